@@ -19,6 +19,11 @@ function formatEvent(data: string, event = 'message', id?: string): string {
 export interface EventStreamOwner {
   /** Called before an event is sent that is not the only one: the last chance to make the stream resumable. */
   opening?(): void;
+  /**
+   * Called instead of all others if the stream ends with its first event before it is a response: the request can be
+   * answered with that event alone, as JSON. Returns false if it was answered with the stream.
+   */
+  only?(data: string): boolean;
   /** Called once, with the first event: the request can now be answered with the stream. */
   first?(): void;
   /** Called once, when the response has closed; `completed` is false if the client left before its end. */
@@ -84,6 +89,10 @@ export class EventStream {
   end(data?: string): void {
     if (!this.isOpen) return;
     this.#ended = true;
+    if (data !== undefined && !this.#wasAttached && !this.#hasBegun && this.owner?.only?.(data) === true) {
+      this.#closed = true;
+      return;
+    }
     const frame = data === undefined ? undefined : this.#frame(data);
     if (this.#response === undefined) {
       this.#hold(frame ?? '');

@@ -11,16 +11,25 @@ const missed = (scenarios: Scenario[]) =>
 const patience = 120_000;
 
 describe('the official conformance suite', () => {
-  test.concurrent('the conformance fixture passes every required scenario of the official suite', {
-    timeout: patience,
-  }, async () => {
-    const { scenarios, passed, required } = await runConformance({
-      revision: '2025-11-25',
-      target: 'direct',
-    });
-    expect(missed(scenarios)).toEqual([]);
-    expect(passed).toBe(required);
-  });
+  test.concurrent.each(['2025-11-25', '2026-07-28'] as const)(
+    'the conformance fixture passes every scenario that revision %s requires',
+    { timeout: patience },
+    async (revision) => {
+      const { scenarios, passed, required } = await runConformance({ revision, target: 'direct' });
+      expect(missed(scenarios)).toEqual([]);
+      expect(passed).toBe(required);
+    },
+  );
+
+  test.concurrent.each(['stdio', 'http'] as const)(
+    'the gateway in front of a server over %s passes every scenario that revision 2026-07-28 requires',
+    { timeout: patience },
+    async (target) => {
+      const { scenarios, passed } = await runConformance({ revision: '2026-07-28', target });
+      expect(missed(scenarios)).toEqual([]);
+      expect(passed).toBe(await expectedScore('2026-07-28'));
+    },
+  );
 
   test.concurrent.each(['stdio', 'http'] as const)(
     'the gateway in front of a server over %s has the pinned conformance score and passes the stream polling scenarios',

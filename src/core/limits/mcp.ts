@@ -34,6 +34,25 @@ export const MCP_LIMITS = {
    */
   initializeTimeout: 180 * SECOND,
   /**
+   * Time for a stdio target to answer `server/discover` before it is sent `initialize` as well: servers of the older
+   * revisions may ignore a request before `initialize` (2026-07-28, "stdio", "Backward Compatibility").
+   */
+  discoverTimeout: 5 * SECOND,
+  /**
+   * How long a target is known to accept only the revisions with `initialize`: it is not asked again for each caller,
+   * but an update of a remote server is noticed.
+   */
+  legacyTargetMemory: 10 * 60 * SECOND,
+  /**
+   * How long a call at a target waits for the client's input, which the client sends with another request; the user may
+   * have to answer. Then the call is cancelled.
+   */
+  inputTimeout: 10 * 60 * SECOND,
+  /** Calls per caller and target that wait for input; a further one cancels the oldest. */
+  callsAwaitingInput: 64,
+  /** Times that one call may request input from the client, before it fails: a server may never be satisfied. */
+  inputRounds: 32,
+  /**
    * A session of several targets starts without those that have not answered `initialize` within this time; they join
    * later.
    */

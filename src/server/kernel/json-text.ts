@@ -85,6 +85,13 @@ export function edit(text: string, edits: readonly Edit[]): string {
   return result + text.slice(from);
 }
 
+/** The edit that inserts a member, as JSON text, at the beginning of the object that starts at `start`. */
+export function insertion(text: string, start: number, member: string): Edit | undefined {
+  if (text.charCodeAt(start) !== OPEN_OBJECT) return undefined;
+  const isEmpty = text.charCodeAt(skipSpace(text, start + 1)) === CLOSE_OBJECT;
+  return { start: start + 1, end: start + 1, text: isEmpty ? member : `${member},` };
+}
+
 /** Whether an unvalidated text nests deeper than `depth` or has more than `keys` colons outside strings. */
 export function exceedsStructure(text: string, depth: number, keys: number): boolean {
   return isOver(structureOf(text, depth, keys), depth, keys);

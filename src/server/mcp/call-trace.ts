@@ -1,6 +1,6 @@
 import { redactTarget } from '../../core/credentials.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
-import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
+import { type Edit, edit, insertion, valueAt } from '../kernel/json-text.ts';
 import type { CallSpan, RequestObserver, RequestSpan } from '../kernel/observer.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import type { McpFields } from './request-fields.ts';
@@ -51,13 +51,6 @@ function traceMetaEdit(text: string, value: string): Edit | undefined {
   if (meta !== undefined) return insertion(text, meta.start, `"traceparent":${value}`);
   const params = valueAt(text, ['params']);
   return params && insertion(text, params.start, `"_meta":{"traceparent":${value}}`);
-}
-
-/** Inserts a member at the beginning of the object that starts at `start`. */
-function insertion(text: string, start: number, member: string): Edit | undefined {
-  if (text[start] !== '{') return undefined;
-  const isEmpty = /^\{\s*\}/.test(text.slice(start, start + 64));
-  return { start: start + 1, end: start + 1, text: isEmpty ? member : `${member},` };
 }
 
 /** How a trace names a target: `host:port`, or `stdio:<name>` for a child process. */

@@ -22,6 +22,8 @@ export interface ClientCall {
   readonly message: RpcMessage;
   readonly headers: readonly string[];
   readonly stream: EventStream;
+  /** Members of `_meta` for the gateway's own requests in the name of the caller, since revision 2026-07-28. */
+  readonly meta?: Readonly<Record<string, unknown>>;
   readonly log: McpFields;
   /** Whether an expression of the log reads results of tools. */
   readonly keepsResult: boolean;

@@ -4,9 +4,9 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { JsonRpcConnection } from './json-rpc-connection.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
-import { notificationMessage } from './protocol.ts';
+import { MODERN_REVISION, notificationMessage } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
-import type { Target } from './target.ts';
+import type { Channel, Target } from './target.ts';
 import { detailOf, TargetFailure, timeoutFailure, timeoutMessage, withTimeout } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { TimedOutLists } from './timed-out-lists.ts';
@@ -20,12 +20,29 @@ export interface InitializeResult {
 
 const INITIALIZED = 'notifications/initialized';
 
-/** A server that has answered `initialize`. */
-export interface Ready {
-  readonly rpc: JsonRpcConnection;
+/** What a server has answered to `initialize`, or to `server/discover`. */
+export interface Opened {
+  /** Whether the server itself speaks the revision, and no view of it. */
+  readonly isNative?: boolean;
   readonly result: InitializeResult;
-  /** The whole `initialize` response. */
+  /** The whole response. */
   readonly message: RpcMessage;
+}
+
+/**
+ * Opens a channel to a target, binds it to `rpc` and agrees on a protocol revision. `check` throws if the session has ended
+ * meanwhile. Rejects with the reason if the target cannot be started, or does not answer in time.
+ */
+export type OpenTarget = (
+  target: Target,
+  rpc: JsonRpcConnection,
+  headers: readonly string[],
+  check: () => void,
+) => Promise<Opened>;
+
+/** A server that has answered. */
+export interface Ready extends Opened {
+  readonly rpc: JsonRpcConnection;
 }
 
 /**
@@ -36,8 +53,8 @@ export class Connection {
   readonly target: Target;
   readonly #log: Log;
   readonly #onUnrelated: (connection: Connection, message: RpcMessage, rpc: JsonRpcConnection) => void;
-  /** The client's `initialize` parameters as JSON text, which are sent to servers unchanged. */
-  readonly #initializeParams: string;
+  /** Opens the channel and agrees on a protocol revision. */
+  readonly #open: OpenTarget;
   #ready: Promise<Ready> | undefined;
   #rpc: JsonRpcConnection | undefined;
   #connecting: JsonRpcConnection | undefined;
@@ -63,20 +80,21 @@ export class Connection {
   /** Protocol revision negotiated with the server; undefined before the first connection. */
   version: string | undefined;
   capabilities: Readonly<Record<string, unknown>> | undefined;
+  isNative: boolean | undefined;
   /** `websiteUrl` of the server, if it is an http(s) URL. */
   website: string | undefined;
 
   constructor(
     target: Target,
     log: Log,
-    initializeParams: string,
+    open: OpenTarget,
     onUnrelated: (connection: Connection, message: RpcMessage, rpc: JsonRpcConnection) => void,
   ) {
     this.target = target;
     this.timedOutLists = new TimedOutLists(target);
     this.#backOff = target.limits.retryDelayMin;
     this.#log = log;
-    this.#initializeParams = initializeParams;
+    this.#open = open;
     this.#onUnrelated = onUnrelated;
   }
 
@@ -217,27 +235,23 @@ export class Connection {
       ? undefined
       : setTimeout(() => this.#noteSlow(), this.target.limits.targetResponseWait);
     try {
-      const channel = await this.target.open(rpc.events);
-      rpc.bind(channel);
-      if (this.#closed) throw new Error('the session ended');
-      const answer = rpc.call('initialize', this.#initializeParams, headers);
-      const message = await withInitializeTimeout(answer, this.target, (text) => this.timeoutFailure(text));
-      const result = message.result as InitializeResult;
-      if (typeof result?.protocolVersion !== 'string')
-        throw new Error('its initialize result has no protocolVersion');
+      const { result, message, isNative } = await this.#open(this.target, rpc, headers, () => {
+        if (this.#closed) throw new Error('the session ended');
+      });
+      const channel = rpc.channel as Channel;
       this.version = result.protocolVersion;
+      this.isNative = isNative;
       this.capabilities =
         typeof result.capabilities === 'object' && result.capabilities !== null ? result.capabilities : {};
       this.website = websiteOf(result);
-      channel.agreed(result.protocolVersion);
       this.problem = undefined;
       this.#backOff = this.target.limits.retryDelayMin;
       if (this.#closed) throw new Error('the session ended');
       this.#rpc = rpc;
       if (this.#listenHeaders !== undefined) channel.listen(this.#listenHeaders);
       // The client sends the notification for the first connection only: it does not know of later ones.
-      this.#isConfirmed = !isFirst || this.#joinsLate;
-      if (this.#isConfirmed) {
+      this.#isConfirmed = result.protocolVersion === MODERN_REVISION || !isFirst || this.#joinsLate;
+      if (this.#isConfirmed && result.protocolVersion !== MODERN_REVISION) {
         rpc.send(notificationMessage(INITIALIZED), headers);
         void this.replayed.replay(this, rpc, headers, this.#log);
       }
@@ -296,17 +310,4 @@ function websiteOf({ serverInfo }: InitializeResult): string | undefined {
   if (typeof url !== 'string' || url.length > LIMITS.logFieldLength || !URL.canParse(url)) return undefined;
   const { protocol, href } = new URL(url);
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;
-}
-
-/** Rejects with `failure` after `LIMITS.initializeTimeout` ms. */
-function withInitializeTimeout<T>(
-  promise: Promise<T>,
-  { limits: { initializeTimeout } }: Target,
-  failure: (message: string) => Error,
-): Promise<T> {
-  const text = `no answer to initialize within ${initializeTimeout / 1000} s`;
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(failure(text)), initializeTimeout);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

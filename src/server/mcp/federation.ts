@@ -129,7 +129,7 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const items = session.options.prefixed
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
-  stream.end(listResult(message.id ?? 'null', list.member, items, listing.unavailable));
+  stream.end(listResult(call, list.member, items, listing.unavailable));
 }
 
 function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Listing): string[] {

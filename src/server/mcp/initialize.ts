@@ -149,10 +149,10 @@ export async function initializeResponse(
   ]);
   const merged = {
     protocolVersion: version,
-    capabilities: mergedCapabilities([
-      ...results.map(({ result }) => result),
-      ...(ready.length < session.connections.length ? [{ capabilities: ASSUMED }] : []),
-    ]),
+    capabilities: mergedCapabilities(
+      results.map(({ result }) => result),
+      ready.length < session.connections.length,
+    ),
     serverInfo: { name: 'agctl', version: VERSION },
     instructions: instructions(results, session.options.prefixed),
   };
@@ -191,11 +191,16 @@ type Json = Readonly<Record<string, unknown>>;
 
 /**
  * Union of the targets' capabilities, at every depth. If two targets have different values, such as the version of an
- * extension, the value of the first target is used; `false` is overridden by any other value.
+ * extension, the value of the first target is used; `false` is overridden by any other value. `someAreMissing`: a target joins
+ * later.
  */
-function mergedCapabilities(results: readonly Pick<InitializeResult, 'capabilities'>[]): Json {
+export function mergedCapabilities(
+  results: readonly Pick<InitializeResult, 'capabilities'>[],
+  someAreMissing: boolean,
+): Json {
+  const all: typeof results = someAreMissing ? [...results, { capabilities: ASSUMED }] : results;
   const merged = MERGED.flatMap((key) => {
-    const values = results.map(({ capabilities }) => capabilities?.[key]).filter(isObject);
+    const values = all.map(({ capabilities }) => capabilities?.[key]).filter(isObject);
     if (values.length === 0) return [];
     const value = values.reduce<Json>(union, {});
     return [[key, LISTS.has(key) ? { ...value, listChanged: true } : value] as const];
@@ -218,7 +223,8 @@ function union(first: Json, second: Json): Json {
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function instructions(
+/** Instructions for the model: those of all targets, each under the target's name. */
+export function instructions(
   results: readonly { connection: Connection; result: InitializeResult }[],
   prefixed: boolean,
 ): string {

@@ -1,8 +1,9 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { edit, members } from '../kernel/json-text.ts';
+import { edit, members, valueAt } from '../kernel/json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
-import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
+import { mirroredName } from './modern/envelope.ts';
+import { META, notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 import { timeoutMessage } from './target-failure.ts';
 import { logInvalidMessage } from './target-warnings.ts';
@@ -24,6 +25,8 @@ export interface CallHandler {
 interface PendingCall {
   readonly originalId: string;
   readonly progressToken: unknown;
+  /** The caller's progress token as JSON text, if it was replaced. */
+  readonly ownToken: string | undefined;
   readonly handler: CallHandler;
 }
 
@@ -43,6 +46,8 @@ export class JsonRpcConnection {
   #nextId = 1;
   #closed: Error | undefined;
   #retired = false;
+  /** Replaces progress tokens, which several callers may have chosen alike. */
+  hasSeveralCallers = false;
   /** Called once when the connection is closed, after all calls in flight have failed. */
   onClosed: ((error: Error) => void) | undefined;
   /** Called when the server reports on its GET stream that it no longer knows the session. */
@@ -86,9 +91,21 @@ export class JsonRpcConnection {
   /** Sends a client's request. Returns its id at the server, for `cancel`. */
   forward(message: RpcMessage, headers: readonly string[], handler: CallHandler): number {
     const id = this.#nextId++;
-    const meta = message.params['_meta'] as { progressToken?: unknown } | undefined;
-    this.#pending.set(id, { originalId: message.id ?? 'null', progressToken: meta?.progressToken, handler });
-    this.#send(withId(message, String(id)), { id, method: message.method, headers });
+    const meta = message.params['_meta'] as { progressToken?: unknown } | null | undefined;
+    const token = this.hasSeveralCallers ? valueAt(message.text, TOKEN_OF_REQUEST) : undefined;
+    this.#pending.set(id, {
+      originalId: message.id ?? 'null',
+      progressToken: token === undefined ? meta?.progressToken : id,
+      ownToken: token && message.text.slice(token.start, token.end),
+      handler,
+    });
+    const own = token && parseMessage(edit(message.text, [{ ...token, text: String(id) }]));
+    this.#send(withId(own ?? message, String(id)), {
+      id,
+      method: message.method,
+      name: mirroredName(message),
+      headers,
+    });
     return id;
   }
 
@@ -111,7 +128,8 @@ export class JsonRpcConnection {
       id = this.forward(parseMessage(text), headers, {
         related: (message) => this.#onUnrelated(message),
         response: (_text, message) => {
-          if (message.error) reject(new RpcError(message.error.code, message.error.message));
+          if (message.error)
+            reject(new RpcError(message.error.code, message.error.message, message.error.data));
           else resolve(message);
         },
         failure: reject,
@@ -172,7 +190,7 @@ export class JsonRpcConnection {
     if (message.kind !== 'response') {
       const call = this.#related(message, inReplyTo);
       if (call === undefined) this.#onUnrelated(message);
-      else call.handler.related(message);
+      else call.handler.related(withToken(message, call.ownToken));
       return;
     }
     const call = this.#take(Number(message.id));
@@ -202,6 +220,10 @@ export class JsonRpcConnection {
    */
   #related(message: RpcMessage, inReplyTo: number | undefined): PendingCall | undefined {
     if (inReplyTo !== undefined) return this.#pending.get(inReplyTo);
+    // Over stdio, notifications of revision 2026-07-28 name the request that subscribed to them.
+    const meta = message.params['_meta'] as Record<string, unknown> | null | undefined;
+    const subscription = meta?.[META.subscription];
+    if (subscription !== undefined) return this.#pending.get(Number(subscription));
     if (message.method === 'notifications/progress') {
       const token = message.params['progressToken'];
       for (const call of this.#pending.values()) if (call.progressToken === token) return call;
@@ -237,6 +259,18 @@ function idIn(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+const TOKEN_OF_REQUEST = ['params', '_meta', 'progressToken'];
+const TOKEN_OF_PROGRESS = ['params', 'progressToken'];
+
+/** A progress notification with the caller's token instead of the connection's. */
+function withToken(message: RpcMessage, ownToken: string | undefined): RpcMessage {
+  if (ownToken === undefined || message.method !== 'notifications/progress') return message;
+  const span = valueAt(message.text, TOKEN_OF_PROGRESS);
+  return span === undefined
+    ? message
+    : parseMessage(edit(message.text, [{ ...span, text: ownToken }]), TARGET_BOUNDS);
 }
 
 /** Notifications about the server, which belong to the session and not to a call. */

@@ -7,6 +7,7 @@ import { callSpan, traced } from './call-trace.ts';
 import type { Connection } from './connection.ts';
 import { waitForFirstTarget } from './initialize.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
+import { completeMembers } from './modern/results.ts';
 import { type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
 import { withTimeout } from './target-failure.ts';
@@ -75,14 +76,15 @@ function listingOf(
 
 /** Creates the response to a list request; `_meta` names the unavailable targets. */
 export function listResult(
-  id: string,
+  { message: { id = 'null', method }, meta: envelope }: ClientCall,
   member: string,
   items: readonly string[],
   unavailable: Listing['unavailable'],
 ): string {
   const meta =
     unavailable.length === 0 ? '' : `,"_meta":${JSON.stringify({ [UNAVAILABLE_META_KEY]: unavailable })}`;
-  return resultMessage(id, `{${JSON.stringify(member)}:[${items.join(',')}]${meta}}`);
+  const complete = envelope === undefined ? '' : `${completeMembers(method)},`;
+  return resultMessage(id, `{${complete}${JSON.stringify(member)}:[${items.join(',')}]${meta}}`);
 }
 
 const capabilityOf = (method: string): string => method.split('/')[0] as string;
@@ -120,8 +122,11 @@ async function listPages(
   const capability = capabilityOf(method);
   if (connection.capabilities !== undefined && !(capability in connection.capabilities)) return [];
   const span = callSpan(call, connection.target, { method });
-  if (span === undefined) return readPages(connection, call, method, list, { rpc, headers: call.headers });
-  const meta = { _meta: { traceparent: span.traceparent } };
+  if (span === undefined) {
+    const meta = call.meta === undefined ? {} : { meta: { _meta: call.meta } };
+    return readPages(connection, call, method, list, { rpc, headers: call.headers, ...meta });
+  }
+  const meta = { _meta: { ...call.meta, traceparent: span.traceparent } };
   try {
     const headers = withTraceparent(call.headers, span);
     const items = await readPages(connection, call, method, list, { rpc, headers, meta });
@@ -222,7 +227,7 @@ const SHAPE: ListShape = { member: 'tasks', nameKey: 'taskId' };
 
 /** Answers `tasks/list` with the tasks of all targets that support it, except those that rules deny. */
 export async function listTasks(call: ClientCall): Promise<void> {
-  const { session, message, stream, observer, access } = call;
+  const { session, stream, observer, access } = call;
   const able = session.connections.filter(canListTasks);
   if (able.length === 0) throw new RpcError(RPC.methodNotFound, `method not found: ${LIST}`);
   const results = await Promise.allSettled(
@@ -242,7 +247,7 @@ export async function listTasks(call: ClientCall): Promise<void> {
         return span === undefined ? text : edit(text, [{ ...span, text: id }]);
       }),
   );
-  stream.end(listResult(message.id ?? 'null', SHAPE.member, items, unavailable));
+  stream.end(listResult(call, SHAPE.member, items, unavailable));
 }
 
 /** Capabilities are unknown in a resumed session: the server gets the request and may reject it. */

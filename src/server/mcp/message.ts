@@ -1,7 +1,7 @@
 import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { edit, members, type Span } from '../kernel/json-text.ts';
-import { RPC, RpcError } from './protocol.ts';
+import { META, RPC, RpcError } from './protocol.ts';
 
 /** A JSON-RPC message: the text, which is forwarded, and the members that were parsed from it. */
 export interface RpcMessage {
@@ -13,7 +13,7 @@ export interface RpcMessage {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly result: unknown;
-  readonly error: { readonly code: number; readonly message: string } | undefined;
+  readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } | undefined;
 }
 
 interface StructureBounds {
@@ -104,12 +104,15 @@ const PARAM_KEYS = keys(
   'cursor',
   'requestId',
   'progressToken',
+  'requestState',
+  'inputResponses',
+  'notifications',
   '_meta',
 );
 /** Objects in the parameters whose members the gateway reads. */
 const NESTED_KEYS: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
   ['ref', keys('type', 'name', 'uri')],
-  ['_meta', keys('progressToken')],
+  ['_meta', keys('progressToken', ...Object.values(META))],
 ]);
 
 function rejectAmbiguousParams(text: string, { start }: Span): void {

@@ -8,6 +8,15 @@ export const SESSION_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '202
 /** Revision that the gateway requests when it initializes a session for itself. */
 export const LATEST_SESSION_REVISION = '2025-11-25';
 
+/**
+ * Revisions without `initialize` and sessions: each request has its revision and the client's capabilities in
+ * `params._meta`. The specification calls them modern, and the older ones legacy (2026-07-28, "Versioning").
+ */
+export const MODERN_REVISION = '2026-07-28';
+
+/** All revisions that the gateway accepts, newest first. */
+export const SUPPORTED_REVISIONS: readonly string[] = [MODERN_REVISION, ...SESSION_REVISIONS.toReversed()];
+
 /** Requests of clients in the revisions with `initialize`. */
 export const SESSION_REQUESTS: ReadonlySet<string> = new Set([
   'initialize',
@@ -38,19 +47,44 @@ export const CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/tasks/status',
 ]);
 
+/** Requests of clients in revision 2026-07-28 and its extension for tasks. */
+export const MODERN_REQUESTS: ReadonlySet<string> = new Set([
+  'server/discover',
+  'tools/list',
+  'tools/call',
+  'prompts/list',
+  'prompts/get',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'completion/complete',
+  'subscriptions/listen',
+  'tasks/get',
+  'tasks/update',
+  'tasks/cancel',
+]);
+
 /** Methods that clients may send in any revision. */
 export const CLIENT_METHODS: ReadonlySet<string> = new Set([
   ...SESSION_REQUESTS,
   ...CLIENT_NOTIFICATIONS,
-  'server/discover',
-  'subscriptions/listen',
-  'tasks/update',
+  ...MODERN_REQUESTS,
 ]);
 
 export const SESSION_HEADER = 'mcp-session-id';
 export const VERSION_HEADER = 'mcp-protocol-version';
-/** Key in `params._meta` of the revision of a request, which clients of 2026-07-28 and later send in addition to the header. */
-export const VERSION_META_KEY = 'io.modelcontextprotocol/protocolVersion';
+export const METHOD_HEADER = 'mcp-method';
+export const NAME_HEADER = 'mcp-name';
+
+/** Keys in `params._meta` of requests since revision 2026-07-28 ("`_meta`", reserved keys). */
+export const META = {
+  version: 'io.modelcontextprotocol/protocolVersion',
+  capabilities: 'io.modelcontextprotocol/clientCapabilities',
+  clientInfo: 'io.modelcontextprotocol/clientInfo',
+  logLevel: 'io.modelcontextprotocol/logLevel',
+  serverInfo: 'io.modelcontextprotocol/serverInfo',
+  subscription: 'io.modelcontextprotocol/subscriptionId',
+} as const;
 
 /** JSON-RPC 2.0 §5.1 and the MCP revision 2026-07-28 ("Error codes"). */
 export const RPC = {
@@ -59,7 +93,10 @@ export const RPC = {
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
+  /** Up to revision 2025-11-25. */
+  resourceNotFound: -32002,
   headerMismatch: -32020,
+  missingCapability: -32021,
   unsupportedVersion: -32022,
 } as const;
 
@@ -106,4 +143,17 @@ export function badMessage(error: RpcError, id: string): AppError {
     message: `mcp: ${error.message}`,
     body: { type: 'application/json', text: errorMessage(id, error.code, error.message, error.data) },
   });
+}
+
+/** The JSON-RPC error in the body of an HTTP response; undefined for any other text. */
+export function rpcErrorIn(body: string): { code: number; message: string; data?: unknown } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  const { error } = (value ?? {}) as { error?: { code?: unknown; message?: unknown; data?: unknown } | null };
+  if (typeof error?.code !== 'number' || !Number.isInteger(error.code)) return undefined;
+  return { code: error.code, message: String(error.message ?? ''), data: error.data };
 }

@@ -1,9 +1,12 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { VERSION } from '../../core/version.ts';
 import type { BackendState, TargetState } from '../kernel/inspection.ts';
 import type { Connection } from './connection.ts';
+import { CallerSession } from './modern/caller-session.ts';
+import { type Caller, Callers } from './modern/callers.ts';
+import { initializing } from './open-target.ts';
 import type { McpProcess } from './process.ts';
 import { Session, type SessionOptions } from './session.ts';
 import { openSession, sealSession } from './session-id.ts';
@@ -37,8 +40,16 @@ export class SessionStore {
     this.#options = options;
     this.#settings = settings;
     this.#sweep = setInterval(() => this.#endIdle(), LIMITS.sessionSweep).unref();
+    this.callers = new Callers(options, {
+      adopt: (session) => this.#adopt(session),
+      end: (session) => this.end(session),
+      waiting: (caller, requestState) => this.#waiting(caller, requestState),
+    });
     this.#removeEvictable = settings.children.addSource(() => this.#evictable());
   }
+
+  /** The sessions in which requests of revision 2026-07-28 run. */
+  readonly callers: Callers;
 
   /** Number of sessions, including those of earlier configurations: `maxSessions` applies to all of them. */
   get total(): number {
@@ -53,6 +64,7 @@ export class SessionStore {
       this.#previous.add(store);
       store.#successor = this;
     }
+    previous.callers.retire();
     previous.#previous.clear();
     this.#ended = previous.#ended;
   }
@@ -105,15 +117,42 @@ export class SessionStore {
    * are `maxSessions` sessions.
    */
   create(principal: string | undefined, initializeParams: string): Session {
+    const session = new Session(
+      this.#options,
+      ownerOf(principal),
+      initializing(initializeParams, this.#options.log),
+    );
+    this.#admit(session);
+    return session;
+  }
+
+  /** Throws `overloaded` (503) when there are `maxSessions` sessions. */
+  #admit(session: Session): void {
+    // The next request of that caller opens another session.
+    if (this.total >= this.#settings.maxSessions) this.callers.evictUnused();
     if (this.total >= this.#settings.maxSessions) {
       throw new AppError('overloaded', {
         message: `the gateway already has ${this.#settings.maxSessions} MCP sessions (config.mcp.maxSessions)`,
         headers: ['retry-after', '5'],
       });
     }
-    const session = new Session(this.#options, ownerOf(principal), initializeParams);
     this.#initializing.add(session);
-    return session;
+  }
+
+  /** Adds a session that requests find by their caller. Its id is not given to clients. */
+  #adopt(session: CallerSession): void {
+    this.#admit(session);
+    this.#initializing.delete(session);
+    session.id = randomUUID();
+    this.#sessions.set(session.id, session);
+  }
+
+  #waiting(caller: Caller, requestState: string): CallerSession | undefined {
+    for (const { callers } of [this, ...this.#previous]) {
+      const session = callers.waiting(caller, requestState);
+      if (session !== undefined) return session;
+    }
+    return undefined;
   }
 
   /** Assigns the id: from now on clients find the session. `version` is the negotiated protocol revision. */
@@ -150,6 +189,7 @@ export class SessionStore {
    */
   async find(id: string, principal: string | undefined): Promise<Session> {
     const session = this.#find(id) ?? (await this.#resume(id));
+    if (session instanceof CallerSession) throw notFound('it is internal');
     if (session.owner !== ownerOf(principal)) throw notFound('it belongs to another caller');
     session.lastUsed = performance.now();
     return session;
@@ -169,7 +209,8 @@ export class SessionStore {
   async end(session: Session): Promise<void> {
     for (const store of this.#previous) if (store.#sessions.has(session.id)) return store.end(session);
     this.#sessions.delete(session.id);
-    if (this.#isResumable && session.id !== '') this.#rememberEnded(session.id);
+    if (this.#isResumable && session.id !== '' && !(session instanceof CallerSession))
+      this.#rememberEnded(session.id);
     this.#logEvent('session ended', session);
     await session.close();
     this.#closeIfUnused();
@@ -267,7 +308,7 @@ export class SessionStore {
     const session = new Session(
       this.#options,
       state.p,
-      JSON.stringify(initializeParamsOfUnknownClient(version)),
+      initializing(JSON.stringify(initializeParamsOfUnknownClient(version)), this.#options.log),
       true,
     );
     session.id = id;
@@ -307,7 +348,7 @@ function targetState(name: string, connections: readonly (Connection | undefined
  * contain lone surrogates (`\ud83d`), all of which become U+FFFD in UTF-8, so callers whose subjects differ only there
  * would share sessions.
  */
-function ownerOf(principal: string | undefined): string | undefined {
+export function ownerOf(principal: string | undefined): string | undefined {
   return principal === undefined
     ? undefined
     : createHash('sha256').update(principal, 'utf16le').digest('base64url').slice(0, 22);

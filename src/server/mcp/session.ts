@@ -2,7 +2,7 @@ import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
-import { Connection } from './connection.ts';
+import { Connection, type OpenTarget } from './connection.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
@@ -64,12 +64,7 @@ export class Session {
   /** Created by another process, so the client's `initialize` parameters are unknown here. */
   readonly isResumed: boolean;
 
-  constructor(
-    options: SessionOptions,
-    owner: string | undefined,
-    initializeParams: string,
-    isResumed = false,
-  ) {
+  constructor(options: SessionOptions, owner: string | undefined, openTarget: OpenTarget, isResumed = false) {
     this.options = options;
     this.nameIndex = new NameIndex(options.limits);
     this.resumable = new ResumableCalls(options.limits);
@@ -77,7 +72,7 @@ export class Session {
     this.owner = owner;
     this.connections = options.targets.map(
       (target) =>
-        new Connection(target, options.log, initializeParams, (connection, message, rpc) =>
+        new Connection(target, options.log, openTarget, (connection, message, rpc) =>
           this.deliver(connection, rpc, message),
         ),
     );

@@ -8,17 +8,20 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
+import { isModern, unsupportedVersion, versionMismatch } from './modern/envelope.ts';
+import { handleModern } from './modern/modern-http.ts';
 import {
   badMessage,
   CLIENT_METHODS,
   CLIENT_NOTIFICATIONS,
   errorMessage,
+  META,
+  MODERN_REVISION,
   RPC,
   RpcError,
   SESSION_HEADER,
   SESSION_REVISIONS,
   VERSION_HEADER,
-  VERSION_META_KEY,
 } from './protocol.ts';
 import { mcpFields } from './request-fields.ts';
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
@@ -26,7 +29,10 @@ import { notify, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 
-/** Answers one HTTP request on an MCP route (transport "Streamable HTTP", revisions 2024-11-05 to 2025-11-25). */
+/**
+ * Answers one HTTP request on an MCP route (transport "Streamable HTTP"). Requests of revision 2026-07-28 are served by
+ * `handleModern`, those of 2024-11-05 to 2025-11-25 in sessions.
+ */
 export async function handleHttp(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   ctx.protocol = 'mcp';
   switch (ctx.method) {
@@ -46,6 +52,7 @@ async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<
   if (!isJson(ctx.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
   const message = await readMessage(ctx);
   mcpFields.set(ctx, message.method === '' ? {} : { method: message.method });
+  if (isModern(ctx, message)) return handleModern(ctx, sessions, message, forwardedHeaders(ctx));
   checkVersion(ctx, message);
   if (message.kind === 'request' && message.method === 'initialize')
     return initialize(ctx, sessions, message);
@@ -60,6 +67,9 @@ async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<
 
 async function handleGet(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   requireEventStream(ctx);
+  // Since that revision, notifications come on the response to `subscriptions/listen`.
+  if (ctx.headers.get(VERSION_HEADER) === MODERN_REVISION)
+    throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'POST'] });
   checkVersion(ctx, undefined);
   const session = await findSession(ctx, sessions);
   return resumeCall(ctx, session) ?? eventStreamReply(session.openStream(forwardedHeaders(ctx)));
@@ -111,20 +121,14 @@ async function readMessage(ctx: RequestContext): Promise<RpcMessage> {
  */
 function checkVersion(ctx: RequestContext, message: RpcMessage | undefined): void {
   const inHeader = ctx.headers.get(VERSION_HEADER);
-  const inBody = (message?.params['_meta'] as Record<string, unknown> | null | undefined)?.[VERSION_META_KEY];
+  const inBody = (message?.params['_meta'] as Record<string, unknown> | null | undefined)?.[META.version];
   const id = message?.id ?? 'null';
   if (inHeader !== undefined && inBody !== undefined && inBody !== inHeader) {
-    const text = `the MCP protocol version in params._meta differs from the header ${VERSION_HEADER}`;
-    throw badMessage(new RpcError(RPC.headerMismatch, text), id);
+    throw badMessage(versionMismatch(inHeader, inBody), id);
   }
   const requested = inHeader ?? inBody;
   if (requested === undefined || SESSION_REVISIONS.some((known) => known === requested)) return;
-  const shown = String(requested).slice(0, 64);
-  const error = new RpcError(RPC.unsupportedVersion, `unsupported MCP protocol version: ${shown}`, {
-    supported: SESSION_REVISIONS,
-    requested: shown,
-  });
-  throw badMessage(error, id);
+  throw badMessage(unsupportedVersion(requested), id);
 }
 
 /** Rejects unknown notifications: a server may run a request without an id, which authorization rules do not see. */

@@ -10,6 +10,8 @@ export class TargetFailure extends Error {
   readonly detail: string;
   /** Whether `message` is a predicate with the target as its subject, such as `exited with code 3`. */
   readonly isPredicate: boolean;
+  /** The server does not accept a POST at this URL (405). */
+  isRefusedMethod = false;
 
   constructor(message: string, detail: string, isPredicate = false) {
     super(message);

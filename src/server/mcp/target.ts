@@ -7,6 +7,8 @@ export interface SendOptions {
   /** The gateway's id of a request; absent for notifications and responses. */
   readonly id?: number;
   readonly method?: string;
+  /** The item that the request acts on, for the header `Mcp-Name` of revision 2026-07-28. */
+  readonly name?: string | undefined;
   /** End-to-end headers of the client's request, for HTTP targets. */
   readonly headers?: readonly string[];
 }
@@ -31,8 +33,11 @@ export interface ChannelEvents {
 export interface Channel {
   /** Sends one message. Failures are reported through `ChannelEvents`. */
   send(text: string, options: SendOptions): void;
-  /** Sets the negotiated protocol revision, which HTTP sends with each later message. */
-  agreed(version: string): void;
+  /**
+   * Sets the protocol revision of later messages, which HTTP names in a header. Undefined before `initialize`, which has no
+   * such header.
+   */
+  agreed(version: string | undefined): void;
   /** Aborts the transport of a cancelled request. */
   abandon(id: number): void;
   /** Opens the stream for messages that the server sends outside a response (HTTP: GET). `headers` are the client's. */
@@ -43,6 +48,11 @@ export interface Channel {
   readonly sessionId: string | undefined;
   /** Whether a child process runs for this channel alone, which counts towards `config.mcp.maxChildren`. */
   readonly hasProcess?: boolean;
+  /**
+   * Whether a call waits for the client's input under this `requestState`, or under any without an argument (2026-07-28,
+   * "Multi Round-Trip Requests").
+   */
+  awaitsInput?(requestState?: string): boolean;
   /** Explanation for the log why a running server may not answer, without secrets. */
   diagnosis?(): string;
   /** Ends the session at the server. Resolves when that is done or has failed. */

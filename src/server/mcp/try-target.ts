@@ -2,6 +2,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { Connection } from './connection.ts';
+import { initializing } from './open-target.ts';
 import { LATEST_SESSION_REVISION } from './protocol.ts';
 import type { Target } from './target.ts';
 
@@ -16,7 +17,8 @@ const CLIENT = {
  * the error that clients and the log would get.
  */
 export async function toolsOf(target: Target, log: Log): Promise<readonly string[]> {
-  const connection = new Connection(target, log, JSON.stringify(CLIENT), () => undefined);
+  const open = initializing(JSON.stringify(CLIENT), log);
+  const connection = new Connection(target, log, open, () => undefined);
   try {
     const { rpc } = await connection.ready([]);
     if (!('tools' in (connection.capabilities ?? {}))) return [];

@@ -3,7 +3,8 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
 
-const SUPPORTED = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
+const WITH_SESSIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
+const SUPPORTED = ['2026-07-28', ...WITH_SESSIONS.toReversed()];
 
 let gate: TestGateway;
 let session: McpSession;
@@ -18,7 +19,7 @@ const asking = (version: string, extra: Record<string, string> = { 'mcp-session-
   post(session.url, ping, { ...extra, 'mcp-protocol-version': version });
 
 describe('the MCP-Protocol-Version header', () => {
-  test.each(SUPPORTED)('MCP-Protocol-Version %s passes', async (version) => {
+  test.each(WITH_SESSIONS)('MCP-Protocol-Version %s passes', async (version) => {
     expect((await asking(version)).status).toBe(200);
   });
 
@@ -26,32 +27,27 @@ describe('the MCP-Protocol-Version header', () => {
     expect((await post(session.url, ping, { 'mcp-session-id': session.id })).status).toBe(200);
   });
 
-  test.each([
-    '2026-07-28',
-    '2099-01-01',
-    '1',
-    'garbage',
-    '2025-06-18 ',
-    '2025-06-18,2025-11-25',
-    'DRAFT-2026-v1',
-  ])('an unknown MCP-Protocol-Version %j is 400 with the supported revisions', async (version) => {
-    const { status, headers, messages } = await asking(version);
-    // A space at the end is not part of a field value (RFC 9110 §5.5).
-    if (version.trim() !== version) return expect(status).toBe(200);
-    expect(status).toBe(400);
-    expect(headers.get('content-type')).toBe('application/json');
-    expect(messages).toEqual([
-      {
-        jsonrpc: '2.0',
-        id: 'p',
-        error: {
-          code: -32022,
-          message: `unsupported MCP protocol version: ${version}`,
-          data: { supported: SUPPORTED, requested: version },
+  test.each(['2099-01-01', '1', 'garbage', '2025-06-18 ', '2025-06-18,2025-11-25', 'DRAFT-2026-v1'])(
+    'an unknown MCP-Protocol-Version %j is 400 with the supported revisions',
+    async (version) => {
+      const { status, headers, messages } = await asking(version);
+      // A space at the end is not part of a field value (RFC 9110 §5.5).
+      if (version.trim() !== version) return expect(status).toBe(200);
+      expect(status).toBe(400);
+      expect(headers.get('content-type')).toBe('application/json');
+      expect(messages).toEqual([
+        {
+          jsonrpc: '2.0',
+          id: 'p',
+          error: {
+            code: -32022,
+            message: `unsupported MCP protocol version: ${version}`,
+            data: { supported: SUPPORTED, requested: version },
+          },
         },
-      },
-    ]);
-  });
+      ]);
+    },
+  );
 
   test.each([
     ['2025-06-18', '2026-07-28'],
@@ -70,7 +66,7 @@ describe('the MCP-Protocol-Version header', () => {
         id: 'p',
         error: {
           code: -32020,
-          message: 'the MCP protocol version in params._meta differs from the header mcp-protocol-version',
+          message: `the header mcp-protocol-version is "${inHeader}", but params._meta["io.modelcontextprotocol/protocolVersion"] in the body is "${inBody}"`,
         },
       },
     ]);
@@ -79,7 +75,8 @@ describe('the MCP-Protocol-Version header', () => {
   test.each([
     ['2025-06-18', '2025-06-18', undefined],
     [undefined, '2025-06-18', undefined],
-    [undefined, '2026-07-28', -32022],
+    [undefined, '2026-07-28', -32602],
+    [undefined, '2099-01-01', -32022],
   ])('MCP-Protocol-Version %j with %j in _meta gives the error %j', async (inHeader, inBody, code) => {
     const meta = { 'io.modelcontextprotocol/protocolVersion': inBody };
     const message = { jsonrpc: '2.0', id: 'p', method: 'ping', params: { _meta: meta } };
@@ -94,11 +91,17 @@ describe('the MCP-Protocol-Version header', () => {
     const discover = { jsonrpc: '2.0', id: 1, method: 'server/discover', params: {} };
     const { status, error } = await post(session.url, discover, { 'mcp-protocol-version': '2026-07-28' });
     expect(status).toBe(400);
-    expect(error.code).toBe(-32022);
+    expect(error.code).toBe(-32602);
+  });
+
+  test('GET with MCP-Protocol-Version 2026-07-28 is 405, because that revision only has POST', async () => {
+    const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id, 'mcp-protocol-version': '2026-07-28' };
+    const response = await fetch(session.url, { headers });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
   });
 
   test('MCP-Protocol-Version is checked for GET, which has no id to answer to', async () => {
-    const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id, 'mcp-protocol-version': '2026-07-28' };
+    const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id, 'mcp-protocol-version': '2099-01-01' };
     const { status, messages } = await read(await fetch(session.url, { headers }));
     expect(status).toBe(400);
     expect(messages[0]).toMatchObject({ id: null, error: { code: -32022 } });

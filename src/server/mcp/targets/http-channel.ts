@@ -4,7 +4,16 @@ import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Upstream } from '../../transport/upstream.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
-import { SESSION_HEADER, VERSION_HEADER } from '../protocol.ts';
+import { encodedValue } from '../modern/envelope.ts';
+import {
+  errorMessage,
+  METHOD_HEADER,
+  MODERN_REVISION,
+  NAME_HEADER,
+  rpcErrorIn,
+  SESSION_HEADER,
+  VERSION_HEADER,
+} from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import { detailOf, TargetFailure } from '../target-failure.ts';
 import {
@@ -69,8 +78,13 @@ export class HttpChannel implements Channel {
     void this.#post(text, options);
   }
 
-  agreed(version: string): void {
+  agreed(version: string | undefined): void {
     this.#version = version;
+  }
+
+  /** Whether requests are sent as in revision 2026-07-28: no sessions, no GET stream, more headers. */
+  get #isModern(): boolean {
+    return this.#version === MODERN_REVISION;
   }
 
   abandon(id: number): void {
@@ -78,6 +92,7 @@ export class HttpChannel implements Channel {
   }
 
   listen(headers: readonly string[]): void {
+    if (this.#isModern) return;
     void this.#receiveServerStream(headers);
   }
 
@@ -90,7 +105,7 @@ export class HttpChannel implements Channel {
     if (ending !== undefined) await endSession(this.#target, ending, this.#version);
   }
 
-  async #post(text: string, { id, method, headers }: SendOptions): Promise<void> {
+  async #post(text: string, { id, method, name: item, headers }: SendOptions): Promise<void> {
     const { name, upstream, path, log } = this.#target;
     const abort = new AbortController();
     if (id !== undefined) this.#inFlight.set(id, abort);
@@ -100,7 +115,13 @@ export class HttpChannel implements Channel {
         method: 'POST',
         path,
         headers: this.#requestHeaders(
-          ['content-type', 'application/json', 'accept', 'application/json, text/event-stream'],
+          [
+            'content-type',
+            'application/json',
+            'accept',
+            'application/json, text/event-stream',
+            ...(this.#isModern ? modernHeaders(method, item) : []),
+          ],
           headers,
         ),
         body: text,
@@ -127,6 +148,7 @@ export class HttpChannel implements Channel {
     const { statusCode } = response;
     if (statusCode < 200 || statusCode > 299) {
       const body = await readText(response, BODY_IN_ERROR);
+      if (this.#isModern && this.#receiveError(body, receiving)) return;
       if (statusCode === 404 && this.#sessionId !== undefined)
         throw new UpstreamSessionLost('the server no longer knows the session');
       if (statusCode === 405) throw postRefused(this.#target.upstream.address);
@@ -139,6 +161,14 @@ export class HttpChannel implements Channel {
     else await response.body.dump();
   }
 
+  /** Since revision 2026-07-28, JSON-RPC errors have a status of their own. Returns false for any other body. */
+  #receiveError(body: string, { id }: Receiving): boolean {
+    const error = id === undefined ? undefined : rpcErrorIn(body);
+    if (error === undefined) return false;
+    this.#events.message(errorMessage(String(id), error.code, error.message, error.data), id);
+    return true;
+  }
+
   async #receiveEvents(response: Dispatcher.ResponseData, { id, headers, signal }: Receiving): Promise<void> {
     const { name, upstream, log } = this.#target;
     const events = this.#events;
@@ -148,9 +178,11 @@ export class HttpChannel implements Channel {
       await readEvents(response, position, message);
     } catch (error) {
       const isBroken = !isClassified(error) && !(error instanceof TypeError);
-      if (signal.aborted || !isBroken || position.lastEventId === undefined) throw error;
+      if (signal.aborted || !isBroken || position.lastEventId === undefined || this.#isModern) throw error;
     }
-    if (id === undefined || position.lastEventId === undefined || !events.awaits(id)) return;
+    // Streams of revision 2026-07-28 cannot be resumed.
+    if (this.#isModern || id === undefined || position.lastEventId === undefined || !events.awaits(id))
+      return;
     events.suspended(id);
     log.debug('mcp::http', 'the response stream of the target ended early and is resumed', { target: name });
     await resume({
@@ -207,6 +239,14 @@ export class HttpChannel implements Channel {
   }
 }
 
+/** The headers that repeat members of the body, for intermediaries (2026-07-28, "Standard Request Headers"). */
+function modernHeaders(method: string | undefined, name: string | undefined): string[] {
+  if (method === undefined) return [];
+  const headers = [METHOD_HEADER, encodedValue(method)];
+  if (name !== undefined) headers.push(NAME_HEADER, encodedValue(name));
+  return headers;
+}
+
 function noResponse(address: string): TargetFailure {
   const problem = 'the server ended its answer without a response';
   return new TargetFailure(problem, `${address}: ${problem}`);
@@ -225,7 +265,9 @@ function postRefused(address: string): TargetFailure {
     'the server answered HTTP 405 to a POST, so it does not offer Streamable HTTP at this URL. ' +
     'Set `host` to its Streamable HTTP endpoint, often `/mcp`. If it only has the older HTTP+SSE transport, put a ' +
     'bridge in front: `stdio: { cmd: npx, args: [-y, mcp-remote, URL, --transport, sse-only] }`';
-  return new TargetFailure(problem, `${address}: ${problem}`);
+  const failure = new TargetFailure(problem, `${address}: ${problem}`);
+  failure.isRefusedMethod = true;
+  return failure;
 }
 
 /**

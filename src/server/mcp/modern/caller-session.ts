@@ -1,0 +1,112 @@
+import type { EventStream } from '../../../core/sse.ts';
+import type { RequestObserver } from '../../kernel/observer.ts';
+import type { Connection, InitializeResult, OpenTarget } from '../connection.ts';
+import { connectAll } from '../initialize.ts';
+import type { JsonRpcConnection } from '../json-rpc-connection.ts';
+import type { RpcMessage } from '../message.ts';
+import { META, MODERN_REVISION } from '../protocol.ts';
+import { Session, type SessionOptions } from '../session.ts';
+import type { Envelope } from './envelope.ts';
+import { discoverTarget, isKnownLegacy } from './negotiation.ts';
+
+/** Capabilities that let servers send requests to a client. */
+const ASKABLE = ['sampling', 'elicitation', 'roots'];
+
+/**
+ * Connections to all targets that the requests of one caller share. Requests of revision 2026-07-28 have no session; this one
+ * is internal to the gateway and has no id that a client knows.
+ */
+export class CallerSession extends Session {
+  readonly client: Envelope;
+  #connected: Promise<void> | undefined;
+  /** Number of requests that use the session. */
+  inUse = 0;
+  /** Open `subscriptions/listen` requests. */
+  readonly listening = new Set<{ end(): void }>();
+  /** Called when the last request has released the session. */
+  onUnused: (() => void) | undefined;
+
+  constructor(options: SessionOptions, owner: string | undefined, client: Envelope) {
+    super(options, owner, opening(options, client));
+    this.client = client;
+    this.version = MODERN_REVISION;
+  }
+
+  /** Connects to the targets; requests that come meanwhile wait for the same attempt. */
+  connect(headers: readonly string[], observer?: RequestObserver): Promise<void> {
+    this.#connected ??= connectAll(this, headers, observer);
+    return this.#connected;
+  }
+
+  /**
+   * Whether requests of different callers may share this session at the same time: over stdio, a server with sessions does not
+   * say to which of several calls its request to the client belongs.
+   */
+  get isExclusive(): boolean {
+    if (this.owner !== undefined) return false;
+    if (!ASKABLE.some((capability) => capability in this.client.capabilities)) return false;
+    return this.connections.some(({ target }) => target.endpoint === undefined && isKnownLegacy(target));
+  }
+
+  override get inFlight(): number {
+    return this.inUse + (this.awaitsInput() ? 1 : 0);
+  }
+
+  /** A request no longer uses the session. */
+  release(): void {
+    this.inUse -= 1;
+    this.lastUsed = performance.now();
+    if (this.inUse === 0) this.onUnused?.();
+  }
+
+  /** Whether one of its calls waits for input, under this `requestState` if one is given. */
+  awaitsInput(requestState?: string): boolean {
+    return this.connections.some(({ rpc }) => rpc?.channel?.awaitsInput?.(requestState) === true);
+  }
+
+  /** Ends the streams that have no end of their own. */
+  override endStream(): void {
+    for (const listening of this.listening) listening.end();
+  }
+
+  /** Sends a notification to the client of the call that it belongs to. Servers of this revision send no requests. */
+  override deliver(
+    connection: Connection,
+    _rpc: JsonRpcConnection,
+    message: RpcMessage,
+    stream?: Pick<EventStream, 'isOpen' | 'send'>,
+  ): void {
+    if (message.method.endsWith('/list_changed')) {
+      connection.timedOutLists.changed();
+      this.nameIndex.changed(connection, message.method);
+    }
+    if (message.kind === 'notification' && stream?.isOpen === true) stream.send(message.text);
+  }
+}
+
+function opening({ log }: SessionOptions, client: Envelope): OpenTarget {
+  return async (target, rpc, headers, check) => {
+    rpc.hasSeveralCallers = true;
+    const { capabilities, message, isNative } = await discoverTarget(target, rpc, client, headers, log);
+    check();
+    const { instructions, serverInfo, _meta } = message.result as {
+      instructions?: string;
+      serverInfo?: InitializeResult['serverInfo'];
+      _meta?: Record<string, InitializeResult['serverInfo']>;
+    };
+    const info = _meta?.[META.serverInfo] ?? serverInfo;
+    const result: InitializeResult = {
+      protocolVersion: MODERN_REVISION,
+      capabilities: isNative ? capabilities : withoutTasks(capabilities),
+      ...(info !== undefined && { serverInfo: info }),
+      ...(instructions !== undefined && { instructions }),
+    };
+    return { result, message, isNative };
+  };
+}
+
+/** Tasks of revision 2025-11-25 are another protocol than the extension of 2026-07-28. */
+function withoutTasks(capabilities: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { tasks, ...others } = capabilities;
+  return others;
+}

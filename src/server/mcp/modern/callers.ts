@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto';
+import type { RequestObserver } from '../../kernel/observer.ts';
+import type { SessionOptions } from '../session.ts';
+import { CallerSession } from './caller-session.ts';
+import type { Envelope } from './envelope.ts';
+
+/** Where the sessions of callers live: they count as sessions, and end when they were idle for too long. */
+interface Home {
+  /** Adds a session. Throws `overloaded` (503) when there are too many. */
+  adopt(session: CallerSession): void;
+  end(session: CallerSession): Promise<void>;
+  /** The session in which a call waits for input, also if an earlier configuration created it. */
+  waiting(caller: Caller, requestState: string): CallerSession | undefined;
+}
+
+/** The caller of a request. */
+export interface Caller {
+  /** Hash of the authenticated caller; undefined without authentication. */
+  readonly owner: string | undefined;
+  readonly envelope: Envelope;
+  /** End-to-end headers of the request. */
+  readonly headers: readonly string[];
+  readonly observer: RequestObserver | undefined;
+}
+
+/**
+ * The sessions at the targets in which requests of revision 2026-07-28 run. One session serves all requests of one caller that
+ * describe the same client: a server with sessions must not see one caller's credentials or capabilities in the session of
+ * another. Sessions are found by the caller, not by an id.
+ */
+export class Callers {
+  readonly #options: SessionOptions;
+  readonly #home: Home;
+  readonly #sessions = new Map<string, Set<CallerSession>>();
+
+  constructor(options: SessionOptions, home: Home) {
+    this.#options = options;
+    this.#home = home;
+  }
+
+  /**
+   * Returns a connected session, which the request uses until `release`. Rejects with the reason if no target is available.
+   * `requestState` continues a call that waits for input, in its session.
+   */
+  async acquire(caller: Caller, requestState: unknown): Promise<CallerSession> {
+    const key = keyOf(caller);
+    const waiting = typeof requestState === 'string' ? this.#home.waiting(caller, requestState) : undefined;
+    const session = waiting ?? this.#usable(key) ?? this.#create(key, caller);
+    session.inUse += 1;
+    session.lastUsed = performance.now();
+    try {
+      await session.connect(caller.headers, caller.observer);
+    } catch (error) {
+      this.#remove(key, session);
+      session.release();
+      if (!session.closed) await this.#home.end(session);
+      throw error;
+    }
+    if (waiting !== undefined || !session.isExclusive || session.inUse === 1) return session;
+    // Only known once it is connected.
+    session.release();
+    return this.acquire(caller, requestState);
+  }
+
+  /** No new requests come: ends each session after its last request. Calls that wait for input can still be continued. */
+  retire(): void {
+    for (const session of this.#all()) {
+      session.onUnused = () => {
+        if (session.inFlight === 0) void this.#home.end(session);
+      };
+      session.onUnused();
+    }
+  }
+
+  /** Ends the session that was unused for longest, which its caller can do without. Returns whether there was one. */
+  evictUnused(): boolean {
+    const [longest] = this.#all()
+      .filter(({ inFlight }) => inFlight === 0)
+      .sort((a, b) => a.lastUsed - b.lastUsed);
+    if (longest !== undefined) void this.#home.end(longest);
+    return longest !== undefined;
+  }
+
+  /** The session of the caller in which a call waits for input. */
+  waiting(caller: Caller, requestState: string): CallerSession | undefined {
+    return this.#open(keyOf(caller)).find((session) => session.awaitsInput(requestState));
+  }
+
+  #all(): CallerSession[] {
+    return [...this.#sessions.values()].flatMap((set) => [...set]).filter(({ closed }) => !closed);
+  }
+
+  #usable(key: string): CallerSession | undefined {
+    return this.#open(key).find((session) => !session.isExclusive || session.inUse === 0);
+  }
+
+  #open(key: string): CallerSession[] {
+    const sessions = [...(this.#sessions.get(key) ?? [])];
+    // Idle sessions are closed by their store.
+    for (const session of sessions) if (session.closed) this.#remove(key, session);
+    return sessions.filter(({ closed }) => !closed);
+  }
+
+  #create(key: string, { owner, envelope }: Caller): CallerSession {
+    const session = new CallerSession(this.#options, owner, envelope);
+    this.#home.adopt(session);
+    const known = this.#sessions.get(key) ?? new Set();
+    known.add(session);
+    this.#sessions.set(key, known);
+    return session;
+  }
+
+  #remove(key: string, session: CallerSession): void {
+    const known = this.#sessions.get(key);
+    known?.delete(session);
+    if (known?.size === 0) this.#sessions.delete(key);
+  }
+}
+
+/** Headers that may carry credentials, for which a target may keep a session of its own. */
+const CREDENTIAL = /auth|token|key|secret|session|cookie|user/i;
+/** Headers of that kind that differ between requests of one caller, or say nothing about it. */
+const NO_CREDENTIAL = /^(?:mcp-|idempotency-key$|user-agent$)/i;
+
+function keyOf({ owner, envelope: { capabilities, clientInfo }, headers }: Caller): string {
+  const credentials: string[] = [];
+  for (let index = 0; index + 1 < headers.length; index += 2)
+    if (CREDENTIAL.test(headers[index] as string) && !NO_CREDENTIAL.test(headers[index] as string))
+      credentials.push(headers[index] as string, headers[index + 1] as string);
+  return createHash('sha256')
+    .update(JSON.stringify([owner ?? null, capabilities, clientInfo ?? null, credentials]), 'utf16le')
+    .digest('base64');
+}

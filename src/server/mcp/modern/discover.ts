@@ -1,0 +1,58 @@
+import { VERSION } from '../../../core/version.ts';
+import { edit, valueAt } from '../../kernel/json-text.ts';
+import { answerError, forward } from '../call.ts';
+import { instructions, mergedCapabilities } from '../initialize.ts';
+import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../protocol.ts';
+import { publicProblem } from '../target-failure.ts';
+import type { ModernCall } from './modern-call.ts';
+
+/**
+ * Answers `server/discover`: with the answer of the only target, or with what all targets offer together. The revisions are those
+ * of the gateway, which converts requests for a target that only has others.
+ */
+export async function discover(call: ModernCall): Promise<void> {
+  const { session, message, stream, headers } = call;
+  const [only] = session.connections;
+  if (!session.isFederated && only !== undefined && only.isNative) {
+    await forward(call, only, message, (text) => {
+      const versions = valueAt(text, ['result', 'supportedVersions']);
+      return versions === undefined
+        ? text
+        : edit(text, [{ ...versions, text: JSON.stringify(SUPPORTED_REVISIONS) }]);
+    });
+    return;
+  }
+  const ready = session.connections.filter(({ rpc }) => rpc !== undefined);
+  try {
+    const results = await Promise.all(
+      (session.connections.length === 1 ? session.connections : ready).map(async (connection) => ({
+        connection,
+        ...(await connection.readySoon(headers)),
+      })),
+    );
+    const [first] = results;
+    const isOne = session.connections.length === 1 && first !== undefined;
+    const capabilities = isOne
+      ? first.result.capabilities
+      : mergedCapabilities(
+          results.map(({ result }) => result),
+          results.length < session.connections.length,
+        );
+    const text = isOne ? first.result.instructions : instructions(results, session.options.prefixed);
+    const serverInfo = isOne ? first.result.serverInfo : { name: 'agctl', version: VERSION };
+    const result = {
+      resultType: 'complete',
+      supportedVersions: SUPPORTED_REVISIONS,
+      capabilities,
+      ...(text !== undefined && { instructions: text }),
+      // Rules and targets may change, and the result depends on the caller.
+      ttlMs: 0,
+      cacheScope: 'private',
+      ...(serverInfo !== undefined && { _meta: { [META.serverInfo]: serverInfo } }),
+    };
+    stream.end(resultMessage(message.id ?? 'null', JSON.stringify(result)));
+  } catch (error) {
+    const name = only?.target.name ?? '';
+    answerError(call, new RpcError(RPC.internalError, publicProblem(name, error, ' is not available:')));
+  }
+}

@@ -1,0 +1,172 @@
+import { edit, valueAt } from '../../kernel/json-text.ts';
+import { answerError } from '../call.ts';
+import type { Connection } from '../connection.ts';
+import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
+import { parseMessage, type RpcMessage } from '../message.ts';
+import { inwardName, outwardName } from '../names.ts';
+import { META, notificationMessage, RPC, RpcError, requestMessage, resultMessage } from '../protocol.ts';
+import { withSubscription } from './meta-text.ts';
+import type { ModernCall } from './modern-call.ts';
+import { filterOf, LISTS, type NotificationFilter } from './viewed-subscriptions.ts';
+
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+
+/** Answers `subscriptions/listen` with a stream of the changes at all targets, until the client or a target ends it. */
+export function listen(call: ModernCall): void {
+  const { session, message } = call;
+  const filter = filterOf(message.params['notifications']);
+  const { inFlightPerSession, subscriptions } = session.options.limits;
+  const { resourceSubscriptions = [] } = filter;
+  if (session.listening.size >= inFlightPerSession || resourceSubscriptions.length > subscriptions) {
+    const text =
+      resourceSubscriptions.length > subscriptions
+        ? `more than ${subscriptions} resources in one subscriptions/listen`
+        : `more than ${inFlightPerSession} subscriptions/listen requests of this client are open`;
+    answerError(call, new RpcError(RPC.internalError, text));
+    return;
+  }
+  void new Listening(call, filter).start();
+}
+
+/** One `subscriptions/listen` request of a client: it is sent to each target that it concerns. */
+class Listening {
+  readonly #call: ModernCall;
+  readonly #filter: NotificationFilter;
+  /** The clients's id of the request, as JSON text. */
+  readonly #id: string;
+  readonly #upstream = new Map<JsonRpcConnection, number>();
+  /** What the targets agreed to send. */
+  readonly #agreed: NotificationFilter[] = [];
+  /** Notifications that arrived before all targets had acknowledged. */
+  #early: string[] | undefined = [];
+
+  constructor(call: ModernCall, filter: NotificationFilter) {
+    this.#call = call;
+    this.#filter = filter;
+    this.#id = call.message.id ?? 'null';
+  }
+
+  async start(): Promise<void> {
+    const { session } = this.#call;
+    session.listening.add(this);
+    this.#call.onCancelled = () => this.#stop();
+    this.#call.onExpired = () => {
+      this.end();
+      return true;
+    };
+    await Promise.all(session.connections.map((connection) => this.#open(connection)));
+    this.#acknowledge();
+  }
+
+  /** Ends the stream with a response, so that the client knows that it may listen again ("Graceful Closure"). */
+  end(): void {
+    if (this.#early !== undefined) this.#acknowledge();
+    const result = `{"resultType":"complete","_meta":{"${META.subscription}":${this.#id}}}`;
+    this.#call.stream.end(resultMessage(this.#id, result));
+    this.#stop();
+  }
+
+  #stop(): void {
+    this.#call.session.listening.delete(this);
+    for (const [rpc, id] of this.#upstream) rpc.cancel(id, 'the client no longer listens');
+    this.#upstream.clear();
+  }
+
+  /** Sends the request to one target. Resolves when the target has acknowledged or failed, or takes too long. */
+  async #open(connection: Connection): Promise<void> {
+    const { headers, meta, session, stream } = this.#call;
+    let rpc: JsonRpcConnection;
+    try {
+      ({ rpc } = await connection.readySoon(headers, true));
+    } catch {
+      // A target that is not available sends no notifications; its calls fail with the reason.
+      return;
+    }
+    const notifications = this.#filterFor(connection);
+    if (notifications === undefined || !stream.isOpen) return;
+    const params = { _meta: meta, notifications };
+    const request = parseMessage(requestMessage('0', 'subscriptions/listen', params));
+    const answered = Promise.withResolvers<void>();
+    const ended = (): void => {
+      answered.resolve();
+      if (!this.#upstream.delete(rpc)) return;
+      // After the acknowledgment, the client may listen again; before it, the target just takes no part.
+      if (this.#early === undefined) this.end();
+    };
+    const handler: CallHandler = {
+      related: (message) => {
+        if (message.method === ACKNOWLEDGED) {
+          this.#agreed.push(this.#outward(connection, filterOf(message.params['notifications'])));
+          answered.resolve();
+        } else this.#notify(connection, message);
+      },
+      response: ended,
+      failure: ended,
+      cancelled: () => answered.resolve(),
+    };
+    this.#upstream.set(rpc, rpc.forward(request, headers, handler));
+    const timer = setTimeout(() => answered.resolve(), session.options.limits.targetResponseWait);
+    await answered.promise;
+    clearTimeout(timer);
+  }
+
+  /** The part of the filter that concerns a target, in its own names; undefined if nothing does. */
+  #filterFor({ target, capabilities = {} }: Connection): NotificationFilter | undefined {
+    const { access, session } = this.#call;
+    const lists = LISTS.filter(([kind, member]) => this.#filter[member] === true && kind in capabilities);
+    const uris =
+      'resources' in capabilities
+        ? (this.#filter.resourceSubscriptions ?? []).flatMap((uri) => {
+            if (!session.options.prefixed) return [uri];
+            const addressed = inwardName('resource', uri);
+            return addressed?.target === target.name ? [addressed.name] : [];
+          })
+        : [];
+    const allowed = uris.filter((uri) => access?.allows('resource', target.name, uri) ?? true);
+    if (lists.length === 0 && allowed.length === 0) return undefined;
+    return {
+      ...Object.fromEntries(lists.map(([, member]) => [member, true])),
+      ...(allowed.length > 0 && { resourceSubscriptions: allowed }),
+    };
+  }
+
+  #outward({ target }: Connection, filter: NotificationFilter): NotificationFilter {
+    if (!this.#call.session.options.prefixed || filter.resourceSubscriptions === undefined) return filter;
+    const uris = filter.resourceSubscriptions.map((uri) => outwardName('resource', target.name, uri));
+    return { ...filter, resourceSubscriptions: uris };
+  }
+
+  #acknowledge(): void {
+    const early = this.#early;
+    if (early === undefined) return;
+    this.#early = undefined;
+    const lists = LISTS.filter(([, member]) => this.#agreed.some((agreed) => agreed[member] === true));
+    const uris = [
+      ...new Set(this.#agreed.flatMap(({ resourceSubscriptions = [] }) => resourceSubscriptions)),
+    ];
+    const notifications = {
+      ...Object.fromEntries(lists.map(([, member]) => [member, true])),
+      ...(uris.length > 0 && { resourceSubscriptions: uris }),
+    };
+    const { stream } = this.#call;
+    stream.send(withSubscription(notificationMessage(ACKNOWLEDGED, { notifications }), this.#id));
+    for (const text of early) stream.send(text);
+  }
+
+  #notify(connection: Connection, message: RpcMessage): void {
+    const { session, stream } = this.#call;
+    if (message.method.endsWith('/list_changed')) session.nameIndex.changed(connection, message.method);
+    const text = withSubscription(this.#renamed(connection, message), this.#id);
+    if (this.#early === undefined) stream.send(text);
+    else if (this.#early.length < session.options.limits.queuedMessages) this.#early.push(text);
+  }
+
+  #renamed({ target }: Connection, { method, params: { uri }, text }: RpcMessage): string {
+    const isUpdate = method === 'notifications/resources/updated' && typeof uri === 'string';
+    const span = isUpdate ? valueAt(text, ['params', 'uri']) : undefined;
+    if (!this.#call.session.options.prefixed || span === undefined) return text;
+    return edit(text, [
+      { ...span, text: JSON.stringify(outwardName('resource', target.name, uri as string)) },
+    ]);
+  }
+}

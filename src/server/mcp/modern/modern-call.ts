@@ -1,0 +1,176 @@
+import { ERRORS } from '../../../core/errors.ts';
+import { EventStream, type EventStreamOwner } from '../../../core/sse.ts';
+import { HeaderList } from '../../kernel/header-list.ts';
+import type { RequestObserver } from '../../kernel/observer.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { logReads } from '../../kernel/shared-slots.ts';
+import { answerError, type ClientCall } from '../call.ts';
+import type { JsonRpcConnection } from '../json-rpc-connection.ts';
+import type { RpcMessage } from '../message.ts';
+import { RPC, RpcError } from '../protocol.ts';
+import { type ItemAccess, itemAccess, type McpFields } from '../request-fields.ts';
+import { eventStreamReply, upstreamReply } from '../running-call.ts';
+import type { Target } from '../target.ts';
+import type { UpstreamStatusError } from '../targets/http-body.ts';
+import type { CallerSession } from './caller-session.ts';
+import { type Envelope, envelopeMeta } from './envelope.ts';
+import { privateResult } from './results.ts';
+
+/** How long a call may take before its response head is sent without an event, in ms. Until then it may get a status. */
+const RESPONSE_HEAD_AFTER = 2_000;
+
+/** Status of a response with that error ("Protocol Version Header", "Server Validation"); 200 for any other error. */
+const STATUS: Readonly<Record<number, number>> = {
+  [RPC.methodNotFound]: 404,
+  [RPC.headerMismatch]: 400,
+  [RPC.missingCapability]: 400,
+  [RPC.unsupportedVersion]: 400,
+};
+
+let calls = 0;
+
+/**
+ * One request of revision 2026-07-28. It is answered with JSON if the response is its first message, and otherwise with an
+ * event stream. It is cancelled when the client closes the connection.
+ */
+export class ModernCall implements ClientCall, EventStreamOwner {
+  readonly session: CallerSession;
+  readonly message: RpcMessage;
+  readonly headers: readonly string[];
+  readonly stream = new EventStream();
+  readonly log: McpFields;
+  readonly keepsResult: boolean;
+  readonly access: ItemAccess | undefined;
+  readonly span: RequestContext['span'];
+  readonly observer: RequestObserver | undefined;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly #ctx: RequestContext;
+  readonly #key = `modern-${++calls}`;
+  #rpc: JsonRpcConnection | undefined;
+  #id = 0;
+  #reply: Reply | undefined;
+  #resolve: ((reply: Reply) => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isOver = false;
+  /** Called when the client has closed the connection, or the request is aborted. */
+  onCancelled: (() => void) | undefined;
+  /** Called before the request is aborted. Returns true if it was answered. */
+  onExpired: (() => boolean) | undefined;
+
+  constructor(
+    ctx: RequestContext,
+    session: CallerSession,
+    message: RpcMessage,
+    envelope: Envelope,
+    headers: readonly string[],
+    log: McpFields,
+  ) {
+    this.#ctx = ctx;
+    this.session = session;
+    this.message = message;
+    this.headers = headers;
+    this.log = log;
+    this.meta = envelopeMeta(envelope);
+    this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
+    if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
+      log.toolArguments = message.params['arguments'] ?? {};
+    this.access = itemAccess.get(ctx);
+    this.span = ctx.span;
+    this.observer = ctx.observer;
+    this.stream.owner = this;
+    session.track(this.#key, this);
+    ctx.running = this;
+  }
+
+  reply(): Promise<Reply> {
+    if (this.#reply !== undefined) return Promise.resolve(this.#reply);
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      this.#timer = setTimeout(() => this.first(), RESPONSE_HEAD_AFTER);
+    });
+  }
+
+  only(text: string): boolean {
+    if (this.#reply !== undefined) return false;
+    this.#over();
+    const status = STATUS[this.log.errorCode ?? 0] ?? 200;
+    const headers = new HeaderList(['content-type', 'application/json']);
+    const body = this.access === undefined ? text : privateResult(text, this.message.method);
+    this.#answer({ status, headers, body });
+    return true;
+  }
+
+  first(): void {
+    const reply = eventStreamReply(this.stream);
+    // Otherwise some proxies hold events back ("Receiving Messages").
+    reply.headers.append('x-accel-buffering', 'no');
+    this.#answer(reply);
+  }
+
+  closed(): void {
+    this.#over();
+  }
+
+  suspended(): void {
+    this.first();
+  }
+
+  pressure(paused: boolean): void {
+    // Only of an own response stream: other calls share the pipe of a child process.
+    if (this.#ctx.endpoint !== undefined) this.#rpc?.channel?.pause(paused);
+  }
+
+  runsAt({ endpoint }: Target, rpc: JsonRpcConnection, id: number): void {
+    this.#ctx.endpoint = endpoint;
+    this.#rpc = rpc;
+    this.#id = id;
+  }
+
+  get rpc(): JsonRpcConnection | undefined {
+    return this.#rpc;
+  }
+
+  refused(error: UpstreamStatusError): void {
+    if (this.#reply === undefined) {
+      this.#over();
+      this.#answer(upstreamReply(error));
+      return;
+    }
+    answerError(this, new RpcError(RPC.internalError, `${error.message}: ${error.body.slice(0, 200)}`));
+  }
+
+  expired(): boolean {
+    if (!this.stream.isOpen) return false;
+    if (this.onExpired?.() === true) return true;
+    const { text } = ERRORS.gateway_closing;
+    answerError(this, new RpcError(RPC.internalError, text));
+    this.#rpc?.cancel(this.#id, text);
+    return true;
+  }
+
+  abandoned(): void {
+    this.cancel('the client disconnected');
+  }
+
+  cancel(reason: string): void {
+    this.onCancelled?.();
+    this.#rpc?.cancel(this.#id, reason);
+    this.#over();
+    this.stream.end();
+  }
+
+  #answer(reply: Reply): void {
+    if (this.#reply !== undefined) return;
+    clearTimeout(this.#timer);
+    this.#reply = reply;
+    this.#resolve?.(reply);
+  }
+
+  #over(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.session.running.delete(this.#key);
+    this.session.release();
+  }
+}

@@ -1,0 +1,90 @@
+import { AppError, messageOf } from '../../../core/errors.ts';
+import { emptyReply } from '../../kernel/error-response.ts';
+import { HeaderList } from '../../kernel/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { principal } from '../../kernel/shared-slots.ts';
+import { dispatch } from '../federation.ts';
+import type { RpcMessage } from '../message.ts';
+import { badMessage, errorMessage, MODERN_REQUESTS, RPC, RpcError, SESSION_REQUESTS } from '../protocol.ts';
+import { mcpFields } from '../request-fields.ts';
+import { upstreamReply } from '../running-call.ts';
+import { ownerOf, type SessionStore } from '../session-store.ts';
+import { UpstreamStatusError } from '../targets/http-body.ts';
+import type { CallerSession } from './caller-session.ts';
+import { discover } from './discover.ts';
+import { type Envelope, readEnvelope } from './envelope.ts';
+import { listen } from './listen.ts';
+import { ModernCall } from './modern-call.ts';
+
+/**
+ * Answers one POST of revision 2026-07-28. There are no sessions: each request says itself what is needed to answer it.
+ * `headers` are those that targets receive.
+ */
+export async function handleModern(
+  ctx: RequestContext,
+  sessions: SessionStore,
+  message: RpcMessage,
+  headers: readonly string[],
+): Promise<Reply> {
+  const envelope = envelopeOf(ctx, message);
+  // This revision has no notifications of clients over HTTP: closing the connection cancels a request ("Sending Messages").
+  if (message.kind === 'notification') return emptyReply(202);
+  const { method } = message;
+  if (SESSION_REQUESTS.has(method) && !MODERN_REQUESTS.has(method)) return unknownMethod(ctx, message);
+  const caller = { owner: ownerOf(principal.get(ctx)), envelope, headers, observer: ctx.observer };
+  let session: CallerSession;
+  try {
+    session = await sessions.callers.acquire(caller, message.params['requestState']);
+  } catch (error) {
+    if (error instanceof UpstreamStatusError) return upstreamReply(error);
+    throw withRpcBody(error, message);
+  }
+  const call = new ModernCall(
+    ctx,
+    session,
+    message,
+    envelope,
+    headers,
+    mcpFields.ensure(ctx, () => ({})),
+  );
+  if (ctx.signal.aborted) call.abandoned();
+  else if (method === 'server/discover') void discover(call);
+  else if (method === 'subscriptions/listen') listen(call);
+  else
+    void dispatch(call).catch((error: unknown) =>
+      session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
+    );
+  return call.reply();
+}
+
+function envelopeOf(ctx: RequestContext, message: RpcMessage): Envelope {
+  try {
+    return readEnvelope(ctx, message);
+  } catch (error) {
+    if (error instanceof RpcError) throw badMessage(error, message.id ?? 'null');
+    throw error;
+  }
+}
+
+/** Status 404 with an error body tells clients that the endpoint exists, but not the method ("Protocol Version Header"). */
+function unknownMethod(ctx: RequestContext, { id = 'null', method }: RpcMessage): Reply {
+  const text = `method not found: ${method}`;
+  mcpFields.set(ctx, { ...mcpFields.get(ctx), errorCode: RPC.methodNotFound, errorMessage: text });
+  return {
+    status: 404,
+    headers: new HeaderList(['content-type', 'application/json']),
+    body: errorMessage(id, RPC.methodNotFound, text),
+  };
+}
+
+/** Adds a JSON-RPC error with the reason, because clients show it. The status is unchanged. */
+function withRpcBody(error: unknown, { id = 'null' }: RpcMessage): unknown {
+  if (!(error instanceof AppError)) return error;
+  const reason = messageOf(error).replace(/^mcp: (?:failed to create session: )?/, '');
+  return new AppError(error.code, {
+    message: error.message,
+    ...(error.detail !== undefined && { detail: error.detail }),
+    headers: error.headers,
+    body: { type: 'application/json', text: errorMessage(id, RPC.internalError, reason) },
+  });
+}

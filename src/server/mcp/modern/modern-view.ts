@@ -1,0 +1,419 @@
+import { randomBytes } from 'node:crypto';
+import type { Limits } from '../../../core/limits.ts';
+import { edit, valueAt } from '../../kernel/json-text.ts';
+import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
+import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
+import type { Envelope } from './envelope.ts';
+import { withoutEnvelope } from './meta-text.ts';
+import { completed } from './results.ts';
+import { ViewedSubscriptions } from './viewed-subscriptions.ts';
+
+/** One call at the server. Several requests of the client may belong to it: the first, and one for each round of input. */
+interface ViewedCall {
+  /** Id at the server. */
+  readonly id: number;
+  readonly method: string;
+  /** What the retries of the call must repeat. */
+  readonly subject: string;
+  readonly logLevel: string | undefined;
+  /** Progress token of the first request, as JSON text, which the server uses. */
+  readonly token: string | undefined;
+  /** Progress token of the latest request. */
+  latestToken: string | undefined;
+  /** Id of the client's request; undefined while the call waits for input. */
+  outer: number | undefined;
+  /** Requests of the server that the client has not answered, by the key that the client uses. */
+  readonly asked: Map<string, RpcMessage>;
+  rounds: number;
+  /** The `requestState` under which it waits. */
+  state: string | undefined;
+  timer: NodeJS.Timeout | undefined;
+  /** The response, if it arrived while the call waited. */
+  response: RpcMessage | undefined;
+}
+
+/** Requests of servers that clients answer, and the capability that each requires. */
+const INPUTS: Readonly<Record<string, string>> = {
+  __proto__: null as never,
+  'sampling/createMessage': 'sampling',
+  'elicitation/create': 'elicitation',
+  'roots/list': 'roots',
+};
+
+/** Requests that may be answered with `input_required` ("Supported Requests"). */
+const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
+/** Log levels by increasing severity (RFC 5424). */
+const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
+
+/** The probe before this view used lower ids on the same channel, and a late response to it must not be taken for another. */
+const FIRST_ID = 100;
+
+/**
+ * Shows a server with sessions as one of revision 2026-07-28, in one session that belongs to one caller. A request of the
+ * server during a call becomes the result `input_required`; the call continues at the server, and the client's next request
+ * with the same `requestState` answers it. Log levels are set and resources subscribed in the session as requests need it.
+ */
+export class ModernView implements Channel {
+  readonly sessionId = undefined;
+  readonly #channel: Channel;
+  readonly #outer: ChannelEvents;
+  readonly #client: Envelope;
+  readonly #capabilities: Readonly<Record<string, unknown>>;
+  readonly #limits: Limits;
+  readonly #calls = new Map<number, ViewedCall>();
+  readonly #waiting = new Map<string, ViewedCall>();
+  /** Handlers of the view's own requests, by id. */
+  readonly #own = new Map<number, (message: RpcMessage | undefined) => void>();
+  readonly #subscriptions: ViewedSubscriptions;
+  #level: string | undefined;
+  #nextId = FIRST_ID;
+
+  constructor(
+    channel: Channel,
+    outer: ChannelEvents,
+    client: Envelope,
+    capabilities: Readonly<Record<string, unknown>>,
+    limits: Limits,
+  ) {
+    this.#channel = channel;
+    this.#outer = outer;
+    this.#client = client;
+    this.#capabilities = capabilities;
+    this.#limits = limits;
+    this.#subscriptions = new ViewedSubscriptions(capabilities, limits, {
+      notify: (text, outerId) => outer.message(text, outerId),
+      request: (method, params, headers) => this.#request(method, params, headers),
+    });
+  }
+
+  /** Callbacks for the server's channel. */
+  readonly events: ChannelEvents = {
+    message: (text, inReplyTo) => this.#receive(text, inReplyTo),
+    failed: (id, error) => this.#failed(id, error),
+    awaits: (id) => this.#calls.has(id) || this.#own.has(id),
+    suspended: (id) => {
+      const outer = this.#calls.get(id)?.outer;
+      if (outer !== undefined) this.#outer.suspended(outer);
+    },
+    sessionLost: () => this.#outer.closed(new Error('the server ended the session')),
+    closed: (error) => {
+      this.#forgetAll();
+      this.#outer.closed(error);
+    },
+  };
+
+  get hasProcess(): boolean {
+    return this.#channel.hasProcess === true;
+  }
+
+  send(text: string, { id, method = '', headers = [] }: SendOptions): void {
+    const message = parseMessage(text, TARGET_BOUNDS);
+    if (id === undefined) {
+      if (message.method === 'notifications/cancelled') this.#cancel(Number(message.params['requestId']));
+      return;
+    }
+    if (method === 'subscriptions/listen') {
+      this.#channel.listen(headers);
+      this.#subscriptions.open(id, message, headers);
+    } else if (message.params['requestState'] !== undefined) this.#continue(message, id, headers);
+    else this.#call(message, id, headers);
+  }
+
+  awaitsInput(requestState?: string): boolean {
+    return requestState === undefined ? this.#waiting.size > 0 : this.#waiting.has(requestState);
+  }
+
+  agreed(): void {}
+  abandon(): void {}
+  listen(): void {}
+
+  pause(paused: boolean): void {
+    this.#channel.pause(paused);
+  }
+
+  diagnosis(): string {
+    return this.#channel.diagnosis?.() ?? '';
+  }
+
+  close(): Promise<void> {
+    this.#forgetAll();
+    return this.#channel.close();
+  }
+
+  #call(message: RpcMessage, outer: number, headers: readonly string[]): void {
+    const meta = message.params['_meta'] as Record<string, unknown> | undefined;
+    const logLevel = meta?.[META.logLevel] as string | undefined;
+    this.#setLevel(logLevel, headers);
+    const token = tokenOf(message.text);
+    const call: ViewedCall = {
+      id: this.#nextId++,
+      method: message.method,
+      subject: subjectOf(message),
+      logLevel,
+      token,
+      latestToken: token,
+      outer,
+      asked: new Map(),
+      rounds: 0,
+      state: undefined,
+      timer: undefined,
+      response: undefined,
+    };
+    this.#calls.set(call.id, call);
+    const { id, method } = call;
+    this.#channel.send(withoutEnvelope(withId(message, String(id))), { id, method, headers });
+  }
+
+  /** A log level holds for one request here, but for the whole session at the server. */
+  #setLevel(level: string | undefined, headers: readonly string[]): void {
+    if (level === undefined || level === this.#level || !('logging' in this.#capabilities)) return;
+    this.#level = level;
+    void this.#request('logging/setLevel', { level }, headers);
+  }
+
+  /** Sends a request of the view. Resolves to the response, or undefined after a failure. */
+  #request(method: string, params: object, headers: readonly string[]): Promise<RpcMessage | undefined> {
+    const id = this.#nextId++;
+    return new Promise((resolve) => {
+      this.#own.set(id, resolve);
+      this.#channel.send(requestMessage(String(id), method, params), { id, method, headers });
+    });
+  }
+
+  #receive(text: string, inReplyTo: number | undefined): void {
+    let message: RpcMessage;
+    try {
+      message = parseMessage(text, TARGET_BOUNDS);
+    } catch {
+      // Reported by the receiver, which also fails the call if it can be told which.
+      this.#outer.message(text);
+      return;
+    }
+    if (message.kind === 'response') this.#receiveResponse(message);
+    else if (message.kind === 'request') this.#receiveRequest(message, inReplyTo);
+    else this.#receiveNotification(message, inReplyTo);
+  }
+
+  #receiveResponse(message: RpcMessage): void {
+    const id = Number(message.id);
+    const own = this.#own.get(id);
+    this.#own.delete(id);
+    own?.(message);
+    const call = this.#calls.get(id);
+    if (call === undefined) return;
+    if (call.outer === undefined) call.response = message;
+    else this.#finish(call, call.outer, message);
+  }
+
+  #finish(call: ViewedCall, outer: number, message: RpcMessage): void {
+    this.#forget(call);
+    const text = withId(message, String(outer));
+    const { error } = message;
+    // -32002 is reserved for older revisions ("Error Codes").
+    if (error?.code === RPC.resourceNotFound)
+      this.#outer.message(errorMessage(String(outer), RPC.invalidParams, error.message, error.data), outer);
+    else this.#outer.message(completed(text, call.method), outer);
+  }
+
+  #failed(id: number, error: Error): void {
+    const own = this.#own.get(id);
+    this.#own.delete(id);
+    own?.(undefined);
+    const call = this.#calls.get(id);
+    if (call === undefined) return;
+    this.#forget(call);
+    if (call.outer !== undefined) this.#outer.failed(call.outer, error);
+  }
+
+  #receiveRequest(message: RpcMessage, inReplyTo: number | undefined): void {
+    const { id = 'null', method } = message;
+    const capability = INPUTS[method];
+    if (method === 'ping') this.#answer(resultMessage(id, '{}'));
+    else if (capability === undefined || this.#client.capabilities[capability] === undefined)
+      this.#answer(errorMessage(id, RPC.methodNotFound, `the client does not support ${method}`));
+    else {
+      const call = this.#callFor(inReplyTo);
+      if (call === undefined)
+        this.#answer(
+          errorMessage(
+            id,
+            RPC.internalError,
+            'the client can only be asked while one of its calls is in flight',
+          ),
+        );
+      else {
+        call.asked.set(`input-${call.asked.size + 1}-${call.rounds + 1}`, message);
+        this.#ask(call);
+      }
+    }
+  }
+
+  /** The call that a request of the server belongs to. A server on stdio does not say: the oldest that may take input. */
+  #callFor(inReplyTo: number | undefined): ViewedCall | undefined {
+    const known = inReplyTo === undefined ? undefined : this.#calls.get(inReplyTo);
+    if (known !== undefined && TAKES_INPUT.has(known.method)) return known;
+    for (const call of this.#calls.values()) if (TAKES_INPUT.has(call.method)) return call;
+    return undefined;
+  }
+
+  /** Answers the client's request with the unanswered requests of the server, unless the call waits already. */
+  #ask(call: ViewedCall): void {
+    const { outer } = call;
+    if (outer === undefined) return;
+    call.rounds += 1;
+    if (call.rounds > this.#limits.inputRounds) {
+      const text = `the server requested input more than ${this.#limits.inputRounds} times`;
+      this.#drop(call, text);
+      this.#outer.message(errorMessage(String(outer), RPC.internalError, text), outer);
+      return;
+    }
+    const requests = [...call.asked].map(
+      ([key, { text, method }]) =>
+        `${JSON.stringify(key)}:{"method":${JSON.stringify(method)},"params":${paramsOf(text)}}`,
+    );
+    const state = `agctl-${randomBytes(18).toString('base64url')}`;
+    call.outer = undefined;
+    call.state = state;
+    this.#wait(state, call);
+    const result = `{"resultType":"input_required","inputRequests":{${requests.join(',')}},"requestState":"${state}"}`;
+    this.#outer.message(resultMessage(String(outer), result), outer);
+  }
+
+  #wait(state: string, call: ViewedCall): void {
+    const [oldest] = this.#waiting.values();
+    if (this.#waiting.size >= this.#limits.callsAwaitingInput && oldest !== undefined)
+      this.#drop(oldest, 'too many calls wait for input');
+    this.#waiting.set(state, call);
+    call.timer = setTimeout(
+      () => this.#drop(call, 'the client did not send the input'),
+      this.#limits.inputTimeout,
+    ).unref();
+  }
+
+  /** Continues a call with the client's input. */
+  #continue(message: RpcMessage, outer: number, headers: readonly string[]): void {
+    const { requestState } = message.params;
+    const call = typeof requestState === 'string' ? this.#waiting.get(requestState) : undefined;
+    if (call === undefined || call.subject !== subjectOf(message)) {
+      const text =
+        call === undefined
+          ? 'params.requestState is unknown or has expired: send the request again without it'
+          : 'params.requestState belongs to another request: repeat the method, name and arguments of the first';
+      this.#outer.message(errorMessage(String(outer), RPC.invalidParams, text), outer);
+      return;
+    }
+    this.#stopWaiting(call);
+    call.outer = outer;
+    call.latestToken = tokenOf(message.text);
+    for (const [key, { id = 'null' }] of call.asked) {
+      const span = valueAt(message.text, ['params', 'inputResponses', key]);
+      if (span === undefined) continue;
+      call.asked.delete(key);
+      this.#answer(resultMessage(id, message.text.slice(span.start, span.end)), headers);
+    }
+    if (call.response !== undefined) this.#finish(call, outer, call.response);
+    else if (call.asked.size > 0) this.#ask(call);
+  }
+
+  #receiveNotification(message: RpcMessage, inReplyTo: number | undefined): void {
+    const { method, text, params } = message;
+    switch (method) {
+      case 'notifications/progress': {
+        const span = valueAt(text, ['params', 'progressToken']);
+        const token = span && text.slice(span.start, span.end);
+        const call = [...this.#calls.values()].find(
+          (each) => each.token !== undefined && each.token === token,
+        );
+        if (span === undefined || call?.outer === undefined || call.latestToken === undefined) return;
+        this.#outer.message(edit(text, [{ ...span, text: call.latestToken }]), call.outer);
+        return;
+      }
+      case 'notifications/message': {
+        const call = this.#loggingCall(inReplyTo);
+        if (call?.outer === undefined || call.logLevel === undefined) return;
+        if (LEVELS.indexOf(String(params['level'])) >= LEVELS.indexOf(call.logLevel))
+          this.#outer.message(text, call.outer);
+        return;
+      }
+      case 'notifications/cancelled':
+        this.#withdraw(text);
+        return;
+      default:
+        this.#subscriptions.receive(message);
+        // Lists that the gateway has cached are out of date.
+        if (method.endsWith('/list_changed')) this.#outer.message(text);
+    }
+  }
+
+  /** The call that a log message belongs to. A server on stdio does not say: the only one with a log level. */
+  #loggingCall(inReplyTo: number | undefined): ViewedCall | undefined {
+    if (inReplyTo !== undefined) return this.#calls.get(inReplyTo);
+    const logging = [...this.#calls.values()].filter(({ logLevel }) => logLevel !== undefined);
+    return logging.length === 1 ? logging[0] : undefined;
+  }
+
+  /** The server cancelled one of its requests: an answer to it is no longer needed. */
+  #withdraw(text: string): void {
+    const span = valueAt(text, ['params', 'requestId']);
+    const id = span && text.slice(span.start, span.end);
+    for (const { asked } of this.#calls.values())
+      for (const [key, message] of asked) if (message.id === id) asked.delete(key);
+  }
+
+  /** Cancels a request of the client. */
+  #cancel(outer: number): void {
+    if (this.#subscriptions.close(outer)) return;
+    const call = [...this.#calls.values()].find((each) => each.outer === outer);
+    if (call !== undefined) this.#drop(call, 'cancelled by the client');
+  }
+
+  /** Cancels a call at the server. */
+  #drop(call: ViewedCall, reason: string): void {
+    for (const { id = 'null' } of call.asked.values())
+      this.#answer(errorMessage(id, RPC.internalError, reason));
+    this.#forget(call);
+    if (call.response !== undefined) return;
+    this.#channel.send(notificationMessage('notifications/cancelled', { requestId: call.id, reason }), {});
+    this.#channel.abandon(call.id);
+  }
+
+  #answer(text: string, headers: readonly string[] = []): void {
+    this.#channel.send(text, { headers });
+  }
+
+  #stopWaiting(call: ViewedCall): void {
+    clearTimeout(call.timer);
+    if (call.state !== undefined) this.#waiting.delete(call.state);
+    call.state = undefined;
+  }
+
+  #forget(call: ViewedCall): void {
+    this.#stopWaiting(call);
+    this.#calls.delete(call.id);
+  }
+
+  #forgetAll(): void {
+    for (const call of this.#calls.values()) this.#stopWaiting(call);
+    this.#calls.clear();
+    for (const handler of this.#own.values()) handler(undefined);
+    this.#own.clear();
+  }
+}
+
+/** What a retry must have in common with the first request: all but the input, the state and `_meta`. */
+function subjectOf({ method, params }: RpcMessage): string {
+  const { _meta, requestState, inputResponses, ...rest } = params;
+  return JSON.stringify([method, rest]);
+}
+
+function tokenOf(text: string): string | undefined {
+  const span = valueAt(text, ['params', '_meta', 'progressToken']);
+  return span && text.slice(span.start, span.end);
+}
+
+function paramsOf(text: string): string {
+  const span = valueAt(text, ['params']);
+  return span === undefined ? '{}' : text.slice(span.start, span.end);
+}

@@ -1,0 +1,379 @@
+import type { Limits } from '../../../core/limits.ts';
+import { members, valueAt } from '../../kernel/json-text.ts';
+import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
+import {
+  errorMessage,
+  LATEST_SESSION_REVISION,
+  META,
+  notificationMessage,
+  RPC,
+  requestMessage,
+  resultMessage,
+  SESSION_REVISIONS,
+} from '../protocol.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
+import { type Envelope, envelopeMeta, mirroredName } from './envelope.ts';
+import { withMeta, withoutEnvelope, withParams } from './meta-text.ts';
+
+/** One request of the client, which may take several requests to the server. */
+interface ViewedCall {
+  readonly outer: number;
+  readonly headers: readonly string[];
+  /** The client's request with `_meta`, for another round. */
+  readonly message: RpcMessage;
+  /** Id of the latest request to the server. */
+  inner: number;
+  rounds: number;
+  /** Answers of the client as JSON texts by the server's key; undefined while one is missing. */
+  readonly answers: Map<string, string | undefined>;
+  /** As JSON text. */
+  state: string | undefined;
+}
+
+/** What the view needs to know about its server and client. */
+export interface SessionViewOptions {
+  readonly targetName: string;
+  /** Result of `server/discover`. */
+  readonly discovered: RpcMessage;
+  readonly client: Envelope;
+  readonly limits: Limits;
+}
+
+/**
+ * Shows a server that only has revision 2026-07-28 as one with sessions, to one client. It answers `initialize`, `ping` and
+ * `logging/setLevel` itself and adds the client's capabilities and log level to each request. A result `input_required` becomes
+ * requests to the client, whose answers are sent with the next round. Subscriptions share one `subscriptions/listen`.
+ */
+export class SessionView implements Channel {
+  readonly sessionId = undefined;
+  readonly #channel: Channel;
+  readonly #outer: ChannelEvents;
+  readonly #options: SessionViewOptions;
+  readonly #calls = new Map<number, ViewedCall>();
+  /** Requests to the client, by their id as JSON text. */
+  readonly #asked = new Map<string, { readonly call: ViewedCall; readonly key: string }>();
+  readonly #uris = new Set<string>();
+  /** Ids of `resources/subscribe` and `unsubscribe` requests that wait for the acknowledgment. */
+  #unacknowledged: number[] = [];
+  /** Id of the current `subscriptions/listen`. */
+  #listening: number | undefined;
+  #listensToLists = false;
+  #listenHeaders: readonly string[] = [];
+  #level: string | undefined;
+  #nextId = 100;
+  #nextRequest = 1;
+  #isClosed = false;
+
+  constructor(channel: Channel, outer: ChannelEvents, options: SessionViewOptions) {
+    this.#channel = channel;
+    this.#outer = outer;
+    this.#options = options;
+  }
+
+  readonly events: ChannelEvents = {
+    message: (text, inReplyTo) => this.#receive(text, inReplyTo),
+    failed: (id, error) => this.#failed(id, error),
+    awaits: (id) => this.#calls.has(id) || id === this.#listening,
+    suspended: (id) => {
+      const call = this.#calls.get(id);
+      if (call !== undefined) this.#outer.suspended(call.outer);
+    },
+    sessionLost: () => undefined,
+    closed: (error) => {
+      this.#isClosed = true;
+      this.#outer.closed(error);
+    },
+  };
+
+  get hasProcess(): boolean {
+    return this.#channel.hasProcess === true;
+  }
+
+  send(text: string, { id, headers = [] }: SendOptions): void {
+    const message = parseMessage(text, TARGET_BOUNDS);
+    if (id !== undefined) this.#request(message, id, headers);
+    else if (message.kind === 'response') this.#answered(message);
+    else if (message.method === 'notifications/cancelled') this.#cancel(message);
+  }
+
+  agreed(): void {}
+  abandon(): void {}
+
+  listen(headers: readonly string[]): void {
+    if (this.#listensToLists) return;
+    this.#listensToLists = true;
+    this.#listenAgain(headers);
+  }
+
+  pause(paused: boolean): void {
+    this.#channel.pause(paused);
+  }
+
+  diagnosis(): string {
+    return this.#channel.diagnosis?.() ?? '';
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#channel.close();
+  }
+
+  #request(message: RpcMessage, outer: number, headers: readonly string[]): void {
+    const { method, params } = message;
+    switch (method) {
+      case 'initialize':
+        this.#reply(outer, this.#initializeResult(params['protocolVersion']));
+        return;
+      case 'ping':
+        this.#reply(outer, '{}');
+        return;
+      case 'logging/setLevel':
+        this.#level = String(params['level']);
+        this.#reply(outer, '{}');
+        return;
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        this.#subscribe(message, outer, headers);
+        return;
+      default: {
+        const { client } = this.#options;
+        const envelope = JSON.stringify(envelopeMeta({ ...client, logLevel: this.#level }));
+        const text = withMeta(message.text, envelope.slice(1, -1));
+        const call: ViewedCall = {
+          outer,
+          headers,
+          message: parseMessage(text, TARGET_BOUNDS),
+          inner: 0,
+          rounds: 0,
+          answers: new Map(),
+          state: undefined,
+        };
+        this.#send(call, call.message);
+      }
+    }
+  }
+
+  #send(call: ViewedCall, message: RpcMessage): void {
+    const { method } = message;
+    const id = this.#nextId++;
+    call.inner = id;
+    this.#calls.set(id, call);
+    this.#channel.send(withId(message, String(id)), {
+      id,
+      method,
+      name: mirroredName(message),
+      headers: call.headers,
+    });
+  }
+
+  #reply(outer: number, result: string): void {
+    this.#outer.message(resultMessage(String(outer), result), outer);
+  }
+
+  #initializeResult(requested: unknown): string {
+    const { discovered, targetName } = this.#options;
+    const result = discovered.result as {
+      capabilities?: unknown;
+      instructions?: unknown;
+      _meta?: Record<string, unknown>;
+    };
+    return JSON.stringify({
+      protocolVersion: SESSION_REVISIONS.some((known) => known === requested)
+        ? requested
+        : LATEST_SESSION_REVISION,
+      capabilities: result.capabilities ?? {},
+      serverInfo: result._meta?.[META.serverInfo] ?? { name: targetName, version: '' },
+      ...(result.instructions !== undefined && { instructions: result.instructions }),
+    });
+  }
+
+  #receive(text: string, inReplyTo: number | undefined): void {
+    let message: RpcMessage;
+    try {
+      message = parseMessage(text, TARGET_BOUNDS);
+    } catch {
+      this.#outer.message(text);
+      return;
+    }
+    if (message.kind === 'response') this.#receiveResponse(message);
+    else if (message.kind === 'notification') this.#receiveNotification(message, inReplyTo);
+    // A server of this revision must not send requests.
+    else
+      this.#channel.send(
+        errorMessage(message.id ?? 'null', RPC.methodNotFound, 'requests are not accepted'),
+        {},
+      );
+  }
+
+  #receiveResponse(message: RpcMessage): void {
+    const id = Number(message.id);
+    if (id === this.#listening) {
+      this.#listenEnded();
+      return;
+    }
+    const call = this.#calls.get(id);
+    if (call === undefined) return;
+    this.#calls.delete(id);
+    const { resultType } = (message.result ?? {}) as { resultType?: unknown };
+    if (resultType === 'input_required') this.#ask(call, message);
+    else this.#outer.message(withId(message, String(call.outer)), call.outer);
+  }
+
+  /** Requests the input from the client. */
+  #ask(call: ViewedCall, { text }: RpcMessage): void {
+    call.rounds += 1;
+    const { inputRounds, retryDelayMin } = this.#options.limits;
+    if (call.rounds > inputRounds) {
+      this.#fail(call, `the server requested input more than ${inputRounds} times`);
+      return;
+    }
+    const state = valueAt(text, ['result', 'requestState']);
+    call.state = state && text.slice(state.start, state.end);
+    call.answers.clear();
+    const requests = valueAt(text, ['result', 'inputRequests']);
+    const asked = requests !== undefined && text[requests.start] === '{' ? members(text, requests.start) : [];
+    // Without requests, the server wants the same request again, when it may have made progress.
+    if (asked.length === 0) setTimeout(() => this.#nextRound(call), retryDelayMin).unref();
+    // All of them are known before the first can be answered.
+    for (const [key] of asked) call.answers.set(key, undefined);
+    for (const [key, { start, end }] of asked) {
+      const id = `"agctl-input-${this.#nextRequest++}"`;
+      this.#asked.set(id, { call, key });
+      const request = text.slice(start, end);
+      const method = valueAt(request, ['method']);
+      const params = valueAt(request, ['params']);
+      if (method === undefined) continue;
+      const shown = params === undefined ? '{}' : request.slice(params.start, params.end);
+      this.#outer.message(
+        `{"jsonrpc":"2.0","id":${id},"method":${request.slice(method.start, method.end)},"params":${shown}}`,
+        call.outer,
+      );
+    }
+  }
+
+  #answered(message: RpcMessage): void {
+    const { id = '', text, error } = message;
+    const asked = this.#asked.get(id);
+    if (asked === undefined) return;
+    this.#asked.delete(id);
+    const { call, key } = asked;
+    if (error !== undefined) {
+      this.#forget(call);
+      this.#fail(call, `the client did not answer the server's request: ${error.message}`);
+      return;
+    }
+    const result = valueAt(text, ['result']);
+    call.answers.set(key, result === undefined ? '{}' : text.slice(result.start, result.end));
+    if ([...call.answers.values()].every((answer) => answer !== undefined)) this.#nextRound(call);
+  }
+
+  /** Sends the request again, with the input of the client. */
+  #nextRound(call: ViewedCall): void {
+    if (this.#isClosed || !this.#outer.awaits(call.outer)) return;
+    const answers = [...call.answers].map(([key, answer]) => `${JSON.stringify(key)}:${answer}`);
+    const added = [
+      ...(answers.length > 0 ? [`"inputResponses":{${answers.join(',')}}`] : []),
+      ...(call.state === undefined ? [] : [`"requestState":${call.state}`]),
+    ];
+    const text = withParams(call.message.text, added.join(','));
+    this.#send(call, parseMessage(text, TARGET_BOUNDS));
+  }
+
+  #failed(id: number, error: Error): void {
+    if (id === this.#listening) {
+      this.#listenEnded();
+      return;
+    }
+    const call = this.#calls.get(id);
+    this.#calls.delete(id);
+    if (call !== undefined) this.#outer.failed(call.outer, error);
+  }
+
+  #fail(call: ViewedCall, text: string): void {
+    this.#outer.message(errorMessage(String(call.outer), RPC.internalError, text), call.outer);
+  }
+
+  /** Cancels a request of the client. */
+  #cancel({ params }: RpcMessage): void {
+    const outer = Number(params['requestId']);
+    for (const [id, call] of this.#calls) {
+      if (call.outer !== outer) continue;
+      this.#calls.delete(id);
+      this.#channel.send(notificationMessage('notifications/cancelled', { ...params, requestId: id }), {});
+      this.#channel.abandon(id);
+    }
+    for (const [id, { call }] of this.#asked) {
+      if (call.outer !== outer) continue;
+      this.#asked.delete(id);
+      this.#outer.message(notificationMessage('notifications/cancelled', { requestId: JSON.parse(id) }));
+    }
+  }
+
+  #forget(call: ViewedCall): void {
+    for (const [id, asked] of this.#asked) if (asked.call === call) this.#asked.delete(id);
+  }
+
+  #receiveNotification(message: RpcMessage, inReplyTo: number | undefined): void {
+    const { method, text } = message;
+    if (method === 'notifications/subscriptions/acknowledged') {
+      for (const outer of this.#unacknowledged.splice(0)) this.#reply(outer, '{}');
+      return;
+    }
+    const call = inReplyTo === undefined ? undefined : this.#calls.get(inReplyTo);
+    this.#outer.message(withoutEnvelope(text), call?.outer);
+  }
+
+  #subscribe({ method, params: { uri } }: RpcMessage, outer: number, headers: readonly string[]): void {
+    if (typeof uri !== 'string' || this.#uris.size >= this.#options.limits.subscriptions) {
+      const text = typeof uri === 'string' ? 'too many subscriptions' : 'expected params.uri to be a string';
+      this.#outer.message(errorMessage(String(outer), RPC.invalidParams, text), outer);
+      return;
+    }
+    if (method === 'resources/subscribe') this.#uris.add(uri);
+    else this.#uris.delete(uri);
+    this.#unacknowledged.push(outer);
+    this.#listenAgain(headers);
+  }
+
+  /** Replaces the `subscriptions/listen` request by one for what the client listens to now. */
+  #listenAgain(headers: readonly string[]): void {
+    const previous = this.#listening;
+    this.#listening = undefined;
+    if (previous !== undefined) {
+      this.#channel.send(notificationMessage('notifications/cancelled', { requestId: previous }), {});
+      this.#channel.abandon(previous);
+    }
+    if (!this.#listensToLists && this.#uris.size === 0) {
+      for (const outer of this.#unacknowledged.splice(0)) this.#reply(outer, '{}');
+      return;
+    }
+    const id = this.#nextId++;
+    this.#listening = id;
+    const method = 'subscriptions/listen';
+    const notifications = {
+      ...(this.#listensToLists && {
+        toolsListChanged: true,
+        promptsListChanged: true,
+        resourcesListChanged: true,
+      }),
+      ...(this.#uris.size > 0 && { resourceSubscriptions: [...this.#uris] }),
+    };
+    const params = { _meta: envelopeMeta(this.#options.client), notifications };
+    this.#channel.send(requestMessage(String(id), method, params), { id, method, headers });
+    this.#listenHeaders = headers;
+  }
+
+  /** The server ended the stream: it is opened again while the client listens. */
+  #listenEnded(): void {
+    this.#listening = undefined;
+    for (const outer of this.#unacknowledged.splice(0))
+      this.#outer.message(
+        errorMessage(String(outer), RPC.internalError, 'the server ended its subscription stream'),
+        outer,
+      );
+    if (this.#isClosed || (!this.#listensToLists && this.#uris.size === 0)) return;
+    setTimeout(() => {
+      if (!this.#isClosed && this.#listening === undefined) this.#listenAgain(this.#listenHeaders);
+    }, this.#options.limits.retryDelayMax).unref();
+  }
+}
