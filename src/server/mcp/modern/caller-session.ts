@@ -18,6 +18,8 @@ const ASKABLE = ['sampling', 'elicitation', 'roots'];
  */
 export class CallerSession extends Session {
   readonly client: Envelope;
+  /** The client's description of itself, which a server with sessions sees once. */
+  readonly description: string;
   #connected: Promise<void> | undefined;
   /** Number of requests that use the session. */
   inUse = 0;
@@ -29,6 +31,7 @@ export class CallerSession extends Session {
   constructor(options: SessionOptions, owner: string | undefined, client: Envelope) {
     super(options, owner, opening(options, client));
     this.client = client;
+    this.description = descriptionOf(client);
     this.version = MODERN_REVISION;
   }
 
@@ -36,6 +39,11 @@ export class CallerSession extends Session {
   connect(headers: readonly string[], observer?: RequestObserver): Promise<void> {
     this.#connected ??= connectAll(this, headers, observer);
     return this.#connected;
+  }
+
+  /** Whether every target itself speaks the revision, so that it sees the client's description in each request. */
+  get isNative(): boolean {
+    return this.connections.every(({ isNative }) => isNative === true);
   }
 
   /**
@@ -104,6 +112,10 @@ function opening({ log }: SessionOptions, client: Envelope): OpenTarget {
     return { result, message, isNative };
   };
 }
+
+/** Equal for equal descriptions. */
+export const descriptionOf = ({ capabilities, clientInfo }: Envelope): string =>
+  JSON.stringify([capabilities, clientInfo ?? null]);
 
 /** Tasks of revision 2025-11-25 are another protocol than the extension of 2026-07-28. */
 function withoutTasks(capabilities: Readonly<Record<string, unknown>>): Record<string, unknown> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import type { SessionOptions } from '../session.ts';
-import { CallerSession } from './caller-session.ts';
+import { CallerSession, descriptionOf } from './caller-session.ts';
 import type { Envelope } from './envelope.ts';
 
 /** Where the sessions of callers live: they count as sessions, and end when they were idle for too long. */
@@ -24,9 +24,9 @@ export interface Caller {
 }
 
 /**
- * The sessions at the targets in which requests of revision 2026-07-28 run. One session serves all requests of one caller that
- * describe the same client: a server with sessions must not see one caller's credentials or capabilities in the session of
- * another. Sessions are found by the caller, not by an id.
+ * The sessions at the targets in which requests of revision 2026-07-28 run. One session serves all requests of one caller, and at
+ * a server with sessions only those that describe the same client: such a server must not see one caller's credentials, or one
+ * client's capabilities, in the session of another. Sessions are found by the caller, not by an id.
  */
 export class Callers {
   readonly #options: SessionOptions;
@@ -45,7 +45,7 @@ export class Callers {
   async acquire(caller: Caller, requestState: unknown): Promise<CallerSession> {
     const key = keyOf(caller);
     const waiting = typeof requestState === 'string' ? this.#home.waiting(caller, requestState) : undefined;
-    const session = waiting ?? this.#usable(key) ?? this.#create(key, caller);
+    const session = waiting ?? this.#usable(key, caller) ?? this.#create(key, caller);
     session.inUse += 1;
     session.lastUsed = performance.now();
     try {
@@ -90,8 +90,13 @@ export class Callers {
     return [...this.#sessions.values()].flatMap((set) => [...set]).filter(({ closed }) => !closed);
   }
 
-  #usable(key: string): CallerSession | undefined {
-    return this.#open(key).find((session) => !session.isExclusive || session.inUse === 0);
+  #usable(key: string, { envelope }: Caller): CallerSession | undefined {
+    const description = descriptionOf(envelope);
+    return this.#open(key).find(
+      (session) =>
+        (session.isNative || session.description === description) &&
+        (!session.isExclusive || session.inFlight === 0),
+    );
   }
 
   #open(key: string): CallerSession[] {
@@ -122,12 +127,12 @@ const CREDENTIAL = /auth|token|key|secret|session|cookie|user/i;
 /** Headers of that kind that differ between requests of one caller, or say nothing about it. */
 const NO_CREDENTIAL = /^(?:mcp-|idempotency-key$|user-agent$)/i;
 
-function keyOf({ owner, envelope: { capabilities, clientInfo }, headers }: Caller): string {
+function keyOf({ owner, headers }: Caller): string {
   const credentials: string[] = [];
   for (let index = 0; index + 1 < headers.length; index += 2)
     if (CREDENTIAL.test(headers[index] as string) && !NO_CREDENTIAL.test(headers[index] as string))
       credentials.push(headers[index] as string, headers[index + 1] as string);
   return createHash('sha256')
-    .update(JSON.stringify([owner ?? null, capabilities, clientInfo ?? null, credentials]), 'utf16le')
+    .update(JSON.stringify([owner ?? null, credentials]), 'utf16le')
     .digest('base64');
 }
