@@ -141,9 +141,10 @@ class Listening {
     if (early === undefined) return;
     this.#early = undefined;
     const lists = LISTS.filter(([, member]) => this.#agreed.some((agreed) => agreed[member] === true));
-    const uris = [
-      ...new Set(this.#agreed.flatMap(({ resourceSubscriptions = [] }) => resourceSubscriptions)),
-    ];
+    const subscribed = new Set(
+      this.#agreed.flatMap(({ resourceSubscriptions = [] }) => resourceSubscriptions),
+    );
+    const uris = (this.#filter.resourceSubscriptions ?? []).filter((uri) => subscribed.has(uri));
     const notifications = {
       ...Object.fromEntries(lists.map(([, member]) => [member, true])),
       ...(uris.length > 0 && { resourceSubscriptions: uris }),

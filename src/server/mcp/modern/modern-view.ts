@@ -250,12 +250,15 @@ export class ModernView implements Channel {
     }
   }
 
-  /** The call that a request of the server belongs to. A server on stdio does not say: the oldest that may take input. */
+  /**
+   * The call that a request of the server belongs to. A server on stdio does not say: the oldest that may take input and does
+   * not wait for any, because most servers run calls in order; else the oldest that waits.
+   */
   #callFor(inReplyTo: number | undefined): ViewedCall | undefined {
     const known = inReplyTo === undefined ? undefined : this.#calls.get(inReplyTo);
     if (known !== undefined && TAKES_INPUT.has(known.method)) return known;
-    for (const call of this.#calls.values()) if (TAKES_INPUT.has(call.method)) return call;
-    return undefined;
+    const able = [...this.#calls.values()].filter(({ method }) => TAKES_INPUT.has(method));
+    return able.find(({ outer }) => outer !== undefined) ?? able[0];
   }
 
   /** Answers the client's request with the unanswered requests of the server, unless the call waits already. */
