@@ -28,13 +28,15 @@ export interface McpUpstream extends AsyncDisposable {
   of(method: string): Received[];
 }
 
-/** Starts it on a free port. `name` shows in its answers; `capabilities` are what it announces. */
+/** Starts it, on a free port by default. `name` shows in its answers; `capabilities` are what it announces. */
 export async function mcpUpstream({
   name = 'up',
   script,
   capabilities = { tools: {} },
+  port: wanted = 0,
 }: {
   name?: string;
+  port?: number;
   script?: Script;
   capabilities?: object;
 } = {}): Promise<McpUpstream> {
@@ -70,7 +72,7 @@ export async function mcpUpstream({
   const server = createServer((request, response) => {
     serve(request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/mcp`,

@@ -12,6 +12,12 @@ export const MCP_LIMITS = {
   sessionIdle: 30 * 60 * SECOND,
   /** Ids of ended sessions that are remembered so that they are not resumed; beyond that, the oldest is forgotten. */
   endedSessions: 10_000,
+  /**
+   * Characters of the client's `initialize` parameters that a session id contains; longer ones are left out, and the
+   * session ends with 404 if a target forgets it after a restart of the gateway. Parameters with client name and all
+   * capabilities have about 200. Keeps ids of backends with two targets under 1 KiB: servers limit headers to 8 KiB.
+   */
+  sealedInitializeLength: 400,
   sessionSweep: 30 * SECOND,
   /**
    * Child processes of stdio targets, over all sessions. A new one replaces that of an idle session; if none is idle,

@@ -144,7 +144,7 @@ class ForwardedCall implements CallHandler {
     const call = this.#call;
     call.observer?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;
-    if (isLost && call.session.isResumed) {
+    if (isLost && call.session.isClientUnknown) {
       // Only the client can initialize a new session: its capabilities were sent to the process that created this one.
       call.refused(
         new UpstreamStatusError(

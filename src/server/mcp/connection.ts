@@ -64,7 +64,8 @@ export class Connection {
   #backOff: number;
   #closed = false;
   #joinsLate = false;
-  #isResumed = false;
+  /** The client's `initialize` parameters are known, so that a new session can be initialized in its name. */
+  #canInitialize = true;
   #reinitializedAt = Number.NEGATIVE_INFINITY;
   /** The gateway itself has sent `notifications/initialized` to the server. */
   #isConfirmed = false;
@@ -161,13 +162,16 @@ export class Connection {
     this.#rpc?.channel?.listen(headers);
   }
 
-  /** Resumes a session that another process created, without sending `initialize`. */
-  async resume(sessionId: string, version: string): Promise<void> {
+  /**
+   * Resumes a session that another process created, without sending `initialize`. `canInitialize`: the client's
+   * `initialize` parameters are known.
+   */
+  async resume(sessionId: string, version: string, canInitialize: boolean): Promise<void> {
     const rpc = this.#createRpc();
     const channel = await this.target.open(rpc.events, sessionId);
     rpc.bind(channel);
     channel.agreed(version);
-    this.#isResumed = true;
+    this.#canInitialize = canInitialize;
     this.#rpc = rpc;
     this.version = version;
     this.#ready = Promise.resolve({ rpc, result: { protocolVersion: version, capabilities: {} } } as Ready);
@@ -178,8 +182,7 @@ export class Connection {
    * responses keep arriving. Retries with back-off while a client listens; stops if the server refuses with a status below 500.
    */
   async #reinitialize(rpc: JsonRpcConnection): Promise<void> {
-    // A resumed session does not know its client's capabilities: only the client can initialize a new one.
-    if (this.#rpc !== rpc || this.#isResumed) return;
+    if (this.#rpc !== rpc || !this.#canInitialize) return;
     this.dropSession(rpc);
     // Otherwise a server that loses each session at once would be sent `initialize` in a tight loop.
     const delay = this.#reinitializedAt + this.target.limits.retryDelayMax - performance.now();

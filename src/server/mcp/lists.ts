@@ -105,7 +105,8 @@ async function listTarget(
     // Capabilities are unknown in a resumed session, so the request may reach a server without the list.
     if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];
     const { rpc } = connection;
-    if (!(error instanceof UpstreamSessionLost) || rpc === undefined || call.session.isResumed) throw error;
+    if (!(error instanceof UpstreamSessionLost) || rpc === undefined || call.session.isClientUnknown)
+      throw error;
     connection.dropSession(rpc);
     return listPages(connection, call, method, list);
   }

@@ -12,6 +12,11 @@ export interface SessionState {
   readonly v?: string;
   /** Session ids at the targets, in the order of the targets; absent when a target runs in this process (stdio). */
   readonly s?: readonly (readonly [target: string, session: string | null])[];
+  /**
+   * The client's `initialize` parameters as JSON text, to initialize new sessions at restarted targets. Absent over
+   * `LIMITS.sealedInitializeLength`, because the id is a header of every request.
+   */
+  readonly i?: string;
 }
 
 /** Creates a session id: base64url of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes). `key` has 32 bytes. */

@@ -122,6 +122,7 @@ export class SessionStore {
       ownerOf(principal),
       initializing(initializeParams, this.#options.log),
     );
+    session.initializeParams = initializeParams;
     this.#admit(session);
     return session;
   }
@@ -168,6 +169,9 @@ export class SessionStore {
             s: session.connections.map(
               ({ target, rpc }) => [target.name, rpc?.channel?.sessionId ?? null] as const,
             ),
+            ...(session.initializeParams.length <= LIMITS.sealedInitializeLength
+              ? { i: session.initializeParams }
+              : {}),
           }
         : {}),
     });
@@ -308,15 +312,19 @@ export class SessionStore {
     const session = new Session(
       this.#options,
       state.p,
-      initializing(JSON.stringify(initializeParamsOfUnknownClient(version)), this.#options.log),
-      true,
+      initializing(
+        state.i ?? JSON.stringify(initializeParamsOfUnknownClient(version)),
+        this.#options.log,
+      ),
+      state.i === undefined,
     );
     session.id = id;
     session.version = version;
     await Promise.all(
       session.connections.map(async (connection, index) => {
         const upstreamSession = state.s?.[index]?.[1];
-        if (typeof upstreamSession === 'string') await connection.resume(upstreamSession, version);
+        if (typeof upstreamSession === 'string')
+          await connection.resume(upstreamSession, version, state.i !== undefined);
       }),
     );
     // Another request may have resumed or ended it meanwhile.
@@ -354,7 +362,7 @@ export function ownerOf(principal: string | undefined): string | undefined {
     : createHash('sha256').update(principal, 'utf16le').digest('base64url').slice(0, 22);
 }
 
-/** `initialize` parameters for a resumed session, whose client sent its own to another process. */
+/** `initialize` parameters for a resumed session whose id does not contain the client's. */
 function initializeParamsOfUnknownClient(protocolVersion: string): object {
   return { protocolVersion, capabilities: {}, clientInfo: { name: 'agctl', version: VERSION } };
 }

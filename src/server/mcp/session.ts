@@ -61,14 +61,21 @@ export class Session {
   #hasHadStream = false;
   readonly requests: ServerRequests;
 
-  /** Created by another process, so the client's `initialize` parameters are unknown here. */
-  readonly isResumed: boolean;
+  /** The client's `initialize` parameters as JSON text; empty until the session is registered. */
+  initializeParams = '';
+  /** Created by another process, and the session id does not contain the client's `initialize` parameters. */
+  readonly isClientUnknown: boolean;
 
-  constructor(options: SessionOptions, owner: string | undefined, openTarget: OpenTarget, isResumed = false) {
+  constructor(
+    options: SessionOptions,
+    owner: string | undefined,
+    openTarget: OpenTarget,
+    isClientUnknown = false,
+  ) {
     this.options = options;
     this.nameIndex = new NameIndex(options.limits);
     this.resumable = new ResumableCalls(options.limits);
-    this.isResumed = isResumed;
+    this.isClientUnknown = isClientUnknown;
     this.owner = owner;
     this.connections = options.targets.map(
       (target) =>

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
 import { mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
@@ -102,23 +103,32 @@ describe('session resumption in another process with the same session key', () =
     await first.close();
   });
 
-  test('a resumed session whose target has forgotten it ends with 404, so that the client initializes a new one', async () => {
+  test("a resumed session whose target has forgotten it is initialized again with the client's own parameters", async () => {
     await using up = await mcpUpstream();
     const yaml = mcpConfig([target(up)], { config });
     await using first = await gateway(yaml);
     await using second = await gateway(yaml);
-    const session = await openSession(`${first.url}/mcp`);
+    const params = { ...INITIALIZE.params, capabilities: { roots: { listChanged: true }, sampling: {} } };
+    const session = await openSession(`${first.url}/mcp`, {}, { ...INITIALIZE, params });
     up.sessions.clear();
-    const reply = await fetch(`${second.url}/mcp`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        'mcp-session-id': session.id,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', ...say(1, 'hello') }),
-    });
-    expect(reply.status).toBe(404);
+    const moved = { 'mcp-session-id': session.id };
+    const { result } = await post(`${second.url}/mcp`, { jsonrpc: '2.0', ...say(1, 'moved') }, moved);
+    expect(result.content[0].text).toBe('up says moved');
+    expect(up.of('initialize').map(({ message }) => message.params)).toEqual([params, params]);
+    await until(() => up.of('notifications/initialized').length === 2);
+  });
+
+  test('a resumed session whose target has forgotten it ends with 404 if the parameters of the client are too long for the session id', async () => {
+    await using up = await mcpUpstream();
+    const yaml = mcpConfig([target(up)], { config });
+    await using first = await gateway(yaml);
+    await using second = await gateway(yaml);
+    const params = { ...INITIALIZE.params, _meta: { note: 'x'.repeat(LIMITS.sealedInitializeLength) } };
+    const session = await openSession(`${first.url}/mcp`, {}, { ...INITIALIZE, params });
+    up.sessions.clear();
+    const moved = { 'mcp-session-id': session.id };
+    const { status } = await post(`${second.url}/mcp`, { jsonrpc: '2.0', ...say(1, 'hello') }, moved);
+    expect(status).toBe(404);
     // The second gateway does not know the capabilities of the client, so it must not initialize in its name.
     expect(up.of('initialize')).toHaveLength(1);
   });

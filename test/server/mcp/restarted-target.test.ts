@@ -3,7 +3,7 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
-import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
+import { mcpUpstream, reply, type Script } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
 
 const RESOURCES = '--resources=file:///1,file:///2';
@@ -22,6 +22,15 @@ const restart = async (session: McpSession, prefix = ''): Promise<void> => {
     async () => (await session.request('tools/call', { name: `${prefix}echo` })).result !== undefined,
   );
 };
+
+/** Answers requests with these methods with an empty result. */
+const accepting =
+  (...methods: string[]): Script =>
+  ({ message }, response) => {
+    if (!methods.includes(message?.method)) return false;
+    reply(response, message, {});
+    return true;
+  };
 
 describe('a restarted target', () => {
   test.each([
@@ -60,11 +69,7 @@ describe('a restarted target', () => {
   test('a restarted HTTP target gets the log level with the headers of the call that found the restart, and no subscription that it rejected', async () => {
     await using up = await mcpUpstream({
       capabilities: { tools: {}, logging: {}, resources: { subscribe: true } },
-      script: ({ message }, response) => {
-        if (message?.method !== 'logging/setLevel') return false;
-        reply(response, message, {});
-        return true;
-      },
+      script: accepting('logging/setLevel'),
     });
     await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
     const session = await openSession(`${gate.url}/mcp`, { authorization: 'Bearer mine' });
@@ -79,5 +84,34 @@ describe('a restarted target', () => {
     });
     await session.request('tools/call', { name: 'say', arguments: {} });
     expect(up.of('resources/subscribe')).toHaveLength(1);
+  });
+
+  test('a restarted HTTP target gets the log level and the subscriptions again while the client only listens', async () => {
+    const options = {
+      capabilities: { tools: {}, logging: {}, resources: { subscribe: true } },
+      script: accepting('logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'),
+    };
+    const up = await mcpUpstream(options);
+    await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await using own = await openEvents(session.url, { session: session.id });
+    await until(() => up.streams.length === 1);
+    await session.request('logging/setLevel', { level: 'debug' });
+    for (const uri of ['file:///1', 'file:///2', 'file:///3'])
+      await session.request('resources/subscribe', { uri });
+    await session.request('resources/unsubscribe', { uri: 'file:///2' });
+    await up[Symbol.asyncDispose]();
+    // Its sessions have other ids: it knows none of the gateway's.
+    await using restarted = await mcpUpstream({ ...options, name: 'again', port: up.port });
+    await until(() => restarted.of('resources/subscribe').length === 2);
+    expect(restarted.of('logging/setLevel').map(({ message }) => message.params.level)).toEqual(['debug']);
+    expect(restarted.of('resources/subscribe').map(({ message }) => message.params.uri)).toEqual([
+      'file:///1',
+      'file:///3',
+    ]);
+    await until(() => restarted.streams.length === 1);
+    const update = { method: 'notifications/resources/updated', params: { uri: 'file:///3' } };
+    restarted.streams[0]?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...update })}\n\n`);
+    await own.next(({ method }) => method === 'notifications/resources/updated');
   });
 });
