@@ -71,11 +71,10 @@ export class EventStream {
   /**
    * Makes the stream resumable; call it before the first event. Events get ids that begin with `id`. An initial event
    * without data informs the client that it can reconnect after `retry` ms (MCP 2025-11-25, "Sending Messages").
-   * At most `maxBytes` of events are kept for it.
    */
-  makeResumable(id: string, retry: number, maxBytes: number): void {
+  makeResumable(id: string, { retry, ...bounds }: ReplayBounds & { readonly retry: number }): void {
     if (this.#wasAttached || this.#waiting.length > 0 || this.#replay !== undefined) return;
-    this.#replay = new EventReplay(id, maxBytes);
+    this.#replay = new EventReplay(id, bounds);
     this.#waiting.push(this.#replay.first(retry));
   }
 
@@ -158,6 +157,7 @@ export class EventStream {
 
   /** @internal Heartbeat: sends a comment on an idle stream, and ends a stream whose reader accepts no data. */
   beat(now: number): void {
+    this.#replay?.beat();
     if (this.#stalledSince !== 0) {
       if (now - this.#stalledSince > LIMITS.writeStall) this.destroy();
       return;
@@ -238,21 +238,30 @@ function startHeartbeat(): void {
   }, LIMITS.heartbeat).unref();
 }
 
-/**
- * Buffers the events of one stream so that a client that lost its connection can request them again (`Last-Event-ID`).
- * The last event is always kept, because it may be the response; older events are dropped once the buffer exceeds
- * `maxBytes`.
- */
+/** How much of a stream is kept for a client that reconnects. */
+interface ReplayBounds {
+  /** Characters of events. Older events are dropped first. */
+  readonly maxBytes: number;
+  /**
+   * The stream has no end, so its events are dropped after one to two heartbeats, and an event over `maxBytes` is not
+   * kept. Otherwise the last event is always kept, because it may be the response.
+   */
+  readonly isEndless?: boolean;
+}
+
+/** Buffers the events of one stream so that a client that lost its connection can request them again (`Last-Event-ID`). */
 class EventReplay {
   readonly #id: string;
-  readonly #maxBytes: number;
+  readonly #bounds: ReplayBounds;
   #next = 0;
   #kept: { readonly number: number; readonly frame: string }[] = [];
   #bytes = 0;
+  /** Number of the first event since the last heartbeat. */
+  #sinceBeat = 0;
 
-  constructor(id: string, maxBytes: number) {
+  constructor(id: string, bounds: ReplayBounds) {
     this.#id = id;
-    this.#maxBytes = maxBytes;
+    this.#bounds = bounds;
   }
 
   /**
@@ -265,13 +274,20 @@ class EventReplay {
 
   /** Formats an event with the next id and adds it to the buffer. */
   keep(data: string, event?: string): string {
+    const { maxBytes, isEndless = false } = this.#bounds;
     const number = this.#next;
     const frame = formatEvent(data, event, this.#nextId());
     this.#kept.push({ number, frame });
     this.#bytes += frame.length;
-    while (this.#kept.length > 1 && this.#bytes > this.#maxBytes)
-      this.#bytes -= this.#kept.shift()?.frame.length ?? 0;
+    while (this.#kept.length > (isEndless ? 0 : 1) && this.#bytes > maxBytes) this.#drop();
     return frame;
+  }
+
+  /** Drops the events of an endless stream that were sent before the last heartbeat. */
+  beat(): void {
+    if (this.#bounds.isEndless !== true) return;
+    while (this.#kept[0] !== undefined && this.#kept[0].number < this.#sinceBeat) this.#drop();
+    this.#sinceBeat = this.#next;
   }
 
   /** The events after event `number`, or undefined when some of them have been dropped. */
@@ -279,6 +295,10 @@ class EventReplay {
     const first = this.#kept[0]?.number ?? this.#next;
     if (number < 0 || number >= this.#next || number + 1 < first) return undefined;
     return this.#kept.filter((event) => event.number > number).map(({ frame }) => frame);
+  }
+
+  #drop(): void {
+    this.#bytes -= this.#kept.shift()?.frame.length ?? 0;
   }
 
   #nextId(): string {

@@ -145,17 +145,19 @@ export const MCP_LIMITS = {
   /** Failed attempts in a row to resume a response stream: 11 s with the backoff above, long enough for a restart. */
   resumeAttempts: 8,
   /**
-   * The `retry` value that clients get for a resumable response stream, and how long a detached stream is kept for
+   * The `retry` value that clients get for a resumable stream, and how long a detached stream is kept for
    * them.
    */
   resumeRetry: SECOND,
   resumeTimeout: 15 * SECOND,
   /**
-   * Resumable response streams per session (further streams are not resumable), and characters of events that are kept
+   * Resumable streams per session (further streams are not resumable), and characters of events that are kept
    * for each.
    */
   resumableStreams: 64,
   replayBytes: 64 * KIB,
+  /** The same for the GET stream of a session, whose messages are short. Thousands of sessions have one. */
+  serverReplayBytes: 16 * KIB,
   /** Upper bound on a server's `retry` value: clients give up after 60 s. */
   streamRetryMax: 60 * SECOND,
   /** Length of a server's event id, which is sent back in a header; a longer id is not remembered. */

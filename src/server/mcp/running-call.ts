@@ -12,7 +12,7 @@ import { canonicalId, type RpcMessage } from './message.ts';
 import { badMessage, RPC, RpcError } from './protocol.ts';
 import type { ItemAccess, McpFields } from './request-fields.ts';
 import { itemAccess, mcpFields } from './request-fields.ts';
-import type { ResumableCall } from './resumable-calls.ts';
+import type { ResumableStream } from './resumable-streams.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import type { UpstreamStatusError } from './targets/http-body.ts';
@@ -68,7 +68,7 @@ function rejectDuplicateId({ running }: Session, { id = 'null' }: RpcMessage): v
  * One call in flight. The reply with its stream is sent with the first event, or after a short time. Until then, a status
  * of the target, such as 401 with a challenge, can become the status of the reply.
  */
-export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall {
+export class RunningCall implements ClientCall, EventStreamOwner, ResumableStream {
   readonly session: Session;
   readonly message: RpcMessage;
   readonly headers: readonly string[];
@@ -126,9 +126,9 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   /** Makes the stream resumable, because it has several events or takes longer: a disconnected client can reconnect. */
   opening(): void {
     if (!this.session.canResume || this.stream.isResumable) return;
-    this.#streamId = this.session.resumable.add(this);
-    const { resumeRetry, replayBytes } = this.session.options.limits;
-    if (this.#streamId !== undefined) this.stream.makeResumable(this.#streamId, resumeRetry, replayBytes);
+    this.#streamId = this.session.resumable.add(this, true);
+    const { resumeRetry: retry, replayBytes: maxBytes } = this.session.options.limits;
+    if (this.#streamId !== undefined) this.stream.makeResumable(this.#streamId, { retry, maxBytes });
   }
 
   /** The response is delayed: the client gets its stream now. */
@@ -142,14 +142,14 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   }
 
   /** Resumes the stream after event `after` for a client that reconnected. Undefined if later events were discarded. */
-  resume(ctx: RequestContext, after: number): Reply | undefined {
+  resume(ctx: RequestContext, after: number): EventStream | undefined {
     if (!this.stream.resume(after)) {
       // The client may request it again with another event id.
       if (!this.stream.hasReader) this.detached();
       return undefined;
     }
     ctx.running = this;
-    return eventStreamReply(this.stream);
+    return this.stream;
   }
 
   get isOver(): boolean {

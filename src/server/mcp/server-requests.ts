@@ -95,16 +95,16 @@ export class ServerRequests {
   }
 
   /**
-   * Queues a request until the client opens a stream, for at most `LIMITS.firstStreamWait`. If `LIMITS.queuedMessages` requests
-   * are queued, it is answered with an error.
+   * Queues a request until the client opens a stream, for at most `wait` ms, or with others that were queued before it. If
+   * `LIMITS.queuedMessages` requests are queued, it is answered with an error.
    */
-  queue(rpc: JsonRpcConnection, message: RpcMessage): void {
+  queue(rpc: JsonRpcConnection, message: RpcMessage, wait: number): void {
     if (this.#waiting.length >= LIMITS.queuedMessages) {
       refuse(rpc, message.id, `more than ${LIMITS.queuedMessages} requests wait for the client`);
       return;
     }
     this.#waiting.push({ rpc, message });
-    this.#timer ??= setTimeout(() => this.#expire(), LIMITS.firstStreamWait);
+    this.#timer ??= setTimeout(() => this.#expire(), wait);
   }
 
   /** Sends queued requests on a stream that the client has opened. */

@@ -1,14 +1,15 @@
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import { EventStream } from '../../core/sse.ts';
+import type { EventStream } from '../../core/sse.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import { Connection, type OpenTarget } from './connection.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
 import { outwardMessage, outwardName } from './names.ts';
-import { ResumableCalls } from './resumable-calls.ts';
+import { ResumableStreams } from './resumable-streams.ts';
 import { ServerRequests } from './server-requests.ts';
+import { ServerStream } from './server-stream.ts';
 import type { Target } from './target.ts';
 
 /** First revision with resumable response streams. Revisions are dates, so they compare as strings. */
@@ -42,7 +43,7 @@ export class Session {
   readonly owner: string | undefined;
   readonly connections: readonly Connection[];
   readonly nameIndex: NameIndex;
-  readonly resumable: ResumableCalls;
+  readonly resumable: ResumableStreams;
   /** The protocol revision negotiated with the client; empty until the session is registered. */
   version = '';
   /** Empty until the session is registered. */
@@ -54,11 +55,9 @@ export class Session {
   /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
   readonly running = new Map<string, RunningRequest>();
   closed = false;
-  #stream: EventStream | undefined;
-  #queue: string[] = [];
+  readonly #stream = new ServerStream(this);
   /** When the client sent `notifications/initialized`. Clients that open a GET stream do so after that. */
   #initializedAt: number | undefined;
-  #hasHadStream = false;
   readonly requests: ServerRequests;
 
   /** The client's `initialize` parameters as JSON text; empty until the session is registered. */
@@ -74,7 +73,7 @@ export class Session {
   ) {
     this.options = options;
     this.nameIndex = new NameIndex(options.limits);
-    this.resumable = new ResumableCalls(options.limits);
+    this.resumable = new ResumableStreams(options.limits);
     this.isClientUnknown = isClientUnknown;
     this.owner = owner;
     this.connections = options.targets.map(
@@ -107,7 +106,7 @@ export class Session {
 
   /** Number of messages that wait for the client to open a stream. */
   get queued(): number {
-    return this.#queue.length + this.requests.waiting;
+    return this.#stream.queued + this.requests.waiting;
   }
 
   /** Number of requests of servers that the client has not answered yet. */
@@ -116,29 +115,19 @@ export class Session {
   }
 
   get hasOpenStream(): boolean {
-    return this.#stream?.isOpen === true;
+    return this.#stream.isOpen;
   }
 
-  /**
-   * Opens the GET stream, which carries messages that servers send outside a response. Queued messages are sent on it; an
-   * earlier GET stream ends.
-   */
+  /** Opens the GET stream, now with these headers at HTTP targets; an earlier GET stream ends. */
   openStream(headers: readonly string[]): EventStream {
-    const stream = new EventStream();
-    this.#stream?.end();
-    this.#stream = stream;
-    this.#hasHadStream = true;
-    this.requests.opened(stream);
-    for (const text of this.#queue.splice(0)) stream.send(text);
+    const stream = this.#stream.open();
     for (const connection of this.connections) connection.listen(headers);
-    stream.owner = {
-      closed: () => {
-        if (this.#stream === stream) this.#stream = undefined;
-        // A client that lost its stream is likely to open another.
-        this.lastUsed = performance.now();
-      },
-    };
     return stream;
+  }
+
+  /** The client has opened or resumed the GET stream. */
+  streamOpened(stream: EventStream): void {
+    this.requests.opened(stream);
   }
 
   /** Registers a request of the client that is now in flight. */
@@ -174,23 +163,18 @@ export class Session {
       this.nameIndex.changed(connection, message.method);
     }
     const text = this.#renamed(connection, message);
-    const carrier = stream?.isOpen ? stream : this.#stream;
-    if (carrier?.isOpen) {
-      carrier.send(text);
-      return;
-    }
-    // One copy is enough, and a target that keeps restarting must not displace messages of other targets.
-    if (isChange && this.#queue.includes(text)) return;
-    if (this.#queue.length >= LIMITS.queuedMessages) this.#queue.shift();
-    this.#queue.push(text);
+    if (stream?.isOpen) stream.send(text);
+    else this.#stream.send(text, isChange);
   }
 
   #sendRequest(rpc: JsonRpcConnection, message: RpcMessage, stream: EventStream | undefined): void {
     const carrier = this.#streamFor(rpc, stream);
     // The GET stream outlives every call, so no response is held back for a request on it.
     if (carrier !== undefined)
-      this.requests.send(rpc, message, carrier, carrier === stream || carrier === this.#stream);
-    else if (this.#mayOpenStream) this.requests.queue(rpc, message);
+      this.requests.send(rpc, message, carrier, carrier === stream || carrier === this.#stream.reader);
+    else if (this.#stream.isInterrupted && message.method !== 'ping')
+      this.requests.queue(rpc, message, this.options.limits.resumeTimeout);
+    else if (this.#mayOpenStream) this.requests.queue(rpc, message, LIMITS.firstStreamWait);
     else this.requests.unreachable(rpc, message);
   }
 
@@ -203,7 +187,7 @@ export class Session {
    */
   #streamFor(rpc: JsonRpcConnection, stream: EventStream | undefined): EventStream | undefined {
     if (stream?.hasReader) return stream;
-    if (this.#stream?.isOpen) return this.#stream;
+    if (this.#stream.reader !== undefined) return this.#stream.reader;
     const calls = [...this.running.values()].filter((call) => call.stream.hasReader);
     const own = calls.filter((call) => call.rpc === rpc);
     const other = this.requests.leastBusy((own.length > 0 ? own : calls).map((call) => call.stream));
@@ -215,7 +199,7 @@ export class Session {
    * roots as soon as they are initialized, before the client can have opened it.
    */
   get #mayOpenStream(): boolean {
-    if (this.#hasHadStream) return false;
+    if (this.#stream.hasBeenOpen) return false;
     return (
       this.#initializedAt === undefined || performance.now() - this.#initializedAt < LIMITS.firstStreamWait
     );
@@ -231,15 +215,14 @@ export class Session {
 
   /** Ends the GET stream; the client may open another. */
   endStream(): void {
-    this.#stream?.end();
+    this.#stream.end();
   }
 
   /** Ends the GET stream and closes all connections. Further calls do nothing. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
-    this.#stream?.end();
-    this.#queue = [];
+    this.#stream.close();
     this.requests.close();
     this.resumable.close();
     await Promise.all(this.connections.map((connection) => connection.close()));

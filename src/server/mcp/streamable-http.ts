@@ -24,6 +24,7 @@ import {
   VERSION_HEADER,
 } from './protocol.ts';
 import { mcpFields } from './request-fields.ts';
+import { isOfServerStream } from './resumable-streams.ts';
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
 import { notify, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
@@ -72,16 +73,19 @@ async function handleGet(ctx: RequestContext, sessions: SessionStore): Promise<R
     throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'POST'] });
   checkVersion(ctx, undefined);
   const session = await findSession(ctx, sessions);
-  return resumeCall(ctx, session) ?? eventStreamReply(session.openStream(forwardedHeaders(ctx)));
+  return eventStreamReply(resumedStream(ctx, session) ?? session.openStream(forwardedHeaders(ctx)));
 }
 
-/** Resumes the response stream of a call after `Last-Event-ID`; undefined without that header. */
-function resumeCall(ctx: RequestContext, session: Session): Reply | undefined {
+/**
+ * Resumes the stream of `Last-Event-ID`; undefined without that header, and for a GET stream that cannot be resumed: the
+ * client gets another one.
+ */
+function resumedStream(ctx: RequestContext, session: Session): EventStream | undefined {
   const eventId = ctx.headers.get('last-event-id');
   if (eventId === undefined || eventId === '') return undefined;
-  const { call, after = 0 } = session.resumable.reconnected(eventId) ?? {};
-  const reply = call?.resume(ctx, after);
-  if (reply !== undefined) return reply;
+  const { owner, after = 0 } = session.resumable.reconnected(eventId) ?? {};
+  const stream = owner?.resume(ctx, after);
+  if (stream !== undefined || isOfServerStream(eventId)) return stream;
   throw new AppError('mcp_invalid', {
     message: 'mcp: the events after this Last-Event-ID are no longer available',
   });

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import type { Limits } from '../../core/limits.ts';
+import type { EventStream } from '../../core/sse.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+
+/** The owner of an event stream that can be resumed: a call, or the GET stream of a session. */
+export interface ResumableStream {
+  /** The stream has ended: the client may only have missed its last events. */
+  readonly isOver: boolean;
+  /** Called when the client has not reconnected within `LIMITS.resumeTimeout`. */
+  giveUp(): void;
+  /** Resumes the stream after event number `after`. Undefined if later events were discarded. */
+  resume(ctx: RequestContext, after: number): EventStream | undefined;
+}
+
+/** Part of stream ids, so that ids of other processes, or from before a restart, are unknown here. */
+const PROCESS = randomBytes(6).toString('base64url');
+/** Marks ids of GET streams: a client may always open another one, but not another response stream. */
+const OF_SESSION = 's';
+let streams = 0;
+
+/** Whether an event id is that of a GET stream, of whatever session and process. */
+export const isOfServerStream = (eventId: string): boolean => /-s\d{1,15}\.\d{1,15}$/.test(eventId);
+
+/** The streams of one session that can be resumed. */
+export class ResumableStreams {
+  readonly #streams = new Map<
+    string,
+    { readonly owner: ResumableStream; timer: NodeJS.Timeout | undefined }
+  >();
+
+  readonly #limits: Limits;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Assigns an id to a stream; `isCall` is false for a GET stream. Undefined if `LIMITS.resumableStreams` streams that
+   * have not ended have one.
+   */
+  add(owner: ResumableStream, isCall: boolean): string | undefined {
+    if (this.#streams.size >= this.#limits.resumableStreams && !this.#removeOldest()) return undefined;
+    streams += 1;
+    const id = `${PROCESS}-${isCall ? '' : OF_SESSION}${streams}`;
+    this.#streams.set(id, { owner, timer: undefined });
+    return id;
+  }
+
+  /** The client has disconnected. After `LIMITS.resumeTimeout`, the stream is given up. */
+  disconnected(id: string): void {
+    const entry = this.#streams.get(id);
+    if (entry === undefined) return;
+    clearTimeout(entry.timer);
+    entry.timer = setTimeout(() => {
+      this.#streams.delete(id);
+      entry.owner.giveUp();
+    }, this.#limits.resumeTimeout).unref();
+  }
+
+  /** The stream cannot be resumed any more. */
+  remove(id: string): void {
+    clearTimeout(this.#streams.get(id)?.timer);
+    this.#streams.delete(id);
+  }
+
+  /** Returns the stream of an event id and the number of the event, for a client that reconnected. Undefined if unknown. */
+  reconnected(eventId: string): { readonly owner: ResumableStream; readonly after: number } | undefined {
+    const [, id = '', after = ''] = /^([\w-]{1,64})\.(\d{1,15})$/.exec(eventId) ?? [];
+    const entry = this.#streams.get(id);
+    if (entry === undefined) return undefined;
+    clearTimeout(entry.timer);
+    return { owner: entry.owner, after: Number(after) };
+  }
+
+  /** Removes the oldest stream that has ended. Returns whether there was one. */
+  #removeOldest(): boolean {
+    for (const [id, { owner, timer }] of this.#streams) {
+      if (!owner.isOver) continue;
+      clearTimeout(timer);
+      return this.#streams.delete(id);
+    }
+    return false;
+  }
+
+  /** Forgets all streams, at the end of the session. */
+  close(): void {
+    for (const { timer } of this.#streams.values()) clearTimeout(timer);
+    this.#streams.clear();
+  }
+}
