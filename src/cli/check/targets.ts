@@ -3,7 +3,12 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createLog } from '../../core/log.ts';
 import { detailOf } from '../../server/mcp/target-failure.ts';
-import { childEnvironment, findCommand } from '../../server/mcp/targets/environment.ts';
+import {
+  childEnvironment,
+  findCommand,
+  isFolder,
+  workingFolder,
+} from '../../server/mcp/targets/environment.ts';
 import { stdio } from '../../server/mcp/targets/stdio.ts';
 import { toolsOf } from '../../server/mcp/try-target.ts';
 import { createContext } from '../../server/runtime/compile-context.ts';
@@ -73,7 +78,10 @@ function checkCommand(
   starter: TargetStarter,
 ): CheckResult | Promise<CheckResult> {
   const { cmd } = config;
-  const found = findCommand(cmd, childEnvironment(config, env), folder);
+  const cwd = workingFolder(config, folder);
+  if (!isFolder(cwd))
+    return fail(`${name}   working folder not found: ${cwd}`, 'create it, or correct stdio.cwd');
+  const found = findCommand(cmd, childEnvironment(config, env), cwd);
   if (found === undefined)
     return fail(`${name}   command not found: ${cmd}`, 'install it, or set stdio.cmd to its full path');
   return options.start ? starter.start(name, config) : ok(`${name}   ${cmd} is ${found}`);

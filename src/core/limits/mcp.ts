@@ -142,6 +142,8 @@ export const MCP_LIMITS = {
   /** Backoff before a failed target is tried again: doubles from the first value to the last. */
   retryDelayMin: 100,
   retryDelayMax: 5 * SECOND,
+  /** The same for processes that were started in advance (`stdio.warm`): no client waits for them. */
+  warmRetryMax: 60 * SECOND,
   /** Failed attempts in a row to resume a response stream: 11 s with the backoff above, long enough for a restart. */
   resumeAttempts: 8,
   /**

@@ -98,6 +98,8 @@ export interface Policy {
 /** Answers the requests that pass the policies. */
 export interface Backend {
   handle(ctx: RequestContext): Promise<Reply>;
+  /** Called whenever a configuration with the backend takes effect, also if it was in use before. */
+  served?(): void;
   /** Called at shutdown, or when a reload removes the backend: idle streams should end. */
   drain?(): void;
   /** Called on reload with the backend being replaced. Return true to take ownership of it, including its `close`. */

@@ -95,6 +95,7 @@ export const mcp = defineBackend({
           checkHostAndOrigin(ctx, context.hostnames, config.dnsRebindingProtection === true);
         return handleHttp(ctx, sessions);
       },
+      served: () => sessions.served(),
       drain: () => sessions.drain(),
       takeOver(previous) {
         const replaced = stores.get(previous as Backend);

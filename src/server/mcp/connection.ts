@@ -76,6 +76,8 @@ export class Connection {
   readonly timedOutLists: TimedOutLists;
   /** Requests that are sent again to a restarted server. */
   readonly replayed = new ReplayedRequests();
+  /** The process was stopped because it was idle, and has not been started again. */
+  isAsleep = false;
   /** Why the target is not available, for the log and the admin server; undefined while it is available. */
   problem: string | undefined;
   /** Protocol revision negotiated with the server; undefined before the first connection. */
@@ -210,6 +212,19 @@ export class Connection {
     void rpc.retire();
   }
 
+  /** Stops a child process that has been unused for the target's idle timeout; the next request starts another. */
+  stopIfIdle(): void {
+    const rpc = this.#rpc;
+    const { idleTimeout = Number.POSITIVE_INFINITY, name } = this.target;
+    const since = rpc?.channel?.lastUsed ?? Number.POSITIVE_INFINITY;
+    if (rpc === undefined || rpc.inFlight > 0 || performance.now() - since < idleTimeout) return;
+    this.#log.debug('mcp::stdio', 'idle process of a session was stopped (stdio.idleTimeout)', {
+      target: name,
+    });
+    this.isAsleep = true;
+    this.dropSession(rpc);
+  }
+
   /** Closes the connection. Further attempts to connect are rejected. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -258,7 +273,9 @@ export class Connection {
         rpc.send(notificationMessage(INITIALIZED), headers);
         void this.replayed.replay(this, rpc, headers, this.#log);
       }
-      this.#notifyListChanges(isFirst);
+      // A process that was only stopped because it was idle has the same lists.
+      if (!this.isAsleep) this.#notifyListChanges(isFirst);
+      this.isAsleep = false;
       this.#log.debug('mcp', 'target is ready', {
         target: this.target.name,
         version: result.protocolVersion,
@@ -300,6 +317,7 @@ export class Connection {
     this.#failedAt = performance.now();
     this.#ready = undefined;
     this.#rpc = undefined;
+    this.isAsleep = false;
     this.#failure = error;
     this.problem = detailOf(error);
     if (!this.#closed)

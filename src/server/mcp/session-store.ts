@@ -39,7 +39,7 @@ export class SessionStore {
   constructor(options: SessionOptions, settings: McpProcess) {
     this.#options = options;
     this.#settings = settings;
-    this.#sweep = setInterval(() => this.#endIdle(), LIMITS.sessionSweep).unref();
+    this.#sweep = setInterval(() => this.#endIdle(), options.limits.sessionSweep).unref();
     this.callers = new Callers(options, {
       adopt: (session) => this.#adopt(session),
       end: (session) => this.end(session),
@@ -69,9 +69,15 @@ export class SessionStore {
     this.#ended = previous.#ended;
   }
 
+  /** The configuration of this store has taken effect. */
+  served(): void {
+    for (const target of this.#options.targets) target.standBy?.(true);
+  }
+
   /** No more sessions are created here: the store is closed when its last session ends. */
   retired(): void {
     this.#isRetired = true;
+    for (const target of this.#options.targets) target.standBy?.(false);
     this.#closeIfUnused();
   }
 
@@ -260,6 +266,7 @@ export class SessionStore {
   #endIdle(): void {
     const oldest = performance.now() - this.#settings.sessionIdle;
     for (const session of this.#sessions.values()) {
+      session.stopIdleChildren();
       if (session.lastUsed < oldest && session.inFlight === 0 && !session.hasOpenStream) {
         this.#logEvent('session was idle for too long', session);
         void this.end(session);
@@ -346,6 +353,7 @@ function targetState(name: string, connections: readonly (Connection | undefined
   const website = open.find((connection) => connection?.website !== undefined)?.website;
   if (open.length > 0)
     return { name, state: 'ready', connections: open.length, ...(website !== undefined && { website }) };
+  if (connections.some((connection) => connection?.isAsleep)) return { name, state: 'idle', connections: 0 };
   const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
   if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };
   return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };

@@ -136,6 +136,12 @@ export class Session {
     this.requests.opened(call.stream);
   }
 
+  /** Stops child processes that have been unused for the idle timeout of their target; the next request restarts them. */
+  stopIdleChildren(): void {
+    if (this.inFlight + this.unanswered > 0) return;
+    for (const connection of this.connections) connection.stopIfIdle();
+  }
+
   /** The client has confirmed the session. */
   initialized(): void {
     this.#initializedAt ??= performance.now();

@@ -53,6 +53,8 @@ export interface Channel {
    * "Multi Round-Trip Requests").
    */
   awaitsInput?(requestState?: string): boolean;
+  /** Time of the last message in either direction, in ms of `performance.now()`; of child processes only. */
+  readonly lastUsed?: number | undefined;
   /** Explanation for the log why a running server may not answer, without secrets. */
   diagnosis?(): string;
   /** Ends the session at the server. Resolves when that is done or has failed. */
@@ -73,6 +75,13 @@ export interface Target {
    * HTTP servers are first contacted by the first message.
    */
   open(events: ChannelEvents, sessionId?: string): Promise<Channel>;
+  /** Milliseconds without a message after which the process of a session is stopped until its next request. */
+  readonly idleTimeout?: number;
+  /**
+   * Starts or stops processes that wait for sessions. Called with true whenever a configuration with this target takes
+   * effect, and with false once no new session will use it.
+   */
+  standBy?(isActive: boolean): void;
   /** Removes secrets from text of the server before it is logged. */
   clean?(text: string): string;
   close(): Promise<void>;

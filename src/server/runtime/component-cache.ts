@@ -9,6 +9,8 @@ import { type ContextOptions, createContext, locationOf } from './compile-contex
 
 /** Lifecycle hooks of a compiled policy, backend or other component. */
 export interface Lifecycle {
+  /** Called whenever a configuration with the component takes effect, also for one that was in use before. */
+  served?(): void;
   /** Called on reload with the component being replaced. Return true to take ownership of it, including its `close`. */
   takeOver?(previous: unknown): boolean;
   /** Called if another component has taken ownership of this one, once its last request has ended. */
@@ -116,6 +118,11 @@ export class ComponentCache {
       .map(({ component }) => component)
       .filter((component) => !kept.has(component) && !inherited.includes(component));
     return { unused, inherited };
+  }
+
+  /** Called when the configuration takes effect. */
+  served(): void {
+    for (const { component } of this.#components.values()) component.value.served?.();
   }
 
   drain(): void {

@@ -113,6 +113,7 @@ class RunningGateway implements Gateway {
       throw error;
     }
     this.#setTracing(this.#runtime, tracing);
+    this.#runtime.components.served();
   }
 
   async reload(next: Runtime): Promise<void> {
@@ -138,6 +139,7 @@ class RunningGateway implements Gateway {
     this.#ports = ports;
     this.#runtime = next;
     this.#setTracing(next, tracing);
+    next.components.served();
     this.#retirePrevious(removed, retired, tracingBefore === tracing ? undefined : tracingBefore);
     // A shutdown that started meanwhile has closed only the previous ports: the new ones would keep the process alive.
     if (this.isClosing) await this.close();

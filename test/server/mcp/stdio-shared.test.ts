@@ -294,3 +294,22 @@ describe('a shared stdio target that exits', () => {
     expect(isAlive(pid)).toBe(false);
   });
 });
+
+test('500 sessions use one shared process, each gets its own answers, and nothing is left when they end', async () => {
+  await using gate = await start([shared('a')], { mcp: { maxChildren: 1 } });
+  const sessions: McpSession[] = [];
+  while (sessions.length < 500)
+    sessions.push(...(await Promise.all(Array.from({ length: 50 }, () => open(gate)))));
+  const answers = await Promise.all(
+    sessions.map(async (session, index) => {
+      const { result } = await session.send({ id: 1, ...call('echo', { message: `${index}` }) });
+      return result.content[0].text;
+    }),
+  );
+  expect(answers).toEqual(sessions.map((_, index) => `${index}`));
+  const pid = await pidOf(sessions[0] as McpSession);
+  expect(await pidOf(sessions[499] as McpSession)).toBe(pid);
+  const ended = await Promise.all(sessions.map((session) => session.end()));
+  expect(ended.every(({ status }) => status === 204)).toBe(true);
+  expect(isAlive(pid)).toBe(false);
+});

@@ -108,6 +108,10 @@ export class ModernView implements Channel {
     return this.#channel.hasProcess === true;
   }
 
+  get lastUsed(): number | undefined {
+    return this.#channel.lastUsed;
+  }
+
   send(text: string, { id, method = '', headers = [] }: SendOptions): void {
     const message = parseMessage(text, TARGET_BOUNDS);
     if (id === undefined) {

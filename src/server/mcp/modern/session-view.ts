@@ -89,6 +89,10 @@ export class SessionView implements Channel {
     return this.#channel.hasProcess === true;
   }
 
+  get lastUsed(): number | undefined {
+    return this.#channel.lastUsed;
+  }
+
   send(text: string, { id, headers = [] }: SendOptions): void {
     const message = parseMessage(text, TARGET_BOUNDS);
     if (id !== undefined) this.#request(message, id, headers);

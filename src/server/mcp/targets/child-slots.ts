@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 
-/** A session that may be ended to make room for another. */
+/** A session, or a child without a session, that may be ended to make room for another. */
 export interface Evictable {
   /** Time from which the session counts as idle, in ms of `performance.now()`. */
   readonly idleFrom: number;
@@ -60,7 +60,14 @@ export class ChildSlots {
     }
   }
 
-  /** Returns a slot. Called once per successful `take`. */
+  /** Takes a slot that is free and that nobody waits for. Returns whether there was one. */
+  takeFree(): boolean {
+    if (this.#waiting > 0 || this.#count >= this.max) return false;
+    this.#count += 1;
+    return true;
+  }
+
+  /** Returns a slot. Called once per successful `take` or `takeFree`. */
   release(): void {
     this.#count -= 1;
   }

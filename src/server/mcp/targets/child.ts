@@ -2,6 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { LIMITS } from '../../../core/limits.ts';
 import { TargetFailure } from '../target-failure.ts';
+import { isFolder } from './environment.ts';
 import { StderrLines } from './stderr-lines.ts';
 import { watchdog } from './watchdog.ts';
 
@@ -189,6 +190,12 @@ function splitLines(stdout: Readable, events: ChildEvents): void {
 export const OVERSIZED: Buffer = Buffer.alloc(0);
 
 function explainSpawnError(error: NodeJS.ErrnoException, command: Command): TargetFailure {
+  // Node.js reports a missing working folder as a missing command.
+  if (!isFolder(command.cwd))
+    return startFailure(
+      'its working folder does not exist',
+      `the working folder of "${commandLine(command)}" is not a folder: ${command.cwd} (stdio.cwd)`,
+    );
   switch (error.code) {
     case 'ENOENT':
       return startFailure(

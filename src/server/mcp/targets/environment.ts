@@ -60,6 +60,13 @@ function passwordsIn(value: string): string[] {
   }
 }
 
+/** Working folder of a stdio target; `folder` is that of the configuration file. */
+export const workingFolder = ({ cwd = '.' }: { readonly cwd?: string | undefined }, folder: string): string =>
+  resolve(folder, cwd);
+
+export const isFolder = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
 /** Directories that the system searches without PATH (POSIX confstr `_CS_PATH`). */
 const DEFAULT_PATH = ['/bin', '/usr/bin'].join(delimiter);
 

@@ -23,7 +23,7 @@ const CLIENT = JSON.stringify({
 
 /**
  * One process of a stdio target for all sessions (`stdio.shared`). It starts with the first session and is stopped after the
- * last. Responses and progress go to the session of the request, `list_changed` to all sessions, and updates of resources
+ * last, or some time later (`stdio.idleTimeout`). Responses and progress go to the session of the request, `list_changed` to all sessions, and updates of resources
  * to subscribers. Other messages are dropped, because they may concern another user's call (docs/decisions/0020).
  */
 export class SharedServer {
@@ -38,8 +38,13 @@ export class SharedServer {
   #failedAt = Number.NEGATIVE_INFINITY;
   #wait: number;
   #nextToken = 1;
+  readonly #idleTimeout: number;
+  #idle: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
-  constructor(target: Target, log: Log, open: (events: ChannelEvents) => Promise<Channel>) {
+  /** `idleTimeout`: how long the process is kept after its last session, in ms. */
+  constructor(target: Target, log: Log, open: (events: ChannelEvents) => Promise<Channel>, idleTimeout = 0) {
+    this.#idleTimeout = idleTimeout;
     this.#target = target;
     this.#wait = target.limits.retryDelayMin;
     this.#log = log;
@@ -52,6 +57,7 @@ export class SharedServer {
    */
   async join(events: ChannelEvents): Promise<Channel> {
     this.#joining += 1;
+    clearTimeout(this.#idle);
     try {
       if (this.#current === undefined) {
         if (performance.now() - this.#failedAt < this.#wait) throw this.#failure;
@@ -76,14 +82,19 @@ export class SharedServer {
     return `"agctl-${this.#nextToken++}"`;
   }
 
-  /** Removes a session; stops the process after the last one. */
+  /** Removes a session; stops the process after the last one, or `idleTimeout` ms later. */
   async leave(member: SharedChannel, running: SharedProcess): Promise<void> {
     running.members.delete(member);
-    if (running.members.size === 0 && this.#joining === 0) await this.#stop(running);
+    if (running.members.size > 0 || this.#joining > 0) return;
+    if (this.#idleTimeout === 0 || this.#isClosed) return this.#stop(running);
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => void this.#stop(running), this.#idleTimeout).unref();
   }
 
   /** Stops the process. Resolves when it has exited. */
   async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#idle);
     const running = await this.#current?.catch(() => undefined);
     if (running !== undefined) await this.#stop(running);
     await this.#stopped;

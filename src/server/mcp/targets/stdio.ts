@@ -1,14 +1,23 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
+import { durationSchema } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { mcpProcessOf } from '../process.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
 import { logInvalidMessage } from '../target-warnings.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
-import { childEnvironment, environmentRedactor, findCommand } from './environment.ts';
+import {
+  childEnvironment,
+  environmentRedactor,
+  findCommand,
+  isFolder,
+  workingFolder,
+} from './environment.ts';
 import { SharedServer } from './shared-server.ts';
+import { WarmChildren } from './warm-children.ts';
 
 const schema = z
   .strictObject({
@@ -36,6 +45,26 @@ const schema = z
       .describe(
         'Run one process for all sessions of the backend instead of one per session. For servers without state per client: all callers see the same state, and the server can neither send requests nor log messages to a client.',
       ),
+    cwd: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Working folder of the server, relative to the folder of the configuration file, which is the default.',
+      ),
+    warm: z
+      .int()
+      .min(0)
+      .max(64)
+      .default(0)
+      .describe(
+        'Number of processes that are started in advance, so that a new session does not wait for the start of the command. Each is given to one session and then replaced. They count towards `config.mcp.maxChildren` and are the first to be stopped at that limit.',
+      ),
+    idleTimeout: durationSchema
+      .optional()
+      .describe(
+        "Stops the process of a session that has been unused for this time; the session's next request starts another. For servers without state: only the log level and resource subscriptions are restored, and a stopped server sends no updates. Off by default. With `shared`: how long the process is kept after its last session.",
+      ),
     clear_env: z
       .boolean()
       .default(false)
@@ -59,11 +88,18 @@ export const stdio = defineTarget({
         help: 'move arguments to `args`, as in `{ cmd: npx, args: [-y, some-server] }`',
       });
     warnIfMissing(name, config, context);
+    if (config.shared && config.warm > 0)
+      context.at('warm').report({
+        code: 'AGW0105',
+        message: '`warm` and `shared` cannot be used together',
+        label: 'all sessions use one process',
+        help: 'remove `warm`; with `idleTimeout`, the process is kept after its last session',
+      });
     const command: Command = {
       cmd: config.cmd,
       args: config.args,
       env: childEnvironment(config, context.env),
-      cwd: context.folder,
+      cwd: workingFolder(config, context.folder),
       ...cleaners(context, () => command.env),
     };
     const target: Target = {
@@ -71,13 +107,40 @@ export const stdio = defineTarget({
       limits: context.settings.limits,
       resumable: false,
       endpoint: undefined,
+      ...(config.idleTimeout !== undefined && !config.shared && { idleTimeout: config.idleTimeout }),
       open: (events) => (shared === undefined ? open(events) : shared.join(events)),
       clean: command.clean,
-      close: () => shared?.close() ?? Promise.resolve(),
+      standBy: (isActive) => warm?.standBy(isActive),
+      close: async () => {
+        await Promise.all([shared?.close(), warm?.close()]);
+      },
     };
-    const open = (events: ChannelEvents): Promise<Channel> =>
-      openChannel(target, command, events, context, environmentHint(config));
-    const shared = config.shared ? new SharedServer(target, context.log, open) : undefined;
+    const slots = mcpProcessOf(context.settings).children;
+    const start = (events: ChannelEvents): Promise<Channel> =>
+      openChannel({
+        target,
+        command,
+        events,
+        log: context.log,
+        hint: environmentHint(config),
+        exited: () => {
+          slots.release();
+          warm?.fill();
+        },
+      });
+    const open = async (events: ChannelEvents): Promise<Channel> => {
+      const spare = warm?.take(events);
+      if (spare !== undefined) return spare;
+      await slots.take();
+      return start(events);
+    };
+    const warm =
+      config.warm > 0 && !config.shared
+        ? new WarmChildren(config.warm, { name, log: context.log, limits: target.limits, slots, start })
+        : undefined;
+    const shared = config.shared
+      ? new SharedServer(target, context.log, open, config.idleTimeout)
+      : undefined;
     return target;
   },
 });
@@ -86,11 +149,20 @@ export const stdio = defineTarget({
 const hasArguments = (cmd: string): boolean => /^[^\s/\\]+\s|\s--?[a-z]/i.test(cmd.trim());
 
 /**
- * Logs a warning for a missing command, which would otherwise only be noticed by the first client. Not a configuration error:
- * the file may be validated on another machine, or the command installed later. Skipped on Windows, which searches differently.
+ * Logs a warning for a missing command or working folder, which would otherwise only be noticed by the first client. Not a
+ * configuration error: the file may be validated on another machine, or the command installed later. The command is not
+ * searched on Windows, which searches differently.
  */
 function warnIfMissing(name: string, config: z.output<typeof schema>, context: CompileContext): void {
-  const { env, folder, log } = context;
+  const { env, log } = context;
+  const folder = workingFolder(config, context.folder);
+  if (!isFolder(folder)) {
+    log.warn('mcp::stdio', 'working folder of a target was not found: create it, or correct stdio.cwd', {
+      target: name,
+      cwd: folder,
+    });
+    return;
+  }
   if (process.platform === 'win32' || findCommand(config.cmd, childEnvironment(config, env), folder)) return;
   log.warn('mcp::stdio', 'command of a target was not found: install it, or set stdio.cmd to its full path', {
     target: name,
@@ -118,17 +190,20 @@ function environmentHint({ inheritEnv, clear_env }: z.output<typeof schema>): st
   return "its environment only has some of the gateway's variables (add more with stdio.env, or all with stdio.inheritEnv); ";
 }
 
-async function openChannel(
-  target: Target,
-  command: Command,
-  events: ChannelEvents,
-  context: CompileContext,
-  hint: string,
-): Promise<Channel> {
+interface Opening {
+  readonly target: Target;
+  readonly command: Command;
+  readonly events: ChannelEvents;
+  readonly log: Log;
+  /** For the log, about a server that does not answer. */
+  readonly hint: string;
+  /** The child has exited, or was not started: its slot is free. */
+  exited(): void;
+}
+
+async function openChannel({ target, command, events, log, hint, exited }: Opening): Promise<Channel> {
   const { name } = target;
-  const { log } = context;
-  const { children } = mcpProcessOf(context.settings);
-  await children.take();
+  let lastUsed = performance.now();
   let child: Child;
   try {
     child = await startChild(command, {
@@ -140,18 +215,19 @@ async function openChannel(
           ...(suppressed > 0 ? { suppressed } : {}),
         }),
       exited: (failure) => {
-        children.release();
+        exited();
         log.debug('mcp::stdio', 'target ended', { target: name, reason: failure.detail });
         events.closed(failure);
       },
     });
   } catch (error) {
-    children.release();
+    exited();
     throw error;
   }
   log.debug('mcp::stdio', 'target started', { target: name, pid: child.pid, cmd: command.cmd });
 
   function receive(bytes: Buffer): void {
+    lastUsed = performance.now();
     if (bytes === OVERSIZED) {
       log.warn('mcp::stdio', `target wrote a line over ${LIMITS.targetMessageBytes} bytes and was stopped`, {
         target: name,
@@ -171,7 +247,11 @@ async function openChannel(
   return {
     sessionId: undefined,
     hasProcess: true,
+    get lastUsed() {
+      return lastUsed;
+    },
     send(text, { id }) {
+      lastUsed = performance.now();
       if (child.backlog > LIMITS.childInputBytes) {
         if (id !== undefined) events.failed(id, new Error('the server does not read its input'));
         return;
