@@ -12,6 +12,7 @@ import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
 import type { Target, TargetKind } from './target.ts';
 import { targetKinds } from './targets/index.ts';
+import { compileToolView, toolViewSchema } from './tool-view.ts';
 
 // Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
 const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
@@ -30,6 +31,7 @@ const targetSchema = z
       .regex(TARGET_NAME, { error: 'expected lower-case letters, digits, `-` and `.`' })
       .describe('Name of the target. Prefixes the names of its tools when there are several targets.'),
     ...kindSchemas,
+    tools: toolViewSchema.optional(),
   })
   .meta({
     elsewhere: {
@@ -182,7 +184,8 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
       close: () => Promise.resolve(),
     };
   }
-  return (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
+  const target = (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
+  return Object.assign(target, { tools: compileToolView(config.tools, context.at('tools')) });
 }
 
 /** LLM providers accept tool names of `[a-zA-Z0-9_-]{1,64}` (OpenAI, Anthropic), so a prefix must be valid and short. */

@@ -22,6 +22,7 @@ import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { McpFields } from './request-fields.ts';
 import type { Session } from './session.ts';
+import type { Target } from './target.ts';
 import { withTimeout } from './target-failure.ts';
 import { warnAboutToolNames } from './target-warnings.ts';
 
@@ -74,16 +75,25 @@ async function runOnSingle(
   connection: Connection,
   item: NamedItem | undefined,
 ): Promise<void> {
-  const { message, access } = call;
-  const target = connection.target.name;
-  if (item !== undefined) checkAccess(call, item, target);
+  const { access } = call;
+  const { target } = connection;
+  const message = item === undefined ? call.message : ownMessage(call, item, target);
   const list = LIST_METHODS[message.method];
-  const filter: Rewrite | undefined =
-    access === undefined || list === undefined
-      ? undefined
-      : (text) => filterList(text, list, (name) => access.allows(list.kind, target, name));
+  const isEdited = list !== undefined && (access !== undefined || (list.kind === 'tool' && target.tools));
+  const filter: Rewrite | undefined = isEdited
+    ? (text) => filterList(text, list, target, (own) => access?.allows(list.kind, target.name, own) ?? true)
+    : undefined;
   const rewrite = list?.kind === 'tool' ? checkingToolNames(call, connection, filter) : filter;
   await forward(call, connection, message, recordingReplayed(connection, message, rewrite));
+}
+
+/** The client's message on one item, with the target's name of the item. Throws `RpcError` without access to it. */
+function ownMessage(call: ClientCall, item: NamedItem, target: Target): RpcMessage {
+  const own = ownName(item, target);
+  checkAccess(call, item, target.name, own);
+  if (own === item.name) return call.message;
+  recordName(call.log, item.kind, own);
+  return withName(call.message, item, own);
 }
 
 function checkingToolNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
@@ -93,7 +103,12 @@ function checkingToolNames({ session }: ClientCall, { target }: Connection, filt
       warnAboutToolNames(
         session.options.log,
         target,
-        tools.map((tool) => tool?.name),
+        tools.flatMap((tool) => {
+          const name = tool?.name as unknown;
+          return typeof name === 'string' && target.tools !== undefined
+            ? (target.tools.shown(name) ?? [])
+            : [name];
+        }),
       );
     return filter === undefined ? text : filter(text, response);
   };
@@ -136,7 +151,7 @@ function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Lis
   return listed.flatMap(({ connection, items }) => {
     const target = connection.target.name;
     return items
-      .filter(({ name }) => access?.allows(list.kind, target, name) ?? true)
+      .filter(({ own }) => access?.allows(list.kind, target, own) ?? true)
       .map(({ text }) => renamedItem(text, list, target));
   });
 }
@@ -155,8 +170,8 @@ function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { l
   return listed.flatMap(({ connection, items }) =>
     items
       .filter(
-        ({ name }) =>
-          owners.get(name) === 1 && (access?.allows(list.kind, connection.target.name, name) ?? true),
+        ({ name, own }) =>
+          owners.get(name) === 1 && (access?.allows(list.kind, connection.target.name, own) ?? true),
       )
       .map(({ text }) => text),
   );
@@ -170,23 +185,37 @@ interface Owner {
 
 async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const { message } = call;
-  const { kind, namePath } = item;
+  const { kind } = item;
   const { connection, name } = await ownerOf(call, item);
   checkAccess(call, item, connection.target.name, name);
   recordName(call.log, kind, name);
   if (kind === 'task') return forwardInward(call, connection, message);
+  await forwardInward(call, connection, withName(message, item, name));
+}
+
+/** The message with another name of its item. */
+function withName(message: RpcMessage, { namePath }: NamedItem, name: string): RpcMessage {
   const span = valueAt(message.text, ['params', ...namePath]);
-  const inward: RpcMessage =
-    span === undefined
-      ? message
-      : parseMessage(edit(message.text, [{ ...span, text: JSON.stringify(name) }]));
-  await forwardInward(call, connection, inward);
+  return span === undefined
+    ? message
+    : parseMessage(edit(message.text, [{ ...span, text: JSON.stringify(name) }]));
+}
+
+/** The target's name of an item; `name` is the client's without a prefix. Throws `RpcError` for a tool that is left out. */
+function ownName(item: NamedItem, { tools }: Target, name = item.name): string {
+  const own = item.kind === 'tool' && tools !== undefined ? tools.own(name) : name;
+  if (own === undefined) throw unknownItem(item.kind, item.name);
+  return own;
 }
 
 /** Returns the target of an item and the item's name there. Throws `RpcError` if there is none or more than one. */
-async function ownerOf(call: ClientCall, { kind, name }: NamedItem): Promise<Owner> {
+async function ownerOf(call: ClientCall, item: NamedItem): Promise<Owner> {
+  const { kind, name } = item;
   if (kind === 'task') return ownerOfTask(call.session, name);
-  return call.session.options.prefixed ? prefixedOwner(call, kind, name) : listedOwner(call, kind, name);
+  const owner = call.session.options.prefixed
+    ? prefixedOwner(call, kind, name)
+    : await listedOwner(call, kind, name);
+  return { ...owner, name: ownName(item, owner.connection.target, owner.name) };
 }
 
 /** Forwards a call to one of several targets, with the target's ids and URIs in the request and the client's in the response. */

@@ -8,18 +8,26 @@ import type { Connection } from './connection.ts';
 import { waitForFirstTarget } from './initialize.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { completeMembers } from './modern/results.ts';
-import { type ListMethod, outwardName, outwardTask } from './names.ts';
+import { type ItemKind, type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
+import type { Target } from './target.ts';
 import { withTimeout } from './target-failure.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
 const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
 
-/** Items of one target as JSON texts, with the target's names. */
+/** An item of a list as JSON text. `name` is the one in the text, `own` the target's, which `targets[].tools` can change. */
+interface ListedItem {
+  readonly text: string;
+  readonly name: string;
+  readonly own: string;
+}
+
+/** Items of one target, as clients see them except for a prefix. */
 export interface TargetItems {
   readonly connection: Connection;
-  readonly items: readonly { readonly text: string; readonly name: string }[];
+  readonly items: readonly ListedItem[];
 }
 
 /** Items of all targets in the order of the configuration, and the targets that failed. */
@@ -90,7 +98,7 @@ export function listResult(
 const capabilityOf = (method: string): string => method.split('/')[0] as string;
 
 /** Member of a result that holds the items of a list, and member of an item that names it. */
-type ListShape = { readonly member: string; readonly nameKey: string };
+type ListShape = { readonly member: string; readonly nameKey: string; readonly kind?: ItemKind };
 
 /** Requests all pages of one target's list, up to `LIMITS.listPages`. Empty if the target does not offer the list. */
 async function listTarget(
@@ -153,7 +161,7 @@ async function readPages(
   list: ListShape,
   { rpc, headers, meta }: PageRequest,
 ): Promise<TargetItems['items']> {
-  const items: { text: string; name: string }[] = [];
+  const items: ListedItem[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < LIMITS.listPages; page += 1) {
     const { text, result } = await rpc.call(
@@ -162,7 +170,7 @@ async function readPages(
       headers,
       connection.target.limits.listPageTimeout,
     );
-    items.push(...itemsOf(text, list));
+    items.push(...itemsOf(text, list, connection.target));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;
     if (typeof next !== 'string' || next === cursor) return items;
     cursor = next;
@@ -178,14 +186,21 @@ async function readPages(
   return items;
 }
 
-/** The items of a list response as JSON texts. Items without a name are omitted: clients cannot use them. */
-function itemsOf(text: string, { member, nameKey }: ListShape): { text: string; name: string }[] {
+/** The items of a list response that clients see. Items without a name are omitted: clients cannot use them. */
+function itemsOf(
+  text: string,
+  { member, nameKey, kind }: ListShape,
+  { tools }: Pick<Target, 'tools'>,
+): ListedItem[] {
   const span = valueAt(text, ['result', member]);
   if (span === undefined || text[span.start] !== '[') return [];
   return elements(text, span.start).flatMap(({ start, end }) => {
     const item = text.slice(start, end);
-    const name = stringAt(item, [nameKey]);
-    return name === undefined ? [] : [{ text: item, name }];
+    const own = stringAt(item, [nameKey]);
+    if (own === undefined) return [];
+    if (kind !== 'tool' || tools === undefined) return [{ text: item, name: own, own }];
+    const name = tools.shown(own);
+    return name === undefined ? [] : [{ text: tools.edit(item, own), name, own }];
   });
 }
 
@@ -209,11 +224,16 @@ export function renamedItem(item: string, { kind, nameKey }: ListMethod, target:
   return edit(item, edits);
 }
 
-/** Removes items from a list response of a single target that the caller may not use. */
-export function filterList(text: string, list: ListMethod, isAllowed: (name: string) => boolean): string {
+/** Removes items from a list response of a single target that clients do not see, or that the caller may not use. */
+export function filterList(
+  text: string,
+  list: ListMethod,
+  target: Pick<Target, 'tools'>,
+  isAllowed: (own: string) => boolean,
+): string {
   const span = valueAt(text, ['result', list.member]);
   if (span === undefined || text[span.start] !== '[') return text;
-  const kept = itemsOf(text, list).filter(({ name }) => isAllowed(name));
+  const kept = itemsOf(text, list, target).filter(({ own }) => isAllowed(own));
   return edit(text, [{ ...span, text: `[${kept.map((item) => item.text).join(',')}]` }]);
 }
 

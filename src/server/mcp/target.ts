@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Limits } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import type { ToolView } from './tool-view.ts';
 
 /** Options for sending one message. */
 export interface SendOptions {
@@ -70,6 +71,8 @@ export interface Target {
   readonly limits: Limits;
   /** `host:port` for the access log; undefined for a child process. */
   readonly endpoint: string | undefined;
+  /** Which of its tools clients see, and how; undefined if they see all of them unchanged. */
+  readonly tools?: ToolView | undefined;
   /**
    * Opens a channel. `sessionId` resumes an existing session. Rejects with the reason if the server cannot be started;
    * HTTP servers are first contacted by the first message.

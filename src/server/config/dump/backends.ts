@@ -52,7 +52,8 @@ function* mcpBackends(
 ): Generator<DumpBackend> {
   const { targets, prefixMode, failureMode, dnsRebindingProtection } = config;
   const remoteName = (index: number): string => `mcp//${name}/${index}`;
-  const shown = targets.map(({ name: target, stdio, mcp }, index) => {
+  const shown = targets.map(({ name: target, stdio, mcp, tools }, index) => {
+    const view = tools === undefined ? {} : { tools };
     if (stdio !== undefined) {
       const { cmd, args, env, clear_env } = stdio;
       return {
@@ -63,12 +64,14 @@ function* mcpBackends(
           ...(Object.keys(env).length === 0 ? {} : { env }),
           ...(clear_env ? { clear_env } : {}),
         },
+        ...view,
       };
     }
     const url = mcp === undefined ? undefined : remoteAddress(mcp);
     return {
       name: target,
       mcp: { backend: { backend: `/${remoteName(index)}` }, path: url?.path ?? '/mcp' },
+      ...view,
     };
   });
   yield {
