@@ -1,22 +1,11 @@
-import { createHash, randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  fchmodSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import { isLoopback } from '../core/listen.ts';
+import { replaceFile } from '../core/replace-file.ts';
 import { YamlSource } from '../core/yaml/source.ts';
 import { redactorOf } from '../server/config/redact.ts';
 import { checkedJson, checkText } from './config-problems.ts';
@@ -125,7 +114,8 @@ export async function saveConfig(
       checkedJson(checked, admin, full.range),
     );
   const bytes = Buffer.from(full.text);
-  if (!replaceFile(admin.configFile as string, bytes, asked.hash)) return refuse(409, CHANGED);
+  const path = admin.configFile as string;
+  if (!replaceFile(path, bytes, () => hashOf(readFileSync(path)) === asked.hash)) return refuse(409, CHANGED);
   const isWatched = admin.reloadState?.().isWatching === true;
   const how = isWatched ? 'it will be reloaded' : 'restart to apply it';
   admin.log.warn('admin', `the configuration file was written from a page; ${how}`, {
@@ -138,35 +128,6 @@ export async function saveConfig(
       : 'Configuration written successfully. The gateway uses the previous configuration until it is restarted.',
     hash: hashOf(bytes),
   });
-}
-
-/** Replaces the file atomically and keeps its mode. Returns false if the file has changed meanwhile. */
-function replaceFile(path: string, bytes: Uint8Array, hash: string): boolean {
-  // A symbolic link is kept; its target is replaced.
-  const target = realpathSync(path);
-  const { mode } = statSync(target);
-  const temporary = join(dirname(target), `.agctl-${randomUUID()}.tmp`);
-  const file = openSync(temporary, 'wx', 0o600);
-  try {
-    try {
-      fchmodSync(file, mode & 0o7777);
-      let written = 0;
-      while (written < bytes.length) written += writeSync(file, bytes, written);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    // Synchronous, so nothing in this process runs between this check and the next line.
-    if (hashOf(readFileSync(target)) === hash) {
-      renameSync(temporary, target);
-      return true;
-    }
-    unlinkSync(temporary);
-    return false;
-  } catch (error) {
-    unlinkSync(temporary);
-    throw error;
-  }
 }
 
 function readBody(body: unknown): { readonly text: string; readonly hash: string } | undefined {
