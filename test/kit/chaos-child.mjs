@@ -1,10 +1,10 @@
 // A stub MCP server on stdin and stdout that misbehaves on demand:
 //   node chaos-child.mjs [--name=x] [--tools=a,b] [--prompts=a] [--resources=u,v] [--pages=n] [--endless]
 //     [--exit=code] [--mute] [--silent] [--ignore-term] [--linger] [--refuse] [--revision=2024-11-05] [--mark=file]
-//     [--needs=file] [--starts-with=file] [--lists-with=file] [--asks-first=count]
+//     [--needs=file] [--starts-with=file] [--lists-with=file] [--asks-first=count] [--definitions=file]
 // Every tool it is asked to call exists; the ones in `actions` do what their name says, all others say their name.
 import { spawn } from 'node:child_process';
-import { appendFileSync, closeSync, existsSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, readFileSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
@@ -33,6 +33,8 @@ const { values: flags } = parseArgs({
     'lists-with': { type: 'string' },
     // Asks for roots so many times once the client is initialized; each answer is a line in the file of `mark`.
     'asks-first': { type: 'string' },
+    // Members of listed tools by name, as JSON, read for each list.
+    definitions: { type: 'string' },
   },
 });
 
@@ -181,6 +183,9 @@ function page(names, cursor) {
   };
 }
 
+const definitions = () =>
+  flags.definitions === undefined ? {} : JSON.parse(readFileSync(flags.definitions, 'utf8'));
+
 function listing(member, list, cursor, toItem) {
   const { items, ...rest } = page((list ?? '').split(',').filter(Boolean), cursor);
   return { [member]: items.map(toItem), ...rest };
@@ -201,7 +206,12 @@ const requests = {
   ping: () => ({}),
   'logging/setLevel': () => ({}),
   'tools/list': ({ cursor }) =>
-    listing('tools', flags.tools, cursor, (name) => ({ name, inputSchema: { type: 'object' }, big: 1.0 })),
+    listing('tools', flags.tools, cursor, (name) => ({
+      name,
+      inputSchema: { type: 'object' },
+      big: 1.0,
+      ...definitions()[name],
+    })),
   'prompts/list': ({ cursor }) => listing('prompts', flags.prompts, cursor, (name) => ({ name })),
   'prompts/get': ({ name }) => ({
     messages: [{ role: 'user', content: { type: 'text', text: `${flags.name} ${name}` } }],

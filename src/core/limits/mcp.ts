@@ -100,6 +100,13 @@ export const MCP_LIMITS = {
    * triggers.
    */
   relistInterval: 10 * SECOND,
+  /**
+   * Tool pinning: pinned tools per target (with `enforce`, others are hidden); JSON characters of a definition that is kept
+   * beside its hash; size of the file, which otherwise gets the hashes only.
+   */
+  pinnedTools: 1_000,
+  pinnedDefinition: 16 * KIB,
+  toolPinsBytes: 8 * MIB,
   /** Pages that are requested when a target's list is merged (upstream). */
   listPages: 64,
   /**

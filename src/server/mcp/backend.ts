@@ -12,6 +12,7 @@ import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
 import type { Target, TargetKind } from './target.ts';
 import { targetKinds } from './targets/index.ts';
+import { compileToolPinning, toolPinningSchema } from './tool-pinning/compile.ts';
 import { compileToolView, toolViewSchema } from './tool-view.ts';
 
 // Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
@@ -56,6 +57,7 @@ export const mcpFields = {
     .describe(
       'What happens when a target fails. `failOpen`: sessions continue with the other targets. `failClosed`: every session fails.',
     ),
+  toolPinning: toolPinningSchema,
   dnsRebindingProtection: z
     .union([z.literal('auto'), z.boolean()])
     .default('auto')
@@ -71,9 +73,13 @@ export const mcp = defineBackend({
   key: 'mcp',
   schema,
   open(config, context, name) {
-    const targets = config.targets.map((target, index) =>
-      compileTarget(target, context.at('targets', index)),
-    );
+    const pinsOf = compileToolPinning(config.toolPinning, context.at('toolPinning'));
+    const targets = config.targets.map((each, index): Target => {
+      const at = context.at('targets', index);
+      const target = compileTarget(each, at);
+      const tools = compileToolView(each.tools, at.at('tools'));
+      return Object.assign(target, { tools, pins: pinsOf(target) });
+    });
     reportDuplicates(config, context);
     const prefixed =
       config.prefixMode === 'always' || (config.prefixMode === 'conditional' && targets.length > 1);
@@ -184,8 +190,7 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
       close: () => Promise.resolve(),
     };
   }
-  const target = (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
-  return Object.assign(target, { tools: compileToolView(config.tools, context.at('tools')) });
+  return (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
 }
 
 /** LLM providers accept tool names of `[a-zA-Z0-9_-]{1,64}` (OpenAI, Anthropic), so a prefix must be valid and short. */

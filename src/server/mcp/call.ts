@@ -160,7 +160,8 @@ class ForwardedCall implements CallHandler {
   }
 }
 
-function fail(call: ClientCall, connection: Connection, error: unknown): void {
+/** Answers a call whose target failed. */
+export function fail(call: ClientCall, connection: Connection, error: unknown): void {
   if (error instanceof UpstreamStatusError && call.session.connections.length === 1) {
     call.refused(error);
     return;

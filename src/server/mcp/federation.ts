@@ -17,7 +17,9 @@ import {
   namedItem,
   outwardResult,
   outwardUris,
+  unknownItem,
 } from './names.ts';
+import { checkPin, needsPin } from './pinned-call.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { McpFields } from './request-fields.ts';
@@ -75,25 +77,36 @@ async function runOnSingle(
   connection: Connection,
   item: NamedItem | undefined,
 ): Promise<void> {
-  const { access } = call;
-  const { target } = connection;
-  const message = item === undefined ? call.message : ownMessage(call, item, target);
-  const list = LIST_METHODS[message.method];
-  const isEdited = list !== undefined && (access !== undefined || (list.kind === 'tool' && target.tools));
-  const filter: Rewrite | undefined = isEdited
-    ? (text) => filterList(text, list, target, (own) => access?.allows(list.kind, target.name, own) ?? true)
-    : undefined;
-  const rewrite = list?.kind === 'tool' ? checkingToolNames(call, connection, filter) : filter;
+  let { message } = call;
+  if (item !== undefined) {
+    const own = ownName(item, connection.target);
+    checkAccess(call, item, connection.target.name, own);
+    if (needsPin(connection, item) && !(await checkPin(call, connection, item, own))) return;
+    if (own !== item.name) {
+      recordName(call.log, item.kind, own);
+      message = withName(message, item, own);
+    }
+  }
+  const rewrite = listRewrite(call, connection, LIST_METHODS[message.method]);
   await forward(call, connection, message, recordingReplayed(connection, message, rewrite));
 }
 
-/** The client's message on one item, with the target's name of the item. Throws `RpcError` without access to it. */
-function ownMessage(call: ClientCall, item: NamedItem, target: Target): RpcMessage {
-  const own = ownName(item, target);
-  checkAccess(call, item, target.name, own);
-  if (own === item.name) return call.message;
-  recordName(call.log, item.kind, own);
-  return withName(call.message, item, own);
+/** Removes from a list what the caller does not see; undefined if the response is passed on unchanged. */
+function listRewrite(
+  call: ClientCall,
+  connection: Connection,
+  list: ListMethod | undefined,
+): Rewrite | undefined {
+  if (list === undefined) return undefined;
+  const { access } = call;
+  const { target } = connection;
+  const isTool = list.kind === 'tool';
+  const isFiltered = access !== undefined || (isTool && (target.tools ?? target.pins) !== undefined);
+  const allows = (own: string): boolean => access?.allows(list.kind, target.name, own) ?? true;
+  const filter: Rewrite | undefined = isFiltered
+    ? (text) => filterList(text, list, call, connection, allows)
+    : undefined;
+  return isTool ? checkingToolNames(call, connection, filter) : filter;
 }
 
 function checkingToolNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
@@ -189,6 +202,7 @@ async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const { connection, name } = await ownerOf(call, item);
   checkAccess(call, item, connection.target.name, name);
   recordName(call.log, kind, name);
+  if (needsPin(connection, item) && !(await checkPin(call, connection, item, name))) return;
   if (kind === 'task') return forwardInward(call, connection, message);
   await forwardInward(call, connection, withName(message, item, name));
 }
@@ -287,10 +301,6 @@ function checkAccess(
   const args = message.method === 'tools/call' ? (message.params['arguments'] ?? {}) : undefined;
   if (access !== undefined && !access.allows(item.kind, target, name, args))
     throw unknownItem(item.kind, item.name);
-}
-
-function unknownItem(kind: ItemKind, name: string): RpcError {
-  return new RpcError(RPC.invalidParams, `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`);
 }
 
 function recordName(log: McpFields, kind: ItemKind, name: string): void {

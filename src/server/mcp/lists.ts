@@ -10,9 +10,9 @@ import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { completeMembers } from './modern/results.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
-import type { Target } from './target.ts';
 import { withTimeout } from './target-failure.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
+import type { ListSource } from './tool-pinning/tool-pins.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
 const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
@@ -101,7 +101,7 @@ const capabilityOf = (method: string): string => method.split('/')[0] as string;
 type ListShape = { readonly member: string; readonly nameKey: string; readonly kind?: ItemKind };
 
 /** Requests all pages of one target's list, up to `LIMITS.listPages`. Empty if the target does not offer the list. */
-async function listTarget(
+export async function listTarget(
   connection: Connection,
   call: ClientCall,
   method: string,
@@ -170,7 +170,7 @@ async function readPages(
       headers,
       connection.target.limits.listPageTimeout,
     );
-    items.push(...itemsOf(text, list, connection.target));
+    items.push(...itemsOf(text, list, call, connection));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;
     if (typeof next !== 'string' || next === cursor) return items;
     cursor = next;
@@ -190,18 +190,34 @@ async function readPages(
 function itemsOf(
   text: string,
   { member, nameKey, kind }: ListShape,
-  { tools }: Pick<Target, 'tools'>,
+  call: ClientCall,
+  connection: Connection,
 ): ListedItem[] {
   const span = valueAt(text, ['result', member]);
   if (span === undefined || text[span.start] !== '[') return [];
-  return elements(text, span.start).flatMap(({ start, end }) => {
+  const items = elements(text, span.start).flatMap(({ start, end }) => {
     const item = text.slice(start, end);
     const own = stringAt(item, [nameKey]);
-    if (own === undefined) return [];
-    if (kind !== 'tool' || tools === undefined) return [{ text: item, name: own, own }];
-    const name = tools.shown(own);
-    return name === undefined ? [] : [{ text: tools.edit(item, own), name, own }];
+    return own === undefined ? [] : [{ text: item, name: own, own }];
   });
+  return kind === 'tool' ? shownTools(items, call, connection) : items;
+}
+
+/** Where lists of a connection come from. */
+export function listSource({ session }: ClientCall, connection: Connection): ListSource {
+  return { rpc: connection.rpc, changes: session.nameIndex.changesOf(connection) };
+}
+
+/** The tools that clients see: those that `targets[].tools` shows and that match their pins, with their new names. */
+function shownTools(items: ListedItem[], call: ClientCall, connection: Connection): ListedItem[] {
+  const { tools, pins } = connection.target;
+  const shown = items.flatMap((item) => {
+    const name = tools === undefined ? item.own : tools.shown(item.own);
+    return name === undefined ? [] : [{ ...item, name }];
+  });
+  const accepted = pins === undefined ? shown : pins.check(shown, listSource(call, connection));
+  if (tools === undefined) return accepted;
+  return accepted.map((item) => ({ ...item, text: tools.edit(item.text, item.own) }));
 }
 
 /** Replaces the target's name of an item, as JSON text, with the client's. */
@@ -228,12 +244,13 @@ export function renamedItem(item: string, { kind, nameKey }: ListMethod, target:
 export function filterList(
   text: string,
   list: ListMethod,
-  target: Pick<Target, 'tools'>,
+  call: ClientCall,
+  connection: Connection,
   isAllowed: (own: string) => boolean,
 ): string {
   const span = valueAt(text, ['result', list.member]);
   if (span === undefined || text[span.start] !== '[') return text;
-  const kept = itemsOf(text, list, target).filter(({ own }) => isAllowed(own));
+  const kept = itemsOf(text, list, call, connection).filter(({ own }) => isAllowed(own));
   return edit(text, [{ ...span, text: `[${kept.map((item) => item.text).join(',')}]` }]);
 }
 

@@ -97,6 +97,11 @@ export function namedItem(method: string, params: Readonly<Record<string, unknow
   return { ...item, name };
 }
 
+/** The error for an item that does not exist, or that the caller must not know of. `name` is the client's. */
+export function unknownItem(kind: ItemKind, name: string): RpcError {
+  return new RpcError(RPC.invalidParams, `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`);
+}
+
 /** Kind of the item and path of its name in the parameters. `completion/complete` names a prompt or a template in `ref`. */
 export function itemOf(
   method: string,

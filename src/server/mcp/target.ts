@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Limits } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import type { ToolPins } from './tool-pinning/tool-pins.ts';
 import type { ToolView } from './tool-view.ts';
 
 /** Options for sending one message. */
@@ -73,6 +74,8 @@ export interface Target {
   readonly endpoint: string | undefined;
   /** Which of its tools clients see, and how; undefined if they see all of them unchanged. */
   readonly tools?: ToolView | undefined;
+  /** Compares its tools with their pins; undefined without `toolPinning`. */
+  readonly pins?: ToolPins | undefined;
   /**
    * Opens a channel. `sessionId` resumes an existing session. Rejects with the reason if the server cannot be started;
    * HTTP servers are first contacted by the first message.

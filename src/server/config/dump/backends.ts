@@ -50,7 +50,7 @@ function* mcpBackends(
   config: McpConfig,
   { sessionIdle }: BackendState,
 ): Generator<DumpBackend> {
-  const { targets, prefixMode, failureMode, dnsRebindingProtection } = config;
+  const { targets, prefixMode, failureMode, toolPinning, dnsRebindingProtection } = config;
   const remoteName = (index: number): string => `mcp//${name}/${index}`;
   const shown = targets.map(({ name: target, stdio, mcp, tools }, index) => {
     const view = tools === undefined ? {} : { tools };
@@ -85,6 +85,7 @@ function* mcpBackends(
           prefixMode,
           failureMode,
           sessionIdleTtl: goDuration(sessionIdle),
+          ...(toolPinning === 'off' ? {} : { toolPinning }),
           ...(dnsRebindingProtection === 'auto' ? {} : { dnsRebindingProtection }),
         },
       },

@@ -140,5 +140,10 @@ function httpFamilies(labels: readonly string[], minimal: readonly string[]) {
 function mcpFamilies(labels: readonly string[]) {
   return {
     mcpRequests: counter('mcp_requests', 'Total number of MCP requests', labels),
+    mcpToolChanges: counter(
+      'mcp_tool_changes',
+      'Total number of tools whose definition has changed since it was pinned',
+      ['server'],
+    ),
   };
 }
