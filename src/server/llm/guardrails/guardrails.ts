@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
+import { GuardrailError, type Phase } from '../../guardrails/webhook.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { llmError } from '../errors.ts';
-import { compileWebhook, GuardrailError, type Phase, type Webhook, webhookSchema } from './webhook.ts';
+import { compileWebhook, type Webhook, webhookSchema } from './webhook.ts';
 
 const itemSchema = z.strictObject({ webhook: webhookSchema }).describe('One guardrail.');
 

@@ -1,45 +1,27 @@
-import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
-import { LIMITS } from '../../../core/limits.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
-import { tryEvaluate } from '../../expressions/cel/expression.ts';
+import { compileWebhookService, type Phase, webhookFields } from '../../guardrails/webhook.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { Expression, VariableResolver } from '../../kernel/expression.ts';
-import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
-import { members } from '../../kernel/json-text.ts';
-import type { RequestObserver } from '../../kernel/observer.ts';
-import { canonicalAuthority } from '../../kernel/request-target.ts';
-import { createUpstream, parseAddress, type Upstream } from '../../transport/upstream.ts';
-import { explainUpstreamError } from '../../transport/upstream-error.ts';
-import type { UpstreamRequest } from '../../transport/upstream-request.ts';
+import type { VariableResolver } from '../../kernel/expression.ts';
 import { llmRequestScope, llmResponseScope } from '../variables.ts';
 
-const PSEUDO = [':path', ':method', ':authority'];
-const headerName = z.string().refine((name) => PSEUDO.includes(name) || isSettableHeader(name), {
-  error: `${SETTABLE_HEADER}, or \`:path\`, \`:method\`, \`:authority\``,
-});
+const { host, headers, failureMode } = webhookFields;
 
 export const webhookSchema = z
   .strictObject({
-    target: z
-      .strictObject({
-        host: z.string().min(1).describe('Address: `host:port`, a URL without a path, or `unix:/path`.'),
-      })
-      .describe('The webhook server.'),
-    headers: z
-      .record(headerName, z.string().min(1))
-      .default({})
-      .describe(
-        "Headers of the webhook call, as CEL expressions over the client's request. `:path`, `:method` and `:authority` change the call itself; write a literal path as a quoted CEL string. A header whose expression fails is omitted.",
-      ),
-    failureMode: z
-      .enum(['failClosed', 'failOpen'])
-      .default('failClosed')
-      .describe(
-        'What happens if the webhook fails: `failClosed` rejects the request with 503, `failOpen` continues.',
-      ),
+    target: z.strictObject({ host }).describe('The webhook server.'),
+    headers,
+    failureMode: failureMode.describe(
+      'What happens if the webhook fails: `failClosed` rejects the request with 503, `failOpen` continues.',
+    ),
   })
   .describe('A server that checks texts.');
+
+/** The decision of a webhook; a mask has the new messages or choices. */
+type Verdict =
+  | { readonly kind: 'pass' }
+  | { readonly kind: 'mask'; readonly items: readonly unknown[] }
+  | { readonly kind: 'reject'; readonly status: number; readonly body: string };
 
 export interface Webhook {
   readonly place: TracePlace;
@@ -54,215 +36,35 @@ export interface Webhook {
 }
 
 export function compileWebhook(
-  { target, headers, failureMode }: z.output<typeof webhookSchema>,
+  { target, ...settings }: z.output<typeof webhookSchema>,
   phase: Phase,
   context: CompileContext,
 ): Webhook | undefined {
-  const address = parseAddress(target.host, context.at('target', 'host'));
   // The specification: "llmRequest.* variables are available in request-phase webhooks only."
   const scope = phase === 'request' ? llmRequestScope : llmResponseScope;
-  const expressions = Object.entries(headers).map(
-    ([name, source]) => [name, context.at('headers', name).cel(source, scope)] as const,
-  );
-  if (address === undefined) return undefined;
-  const origin = context.place();
-  const counted = context.settings.counter('guardrails');
-  const { guardrailConnections, guardrailTimeout } = context.settings.limits;
-  const upstream = createUpstream(address, {
-    connections: guardrailConnections,
-    meter: context.settings.callMeter('Policy', 'Guardrail'),
-    log: context.log,
-  });
-  context.inspection.bounds.push({
-    name: 'guardrail.connections',
-    at: context.path.join('.'),
-    max: guardrailConnections,
-    used: () => upstream.connected,
-  });
-  const count = (action: string): void => counted([phase === 'request' ? 'Request' : 'Response', action]);
+  const at = { host: context.at('target', 'host'), headers: context.at('headers') };
+  const config = { ...settings, host: target.host };
+  const service = compileWebhookService(config, scope, 'llm::guardrail', context, at);
+  if (service === undefined) return undefined;
   return {
-    place: origin,
-    address: upstream.address,
+    place: service.place,
+    address: service.address,
     async check(items, lookup, signal) {
-      const call = requestOf(phase, upstream, expressions, lookup);
-      try {
-        const answer = await send(
-          upstream,
-          { ...call, span: lookup.span },
-          { [memberOf(phase)]: items },
-          signal,
-          lookup.observed?.observer,
-          guardrailTimeout,
-        );
-        const verdict = parseVerdict(answer, phase);
-        count(ACTIONS[verdict.kind]);
-        return verdict;
-      } catch (error) {
-        if (signal.aborted) throw error;
-        const problem = error instanceof GuardrailError ? error.message : explainUpstreamError(error);
-        count(failureMode === 'failOpen' ? 'FailOpen' : 'Reject');
-        if (failureMode === 'failOpen') {
-          lookup.observed?.observer.guardrail(
-            phase,
-            'failed',
-            origin,
-            `${problem}; the call continues (failOpen)`,
-          );
-          context.log.warn('llm::guardrail', 'a webhook failed; the call continues (failOpen)', {
-            phase,
-            webhook: upstream.address,
-            problem,
-          });
-          return { kind: 'pass' };
-        }
-        throw new GuardrailError(problem);
-      }
+      const body = JSON.stringify({ [memberOf(phase)]: items });
+      const question = { phase, path: `/${phase}`, body, mask: masks[phase] };
+      const verdict = await service.ask(question, lookup, signal);
+      if (verdict.kind !== 'mask') return verdict;
+      return { kind: 'mask', items: Object.values(verdict.mask)[0] as unknown[] };
     },
-    close: () => upstream.close(),
+    close: () => service.close(),
   };
 }
-
-/** Names of verdicts in metrics. */
-const ACTIONS = { pass: 'Allow', mask: 'Mask', reject: 'Reject' } as const;
-
-interface Call {
-  readonly span?: UpstreamRequest['span'];
-  readonly method: string;
-  readonly path: string;
-  readonly headers: readonly string[];
-}
-
-function requestOf(
-  phase: Phase,
-  upstream: Upstream,
-  expressions: readonly (readonly [string, Expression])[],
-  lookup: VariableResolver,
-): Call {
-  let method = 'POST';
-  let path = `/${phase}`;
-  let authority = upstream.authority;
-  const headers = new HeaderList(['content-type', 'application/json']);
-  for (const [name, expression] of expressions) {
-    const value = textOf(expression, lookup);
-    if (value === undefined || !isHeaderValue(value)) continue;
-    if (name === ':path') path = isPath(value) ? value : path;
-    else if (name === ':method') method = /^[A-Z]+$/.test(value) ? value : method;
-    else if (name === ':authority') authority = canonicalAuthority(value) ?? authority;
-    else headers.set(name, value);
-  }
-  headers.set('host', authority);
-  return { method, path, headers: headers.raw };
-}
-
-/** Some servers read two leading slashes as the start of a host. */
-const isPath = (value: string): boolean => /^\/(?!\/)[\x21-\x7e]*$/.test(value) && !value.includes('#');
-
-function textOf(expression: Expression, lookup: VariableResolver): string | undefined {
-  const value = tryEvaluate(expression, lookup);
-  if (typeof value === 'string') return value;
-  return value === null || typeof value === 'object' || value === undefined ? undefined : String(value);
-}
-
-async function send(
-  upstream: Upstream,
-  { method, path, headers, span }: Call,
-  body: object,
-  signal: AbortSignal,
-  tracer: RequestObserver | undefined,
-  timeoutMs: number,
-): Promise<Buffer> {
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const both = AbortSignal.any([timeout, signal]);
-  try {
-    const request = { method, path, headers, span, body: JSON.stringify({ body }), signal: both };
-    return await responseTo(upstream, request, tracer);
-  } catch (error) {
-    throw timeout.aborted ? new GuardrailError('the webhook timed out') : error;
-  }
-}
-
-async function responseTo(
-  upstream: Upstream,
-  request: UpstreamRequest,
-  tracer: RequestObserver | undefined,
-): Promise<Buffer> {
-  const sent = upstream.request(request);
-  const response = await (tracer === undefined ? sent : tracer.call(upstream.address, sent, 'guardrail'));
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response.body) {
-    size += (chunk as Buffer).length;
-    if (size > LIMITS.guardrailBody)
-      throw new GuardrailError(`the webhook response exceeds ${LIMITS.guardrailBody} bytes`);
-    chunks.push(chunk as Buffer);
-  }
-  if (response.statusCode < 200 || response.statusCode > 299)
-    throw new GuardrailError(`the webhook responded with ${response.statusCode}`);
-  return Buffer.concat(chunks);
-}
-
-export type Phase = 'request' | 'response';
-
-/** The decision of a guardrail. */
-type Verdict =
-  | { readonly kind: 'pass' }
-  | { readonly kind: 'mask'; readonly items: readonly unknown[] }
-  | { readonly kind: 'reject'; readonly status: number; readonly body: string };
-
-/** The webhook could not be reached or sent an invalid response. With `failClosed`, the request is rejected. */
-export class GuardrailError extends Error {}
 
 /** The member that holds the texts, in webhook requests and in masks. */
 const memberOf = (phase: Phase): 'messages' | 'choices' => (phase === 'request' ? 'messages' : 'choices');
 
-const reason = z.string().nullish();
 const items = z.array(z.unknown());
-
-const passSchema = z.strictObject({ reason });
-const rejectSchema = z.strictObject({ body: z.string(), status_code: z.int().min(400).max(599), reason });
-const maskSchemas = {
-  request: z.strictObject({ body: z.strictObject({ messages: items }), reason }),
-  response: z.strictObject({ body: z.strictObject({ choices: items }), reason }),
+const masks: Readonly<Record<Phase, z.ZodType<Readonly<Record<string, unknown[]>>>>> = {
+  request: z.strictObject({ messages: items }),
+  response: z.strictObject({ choices: items }),
 };
-
-/**
- * Parses a verdict. Verdicts have no tag and are distinguished by their members, so anything that does not match one of
- * the three exactly is an error: a misspelt rejection must not pass. Throws `GuardrailError`.
- */
-function parseVerdict(bytes: Buffer, phase: Phase): Verdict {
-  const action = actionOf(bytes);
-  if (passSchema.safeParse(action).success) return { kind: 'pass' };
-  const { data: rejection } = rejectSchema.safeParse(action);
-  if (rejection !== undefined)
-    return {
-      kind: 'reject',
-      status: rejection.status_code,
-      body: rejection.body.slice(0, LIMITS.guardrailRejection),
-    };
-  const { data: mask } = maskSchemas[phase].safeParse(action);
-  if (mask !== undefined) return { kind: 'mask', items: Object.values(mask.body)[0] as unknown[] };
-  throw new GuardrailError('the `action` of the webhook is neither pass, mask nor reject');
-}
-
-function actionOf(bytes: Buffer): object {
-  const text = isUtf8(bytes) ? bytes.toString('utf8') : '';
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new GuardrailError('the webhook response is not JSON');
-  }
-  if (!isObject(value) || !isObject(value['action']))
-    throw new GuardrailError('the webhook response has no `action` object');
-  if (Object.keys(value).length > 1)
-    throw new GuardrailError('the webhook response has members besides `action`');
-  const outer = members(text);
-  const inner = members(text, outer[0]?.[1].start);
-  // `JSON.parse` keeps the last of duplicate members, so the counts differ. Which one was meant is unknown.
-  if (outer.length !== 1 || inner.length !== Object.keys(value['action']).length)
-    throw new GuardrailError('the webhook response has a duplicate member');
-  return value['action'];
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
