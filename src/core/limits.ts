@@ -4,6 +4,7 @@ import { HTTP_LIMITS } from './limits/http.ts';
 import { LLM_LIMITS } from './limits/llm.ts';
 import { MCP_LIMITS } from './limits/mcp.ts';
 import { OBSERVE_LIMITS } from './limits/observe.ts';
+import { OPENAPI_LIMITS } from './limits/openapi.ts';
 import { POLICIES_LIMITS } from './limits/policies.ts';
 import { PROCESS_LIMITS } from './limits/process.ts';
 
@@ -16,6 +17,7 @@ import { PROCESS_LIMITS } from './limits/process.ts';
 export const LIMITS = {
   ...HTTP_LIMITS,
   ...MCP_LIMITS,
+  ...OPENAPI_LIMITS,
   ...POLICIES_LIMITS,
   ...LLM_LIMITS,
   ...OBSERVE_LIMITS,

@@ -162,7 +162,7 @@ mcp: { port: 0, gateways: a, targets: [{ name: x }] }
     '3:17: error AGW0107 unknown gateway `b`',
     expect.stringContaining('AGW0202 unknown variable `nosuch`'),
     expect.stringContaining('AGW0105 `mcp.gateways` cannot be used with `mcp.port`'),
-    expect.stringContaining('AGW0105 target `x` has neither `stdio` nor `mcp`'),
+    expect.stringContaining('AGW0105 target `x` has no kind'),
   ]);
 });
 

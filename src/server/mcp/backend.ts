@@ -176,7 +176,7 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
       code: 'AGW0105',
       message:
         present.length === 0
-          ? `target \`${config.name}\` has neither \`stdio\` nor \`mcp\``
+          ? `target \`${config.name}\` has no kind`
           : `target \`${config.name}\` has more than one kind`,
       label: `expected exactly one of ${keys}`,
       help: 'add `stdio: { cmd: … }` for a local command, or `mcp: { host: https://… }` for a remote server',

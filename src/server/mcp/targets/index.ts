@@ -1,5 +1,6 @@
 import { mcp } from './http.ts';
+import { openapi } from './openapi/target.ts';
 import { stdio } from './stdio.ts';
 
 /** All kinds of targets: one line per kind. Each entry of `targets[]` has exactly one of these keys. */
-export const targetKinds = [stdio, mcp] as const;
+export const targetKinds = [stdio, mcp, openapi] as const;

@@ -1,0 +1,180 @@
+import { LIMITS } from '../../../../core/limits.ts';
+import { isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
+import type { Upstream } from '../../../transport/upstream.ts';
+import { explainUpstreamError, locatedProblem } from '../../../transport/upstream-error.ts';
+import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../message.ts';
+import {
+  errorMessage,
+  LATEST_SESSION_REVISION,
+  RPC,
+  RpcError,
+  resultMessage,
+  SESSION_REVISIONS,
+} from '../../protocol.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../../target.ts';
+import { TargetFailure } from '../../target-failure.ts';
+import { failedResult, toolResultOf } from './answer.ts';
+import type { Operation } from './operations.ts';
+import { ArgumentError } from './parameters.ts';
+import { requestOf } from './request.ts';
+
+/** An API, as an MCP server in this process offers it. */
+export interface Api {
+  readonly upstream: Upstream;
+  /** Headers of every request, as alternating names and values: keys of the API. */
+  readonly headers: readonly string[];
+  readonly serverInfo: { readonly name: string; readonly version: string };
+  readonly tools: readonly Operation[];
+}
+
+/**
+ * An MCP server of revision 2025-11-25 in this process, whose tools are the operations of an API. Nothing is shared between
+ * calls, so sessions need no state.
+ */
+export class OpenApiChannel implements Channel {
+  readonly sessionId = undefined;
+  readonly #api: Api;
+  readonly #events: ChannelEvents;
+  readonly #inFlight = new Map<number, AbortController>();
+  #isClosed = false;
+
+  constructor(api: Api, events: ChannelEvents) {
+    this.#api = api;
+    this.#events = events;
+  }
+
+  send(text: string, { id, headers = [] }: SendOptions): void {
+    // Notifications need no reaction: a cancelled call is also aborted by `abandon`.
+    if (id === undefined) return;
+    const message = parseMessage(text, TARGET_BOUNDS);
+    // Later, because the caller learns the id only when this method returns.
+    if (message.method !== 'tools/call')
+      queueMicrotask(() => this.#answer(id, () => this.#resultOf(message)));
+    else void this.#call(message, id, headers);
+  }
+
+  agreed(): void {}
+  listen(): void {}
+  pause(): void {}
+
+  abandon(id: number): void {
+    this.#inFlight.get(id)?.abort();
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    for (const call of this.#inFlight.values()) call.abort();
+    return Promise.resolve();
+  }
+
+  #answer(id: number, result: () => string): void {
+    if (this.#isClosed) return;
+    let text: string;
+    try {
+      text = resultMessage(String(id), result());
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      text = errorMessage(String(id), error.code, error.message);
+    }
+    this.#events.message(text, id);
+  }
+
+  /** The result of a request other than `tools/call`, as JSON text. Throws `RpcError`. */
+  #resultOf({ method, params }: RpcMessage): string {
+    switch (method) {
+      case 'initialize':
+        return this.#initializeResult(params['protocolVersion']);
+      case 'ping':
+        return '{}';
+      case 'tools/list':
+        return toolsPage(this.#api.tools, params['cursor']);
+      default:
+        throw new RpcError(RPC.methodNotFound, `method not found: ${method}`);
+    }
+  }
+
+  #initializeResult(requested: unknown): string {
+    const protocolVersion = SESSION_REVISIONS.find((known) => known === requested) ?? LATEST_SESSION_REVISION;
+    return JSON.stringify({
+      protocolVersion,
+      capabilities: { tools: {} },
+      serverInfo: this.#api.serverInfo,
+    });
+  }
+
+  async #call({ text, params }: RpcMessage, id: number, forwarded: readonly string[]): Promise<void> {
+    const { upstream, tools } = this.#api;
+    const abort = new AbortController();
+    this.#inFlight.set(id, abort);
+    try {
+      const operation = tools.find(({ name }) => name === params['name']);
+      const result =
+        operation === undefined ? undefined : await this.#run(operation, text, forwarded, abort.signal);
+      this.#answer(id, () => {
+        if (result !== undefined) return result;
+        throw new RpcError(RPC.invalidParams, `Unknown tool: ${String(params['name'])}`);
+      });
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      this.#events.failed(
+        id,
+        new TargetFailure(
+          `the call to the API failed: ${explainUpstreamError(error)}`,
+          locatedProblem(upstream.address, error),
+        ),
+      );
+    } finally {
+      this.#inFlight.delete(id);
+    }
+  }
+
+  /** Calls the API. Resolves to a tool result as JSON text, also for arguments that cannot be sent. */
+  async #run(
+    operation: Operation,
+    message: string,
+    forwarded: readonly string[],
+    signal: AbortSignal,
+  ): Promise<string> {
+    try {
+      const { headers, ...request } = requestOf(operation, message);
+      const response = await this.#api.upstream.request({
+        ...request,
+        headers: this.#headers(forwarded, headers),
+        signal,
+        bodyIdle: LIMITS.backendIdle,
+      });
+      return await toolResultOf(response);
+    } catch (error) {
+      if (error instanceof ArgumentError) return failedResult(error.message);
+      throw error;
+    }
+  }
+
+  /** The configuration's headers replace those of the arguments, which replace those of the client's request. */
+  #headers(forwarded: readonly string[], own: readonly string[]): string[] {
+    const { headers } = this.#api;
+    const names = (list: readonly string[]): string[] =>
+      list.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
+    const configured = new Set(names(headers));
+    return [
+      ...withoutFields(forwarded, new Set([...configured, ...names(own)])),
+      ...withoutFields(own, configured),
+      ...headers,
+      ...(configured.has('accept') ? [] : ['accept', 'application/json, text/*;q=0.5, */*;q=0.1']),
+    ];
+  }
+}
+
+/** One page of `tools/list` as JSON text. A cursor is the index of the first tool. */
+function toolsPage(tools: readonly Operation[], cursor: unknown): string {
+  const from = cursor === undefined ? 0 : Number(cursor);
+  if (!Number.isSafeInteger(from) || from < 0 || from >= tools.length)
+    throw new RpcError(RPC.invalidParams, 'invalid cursor');
+  const to = from + LIMITS.openApiPageTools;
+  const page = tools.slice(from, to).map(({ tool }) => tool);
+  return `{"tools":[${page.join(',')}]${to < tools.length ? `,"nextCursor":"${to}"` : ''}}`;
+}
+
+/** Whether the configuration may set this header for requests to an API. */
+export const isApiHeader = (name: string): boolean =>
+  isSettableHeader(name) && name.toLowerCase() !== 'content-type';

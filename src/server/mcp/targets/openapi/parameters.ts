@@ -1,0 +1,107 @@
+import { isHeaderValue } from '../../../kernel/header-list.ts';
+
+/** Where a parameter goes, and the group of arguments that contains it. */
+export const GROUPS = ['path', 'query', 'header'] as const;
+export type Group = (typeof GROUPS)[number];
+
+/** A parameter of an operation (OpenAPI 3.1 §4.8.12). */
+export interface Parameter {
+  readonly group: Group;
+  readonly name: string;
+  readonly isRequired: boolean;
+  readonly style: Style;
+  readonly explode: boolean;
+}
+
+/** Styles that are supported, and `json` for a parameter that is described by `content`. */
+export const STYLES = {
+  path: ['simple', 'json'],
+  query: ['form', 'spaceDelimited', 'pipeDelimited', 'deepObject', 'json'],
+  header: ['simple', 'json'],
+} as const satisfies Record<Group, readonly string[]>;
+export type Style = (typeof STYLES)[Group][number];
+
+/** An argument that cannot be sent. The message is for the model, which can correct it. */
+export class ArgumentError extends Error {}
+
+/** A value as it was parsed; numbers are their source text, so that those over 2^53 keep their digits. */
+type Value = string | boolean | null | readonly Value[] | { readonly [name: string]: Value };
+
+/** The value of a parameter for a path or header (RFC 6570 "simple"). `text` is JSON. Throws `ArgumentError`. */
+export function simpleValue(parameter: Parameter, text: string): string {
+  const { group, name, explode, style } = parameter;
+  const place = `${group}.${name}`;
+  const encode = group === 'header' ? (raw: string) => headerValue(raw, place) : percentEncoded;
+  if (style === 'json') return encode(text);
+  const value = parsed(text);
+  if (Array.isArray(value)) return value.map((item) => encode(scalar(item, place))).join(',');
+  if (typeof value === 'object' && value !== null)
+    return Object.entries(value)
+      .map(([key, item]) => `${encode(key)}${explode ? '=' : ','}${encode(scalar(item, place))}`)
+      .join(',');
+  return encode(scalar(value, place));
+}
+
+/**
+ * The pairs of a query parameter, encoded. `declared` are the names of all query parameters: members of an object that is
+ * written as several parameters must not set another one. `text` is JSON. Throws `ArgumentError`.
+ */
+export function queryPairs(parameter: Parameter, text: string, declared: ReadonlySet<string>): string[] {
+  const { name, style, explode } = parameter;
+  const place = `query.${name}`;
+  const key = percentEncoded(name);
+  const encoded = (item: Value): string => percentEncoded(scalar(item, place));
+  if (style === 'json') return [`${key}=${percentEncoded(text)}`];
+  const value = parsed(text);
+  if (value === null) return [];
+  if (Array.isArray(value)) {
+    if (explode || style === 'deepObject') return value.map((item) => `${key}=${encoded(item)}`);
+    return value.length === 0 ? [] : [`${key}=${value.map(encoded).join(SEPARATORS[style] ?? ',')}`];
+  }
+  if (typeof value !== 'object') return [`${key}=${encoded(value)}`];
+  const members = Object.entries(value);
+  if (style === 'deepObject')
+    return members.map(([inner, item]) => `${key}%5B${percentEncoded(inner)}%5D=${encoded(item)}`);
+  if (!explode)
+    return members.length === 0
+      ? []
+      : [
+          `${key}=${members.flatMap(([inner, item]) => [percentEncoded(inner), encoded(item)]).join(SEPARATORS[style] ?? ',')}`,
+        ];
+  const other = members.find(([inner]) => declared.has(inner));
+  if (other !== undefined)
+    throw new ArgumentError(
+      `${place}.${other[0]} is the name of another query parameter: set query.${other[0]}`,
+    );
+  return members.map(([inner, item]) => `${percentEncoded(inner)}=${encoded(item)}`);
+}
+
+const SEPARATORS: Readonly<Partial<Record<Style, string>>> = { spaceDelimited: '%20', pipeDelimited: '%7C' };
+
+/** Parses an argument. Its text is valid JSON. */
+function parsed(text: string): Value {
+  return JSON.parse(text, ((_key: string, value: unknown, { source }: { source?: string }) =>
+    typeof value === 'number' ? (source ?? String(value)) : value) as Parameters<
+    typeof JSON.parse
+  >[1]) as Value;
+}
+
+function scalar(value: Value, place: string): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'boolean') return String(value);
+  throw new ArgumentError(`${place} must consist of strings, numbers and booleans`);
+}
+
+/** Everything except letters, digits and `-._~!*'()` is encoded, so a value cannot end a path segment or a parameter. */
+function percentEncoded(text: string): string {
+  if (!text.isWellFormed()) throw new ArgumentError('strings must not contain lone surrogates');
+  return encodeURIComponent(text);
+}
+
+function headerValue(text: string, place: string): string {
+  if (!isHeaderValue(text))
+    throw new ArgumentError(
+      `${place} must not contain line breaks, control characters or characters outside Latin-1`,
+    );
+  return text;
+}
