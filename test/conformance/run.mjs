@@ -1,15 +1,22 @@
 // npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH]
-// Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, 2 on a wrong
+// npm run conformance -- --leg client [--revision 2025-11-25] [--target http|direct]
+// The first judges what clients of the gateway get, the second what its targets get from a client through the gateway. Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, 2 on a wrong
 // option, and 70 when nothing could be judged.
 
 import { parseArgs } from 'node:util';
+import { runClientLeg } from './client-leg.ts';
 import { expectedScore, runConformance } from './score.ts';
 
-const choices = { revision: ['2025-11-25', '2026-07-28'], target: ['stdio', 'http', 'direct'] };
+const choices = {
+  leg: ['server', 'client'],
+  revision: ['2025-11-25', '2026-07-28'],
+  target: ['stdio', 'http', 'direct'],
+};
 
 function readOptions() {
   const { values } = parseArgs({
     options: {
+      leg: { type: 'string', default: 'server' },
       revision: { type: 'string', default: '2025-11-25' },
       target: { type: 'string', default: 'stdio' },
       bin: { type: 'string' },
@@ -27,8 +34,11 @@ function line({ name, required, passed, succeeded, decided, reasons }) {
 }
 
 async function main(options) {
-  const pinned = await expectedScore(options.revision);
-  const { scenarios, passed, required } = await runConformance(options);
+  const isClient = options.leg === 'client';
+  const { scenarios, passed, required } = isClient
+    ? await runClientLeg(options.revision, options.target === 'direct' ? 'direct' : 'gateway')
+    : await runConformance(options);
+  const pinned = isClient ? required : await expectedScore(options.revision);
   for (const scenario of scenarios) console.log(line(scenario));
   console.log(`required scenarios: ${passed}/${required}`);
   // Without a pinned score a run only reports.

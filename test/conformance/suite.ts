@@ -21,7 +21,7 @@ export interface Scenario {
   reasons: string[];
 }
 
-interface Check {
+export interface Check {
   id: string;
   status: string;
   errorMessage?: string;
@@ -49,7 +49,7 @@ export async function runSuite(url: string, revision: Revision): Promise<Scenari
   const requirements = await readRequirements(revision);
   const dir = await mkdtemp(join(tmpdir(), 'conformance-results-'));
   try {
-    const output = await runCli([
+    const { output } = await runCli([
       'server',
       '--url',
       url,
@@ -76,11 +76,11 @@ async function readRequirements(revision: Revision): Promise<Requirements> {
   return parse(await readFile(new URL(`requirements/${revision}.yaml`, suite), 'utf8')) as Requirements;
 }
 
-/** The exit code is not looked at: the verdicts on disk say more, and are complete also when some failed. */
-function runCli(args: string[]): Promise<string> {
+/** Runs the suite. Its verdicts on disk say more than the exit code, and are complete also when some failed. */
+export function runCli(args: string[]): Promise<{ succeeded: boolean; output: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [cli, ...args], { maxBuffer: 64 << 20 }, (_error, stdout, stderr) => {
-      resolve(`${stdout}${stderr}`.slice(-4000));
+    execFile(process.execPath, [cli, ...args], { maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
+      resolve({ succeeded: error === null, output: `${stdout}${stderr}`.slice(-4000) });
     });
   });
 }
@@ -98,7 +98,7 @@ async function readChecks(dir: string): Promise<Map<string, Check[]>> {
 }
 
 /** A scenario passes as in the suite's own summary, when no check failed; but without a success it does not. */
-function verdict(name: string, required: boolean, checks: Check[] = []): Scenario {
+export function verdict(name: string, required: boolean, checks: Check[] = []): Scenario {
   const succeeded = checks.filter(({ status }) => status === 'SUCCESS').length;
   const failed = checks.filter(({ status }) => status === 'FAILURE');
   return {

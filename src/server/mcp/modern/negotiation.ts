@@ -159,8 +159,13 @@ class Probe {
   async #request(channel: Channel): Promise<Answer | undefined> {
     channel.agreed(MODERN_REVISION);
     const params = JSON.stringify({ _meta: envelopeMeta(this.#client) });
+    const send = (): Promise<RpcMessage> => this.#rpc.call('server/discover', params, this.#headers);
     try {
-      const message = await this.#rpc.call('server/discover', params, this.#headers);
+      const message = await send().catch((error: unknown) => {
+        // A server that offers the revision which it has just rejected gets a second request ("Protocol Version Header").
+        if (offeredRevisions(error)?.includes(MODERN_REVISION) !== true) throw error;
+        return send();
+      });
       return isModernResult(message) ? { message, isNative: true } : undefined;
     } catch (error) {
       if (isLegacyAnswer(error)) return undefined;
@@ -214,16 +219,21 @@ function isModernResult({ result }: RpcMessage): boolean {
   return Array.isArray(supportedVersions) && supportedVersions.includes(MODERN_REVISION);
 }
 
+/** The revisions that a server offers instead of a rejected one; undefined for any other error. */
+function offeredRevisions(error: unknown): readonly unknown[] | undefined {
+  if (!(error instanceof RpcError) || error.code !== RPC.unsupportedVersion) return undefined;
+  const { supported } = (error.data ?? {}) as { supported?: unknown };
+  return Array.isArray(supported) ? supported : undefined;
+}
+
 /**
  * Whether the answer to `server/discover` means that the server has the revisions with `initialize`: any error except those of
  * revision 2026-07-28. A refusal of the caller (401, 403) or a failure of the server (5xx) says nothing about it.
  */
 function isLegacyAnswer(error: unknown): boolean {
   if (error instanceof RpcError) {
-    if (error.code === RPC.unsupportedVersion) {
-      const { supported } = (error.data ?? {}) as { supported?: unknown };
-      return Array.isArray(supported) && SESSION_REVISIONS.some((revision) => supported.includes(revision));
-    }
+    if (error.code === RPC.unsupportedVersion)
+      return SESSION_REVISIONS.some((revision) => offeredRevisions(error)?.includes(revision) === true);
     return error.code !== RPC.headerMismatch && error.code !== RPC.missingCapability;
   }
   if (error instanceof UpstreamStatusError)
