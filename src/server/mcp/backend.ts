@@ -39,7 +39,6 @@ const targetSchema = z
       url: REMOTE,
       http: REMOTE,
       streamableHttp: REMOTE,
-      sse: `${REMOTE}; a server that has only the older HTTP+SSE transport is not supported`,
       command: 'write `stdio: { cmd: …, args: [ … ] }`',
     },
   });

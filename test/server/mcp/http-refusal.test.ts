@@ -144,7 +144,7 @@ describe('a server that has only the older HTTP+SSE transport', () => {
       expect(status).toBe(500);
       expect(error.message).toContain('target "up": the server answered HTTP 405 to a POST');
       expect(error.message).toContain('Set `host` to its Streamable HTTP endpoint, often `/mcp`');
-      expect(error.message).toContain('[-y, mcp-remote, URL, --transport, sse-only]');
+      expect(error.message).toContain('write `sse: { host: … }` instead of `mcp`');
       expect(error.message).not.toContain(`${up.port}`);
       expect(gate.log.join('')).toContain(`127.0.0.1:${up.port}: the server answered HTTP 405`);
     },

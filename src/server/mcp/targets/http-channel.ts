@@ -263,8 +263,8 @@ function callFailed(address: string, error: unknown): TargetFailure {
 function postRefused(address: string): TargetFailure {
   const problem =
     'the server answered HTTP 405 to a POST, so it does not offer Streamable HTTP at this URL. ' +
-    'Set `host` to its Streamable HTTP endpoint, often `/mcp`. If it only has the older HTTP+SSE transport, put a ' +
-    'bridge in front: `stdio: { cmd: npx, args: [-y, mcp-remote, URL, --transport, sse-only] }`';
+    'Set `host` to its Streamable HTTP endpoint, often `/mcp`. If it only has the older HTTP+SSE transport, write ' +
+    '`sse: { host: … }` instead of `mcp`';
   const failure = new TargetFailure(problem, `${address}: ${problem}`);
   failure.isRefusedMethod = true;
   return failure;

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { createUpstream } from '../../transport/upstream.ts';
+import { defineTarget, type Target } from '../target.ts';
+import { endpointFields, endpointUrl, unusableTarget } from './endpoint.ts';
+import { SseChannel } from './sse-channel.ts';
+
+const schema = z
+  .strictObject(endpointFields('event stream', 'https://host/sse'))
+  .describe('A remote MCP server with the older HTTP+SSE transport (revision 2024-11-05).')
+  .meta({ foreignNames: { url: 'host' } });
+
+/** A server reached over HTTP+SSE. Each session has its own event stream. */
+export const sse = defineTarget({
+  key: 'sse',
+  schema,
+  compile(name, config, context): Target {
+    const url = endpointUrl(config, '/sse', context);
+    const { limits } = context.settings;
+    if (url === undefined) return unusableTarget(name, limits);
+    const upstream = createUpstream(
+      { origin: url.origin },
+      { meter: context.settings.callMeter('Primary', 'Mcp') },
+    );
+    return {
+      name,
+      limits,
+      // The session is the event stream, which only this process has.
+      resumable: false,
+      endpoint: upstream.address,
+      open: (events) => Promise.resolve(new SseChannel({ name, upstream, url, log: context.log }, events)),
+      clean: (text) => context.redactor().line(text),
+      close: () => upstream.close(),
+    };
+  },
+});
