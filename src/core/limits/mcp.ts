@@ -40,7 +40,7 @@ export const MCP_LIMITS = {
    */
   initializeTimeout: 180 * SECOND,
   /**
-   * Time for a stdio target to answer `server/discover` before it is sent `initialize` as well: servers of the older
+   * Time for a target to answer `server/discover` before it is sent `initialize` as well: servers of the older
    * revisions may ignore a request before `initialize` (2026-07-28, "stdio", "Backward Compatibility").
    */
   discoverTimeout: 5 * SECOND,

@@ -20,6 +20,8 @@ export class SessionStore {
   readonly #sessions = new Map<string, Session>();
   /** Created but not registered or abandoned yet. They count towards `maxSessions`. */
   readonly #initializing = new Set<Session>();
+  /** Number of sessions that are being ended at their targets. */
+  #ending = 0;
   readonly #options: SessionOptions;
   readonly #settings: McpProcess;
   readonly #sweep: NodeJS.Timeout;
@@ -82,7 +84,7 @@ export class SessionStore {
   }
 
   #closeIfUnused(): void {
-    if (!this.#isRetired || this.#sessions.size + this.#initializing.size > 0) return;
+    if (!this.#isRetired || this.#sessions.size + this.#initializing.size + this.#ending > 0) return;
     const successor = this.#successor;
     if (successor === undefined) return;
     successor.#previous.delete(this);
@@ -222,7 +224,9 @@ export class SessionStore {
     if (this.#isResumable && session.id !== '' && !(session instanceof CallerSession))
       this.#rememberEnded(session.id);
     this.#logEvent('session ended', session);
+    this.#ending += 1;
     await session.close();
+    this.#ending -= 1;
     this.#closeIfUnused();
   }
 
@@ -319,10 +323,7 @@ export class SessionStore {
     const session = new Session(
       this.#options,
       state.p,
-      initializing(
-        state.i ?? JSON.stringify(initializeParamsOfUnknownClient(version)),
-        this.#options.log,
-      ),
+      initializing(state.i ?? JSON.stringify(initializeParamsOfUnknownClient(version)), this.#options.log),
       state.i === undefined,
     );
     session.id = id;

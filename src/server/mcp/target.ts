@@ -68,6 +68,8 @@ export interface Target {
   readonly name: string;
   /** Whether another process can resume a session with this target. */
   readonly resumable: boolean;
+  /** Whether the transport says which request a message of the server belongs to, or the server sends only responses. */
+  readonly relatesMessages?: boolean;
   /** Limits of the process. */
   readonly limits: Limits;
   /** `host:port` for the access log; undefined for a child process. */

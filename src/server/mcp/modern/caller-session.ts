@@ -47,13 +47,13 @@ export class CallerSession extends Session {
   }
 
   /**
-   * Whether requests of different callers may share this session at the same time: over stdio, a server with sessions does not
-   * say to which of several calls its request to the client belongs.
+   * Whether the session serves one request at a time. Without authentication, callers cannot be told apart, and over stdio and
+   * HTTP+SSE a server with sessions does not say to which of several calls its request to the client belongs.
    */
   get isExclusive(): boolean {
     if (this.owner !== undefined) return false;
     if (!ASKABLE.some((capability) => capability in this.client.capabilities)) return false;
-    return this.connections.some(({ target }) => target.endpoint === undefined && isKnownLegacy(target));
+    return this.connections.some(({ target }) => target.relatesMessages !== true && isKnownLegacy(target));
   }
 
   override get inFlight(): number {

@@ -58,6 +58,7 @@ export async function discoverTarget(
   try {
     const { message, isNative } = await probe.run(channel);
     if (isNative) {
+      channel.agreed(MODERN_REVISION);
       link.receiver = rpc.events;
       return { channel, capabilities: capabilitiesOf(message), message, isNative };
     }
@@ -175,8 +176,7 @@ class Probe {
 
   async #discover(channel: Channel): Promise<Answer> {
     const discovered = this.#request(channel);
-    const isChild = this.#target.endpoint === undefined;
-    const first = await (isChild ? this.#unlessSilent(discovered) : discovered);
+    const first = await this.#unlessSilent(discovered);
     if (first !== undefined && first !== SILENT) return first;
     channel.agreed(undefined);
     if (first === undefined) return this.#initialize(channel);

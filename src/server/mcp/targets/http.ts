@@ -26,6 +26,7 @@ export const mcp = defineTarget({
       name,
       limits,
       resumable: true,
+      relatesMessages: true,
       endpoint: upstream.address,
       open: (events, sessionId) =>
         Promise.resolve(

@@ -68,6 +68,7 @@ export const openapi = defineTarget({
       name,
       limits,
       resumable: true,
+      relatesMessages: true,
       endpoint: upstream.address,
       open: async (events) => new OpenApiChannel({ upstream, headers, ...(await source.current()) }, events),
       clean: (text) => context.redactor().line(text),
