@@ -66,7 +66,7 @@ export async function sseServer(onStream: OnStream = () => false): Promise<SseSe
   };
 }
 
-/** Tools: `echo`, `steps` (three progress notifications), `ask` (sampling), `wait` (until it is cancelled). */
+/** Tools: `echo`, `steps` (three progress notifications), `ask` (sampling), `confirm` (elicitation), `wait` (until it is cancelled). */
 function testServer(counts: { cancelled: number }): McpServer {
   const server = new McpServer({ name: 'legacy', version: '1' }, { capabilities: { logging: {} } });
   const said = (text: string) => ({ content: [{ type: 'text' as const, text }] });
@@ -78,6 +78,8 @@ function testServer(counts: { cancelled: number }): McpServer {
         method: 'notifications/progress',
         params: { progressToken, progress, total: 3 },
       });
+    // Clients of the SDK lose progress that arrives in one chunk with the response.
+    await server.server.ping();
     return said('done');
   });
   server.registerTool('ask', {}, async ({ sendRequest }) => {
@@ -87,6 +89,10 @@ function testServer(counts: { cancelled: number }): McpServer {
       CreateMessageResultSchema,
     );
     return said(JSON.stringify(content));
+  });
+  server.registerTool('confirm', {}, async () => {
+    const requestedSchema = { type: 'object' as const, properties: { sure: { type: 'boolean' as const } } };
+    return said(JSON.stringify(await server.server.elicitInput({ message: 'sure?', requestedSchema })));
   });
   server.registerTool('wait', {}, ({ signal }) => {
     return new Promise((_, reject) => {

@@ -7,6 +7,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Bound } from '../kernel/inspection.ts';
 import type { Backend, RequestContext } from '../kernel/request-context.ts';
 import { withoutPort } from '../kernel/router.ts';
+import { handleLegacySse, isLegacySse } from './legacy-sse.ts';
 import { mcpProcessOf } from './process.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
@@ -100,7 +101,7 @@ export const mcp = defineBackend({
       async handle(ctx) {
         if (config.dnsRebindingProtection !== false)
           checkHostAndOrigin(ctx, context.hostnames, config.dnsRebindingProtection === true);
-        return handleHttp(ctx, sessions);
+        return isLegacySse(ctx) ? handleLegacySse(ctx, sessions) : handleHttp(ctx, sessions);
       },
       served: () => sessions.served(),
       drain: () => sessions.drain(),

@@ -54,7 +54,7 @@ export class Connection {
   readonly #log: Log;
   readonly #onUnrelated: (connection: Connection, message: RpcMessage, rpc: JsonRpcConnection) => void;
   /** Opens the channel and agrees on a protocol revision. */
-  readonly #open: OpenTarget;
+  open: OpenTarget;
   #ready: Promise<Ready> | undefined;
   #rpc: JsonRpcConnection | undefined;
   #connecting: JsonRpcConnection | undefined;
@@ -97,7 +97,7 @@ export class Connection {
     this.timedOutLists = new TimedOutLists(target);
     this.#backOff = target.limits.retryDelayMin;
     this.#log = log;
-    this.#open = open;
+    this.open = open;
     this.#onUnrelated = onUnrelated;
   }
 
@@ -253,7 +253,7 @@ export class Connection {
       ? undefined
       : setTimeout(() => this.#noteSlow(), this.target.limits.targetResponseWait);
     try {
-      const { result, message, isNative } = await this.#open(this.target, rpc, headers, () => {
+      const { result, message, isNative } = await this.open(this.target, rpc, headers, () => {
         if (this.#closed) throw new Error('the session ended');
       });
       const channel = rpc.channel as Channel;

@@ -36,9 +36,15 @@ export function runCall(
   message: RpcMessage,
   headers: readonly string[],
 ): Promise<Reply> {
-  const fields = mcpFields.ensure(ctx, () => ({}));
   rejectDuplicateId(session, message);
-  const call = new RunningCall(ctx, session, message, headers, fields);
+  const call = new RunningCall(ctx, session, message, headers);
+  startCall(call);
+  return call.reply();
+}
+
+/** Runs a call; its stream gets the response. */
+export function startCall(call: RunningCall): void {
+  const { session } = call;
   if (session.inFlight >= LIMITS.inFlightPerSession) {
     answerError(
       call,
@@ -47,17 +53,16 @@ export function runCall(
         `more than ${LIMITS.inFlightPerSession} requests of this session are in flight`,
       ),
     );
-  } else {
-    session.track(call.key, call);
-    void dispatch(call).catch((error: unknown) =>
-      session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
-    );
+    return;
   }
-  return call.reply();
+  session.track(call.key, call);
+  void dispatch(call).catch((error: unknown) =>
+    session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
+  );
 }
 
 /** Rejects a request with the id of a request in flight: a cancellation would be ambiguous. */
-function rejectDuplicateId({ running }: Session, { id = 'null' }: RpcMessage): void {
+export function rejectDuplicateId({ running }: Session, { id = 'null' }: RpcMessage): void {
   if (running.get(canonicalId(id))?.stream.hasReader !== true) return;
   const text = `a request with the id ${id.slice(0, 64)} is in flight in this session: give each request its own id`;
   // Without the id: clients would take the error for the response to the other request.
@@ -77,7 +82,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   readonly access: ItemAccess | undefined;
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
-  readonly stream = new EventStream();
+  readonly stream: EventStream;
   /** Canonical id, the key in `Session.running`. */
   readonly key: string;
   readonly #ctx: RequestContext;
@@ -93,17 +98,18 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     session: Session,
     message: RpcMessage,
     headers: readonly string[],
-    log: McpFields,
+    stream = new EventStream(),
   ) {
     this.#ctx = ctx;
+    this.stream = stream;
     this.session = session;
     this.message = message;
     this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
-    this.log = log;
+    this.log = mcpFields.ensure(ctx, () => ({}));
     this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
     if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
-      log.toolArguments = message.params['arguments'] ?? {};
+      this.log.toolArguments = message.params['arguments'] ?? {};
     this.access = itemAccess.get(ctx);
     this.span = ctx.span;
     if (message.id !== undefined && message.id !== 'null')

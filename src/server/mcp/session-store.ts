@@ -164,14 +164,17 @@ export class SessionStore {
     return undefined;
   }
 
-  /** Assigns the id: from now on clients find the session. `version` is the negotiated protocol revision. */
-  register(session: Session, version: string): void {
+  /**
+   * Assigns the id: from now on clients find the session. `version` is the negotiated protocol revision. Another process can
+   * resume the session if `isResumable`.
+   */
+  register(session: Session, version: string, isResumable = this.#isResumable): void {
     session.version = version;
     session.id = sealSession(this.#settings.sessionKey, {
       r: randomBytes(16).toString('base64url'),
       b: this.#options.backend,
       ...(session.owner === undefined ? {} : { p: session.owner }),
-      ...(this.#isResumable
+      ...(isResumable
         ? {
             v: version,
             s: session.connections.map(

@@ -3,7 +3,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream } from '../../core/sse.ts';
 import { emptyReply } from '../kernel/error-response.ts';
-import { withoutFields } from '../kernel/header-list.ts';
+import { type HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
@@ -97,17 +97,19 @@ async function handleDelete(ctx: RequestContext, sessions: SessionStore): Promis
   return emptyReply(204);
 }
 
-/** `Accept` must contain `text/event-stream` itself (specification); a wildcard is not enough. */
-function requireEventStream(ctx: RequestContext): void {
-  if (!ctx.headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream')))
-    throw new AppError('mcp_not_acceptable');
+export function requireEventStream({ headers }: RequestContext): void {
+  if (!acceptsEventStream(headers)) throw new AppError('mcp_not_acceptable');
 }
 
-function isJson(contentType: string | undefined): boolean {
+/** `Accept` must contain `text/event-stream` itself (specification); a wildcard is not enough. */
+export const acceptsEventStream = (headers: HeaderList): boolean =>
+  headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream'));
+
+export function isJson(contentType: string | undefined): boolean {
   return contentType?.split(';')[0]?.trim().toLowerCase() === 'application/json';
 }
 
-async function readMessage(ctx: RequestContext): Promise<RpcMessage> {
+export async function readMessage(ctx: RequestContext): Promise<RpcMessage> {
   const bytes = await ctx.body.read(LIMITS.requestBodyBytes);
   try {
     if (!isUtf8(bytes)) throw new RpcError(RPC.parseError, 'the body is not valid UTF-8');
@@ -136,7 +138,7 @@ function checkVersion(ctx: RequestContext, message: RpcMessage | undefined): voi
 }
 
 /** Rejects unknown notifications: a server may run a request without an id, which authorization rules do not see. */
-function checkNotification({ method }: RpcMessage): void {
+export function checkNotification({ method }: RpcMessage): void {
   if (CLIENT_NOTIFICATIONS.has(method)) return;
   throw badMessage(
     CLIENT_METHODS.has(method)
@@ -218,6 +220,6 @@ const NOT_FORWARDED = new Set([
 ]);
 
 /** Headers of the client's request that HTTP targets receive: end-to-end fields that do not concern this hop. */
-function forwardedHeaders(ctx: RequestContext): string[] {
+export function forwardedHeaders(ctx: RequestContext): string[] {
   return withoutFields(ctx.headers.raw, NOT_FORWARDED);
 }

@@ -78,4 +78,19 @@ describe('the heartbeat', () => {
     expect(Buffer.from(value ?? []).toString()).toBe(': keep-alive\n\n');
     leave.abort();
   });
+
+  test('the heartbeat is sent on a silent stream of the HTTP+SSE transport', async () => {
+    await using gate = await start();
+    const leave = new AbortController();
+    const response = await fetch(`${gate.url}/sse`, {
+      headers: { accept: 'text/event-stream' },
+      signal: leave.signal,
+    });
+    const reader = response.body?.getReader();
+    const read = async () => Buffer.from((await reader?.read())?.value ?? []).toString();
+    expect(await read()).toContain('event: endpoint');
+    vi.advanceTimersByTime(LIMITS.heartbeat);
+    expect(await read()).toBe(': keep-alive\n\n');
+    leave.abort();
+  });
 });

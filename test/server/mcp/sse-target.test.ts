@@ -28,7 +28,7 @@ describe('a target with the HTTP+SSE transport', () => {
     await using gate = await gateway(mcpConfig([target(server.url)]));
     const session = await openSession(`${gate.url}/mcp`, { authorization: 'Bearer client', 'x-own': 'yes' });
     expect(session.initialize.result.serverInfo.name).toBe('legacy');
-    expect((await session.request('tools/list')).result.tools).toHaveLength(4);
+    expect((await session.request('tools/list')).result.tools).toHaveLength(5);
     const { result } = await session.send(toolCall(9, 'echo', { message: 'hello' }));
     expect(result.content).toEqual([{ type: 'text', text: 'hello' }]);
     expect(server.received.map(({ what }) => what.replace(/sessionId=.*/, ''))).toEqual([

@@ -1,0 +1,185 @@
+import { AppError, messageOf } from '../../core/errors.ts';
+import { EventStream } from '../../core/sse.ts';
+import { emptyReply } from '../kernel/error-response.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { principal } from '../kernel/shared-slots.ts';
+import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
+import type { RpcMessage } from './message.ts';
+import { initializing } from './open-target.ts';
+import { badMessage, errorMessage, RPC, RpcError, SESSION_HEADER } from './protocol.ts';
+import { mcpFields } from './request-fields.ts';
+import { eventStreamReply, RunningCall, rejectDuplicateId, startCall } from './running-call.ts';
+import { notify, type Session } from './session.ts';
+import type { SessionStore } from './session-store.ts';
+import {
+  acceptsEventStream,
+  checkNotification,
+  forwardedHeaders,
+  isJson,
+  readMessage,
+  requireEventStream,
+} from './streamable-http.ts';
+
+/** Query parameter with the session id, as in the official SDKs. */
+const SESSION_PARAMETER = 'sessionId';
+
+/** A client of the transport HTTP+SSE. */
+interface LegacyClient {
+  /** Carries all messages to the client; the session ends with it. */
+  readonly stream: EventStream;
+  state: 'new' | 'initializing' | 'ready';
+}
+
+const clients = new WeakMap<Session, LegacyClient>();
+
+/**
+ * Whether the request belongs to the transport "HTTP+SSE" (MCP 2024-11-05): a GET on a path that ends in `/sse`, or a POST
+ * that has a session id in its query or accepts no event stream. Other requests on such a path are Streamable HTTP.
+ */
+export function isLegacySse({ path, method, headers, query }: RequestContext): boolean {
+  if (!path.endsWith('/sse') || headers.has(SESSION_HEADER)) return false;
+  if (method !== 'POST') return method === 'GET';
+  return new URLSearchParams(query).has(SESSION_PARAMETER) || !acceptsEventStream(headers);
+}
+
+/** Answers one request of the transport "HTTP+SSE". */
+export function handleLegacySse(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+  ctx.protocol = 'mcp';
+  return ctx.method === 'GET' ? openStream(ctx, sessions) : receive(ctx, sessions);
+}
+
+/** Creates a session with its stream. The first event has the URL for POSTs, whose session id only this caller can use. */
+function openStream(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+  requireEventStream(ctx);
+  const session = sessions.create(principal.get(ctx), '{}');
+  // Only this process has the stream.
+  sessions.register(session, '', false);
+  mcpFields.set(ctx, { sessionId: session.shortId });
+  const stream = session.openStream(forwardedHeaders(ctx));
+  const client: LegacyClient = { stream, state: 'new' };
+  clients.set(session, client);
+  const end = (): void => {
+    if (!session.closed) void sessions.end(session);
+  };
+  const unused = setTimeout(() => {
+    if (client.state === 'new') end();
+  }, session.options.limits.sessionStartTimeout).unref();
+  const { owner } = stream;
+  stream.owner = {
+    closed: (completed) => {
+      clearTimeout(unused);
+      owner?.closed?.(completed);
+      end();
+    },
+    // The stream carries the messages of all targets.
+    pressure: (paused) => {
+      for (const { rpc } of session.connections) rpc?.channel?.pause(paused);
+    },
+  };
+  stream.send(postUrl(ctx, session.id), 'endpoint');
+  return Promise.resolve(eventStreamReply(stream));
+}
+
+/**
+ * Path and query for POSTs: those of the GET as the client sent them, which may have a key that a policy checks, with the
+ * session id. A path that begins with `//` would name another host.
+ */
+function postUrl({ request, path, query }: RequestContext, id: string): string {
+  const sent = /^\/(?!\/)[^?#]*/.exec(request.url ?? '')?.[0] ?? path.replace(/^\/+/, '/');
+  const rest = query
+    .slice(1)
+    .split('&')
+    .filter((pair) => pair !== '' && !new URLSearchParams(pair).has(SESSION_PARAMETER));
+  return `${sent}?${[...rest, `${SESSION_PARAMETER}=${id}`].join('&')}`;
+}
+
+/** Receives a message of the client. Whatever answers it is sent on the stream. */
+async function receive(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+  const [id, another] = new URLSearchParams(ctx.query).getAll(SESSION_PARAMETER);
+  if (id === undefined || another !== undefined)
+    throw new AppError('mcp_invalid', { message: `mcp: expected ${SESSION_PARAMETER} once in the query` });
+  if (!isJson(ctx.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
+  const message = await readMessage(ctx);
+  mcpFields.set(ctx, message.method === '' ? {} : { method: message.method });
+  const session = await sessions.find(id, principal.get(ctx));
+  const client = clients.get(session);
+  if (client === undefined)
+    throw new AppError('mcp_session_not_found', { detail: 'it belongs to the transport Streamable HTTP' });
+  mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
+  const headers = forwardedHeaders(ctx);
+  if (message.kind === 'notification') checkNotification(message);
+  if (message.kind === 'response') session.answer(message, headers);
+  else if (message.kind === 'notification') notify(session, message, headers);
+  else if (message.method === 'initialize') void initialize(ctx, sessions, session, client, message);
+  else run(ctx, session, client, message, headers);
+  return emptyReply(202);
+}
+
+function run(
+  ctx: RequestContext,
+  session: Session,
+  client: LegacyClient,
+  message: RpcMessage,
+  headers: readonly string[],
+): void {
+  if (client.state !== 'ready')
+    throw badMessage(
+      new RpcError(RPC.invalidRequest, 'the session is not initialized yet'),
+      message.id ?? 'null',
+    );
+  rejectDuplicateId(session, message);
+  const call = new RunningCall(ctx, session, message, headers, new CallStream(client.stream));
+  // The call ends with the stream, not with this request, which cannot get the status of a target any more.
+  ctx.running = undefined;
+  call.answerWith(emptyReply(202));
+  startCall(call);
+}
+
+async function initialize(
+  ctx: RequestContext,
+  sessions: SessionStore,
+  session: Session,
+  client: LegacyClient,
+  message: RpcMessage,
+): Promise<void> {
+  const id = message.id ?? 'null';
+  const { stream } = client;
+  if (client.state !== 'new') {
+    stream.send(errorMessage(id, RPC.invalidRequest, 'the session is already initialized'));
+    return;
+  }
+  try {
+    const params = initializeParams(message);
+    client.state = 'initializing';
+    for (const connection of session.connections) connection.open = initializing(params, session.options.log);
+    await connectAll(session, forwardedHeaders(ctx), ctx.observer);
+    const { text, version } = await initializeResponse(session, message);
+    session.version = version;
+    client.state = 'ready';
+    stream.send(text);
+  } catch (error) {
+    const code = error instanceof RpcError ? error.code : RPC.internalError;
+    stream.send(errorMessage(id, code, messageOf(error).replace(/^mcp: /, '')));
+    if (client.state === 'initializing' && !session.closed) await sessions.end(session);
+  }
+}
+
+/** The stream of one call: a part of the stream of its session. */
+class CallStream extends EventStream {
+  readonly #carrier: EventStream;
+
+  constructor(carrier: EventStream) {
+    super();
+    this.#carrier = carrier;
+  }
+
+  override send(data: string): void {
+    if (this.isOpen) this.#carrier.send(data);
+  }
+
+  override end(data?: string): void {
+    if (!this.isOpen) return;
+    if (data !== undefined) this.#carrier.send(data);
+    this.giveUp();
+  }
+}
