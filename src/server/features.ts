@@ -18,6 +18,7 @@ import {
 } from './llm/variables.ts';
 import { mcpAuthorization } from './mcp/authorization-policy.ts';
 import { mcp } from './mcp/backend.ts';
+import { mcpGuardrails } from './mcp/guardrails/policy.ts';
 import { mcpAuthorizationScope, mcpVariable } from './mcp/variables.ts';
 import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
@@ -50,6 +51,7 @@ export const policyKinds = [
   csrf, // checks the Origin that browsers send
   localRateLimit, // only allowed requests count towards a limit
   mcpAuthorization, // rules for single items, which the MCP backend evaluates
+  mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
   requestHeaderModifier, // after all rules, which therefore see what the client sent
   urlRewrite, // likewise: rules see the client's host
   requestRedirect, // instead of a backend

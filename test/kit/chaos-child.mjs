@@ -163,6 +163,7 @@ const actions = {
     }
     return text('done');
   },
+  give: ({ args }) => args.result,
   link: () => ({
     content: [
       { type: 'resource_link', uri: 'file:///linked', name: 'linked' },

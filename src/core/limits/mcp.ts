@@ -107,6 +107,11 @@ export const MCP_LIMITS = {
   pinnedTools: 1_000,
   pinnedDefinition: 16 * KIB,
   toolPinsBytes: 8 * MIB,
+  /**
+   * Characters of a message that patterns of a guardrail check; a longer one is rejected. RE2 needs 10 ns to 1 µs for each,
+   * by pattern, and blocks the event loop meanwhile.
+   */
+  guardedCharacters: MIB,
   /** Pages that are requested when a target's list is merged (upstream). */
   listPages: 64,
   /**

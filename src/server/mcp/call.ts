@@ -9,7 +9,7 @@ import type { Connection, Ready } from './connection.ts';
 import type { CallHandler, JsonRpcConnection } from './json-rpc-connection.ts';
 import type { RpcMessage } from './message.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
-import type { ItemAccess, McpFields } from './request-fields.ts';
+import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { publicProblem, TargetFailure } from './target-failure.ts';
@@ -28,6 +28,10 @@ export interface ClientCall {
   /** Whether an expression of the log reads results of tools. */
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
+  /** Set if the route has `mcpGuardrails`. */
+  readonly guards: MessageGuards | undefined;
+  /** Aborted when the stream has closed. */
+  readonly signal: AbortSignal;
   /** Set if the request is sampled. */
   readonly span: RequestSpan | undefined;
   /** Set if the request is observed. */
@@ -115,6 +119,14 @@ class ForwardedCall implements CallHandler {
   }
 
   response(text: string, response: RpcMessage): void {
+    const call = this.#call;
+    const checked = call.guards?.response(text, this.#message, this.#connection.target.name, call.signal);
+    if (checked === undefined) this.#end(text, response);
+    else void checked.then((other) => this.#end(other?.text ?? text, other ?? response));
+  }
+
+  /** Ends the call with a response, as the client may see it except for names. */
+  #end(text: string, response: RpcMessage): void {
     const { log, observer } = this.#call;
     recordError(this.#call, response.error);
     recordResult(this.#call, response);

@@ -22,7 +22,7 @@ import {
 import { checkPin, needsPin } from './pinned-call.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
-import type { McpFields } from './request-fields.ts';
+import type { McpFields, MessageGuards } from './request-fields.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { withTimeout } from './target-failure.ts';
@@ -86,6 +86,7 @@ async function runOnSingle(
       recordName(call.log, item.kind, own);
       message = withName(message, item, own);
     }
+    if (call.guards !== undefined) message = await guarded(call, call.guards, connection, message);
   }
   const rewrite = listRewrite(call, connection, LIST_METHODS[message.method]);
   await forward(call, connection, message, recordingReplayed(connection, message, rewrite));
@@ -204,7 +205,23 @@ async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   recordName(call.log, kind, name);
   if (needsPin(connection, item) && !(await checkPin(call, connection, item, name))) return;
   if (kind === 'task') return forwardInward(call, connection, message);
-  await forwardInward(call, connection, withName(message, item, name));
+  const own = withName(message, item, name);
+  const { guards } = call;
+  const inward = guards === undefined ? own : await guarded(call, guards, connection, own);
+  await forwardInward(call, connection, inward);
+}
+
+/** The message that guardrails leave. Throws `RpcError` if one rejects it. */
+async function guarded(
+  { signal, log }: ClientCall,
+  guards: MessageGuards,
+  { target }: Connection,
+  message: RpcMessage,
+): Promise<RpcMessage> {
+  const checked = await guards.request(message, target.name, signal);
+  if (checked === undefined) return message;
+  if (log.toolArguments !== undefined) log.toolArguments = checked.params['arguments'] ?? {};
+  return checked;
 }
 
 /** The message with another name of its item. */

@@ -1,4 +1,5 @@
 import { Slot } from '../kernel/slot.ts';
+import type { RpcMessage } from './message.ts';
 
 /** Fields of one MCP message for the access log, metrics and expressions, set as they become known. */
 export interface McpFields {
@@ -32,3 +33,24 @@ export interface ItemAccess {
 
 /** Set by `mcpAuthorization`: which items of MCP targets this caller may list and use. */
 export const itemAccess = new Slot<ItemAccess>();
+
+/** Checks of `mcpGuardrails` on messages of one request. Both return undefined if nothing checks the message. */
+export interface MessageGuards {
+  /**
+   * Checks a request that is about to be sent to a target, with the target's names. Returns it, possibly with other
+   * parameters. Rejects with `RpcError` if it must not be sent.
+   */
+  request(message: RpcMessage, target: string, signal: AbortSignal): Promise<RpcMessage> | undefined;
+  /**
+   * Checks the response to that request. Returns another response, which may be an error, or undefined if the target's may
+   * pass. Never rejects.
+   */
+  response(
+    text: string,
+    request: RpcMessage,
+    target: string,
+    signal: AbortSignal,
+  ): Promise<RpcMessage | undefined> | undefined;
+}
+
+export const messageGuards = new Slot<MessageGuards>();

@@ -10,8 +10,8 @@ import { dispatch } from './federation.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import { badMessage, RPC, RpcError } from './protocol.ts';
-import type { ItemAccess, McpFields } from './request-fields.ts';
-import { itemAccess, mcpFields } from './request-fields.ts';
+import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
+import { itemAccess, mcpFields, messageGuards } from './request-fields.ts';
 import type { ResumableStream } from './resumable-streams.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
@@ -80,6 +80,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   readonly log: McpFields;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
+  readonly guards: MessageGuards | undefined;
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
   readonly stream: EventStream;
@@ -92,6 +93,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   #answer: Reply | undefined;
   #resolve: ((reply: Reply) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #abort: AbortController | undefined;
 
   constructor(
     ctx: RequestContext,
@@ -111,6 +113,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
       this.log.toolArguments = message.params['arguments'] ?? {};
     this.access = itemAccess.get(ctx);
+    this.guards = messageGuards.get(ctx);
     this.span = ctx.span;
     if (message.id !== undefined && message.id !== 'null')
       this.span?.setAttribute('jsonrpc.request.id', idText(message.id).slice(0, LIMITS.logFieldLength));
@@ -172,7 +175,15 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.answerWith(eventStreamReply(this.stream));
   }
 
+  // Created on first use: few calls need it.
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (!this.stream.isOpen) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
   closed(): void {
+    this.#abort?.abort();
     // The client may have missed the response.
     this.detached();
     const { running } = this.session;

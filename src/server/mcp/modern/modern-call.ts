@@ -8,7 +8,7 @@ import { answerError, type ClientCall } from '../call.ts';
 import type { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import { RPC, RpcError } from '../protocol.ts';
-import { type ItemAccess, itemAccess, type McpFields } from '../request-fields.ts';
+import { type ItemAccess, itemAccess, type McpFields, type MessageGuards, messageGuards } from '../request-fields.ts';
 import { eventStreamReply, upstreamReply } from '../running-call.ts';
 import type { Target } from '../target.ts';
 import type { UpstreamStatusError } from '../targets/http-body.ts';
@@ -41,6 +41,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   readonly log: McpFields;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
+  readonly guards: MessageGuards | undefined;
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
   readonly meta: Readonly<Record<string, unknown>>;
@@ -52,6 +53,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   #resolve: ((reply: Reply) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isOver = false;
+  #abort: AbortController | undefined;
   /** Called when the client has closed the connection, or the request is aborted. */
   onCancelled: (() => void) | undefined;
   /** Called before the request is aborted. Returns true if it was answered. */
@@ -75,6 +77,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
       log.toolArguments = message.params['arguments'] ?? {};
     this.access = itemAccess.get(ctx);
+    this.guards = messageGuards.get(ctx);
     this.span = ctx.span;
     this.observer = ctx.observer;
     this.stream.owner = this;
@@ -126,6 +129,13 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     this.#id = id;
   }
 
+  // Created on first use: few calls need it.
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#isOver) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
   get rpc(): JsonRpcConnection | undefined {
     return this.#rpc;
   }
@@ -169,6 +179,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   #over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#abort?.abort();
     clearTimeout(this.#timer);
     this.session.running.delete(this.#key);
     this.session.release();

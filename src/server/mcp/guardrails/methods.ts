@@ -1,0 +1,33 @@
+/** Phases in which a processor checks a method (upstream). */
+export type Phases = 'off' | 'request' | 'response' | 'full';
+
+/** Methods that processors can check: one item of one target, with parameters or results that carry content. */
+export const GUARDED_METHODS = ['tools/call', 'prompts/get', 'resources/read'] as const;
+
+/** Processors without `methods` check tool calls and their results. */
+export const DEFAULT_METHODS: Readonly<Record<string, Phases>> = { 'tools/call': 'full' };
+
+/** A key of `methods`: an exact method, `prefix*`, `*suffix` or `*`. */
+export const METHOD_PATTERN = /^(?:\*?[^*]+|[^*]+\*|\*)$/;
+
+/**
+ * The phases for a method: those of the most specific key. An exact key wins over `prefix*`, that over `*suffix`, and that
+ * over `*`; of two keys of one kind the longer one wins (upstream).
+ */
+export function phasesOf(method: string, methods: Readonly<Record<string, Phases>>): Phases {
+  const [best] = Object.keys(methods)
+    .filter((pattern) => rank(pattern, method) > 0)
+    .sort((a, b) => rank(b, method) - rank(a, method) || b.length - a.length || (a < b ? -1 : 1));
+  return best === undefined ? 'off' : (methods[best] as Phases);
+}
+
+/** How specific a key is for a method; 0 if it does not match. */
+export function rank(pattern: string, method: string): number {
+  if (pattern === method) return 4;
+  if (pattern === '*') return 1;
+  if (pattern.endsWith('*') && method.startsWith(pattern.slice(0, -1))) return 3;
+  return pattern.startsWith('*') && method.endsWith(pattern.slice(1)) ? 2 : 0;
+}
+
+/** `tasks/result` returns the result of a tool that ran as a task (MCP 2025-11-25, "Tasks"). */
+export const guardedMethod = (method: string): string => (method === 'tasks/result' ? 'tools/call' : method);

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { webhookFields } from '../../guardrails/webhook.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import { definePolicy } from '../../kernel/policy.ts';
+import { messageGuards } from '../request-fields.ts';
+import { type Guard, ProcessorChain } from './message-guards.ts';
+import { DEFAULT_METHODS, GUARDED_METHODS, METHOD_PATTERN, phasesOf, rank } from './methods.ts';
+import type { Processor } from './processor.ts';
+import { regex } from './regex.ts';
+import { webhook } from './webhook.ts';
+
+const methods = z
+  .record(
+    z.string().regex(METHOD_PATTERN, {
+      error: 'expected a method such as `tools/call`, or a pattern such as `tools/*`, `*/read` or `*`',
+    }),
+    z.enum(['off', 'request', 'response', 'full']),
+  )
+  .default({ ...DEFAULT_METHODS })
+  .describe(
+    'Which messages are checked: the parameters (`request`) or results (`response`) of `tools/call`, `prompts/get` and `resources/read`, or both (`full`). The most specific key decides.',
+  );
+
+const regexSchema = z.strictObject({
+  kind: z.literal(regex.kind).describe('Patterns.'),
+  methods,
+  ...regex.fields,
+});
+const webhookSchema = z.strictObject({
+  kind: z.literal(webhook.kind).describe('An HTTP service.'),
+  methods,
+  ...webhook.fields,
+});
+const remoteSchema = z.strictObject({
+  kind: z.literal('remote').describe('A gRPC service, as upstream has it. Not supported yet: use a webhook.'),
+  methods,
+  host: webhookFields.host,
+  failureMode: webhookFields.failureMode.describe('What happens if the service fails.'),
+});
+type ProcessorConfig = z.output<typeof processorSchema>;
+
+const processorSchema = z.discriminatedUnion('kind', [regexSchema, webhookSchema, remoteSchema]);
+
+const schema = z
+  .strictObject({
+    processors: z
+      .array(processorSchema)
+      .min(1)
+      .describe(
+        'Checks, in order. Each gets what the previous one left; the first that rejects ends the call.',
+      ),
+  })
+  .describe(
+    'Checks the arguments and results of tools, prompts and resources; they can be changed or rejected. For `mcp` backends only.',
+  );
+
+/** Guardrails for messages of MCP. The MCP backend runs them on each message. */
+export const mcpGuardrails = definePolicy({
+  key: 'mcpGuardrails',
+  requestExpressions: ['processors[].headers'],
+  schema,
+  trace: { kind: 'mcp_guardrails', stage: 'mcp guardrails', isBackendPolicy: true },
+  checkRoute(_settings, { name, backends }, context) {
+    if (backends.some(({ mcp }) => mcp !== undefined)) return;
+    context.report({
+      code: 'AGW0303',
+      severity: 'warning',
+      atKey: true,
+      message: `\`mcpGuardrails\` has no effect: route \`${name}\` has no \`mcp\` backend`,
+      label: 'only `mcp` backends have tools, prompts and resources',
+      help: 'configure the MCP servers as `mcp: { targets: [ … ] }`; for model calls, use `guardrails` of the model',
+    });
+  },
+  compile({ processors }, context) {
+    const guards = processors.flatMap((config, index) => {
+      const guard = compileGuard(config, index, context.at('processors', index));
+      return guard === undefined ? [] : [guard];
+    });
+    return {
+      request(ctx) {
+        messageGuards.set(ctx, new ProcessorChain(ctx, guards));
+        return undefined;
+      },
+      close: async () => {
+        await Promise.all(guards.map(({ processor }) => processor.close()));
+      },
+    };
+  },
+});
+
+function compileGuard(config: ProcessorConfig, index: number, context: CompileContext): Guard | undefined {
+  if (config.kind === 'remote') {
+    context.at('kind').report({
+      code: 'AGW0104',
+      message: '`remote` processors are not supported yet',
+      label: 'upstream calls a gRPC service here',
+      help: 'use `kind: webhook` with an HTTP service, or `kind: regex`',
+    });
+    return undefined;
+  }
+  for (const key of Object.keys(config.methods)) {
+    if (GUARDED_METHODS.some((method) => rank(key, method) > 0)) continue;
+    context.at('methods', key).report({
+      code: 'AGW0303',
+      severity: 'warning',
+      atKey: true,
+      message: `\`${key}\` has no effect`,
+      label: `guardrails check ${GUARDED_METHODS.map((method) => `\`${method}\``).join(', ')}`,
+      help: 'remove this key',
+    });
+  }
+  const processor = compileProcessor(config, context);
+  if (processor === undefined) return undefined;
+  const phases = new Map(
+    GUARDED_METHODS.map((method) => [method as string, phasesOf(method, config.methods)]),
+  );
+  return { processor, phases, name: `processors[${index}] (${config.kind})` };
+}
+
+function compileProcessor(
+  config: Exclude<ProcessorConfig, { kind: 'remote' }>,
+  context: CompileContext,
+): Processor | undefined {
+  switch (config.kind) {
+    case 'regex':
+      return regex.compile(config, context);
+    case 'webhook':
+      return webhook.compile(config, context);
+  }
+}

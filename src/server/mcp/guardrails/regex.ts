@@ -1,0 +1,48 @@
+import { compilePatterns, patternFields } from '../../guardrails/patterns.ts';
+import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/webhook.ts';
+import { edit } from '../../kernel/json-text.ts';
+import { type MessageText, requestTexts, responseTexts } from './message-texts.ts';
+import { defineProcessor, type MessageVerdict, REJECTED } from './processor.ts';
+
+/** Masks or rejects texts that match patterns. Keys, numbers and URIs are only read by `reject`. */
+export const regex = defineProcessor({
+  kind: 'regex',
+  fields: patternFields,
+  compile(config, context) {
+    const patterns = compilePatterns(config, context);
+    const { guardedCharacters } = context.settings.limits;
+    const counted = context.settings.counter('guardrails');
+    return {
+      place: context.place(),
+      check({ phase, params, result }): MessageVerdict {
+        const json = result ?? params;
+        if (json.length > guardedCharacters) {
+          counted([PHASES[phase], 'Reject']);
+          throw new GuardrailError(`the ${phase} has more than ${guardedCharacters} characters`);
+        }
+        const texts = result === undefined ? requestTexts(params) : responseTexts(result);
+        const verdict = patterns.action === 'reject' ? rejection(texts) : masked(json, texts);
+        counted([PHASES[phase], ACTIONS[verdict.kind]]);
+        return verdict;
+      },
+      close: () => Promise.resolve(),
+    };
+
+    function rejection(texts: readonly MessageText[]): MessageVerdict {
+      for (const { value } of texts) {
+        const rule = patterns.match(value);
+        if (rule !== undefined)
+          return { kind: 'reject', code: REJECTED.denied, reason: `it matches ${rule}` };
+      }
+      return { kind: 'pass' };
+    }
+
+    function masked(json: string, texts: readonly MessageText[]): MessageVerdict {
+      const edits = texts.flatMap(({ start, end, value, isFixed }) => {
+        const text = isFixed ? value : patterns.mask(value);
+        return text === value ? [] : [{ start, end, text: JSON.stringify(text) }];
+      });
+      return edits.length === 0 ? { kind: 'pass' } : { kind: 'mask', text: edit(json, edits) };
+    }
+  },
+});

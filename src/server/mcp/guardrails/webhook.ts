@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { requestScope } from '../../expressions/scopes.ts';
+import { compileWebhookService, type Phase, webhookFields } from '../../guardrails/webhook.ts';
+import { valueAt } from '../../kernel/json-text.ts';
+import { defineProcessor, type GuardedMessage, type MessageVerdict, REJECTED } from './processor.ts';
+
+/** Asks a web service about each message, with the envelope that LLM guardrail webhooks use. */
+export const webhook = defineProcessor({
+  kind: 'webhook',
+  fields: {
+    host: webhookFields.host,
+    path: z
+      .string()
+      .startsWith('/', { error: 'expected a path that starts with `/`' })
+      .optional()
+      .describe('Path of the calls. Default: `/request` or `/response`, by phase.'),
+    headers: webhookFields.headers,
+    failureMode: webhookFields.failureMode.describe(
+      'What happens if the webhook fails: `failClosed` rejects the message, `failOpen` lets it pass.',
+    ),
+  },
+  compile({ path, ...config }, context) {
+    const at = { host: context.at('host'), headers: context.at('headers') };
+    const service = compileWebhookService(config, requestScope, 'mcp::guardrail', context, at);
+    if (service === undefined) return undefined;
+    return {
+      place: service.place,
+      async check(message, lookup, signal): Promise<MessageVerdict> {
+        const { phase } = message;
+        const question = { phase, path: path ?? `/${phase}`, body: bodyOf(message), mask: maskOf(message) };
+        const verdict = await service.ask(question, lookup, signal);
+        switch (verdict.kind) {
+          case 'pass':
+            return verdict;
+          case 'reject':
+            return { kind: 'reject', code: codeOf(verdict.status), reason: verdict.body };
+          case 'mask':
+            return { kind: 'mask', text: maskedText(phase, verdict.text) };
+        }
+      },
+      close: () => service.close(),
+    };
+  },
+});
+
+// The JSON texts are passed on as they are: `JSON.parse` would change numbers beyond 2^53.
+function bodyOf({ method, target, params, result }: GuardedMessage): string {
+  const names = `"method":${JSON.stringify(method)},"target":${JSON.stringify(target)}`;
+  return `{${names},"params":${params}${result === undefined ? '' : `,"result":${result}`}}`;
+}
+
+const object = z.record(z.string(), z.unknown());
+
+/** Parameters may not name another item: rules have decided on this one. */
+function maskOf({ phase, params }: GuardedMessage): z.ZodType<object> {
+  if (phase === 'response') return z.strictObject({ result: object });
+  const before = JSON.parse(params) as Readonly<Record<string, unknown>>;
+  const isSameItem = (after: Readonly<Record<string, unknown>>): boolean =>
+    ['name', 'uri'].every((key) => after[key] === before[key]);
+  return z.strictObject({ params: object.refine(isSameItem) });
+}
+
+/** The JSON text of the new parameters or the new result in the answer of a webhook. */
+function maskedText(phase: Phase, answer: string): string {
+  const span = valueAt(answer, ['action', 'body', phase === 'request' ? 'params' : 'result']);
+  return span === undefined ? '{}' : answer.slice(span.start, span.end);
+}
+
+/** JSON-RPC error code for the status of a rejection. */
+function codeOf(status: number): number {
+  if (status === 429) return REJECTED.exhausted;
+  return status === 400 ? REJECTED.invalid : REJECTED.denied;
+}

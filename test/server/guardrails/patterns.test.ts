@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { compilePatterns } from '../../../src/server/guardrails/patterns.ts';
+import type { Builtin } from '../../../src/server/guardrails/sensitive-data.ts';
+import type { CompileContext } from '../../../src/server/kernel/compile-context.ts';
+
+// Only an invalid pattern uses the context.
+const context = { at: () => context } as unknown as CompileContext;
+const masking = (...rules: ({ builtin: Builtin } | { pattern: string })[]) =>
+  compilePatterns({ action: 'mask', rules: rules.map((rule) => ({ ...rule })) as never }, context);
+
+describe('builtin patterns', () => {
+  test.each<[Builtin, string, string]>([
+    ['email', 'to ann.b+c@mail.example.com, bye', 'to <EMAIL_ADDRESS>, bye'],
+    ['email', 'mailto:ann@example.com.', 'mailto:<EMAIL_ADDRESS>.'],
+    ['email', 'ann@localhost and @ann and a@b', 'ann@localhost and @ann and a@b'],
+    ['ssn', '123-45-6789 123.45.6789 123 45 6789 123456789', '<SSN> <SSN> <SSN> <SSN>'],
+    [
+      'ssn',
+      '000-12-3456 666-12-3456 900-12-3456 123-00-4567 123-45-0000',
+      '000-12-3456 666-12-3456 900-12-3456 123-00-4567 123-45-0000',
+    ],
+    ['ssn', '1234567890 12-345-6789', '1234567890 12-345-6789'],
+    ['creditCard', '4111111111111111', '<CREDIT_CARD>'],
+    [
+      'creditCard',
+      '5555-5555-5555-4444, 3782 822463 10005, 30569309025904',
+      '<CREDIT_CARD>, <CREDIT_CARD>, <CREDIT_CARD>',
+    ],
+    ['creditCard', '6011 1111 1111 1117', '<CREDIT_CARD>'],
+    ['creditCard', '4111111111111112 is no number of a card', '4111111111111112 is no number of a card'],
+    ['phoneNumber', 'call +49 30 1234567 or +1 (415) 555-2671', 'call <PHONE_NUMBER> or <PHONE_NUMBER>'],
+    [
+      'phoneNumber',
+      '(415) 555-2671, 415-555-2671, 1-415-555-2671',
+      '<PHONE_NUMBER>, <PHONE_NUMBER>, <PHONE_NUMBER>',
+    ],
+    [
+      'phoneNumber',
+      '192.168.100.200 on 2026-01-31 at 12:30, 1.5',
+      '192.168.100.200 on 2026-01-31 at 12:30, 1.5',
+    ],
+    ['caSin', '046 454 286 130-692-544', '046 454 286 <CA_SIN>'],
+    ['caSin', '130692544 and 130692545', '<CA_SIN> and 130692545'],
+  ])('%s changes %j to %j', (builtin, text, expected) => {
+    expect(masking({ builtin }).mask(text)).toBe(expected);
+  });
+});
+
+describe('patterns', () => {
+  test('overlapping matches are replaced together, by the name of the first', () => {
+    const patterns = masking({ pattern: 'ab' }, { builtin: 'email' }, { pattern: 'com more' });
+    expect(patterns.mask('ab@example.com more')).toBe('<EMAIL_ADDRESS>');
+    expect(patterns.mask('ab ab')).toBe('<masked> <masked>');
+  });
+
+  test('empty matches are ignored', () => {
+    const patterns = masking({ pattern: 'x*' });
+    expect(patterns.mask('axxb')).toBe('a<masked>b');
+    expect(patterns.match('ab')).toBeUndefined();
+  });
+
+  test('match names the rule', () => {
+    const patterns = masking({ builtin: 'ssn' }, { pattern: 'secret' });
+    expect(patterns.match('a secret')).toBe('rules[1]');
+    expect(patterns.match('123-45-6789')).toBe('ssn');
+    expect(patterns.match('nothing')).toBeUndefined();
+  });
+
+  test('text outside of ASCII keeps its offsets', () => {
+    expect(masking({ builtin: 'email' }).mask('😀 ann@example.com ü')).toBe('😀 <EMAIL_ADDRESS> ü');
+  });
+});
