@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, openSession } from '../../kit/mcp.ts';
+import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
 import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream, refusingPort } from '../../kit/upstream.ts';
@@ -198,8 +199,24 @@ describe('mcpGuardrails with patterns', () => {
     await using own = await guarded([first, second], {
       targets: [{ ...chaos('a', ...FLAGS), tools }, chaos('b')],
     });
-    expect((await own.call('a_say', { message: 'one' })).error.message).toContain('processors[1] (regex)');
+    expect((await own.call('a_say', { message: 'one' })).error.message).toContain(
+      'the request was rejected by mcpGuardrails.processors[1] (regex)',
+    );
     expect((await own.call('a_say', { message: 'one two' })).result.content[0].text).toBe('<masked> two');
+  });
+
+  test('the result of a tool that ran as a task is checked when it is fetched', async () => {
+    await using server = await mcpUpstream({
+      capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } },
+      script: ({ message }, response) => {
+        if (message?.method !== 'tasks/result') return false;
+        reply(response, message, { content: [{ type: 'text', text: 'ann@example.com' }] });
+        return true;
+      },
+    });
+    await using own = await guarded([regex('mask')], { targets: [{ name: 'a', mcp: { host: server.url } }] });
+    const { result } = await own.session.request('tasks/result', { taskId: 't1' });
+    expect(result.content[0].text).toBe('<EMAIL_ADDRESS>');
   });
 
   test('rules see the arguments that the client sent, and reject before guardrails', async () => {
