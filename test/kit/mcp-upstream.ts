@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Json } from './mcp.ts';
 
@@ -34,9 +35,15 @@ export async function mcpUpstream({
   script,
   capabilities = { tools: {} },
   port: wanted = 0,
+  socket,
+  certificate,
 }: {
   name?: string;
   port?: number;
+  /** Path of a Unix socket to listen on instead. */
+  socket?: string;
+  /** Speaks TLS, with these options. */
+  certificate?: ServerOptions;
   script?: Script;
   capabilities?: object;
 } = {}): Promise<McpUpstream> {
@@ -69,13 +76,20 @@ export async function mcpUpstream({
     const result = resultOf(got.message, name, capabilities);
     reply(response, got.message, result);
   };
-  const server = createServer((request, response) => {
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     serve(request, response).catch(() => response.destroy());
-  });
-  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  };
+  const server =
+    certificate === undefined ? createServer(onRequest) : createTlsServer(certificate, onRequest);
+  await new Promise<void>((resolve) =>
+    server.listen(socket === undefined ? { port: wanted, host: '127.0.0.1' } : { path: socket }, resolve),
+  );
+  const port = socket === undefined ? (server.address() as AddressInfo).port : 0;
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url:
+      socket === undefined
+        ? `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}/mcp`
+        : `unix:${socket}`,
     port,
     received,
     sessions,

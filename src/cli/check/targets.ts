@@ -52,23 +52,39 @@ function checkAddress(
   { options }: CheckContext,
 ): CheckResult | Promise<CheckResult> {
   if (options.offline) return skip(`${name}   ${host} not tried (--offline)`);
-  const url = URL.canParse(host) && port === undefined ? new URL(host) : new URL(`http://${host}:${port}`);
-  const target = {
-    host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
-  };
+  const { shown, target } = destinationOf(host, port);
   return new Promise((resolve) => {
     const socket = connect(target, () => {
       socket.destroy();
-      resolve(ok(`${name}   ${url.host} accepts connections`));
+      resolve(ok(`${name}   ${shown} accepts connections`));
     });
     const failed = (why: string): void => {
       socket.destroy();
-      resolve(fail(`${name}   ${url.host}: ${why}`, 'start the server, or correct mcp.host of the target'));
+      resolve(fail(`${name}   ${shown}: ${why}`, 'start the server, or correct mcp.host of the target'));
     };
     socket.setTimeout(CONNECT_TIMEOUT, () => failed(`no connection within ${CONNECT_TIMEOUT / 1000} s`));
     socket.on('error', (error) => failed(messageOf(error)));
   });
+}
+
+/** What a socket connects to, and how it is displayed. */
+function destinationOf(
+  host: string,
+  port: number | undefined,
+): { shown: string; target: { path: string } | { host: string; port: number } } {
+  if (host.startsWith('unix:')) {
+    const path = host.slice('unix:'.length).replace(/^\/\//, '');
+    return { shown: `unix:${path}`, target: { path } };
+  }
+  const text = port !== undefined ? `http://${host}:${port}` : host.includes('://') ? host : `http://${host}`;
+  const url = new URL(text);
+  return {
+    shown: url.host,
+    target: {
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
+    },
+  };
 }
 
 function checkCommand(

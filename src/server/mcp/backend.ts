@@ -13,6 +13,7 @@ import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
 import type { Target, TargetKind } from './target.ts';
 import { targetKinds } from './targets/index.ts';
+import { compileTargetPolicies, targetPoliciesSchema } from './targets/policies.ts';
 import { compileToolPinning, toolPinningSchema } from './tool-pinning/compile.ts';
 import { compileToolView, toolViewSchema } from './tool-view.ts';
 
@@ -33,6 +34,7 @@ const targetSchema = z
       .regex(TARGET_NAME, { error: 'expected lower-case letters, digits, `-` and `.`' })
       .describe('Name of the target. Prefixes the names of its tools when there are several targets.'),
     ...kindSchemas,
+    policies: targetPoliciesSchema.optional(),
     tools: toolViewSchema.optional(),
   })
   .meta({
@@ -190,7 +192,16 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
       close: () => Promise.resolve(),
     };
   }
-  return (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
+  const { name, policies } = config;
+  if (policies !== undefined && (kind as TargetKind).hasPolicies !== true)
+    context.at('policies').report({
+      code: 'AGW0105',
+      message: `\`policies\` and \`${kind.key}\` cannot be used together`,
+      label: 'for targets that are reached over HTTP',
+      help: 'remove `policies`',
+    });
+  const compiled = policies && compileTargetPolicies(policies, context.at('policies'));
+  return (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
 }
 
 /** LLM providers accept tool names of `[a-zA-Z0-9_-]{1,64}` (OpenAI, Anthropic), so a prefix must be valid and short. */

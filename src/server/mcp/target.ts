@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Limits } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import type { TargetPolicies } from './targets/policies.ts';
 import type { ToolPins } from './tool-pinning/tool-pins.ts';
 import type { ToolView } from './tool-view.ts';
 
@@ -99,7 +100,9 @@ export interface Target {
 export interface TargetKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {
   readonly key: Key;
   readonly schema: Schema;
-  compile(name: string, config: z.output<Schema>, context: CompileContext): Target;
+  /** Whether `targets[].policies` apply to it. */
+  readonly hasPolicies?: boolean;
+  compile(name: string, config: z.output<Schema>, context: CompileContext, policies?: TargetPolicies): Target;
 }
 
 /** Declares a kind of target, with the types of its key and schema. */

@@ -5,7 +5,9 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
+import { withoutFields } from '../kernel/header-list.ts';
 import type { CallMeter, CallSpan } from '../kernel/observer.ts';
+import type { TlsOptions } from './backend-tls.ts';
 import { hostLookup } from './host-lookup.ts';
 import { explainUpstreamError } from './upstream-error.ts';
 import {
@@ -46,6 +48,10 @@ export interface UpstreamOptions {
   /** Maximum number of connections; further requests wait. No limit by default. */
   readonly connections?: number;
   readonly meter?: CallMeter;
+  /** For `https:` origins. */
+  readonly tls?: TlsOptions;
+  /** Value of the `Authorization` header of every request, instead of the request's own. */
+  readonly authorization?: string;
   /** Logs when the upstream becomes unreachable and when it is reachable again. */
   readonly log?: Log;
 }
@@ -53,13 +59,14 @@ export interface UpstreamOptions {
 /** Creates the pool of an upstream. Connections are opened on demand and kept alive for 4 s. */
 export function createUpstream(
   { origin, socketPath }: UpstreamAddress,
-  { connections, meter, log }: UpstreamOptions = {},
+  { connections, meter, tls, authorization, log }: UpstreamOptions = {},
 ): Upstream {
   const url = new URL(origin);
   const connect = {
     timeout: LIMITS.connectTimeout,
     lookup: hostLookup.forConnect,
     ...(socketPath === undefined ? {} : { socketPath }),
+    ...tls,
   };
   const isNamed = socketPath === undefined && isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0;
   const pool = new Pool(origin, {
@@ -90,16 +97,28 @@ export function createUpstream(
     get connected() {
       return pool.stats.connected;
     },
-    request: (request) =>
-      retryStale(request, () =>
+    request: (given) => {
+      const request = authorized(given, authorization);
+      return retryStale(request, () =>
         sendRequest(destination, request, startCallSpan(request, meter, address, url.origin)),
-      ),
-    relay: (request) =>
-      retryStale(request, () =>
+      );
+    },
+    relay: (given) => {
+      const request = authorized(given, authorization);
+      return retryStale(request, () =>
         relay(destination, request, startCallSpan(request, meter, address, url.origin)),
-      ),
+      );
+    },
     close: () => pool.destroy(),
   };
+}
+
+const AUTHORIZATION: ReadonlySet<string> = new Set(['authorization']);
+
+function authorized(request: UpstreamRequest, authorization: string | undefined): UpstreamRequest {
+  if (authorization === undefined) return request;
+  const headers = [...withoutFields(request.headers, AUTHORIZATION), 'authorization', authorization];
+  return { ...request, headers };
 }
 
 /** Idempotent methods (RFC 9110 §9.2.2) that have no body. */

@@ -111,6 +111,7 @@ function remoteAddress({
   authority: string;
   path: string;
 } {
+  if (host.startsWith('unix:')) return { authority: host, path: path ?? '/mcp' };
   if (port !== undefined) return { authority: `${host}:${port}`, path: path ?? '/mcp' };
   if (!URL.canParse(host)) return { authority: host, path: '/mcp' };
   const url = new URL(host);

@@ -29,13 +29,14 @@ interface EndpointConfig {
 const HOST_AND_PORT = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]):(\d{1,5})$/i;
 
 /**
- * URL of a target. `defaultPath` replaces a missing path. `host:port` means HTTP, and HTTPS on port 443. Reports a problem
- * and returns undefined for anything that is not an http(s) URL without credentials.
+ * URL of a target. `defaultPath` replaces a missing path. `host:port` means HTTP, and HTTPS on port 443 or with `hasTls`.
+ * Reports a problem and returns undefined for anything that is not an http(s) URL without credentials.
  */
 export function endpointUrl(
   { host, port, path }: EndpointConfig,
   defaultPath: string,
   context: CompileContext,
+  hasTls = false,
 ): URL | undefined {
   const at = context.at('host');
   if ((port === undefined) !== (path === undefined)) {
@@ -47,12 +48,13 @@ export function endpointUrl(
     return undefined;
   }
   const ownPort = HOST_AND_PORT.exec(host)?.[1];
+  const scheme = hasTls || Number(ownPort) === 443 ? 'https' : 'http';
   const text =
     port !== undefined
-      ? `http://${host}:${port}${path}`
+      ? `${hasTls ? 'https' : 'http'}://${host}:${port}${path}`
       : ownPort === undefined
         ? host
-        : `${Number(ownPort) === 443 ? 'https' : 'http'}://${host}`;
+        : `${scheme}://${host}`;
   if (!URL.canParse(text)) {
     at.report({
       code: 'AGW0104',
@@ -71,6 +73,12 @@ export function endpointUrl(
     });
     return undefined;
   }
+  if (hasTls && url.protocol === 'http:')
+    at.report({
+      code: 'AGW0105',
+      message: '`policies.backendTLS` needs an https:// URL',
+      help: 'write it as `https://…`, or remove `backendTLS`',
+    });
   if (url.username !== '' || url.password !== '') {
     at.report({
       code: 'AGW0104',

@@ -13,13 +13,14 @@ const schema = z
 export const sse = defineTarget({
   key: 'sse',
   schema,
-  compile(name, config, context): Target {
-    const url = endpointUrl(config, '/sse', context);
+  hasPolicies: true,
+  compile(name, config, context, policies): Target {
+    const url = endpointUrl(config, '/sse', context, policies?.tls !== undefined);
     const { limits } = context.settings;
     if (url === undefined) return unusableTarget(name, limits);
     const upstream = createUpstream(
       { origin: url.origin },
-      { meter: context.settings.callMeter('Primary', 'Mcp') },
+      { meter: context.settings.callMeter('Primary', 'Mcp'), ...policies },
     );
     return {
       name,

@@ -51,9 +51,10 @@ const LISTED = 10;
 export const openapi = defineTarget({
   key: 'openapi',
   schema,
-  compile(name, config, context): Target {
+  hasPolicies: true,
+  compile(name, config, context, policies): Target {
     const { limits } = context.settings;
-    const url = endpointUrl(config, '/', context);
+    const url = endpointUrl(config, '/', context, policies?.tls !== undefined);
     const headers = headersOf(config, context);
     if (url === undefined || headers === undefined) return unusableTarget(name, limits);
     const ownHeaders = new Set(Object.keys(config.headers).map((header) => header.toLowerCase()));
@@ -62,7 +63,7 @@ export const openapi = defineTarget({
     if (source === undefined) return unusableTarget(name, limits);
     const upstream = createUpstream(
       { origin: url.origin },
-      { meter: context.settings.callMeter('Primary', 'Mcp') },
+      { meter: context.settings.callMeter('Primary', 'Mcp'), ...policies },
     );
     return {
       name,
