@@ -174,6 +174,8 @@ export const MCP_LIMITS = {
   serverReplayBytes: 16 * KIB,
   /** Upper bound on a server's `retry` value: clients give up after 60 s. */
   streamRetryMax: 60 * SECOND,
+  /** How long the process of a stdio target runs without a request with `statefulMode: stateless`. */
+  statelessIdle: 5 * 60 * SECOND,
   /** Length of a server's event id, which is sent back in a header; a longer id is not remembered. */
   eventIdLength: KIB,
 } as const;

@@ -49,6 +49,12 @@ const targetSchema = z
 /** Fields of an MCP backend; also of the simplified top-level `mcp`. */
 export const mcpFields = {
   targets: z.array(targetSchema).min(1).describe('MCP servers that this endpoint offers together.'),
+  statefulMode: z
+    .enum(['stateful', 'stateless'])
+    .default('stateful')
+    .describe(
+      'Whether clients get sessions. `stateless`: each request runs in a session at the targets of its own, which ends with it, so any process can answer it; servers can send neither requests nor messages outside a response, and one process of a stdio target serves all requests. Clients of revision 2026-07-28 never have sessions.',
+    ),
   prefixMode: z
     .enum(['conditional', 'always', 'never'])
     .default('conditional')
@@ -78,7 +84,7 @@ export const mcp = defineBackend({
     const pinsOf = compileToolPinning(config.toolPinning, context.at('toolPinning'));
     const targets = config.targets.map((each, index): Target => {
       const at = context.at('targets', index);
-      const target = compileTarget(each, at);
+      const target = compileTarget(config.statefulMode === 'stateless' ? withSharedProcess(each) : each, at);
       const tools = compileToolView(each.tools, at.at('tools'));
       return Object.assign(target, { tools, pins: pinsOf(target) });
     });
@@ -92,6 +98,7 @@ export const mcp = defineBackend({
         targets,
         prefixed,
         failClosed: config.failureMode === 'failClosed',
+        isStateless: config.statefulMode === 'stateless',
         log: context.log,
         limits: context.settings.limits,
       },
@@ -167,6 +174,16 @@ function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): B
       used: () => sessions.fullest(({ queued }) => queued),
     },
   ];
+}
+
+/** Otherwise each request would start a process of its own. */
+function withSharedProcess(target: McpBackendConfig['targets'][number]): typeof target {
+  const { stdio } = target;
+  if (stdio === undefined) return target;
+  return {
+    ...target,
+    stdio: { ...stdio, shared: true, idleTimeout: stdio.idleTimeout ?? LIMITS.statelessIdle },
+  };
 }
 
 function compileTarget(config: McpBackendConfig['targets'][number], context: CompileContext): Target {

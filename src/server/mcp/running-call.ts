@@ -189,8 +189,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     const { running } = this.session;
     // Another request may use this id by now: clients may reuse it once the response is written.
     if (running.get(this.key) === this) running.delete(this.key);
-    // The session is idle from now on, not from the start of a long call.
-    this.session.lastUsed = performance.now();
+    this.session.callEnded();
   }
 
   get rpc(): JsonRpcConnection | undefined {
@@ -253,6 +252,13 @@ export function eventStreamReply(stream: EventStream): Reply {
     headers: new HeaderList(['content-type', 'text/event-stream', 'cache-control', 'no-cache']),
     body: stream,
   };
+}
+
+/** A reply with a single event. */
+export function oneEvent(text: string): Reply {
+  const stream = new EventStream();
+  stream.end(text);
+  return eventStreamReply(stream);
 }
 
 /** Status, body and challenge of a single target that rejected a call, so that the client can sign in there. */

@@ -135,6 +135,18 @@ export class SessionStore {
     return session;
   }
 
+  /** Adds a session that is never registered. Throws `overloaded` (503) when there are `maxSessions` sessions. */
+  admit<T extends Session>(create: (options: SessionOptions) => T): T {
+    const session = create(this.#options);
+    this.#admit(session);
+    return session;
+  }
+
+  /** Whether clients get no sessions (`statefulMode`). */
+  get isStateless(): boolean {
+    return this.#options.isStateless;
+  }
+
   /** Throws `overloaded` (503) when there are `maxSessions` sessions. */
   #admit(session: Session): void {
     // The next request of that caller opens another session.

@@ -23,6 +23,8 @@ export interface SessionOptions {
   readonly prefixed: boolean;
   /** Whether a session fails if one target fails. */
   readonly failClosed: boolean;
+  /** Whether clients of revisions with sessions get none. */
+  readonly isStateless: boolean;
   readonly log: Log;
   readonly limits: Limits;
 }
@@ -128,6 +130,12 @@ export class Session {
   /** The client has opened or resumed the GET stream. */
   streamOpened(stream: EventStream): void {
     this.requests.opened(stream);
+  }
+
+  /** A request of the client has ended. */
+  callEnded(): void {
+    // The session is idle from now on, not from the start of a long call.
+    this.lastUsed = performance.now();
   }
 
   /** Registers a request of the client that is now in flight. */

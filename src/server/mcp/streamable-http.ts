@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { EventStream } from '../../core/sse.ts';
+import type { EventStream } from '../../core/sse.ts';
 import { emptyReply } from '../kernel/error-response.ts';
 import { type HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -25,9 +25,10 @@ import {
 } from './protocol.ts';
 import { mcpFields } from './request-fields.ts';
 import { isOfServerStream } from './resumable-streams.ts';
-import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
+import { eventStreamReply, oneEvent, runCall, upstreamReply } from './running-call.ts';
 import { notify, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
+import { answerStateless, statelessInitialize } from './stateless.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 
 /**
@@ -36,6 +37,8 @@ import { UpstreamStatusError } from './targets/http-body.ts';
  */
 export async function handleHttp(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   ctx.protocol = 'mcp';
+  if (sessions.isStateless && ctx.method !== 'POST')
+    throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'POST'] });
   switch (ctx.method) {
     case 'POST':
       return handlePost(ctx, sessions);
@@ -57,9 +60,10 @@ async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<
   checkVersion(ctx, message);
   if (message.kind === 'request' && message.method === 'initialize')
     return initialize(ctx, sessions, message);
-  const session = await findSession(ctx, sessions);
+  const session = sessions.isStateless ? undefined : await findSession(ctx, sessions);
   const headers = forwardedHeaders(ctx);
   if (message.kind === 'notification') checkNotification(message);
+  if (session === undefined) return answerStateless(ctx, sessions, message, headers);
   if (message.kind === 'request') return runCall(ctx, session, message, headers);
   if (message.kind === 'response') session.answer(message, headers);
   else notify(session, message, headers);
@@ -172,12 +176,14 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
   try {
     await connectAll(session, forwardedHeaders(ctx), ctx.observer);
     const { text, version } = await initializeResponse(session, message);
+    if (sessions.isStateless) {
+      void sessions.abandon(session);
+      return oneEvent(statelessInitialize(text));
+    }
     sessions.register(session, version);
     if (ctx.signal.aborted) await sessions.end(session);
     mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
-    const stream = new EventStream();
-    stream.end(text);
-    const reply = eventStreamReply(stream);
+    const reply = oneEvent(text);
     reply.headers.append(SESSION_HEADER, session.id);
     return reply;
   } catch (error) {

@@ -139,6 +139,6 @@ describe('processes of a stdio target that are started in advance', () => {
 test('a configuration with processes in advance and one shared process is rejected', async () => {
   const target = warm(1, 'a');
   await expect(gateway(mcpConfig([{ ...target, stdio: { ...target.stdio, shared: true } }]))).rejects.toThrow(
-    'targets.0.stdio.warm: `warm` and `shared` cannot be used together',
+    'targets.0.stdio.warm: `warm` cannot be used with a process that all sessions share',
   );
 });

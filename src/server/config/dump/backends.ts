@@ -50,7 +50,7 @@ function* mcpBackends(
   config: McpConfig,
   { sessionIdle }: BackendState,
 ): Generator<DumpBackend> {
-  const { targets, prefixMode, failureMode, toolPinning, dnsRebindingProtection } = config;
+  const { targets, statefulMode, prefixMode, failureMode, toolPinning, dnsRebindingProtection } = config;
   const remoteName = (index: number): string => `mcp//${name}/${index}`;
   const shown = targets.map(({ name: target, stdio, mcp, tools }, index) => {
     const view = tools === undefined ? {} : { tools };
@@ -81,7 +81,7 @@ function* mcpBackends(
         namespace: '',
         target: {
           targets: shown,
-          stateful: true,
+          stateful: statefulMode === 'stateful',
           prefixMode,
           failureMode,
           sessionIdleTtl: goDuration(sessionIdle),

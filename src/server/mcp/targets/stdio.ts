@@ -91,8 +91,8 @@ export const stdio = defineTarget({
     if (config.shared && config.warm > 0)
       context.at('warm').report({
         code: 'AGW0105',
-        message: '`warm` and `shared` cannot be used together',
-        label: 'all sessions use one process',
+        message: '`warm` cannot be used with a process that all sessions share',
+        label: 'with `shared`, or `statefulMode: stateless` of the backend',
         help: 'remove `warm`; with `idleTimeout`, the process is kept after its last session',
       });
     const command: Command = {

@@ -1,0 +1,98 @@
+import type { EventStream } from '../../core/sse.ts';
+import { VERSION } from '../../core/version.ts';
+import { emptyReply } from '../kernel/error-response.ts';
+import { edit, valueAt } from '../kernel/json-text.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { principal } from '../kernel/shared-slots.ts';
+import type { Connection } from './connection.ts';
+import type { JsonRpcConnection } from './json-rpc-connection.ts';
+import type { RpcMessage } from './message.ts';
+import { initializing } from './open-target.ts';
+import { errorMessage, RPC, resultMessage, VERSION_HEADER } from './protocol.ts';
+import { mcpFields } from './request-fields.ts';
+import { oneEvent, runCall } from './running-call.ts';
+import { Session, type SessionOptions } from './session.ts';
+import { ownerOf, type SessionStore } from './session-store.ts';
+
+/** The revision of a request without a header for it (MCP 2025-06-18, "Protocol Version Header"). */
+const ASSUMED_REVISION = '2025-03-26';
+
+/** Requests whose effect lasts until the session ends. */
+const NEEDS_SESSION = /^(?:logging\/|tasks\/|resources\/(?:un)?subscribe$)/;
+
+/**
+ * Answers one POST of a client without a session (`statefulMode: stateless`), except `initialize`. A request runs in a session
+ * at the targets that the gateway initializes for it, on the targets that it needs, and ends afterwards.
+ */
+export async function answerStateless(
+  ctx: RequestContext,
+  sessions: SessionStore,
+  message: RpcMessage,
+  headers: readonly string[],
+): Promise<Reply> {
+  // There is nothing that a notification or a response could refer to.
+  if (message.kind !== 'request') return emptyReply(202);
+  const { method, id = 'null' } = message;
+  if (method === 'ping') return oneEvent(resultMessage(id, '{}'));
+  if (NEEDS_SESSION.test(method)) {
+    const text = `${method} needs a session, and the gateway has none (statefulMode: stateless)`;
+    mcpFields.set(ctx, { ...mcpFields.get(ctx), errorCode: RPC.methodNotFound, errorMessage: text });
+    return oneEvent(errorMessage(id, RPC.methodNotFound, text));
+  }
+  const revision = ctx.headers.get(VERSION_HEADER) ?? ASSUMED_REVISION;
+  const session = sessions.admit(
+    (options) =>
+      new RequestSession(
+        options,
+        ownerOf(principal.get(ctx)),
+        revision,
+        () => void sessions.abandon(session),
+      ),
+  );
+  try {
+    return await runCall(ctx, session, message, headers);
+  } catch (error) {
+    await sessions.abandon(session);
+    throw error;
+  }
+}
+
+/** The response to `initialize` without the capabilities that need a session. */
+export function statelessInitialize(text: string): string {
+  const span = valueAt(text, ['result', 'capabilities']);
+  if (span === undefined) return text;
+  const { logging, tasks, ...kept } = JSON.parse(text.slice(span.start, span.end)) as Record<string, unknown>;
+  const lists = ['tools', 'prompts', 'resources'].filter((kind) => kind in kept);
+  const capabilities = { ...kept, ...Object.fromEntries(lists.map((kind) => [kind, {}])) };
+  return edit(text, [{ ...span, text: JSON.stringify(capabilities) }]);
+}
+
+/** The session of a single request. Servers cannot send requests to its client, which has no capabilities here. */
+class RequestSession extends Session {
+  readonly #onOver: () => void;
+
+  constructor(options: SessionOptions, owner: string | undefined, revision: string, onOver: () => void) {
+    const client = {
+      protocolVersion: revision,
+      capabilities: {},
+      clientInfo: { name: 'agctl', version: VERSION },
+    };
+    super(options, owner, initializing(JSON.stringify(client), options.log));
+    this.#onOver = onOver;
+  }
+
+  override deliver(
+    connection: Connection,
+    rpc: JsonRpcConnection,
+    message: RpcMessage,
+    stream?: EventStream,
+  ): void {
+    if (message.kind === 'request') this.requests.unreachable(rpc, message);
+    else super.deliver(connection, rpc, message, stream);
+  }
+
+  override callEnded(): void {
+    super.callEnded();
+    this.#onOver();
+  }
+}
