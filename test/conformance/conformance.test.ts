@@ -10,28 +10,20 @@ const missed = (scenarios: Scenario[]) =>
 // A run takes 2 s alone; the suite itself gives a hanging server 30 s a scenario.
 const patience = 120_000;
 
+// Revision 2026-07-28 is judged by `npm test` on its own (scripts/check.mjs): the suite gives some responses one second.
 describe('the official conformance suite', () => {
-  test.concurrent.each(['2025-11-25', '2026-07-28'] as const)(
-    'the conformance fixture passes every scenario that revision %s requires',
-    { timeout: patience },
-    async (revision) => {
-      const { scenarios, passed, required } = await runConformance({ revision, target: 'direct' });
-      expect(missed(scenarios)).toEqual([]);
-      expect(passed).toBe(required);
-    },
-  );
+  test('the conformance fixture passes every required scenario of the official suite', {
+    timeout: patience,
+  }, async () => {
+    const { scenarios, passed, required } = await runConformance({
+      revision: '2025-11-25',
+      target: 'direct',
+    });
+    expect(missed(scenarios)).toEqual([]);
+    expect(passed).toBe(required);
+  });
 
-  test.concurrent.each(['stdio', 'http'] as const)(
-    'the gateway in front of a server over %s passes every scenario that revision 2026-07-28 requires',
-    { timeout: patience },
-    async (target) => {
-      const { scenarios, passed } = await runConformance({ revision: '2026-07-28', target });
-      expect(missed(scenarios)).toEqual([]);
-      expect(passed).toBe(await expectedScore('2026-07-28'));
-    },
-  );
-
-  test.concurrent.each(['stdio', 'http'] as const)(
+  test.each(['stdio', 'http'] as const)(
     'the gateway in front of a server over %s has the pinned conformance score and passes the stream polling scenarios',
     { timeout: patience },
     async (target) => {

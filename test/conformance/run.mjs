@@ -1,7 +1,8 @@
-// npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH]
+// npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH] [--quiet]
 // npm run conformance -- --leg client [--revision 2025-11-25] [--target http|direct]
-// The first judges what clients of the gateway get, the second what its targets get from a client through the gateway. Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, 2 on a wrong
-// option, and 70 when nothing could be judged.
+// The first judges what clients of the gateway get, the second what its targets get from a client through the gateway.
+// Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, 2 on a wrong option,
+// and 70 when nothing could be judged.
 
 import { parseArgs } from 'node:util';
 import { runClientLeg } from './client-leg.ts';
@@ -20,6 +21,8 @@ function readOptions() {
       revision: { type: 'string', default: '2025-11-25' },
       target: { type: 'string', default: 'stdio' },
       bin: { type: 'string' },
+      // Prints only required scenarios that failed.
+      quiet: { type: 'boolean', default: false },
     },
   });
   for (const [name, allowed] of Object.entries(choices)) {
@@ -39,7 +42,8 @@ async function main(options) {
     ? await runClientLeg(options.revision, options.target === 'direct' ? 'direct' : 'gateway')
     : await runConformance(options);
   const pinned = isClient ? required : await expectedScore(options.revision);
-  for (const scenario of scenarios) console.log(line(scenario));
+  for (const scenario of scenarios)
+    if (!options.quiet || (scenario.required && !scenario.passed)) console.log(line(scenario));
   console.log(`required scenarios: ${passed}/${required}`);
   // Without a pinned score a run only reports.
   if (pinned === undefined || passed >= pinned) return 0;

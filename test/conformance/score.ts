@@ -28,6 +28,7 @@ export async function runConformance({ revision, target, bin }: Trial): Promise<
   const endpoint = await startTarget(target, bin);
   let scenarios: Scenario[];
   try {
+    await warmUp(endpoint.url);
     scenarios = await runSuite(endpoint.url, revision);
   } finally {
     await endpoint.stop();
@@ -38,6 +39,24 @@ export async function runConformance({ revision, target, bin }: Trial): Promise<
     passed: required.filter(({ passed }) => passed).length,
     required: required.length,
   };
+}
+
+/** Starts the processes of the target: the suite allows 1 s for some responses, which is about what it judges, not how fast. */
+async function warmUp(url: string): Promise<void> {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/list',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: meta } }),
+  }).then((response) => response.text());
 }
 
 /** How many required scenarios must pass at `revision`; undefined when `expected.json` pins no number for it. */
