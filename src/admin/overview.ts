@@ -111,10 +111,10 @@ function backendView(config: BackendConfig, { sessions, targets, endpoints }: Ba
       ? {}
       : {
           sessions: sessions ?? 0,
-          targets: mcp.targets.map(({ name, stdio, mcp: remote }) => ({
+          targets: mcp.targets.map(({ name, stdio, mcp: remote, sse, openapi }) => ({
             ...(targets?.find((target) => target.name === name) ?? { name, state: 'idle', connections: 0 }),
             kind: stdio === undefined ? 'http' : 'stdio',
-            at: stdio?.cmd ?? remote?.host ?? '',
+            at: stdio?.cmd ?? (remote ?? sse ?? openapi)?.host ?? '',
           })),
         }),
     ...(llm === undefined

@@ -75,6 +75,31 @@ describe('the configuration dump', () => {
     },
   );
 
+  test('the configuration dump shows remote targets as references to backends with their addresses', async () => {
+    const schema = '{"openapi":"3.0.0","paths":{"/a":{"get":{}}}}';
+    const targets = [
+      { name: 'new', mcp: { host: 'http://127.0.0.1:1' } },
+      { name: 'old', sse: { host: 'https://old.example' } },
+      { name: 'api', openapi: { host: 'localhost:3', schema, headers: { 'x-key': 'secret-value' } } },
+    ];
+    await using running = await gateway(JSON.stringify({ config: settings, mcp: { port: 0, targets } }), {
+      admin: true,
+    });
+    const { backends } = await dumpOf(running);
+    const mcp = backends.map(({ backend }) => backend['mcp']).find((backend) => backend !== undefined);
+    const shown = JSON.stringify(mcp);
+    expect(shown).toMatch(/"name":"new","mcp":\{"backend":\{"backend":"[^"]+\/0"\},"path":"\/mcp"\}/);
+    expect(shown).toMatch(/"name":"old","sse":\{"backend":\{"backend":"[^"]+\/1"\},"path":"\/sse"\}/);
+    expect(shown).toMatch(/"name":"api","openapi":\{"backend":\{"backend":"[^"]+\/2"\}\}/);
+    const hosts = backends.flatMap(({ backend }) => (backend['host'] === undefined ? [] : [backend['host']]));
+    expect(hosts.map((host) => (host as { target: unknown }).target)).toEqual([
+      '127.0.0.1:1',
+      'old.example:443',
+      'localhost:3',
+    ]);
+    expect(JSON.stringify(backends)).not.toContain('secret-value');
+  });
+
   test.each([
     ['127.0.0.1:15000', { SocketAddr: '127.0.0.1:15000' }],
     ['[::1]:15000', { SocketAddr: '[::1]:15000' }],

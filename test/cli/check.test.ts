@@ -218,6 +218,14 @@ describe('agctl check', () => {
       targets: [
         { name: 'gone', stdio: { cmd: 'no-such-command' } },
         { name: 'far', mcp: { host: `http://127.0.0.1:${closed}/mcp` } },
+        { name: 'old', sse: { host: `127.0.0.1:${closed}` } },
+        {
+          name: 'api',
+          openapi: {
+            host: `http://127.0.0.1:${closed}`,
+            schema: '{"openapi":"3.0.0","paths":{"/a":{"get":{}}}}',
+          },
+        },
         { name: 'near', mcp: { host: `${idp.origin}/mcp` } },
       ],
     });
@@ -227,7 +235,9 @@ describe('agctl check', () => {
       `${stats.port} (stats) is in use`,
       `${readiness.port} (readiness) is in use`,
       'gone   command not found: no-such-command',
-      expect.stringMatching(new RegExp(`^far   127.0.0.1:${closed}: .*ECONNREFUSED`)),
+      ...['far', 'old', 'api'].map((name) =>
+        expect.stringMatching(new RegExp(`^${name}   127.0.0.1:${closed}: .*ECONNREFUSED`)),
+      ),
     ]);
   });
 

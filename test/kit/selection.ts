@@ -30,6 +30,7 @@ const LONG = [
   'test/server/mcp/child-limit.test.ts',
   'test/server/mcp/json-text.test.ts',
   'test/server/mcp/lists.test.ts',
+  'test/server/mcp/openapi/hostile.test.ts',
   'test/server/mcp/resume-with-sdk.test.ts',
   'test/server/mcp/server-requests.test.ts',
   'test/server/mcp/slow-target.test.ts',

@@ -3,6 +3,7 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createLog } from '../../core/log.ts';
 import { detailOf } from '../../server/mcp/target-failure.ts';
+import { type EndpointConfig, endpointText } from '../../server/mcp/targets/endpoint.ts';
 import {
   childEnvironment,
   findCommand,
@@ -35,9 +36,10 @@ export const targets: CheckGroup = {
     );
     if (configured.length === 0) return [check('targets', skip('none configured'))];
     const starter = new TargetStarter(context);
-    return configured.map(({ name, stdio, mcp }) => {
+    return configured.map(({ name, stdio, mcp, sse, openapi }) => {
       if (stdio !== undefined) return check(name, checkCommand(name, stdio, context, starter));
-      return check(name, mcp === undefined ? skip(name) : checkAddress(name, mcp, context));
+      const remote = mcp ?? sse ?? openapi;
+      return check(name, remote === undefined ? skip(name) : checkAddress(name, remote, context));
     });
   },
 };
@@ -48,11 +50,14 @@ const CONNECT_TIMEOUT = 3_000;
 /** Checks that a server accepts connections. Nothing is sent. */
 function checkAddress(
   name: string,
-  { host, port }: { readonly host: string; readonly port?: number | undefined },
+  endpoint: EndpointConfig,
   { options }: CheckContext,
 ): CheckResult | Promise<CheckResult> {
-  if (options.offline) return skip(`${name}   ${host} not tried (--offline)`);
-  const { shown, target } = destinationOf(host, port);
+  if (options.offline) return skip(`${name}   ${endpoint.host} not tried (--offline)`);
+  const destination = destinationOf(endpoint);
+  if (destination === undefined)
+    return fail(`${name}   ${endpoint.host} is not a URL`, 'correct `host` of the target');
+  const { shown, target } = destination;
   return new Promise((resolve) => {
     const socket = connect(target, () => {
       socket.destroy();
@@ -60,7 +65,7 @@ function checkAddress(
     });
     const failed = (why: string): void => {
       socket.destroy();
-      resolve(fail(`${name}   ${shown}: ${why}`, 'start the server, or correct mcp.host of the target'));
+      resolve(fail(`${name}   ${shown}: ${why}`, 'start the server, or correct `host` of the target'));
     };
     socket.setTimeout(CONNECT_TIMEOUT, () => failed(`no connection within ${CONNECT_TIMEOUT / 1000} s`));
     socket.on('error', (error) => failed(messageOf(error)));
@@ -69,14 +74,15 @@ function checkAddress(
 
 /** What a socket connects to, and how it is displayed. */
 function destinationOf(
-  host: string,
-  port: number | undefined,
-): { shown: string; target: { path: string } | { host: string; port: number } } {
+  endpoint: EndpointConfig,
+): { shown: string; target: { path: string } | { host: string; port: number } } | undefined {
+  const { host } = endpoint;
   if (host.startsWith('unix:')) {
     const path = host.slice('unix:'.length).replace(/^\/\//, '');
     return { shown: `unix:${path}`, target: { path } };
   }
-  const text = port !== undefined ? `http://${host}:${port}` : host.includes('://') ? host : `http://${host}`;
+  const text = endpointText(endpoint);
+  if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
   return {
     shown: url.host,

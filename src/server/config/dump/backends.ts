@@ -7,6 +7,7 @@ import type {
 } from '../../../core/config-dump.ts';
 import { goDuration } from '../../../core/duration.ts';
 import { modelBackend } from '../../llm/model.ts';
+import { type EndpointConfig, endpointText } from '../../mcp/targets/endpoint.ts';
 import type { GatewayPlan, RoutePlan } from '../plan.ts';
 import type { RouteConfig } from '../schema.ts';
 import { listenerKey, routeNames } from './names.ts';
@@ -52,7 +53,7 @@ function* mcpBackends(
 ): Generator<DumpBackend> {
   const { targets, statefulMode, prefixMode, failureMode, toolPinning, dnsRebindingProtection } = config;
   const remoteName = (index: number): string => `mcp//${name}/${index}`;
-  const shown = targets.map(({ name: target, stdio, mcp, tools }, index) => {
+  const shown = targets.map(({ name: target, stdio, mcp, sse, openapi, tools }, index) => {
     const view = tools === undefined ? {} : { tools };
     if (stdio !== undefined) {
       const { cmd, args, env, clear_env } = stdio;
@@ -67,12 +68,12 @@ function* mcpBackends(
         ...view,
       };
     }
-    const url = mcp === undefined ? undefined : remoteAddress(mcp);
-    return {
-      name: target,
-      mcp: { backend: { backend: `/${remoteName(index)}` }, path: url?.path ?? '/mcp' },
-      ...view,
-    };
+    const backend = { backend: `/${remoteName(index)}` };
+    if (openapi !== undefined) return { name: target, openapi: { backend }, ...view };
+    if (sse !== undefined)
+      return { name: target, sse: { backend, path: remoteAddress(sse, '/sse').path }, ...view };
+    const path = mcp === undefined ? '/mcp' : remoteAddress(mcp).path;
+    return { name: target, mcp: { backend, path }, ...view };
   });
   yield {
     backend: {
@@ -91,34 +92,29 @@ function* mcpBackends(
       },
     },
   };
-  for (const [index, { mcp }] of targets.entries()) {
-    if (mcp === undefined) continue;
+  for (const [index, { mcp, sse, openapi }] of targets.entries()) {
+    const remote = mcp ?? sse ?? openapi;
+    if (remote === undefined) continue;
     yield {
-      backend: { host: { name: remoteName(index), namespace: '', target: remoteAddress(mcp).authority } },
+      backend: { host: { name: remoteName(index), namespace: '', target: remoteAddress(remote).authority } },
     };
   }
 }
 
-function remoteAddress({
-  host,
-  port,
-  path,
-}: {
-  host: string;
-  port?: number | undefined;
-  path?: string | undefined;
-}): {
-  authority: string;
-  path: string;
-} {
-  if (host.startsWith('unix:')) return { authority: host, path: path ?? '/mcp' };
-  if (port !== undefined) return { authority: `${host}:${port}`, path: path ?? '/mcp' };
-  if (!URL.canParse(host)) return { authority: host, path: '/mcp' };
-  const url = new URL(host);
+function remoteAddress(
+  endpoint: EndpointConfig,
+  defaultPath = '/mcp',
+): { readonly authority: string; readonly path: string } {
+  const { host, port, path = defaultPath } = endpoint;
+  if (host.startsWith('unix:')) return { authority: host, path };
+  if (port !== undefined) return { authority: `${host}:${port}`, path };
+  const text = endpointText(endpoint);
+  if (!URL.canParse(text)) return { authority: host, path: defaultPath };
+  const url = new URL(text);
   const implied = url.protocol === 'https:' ? '443' : '80';
   return {
     authority: `${url.hostname}:${url.port === '' ? implied : url.port}`,
-    path: url.pathname === '/' && !host.endsWith('/') ? '/mcp' : url.pathname,
+    path: url.pathname === '/' && !text.endsWith('/') ? defaultPath : url.pathname,
   };
 }
 

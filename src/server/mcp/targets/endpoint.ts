@@ -19,7 +19,7 @@ export const endpointFields = (what: string, example: string) => ({
   path: z.string().startsWith('/').optional().describe('Path of the endpoint, when `host` is a bare name.'),
 });
 
-interface EndpointConfig {
+export interface EndpointConfig {
   readonly host: string;
   readonly port?: number | undefined;
   readonly path?: string | undefined;
@@ -27,6 +27,14 @@ interface EndpointConfig {
 
 // `host:port` is also a URL with the scheme `host`.
 const HOST_AND_PORT = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]):(\d{1,5})$/i;
+
+/** URL of a target as text, which need not be valid. */
+export function endpointText({ host, port, path = '' }: EndpointConfig, hasTls = false): string {
+  const ownPort = HOST_AND_PORT.exec(host)?.[1];
+  if (port !== undefined) return `${hasTls ? 'https' : 'http'}://${host}:${port}${path}`;
+  if (ownPort === undefined) return host;
+  return `${hasTls || Number(ownPort) === 443 ? 'https' : 'http'}://${host}`;
+}
 
 /**
  * URL of a target. `defaultPath` replaces a missing path. `host:port` means HTTP, and HTTPS on port 443 or with `hasTls`.
@@ -47,14 +55,7 @@ export function endpointUrl(
     });
     return undefined;
   }
-  const ownPort = HOST_AND_PORT.exec(host)?.[1];
-  const scheme = hasTls || Number(ownPort) === 443 ? 'https' : 'http';
-  const text =
-    port !== undefined
-      ? `${hasTls ? 'https' : 'http'}://${host}:${port}${path}`
-      : ownPort === undefined
-        ? host
-        : `${scheme}://${host}`;
+  const text = endpointText({ host, port, path }, hasTls);
   if (!URL.canParse(text)) {
     at.report({
       code: 'AGW0104',
