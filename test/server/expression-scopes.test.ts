@@ -45,7 +45,10 @@ gateways:
         policies:
           extAuthz: { host: '127.0.0.1:9', protocol: { http: {} }, metadata: { a: nosuch } }
           mcpAuthorization: { rules: [nosuch] }
-          mcpGuardrails: { processors: [{ kind: webhook, host: '127.0.0.1:9', headers: { a: nosuch } }] }
+          mcpGuardrails:
+            processors:
+              - { kind: webhook, host: '127.0.0.1:9', headers: { a: nosuch } }
+              - { kind: remote, host: '127.0.0.1:9', metadata: { a: nosuch } }
           mcpAuthentication:
             issuer: https://idp.example
             audiences: [a]

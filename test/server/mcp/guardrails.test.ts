@@ -445,7 +445,7 @@ describe('the configuration of mcpGuardrails', () => {
       [{ kind: 'regex', rules: [{ builtin: 'email', pattern: 'x' }] }],
       'exactly one of',
     ],
-    ['a remote processor', [{ kind: 'remote', host: 'a:1', methods: {} }], 'not supported yet'],
+    ['a remote processor without host', [{ kind: 'remote' }], 'host'],
     ['a webhook without host', [{ kind: 'webhook' }], 'host'],
   ])('%s is an error', async (_what, processors, text) => {
     await expect(diagnosticsOf(processors)).rejects.toThrow(text);

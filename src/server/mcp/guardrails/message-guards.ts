@@ -65,7 +65,7 @@ export class ProcessorChain implements MessageGuards {
     const params = span === undefined ? '{}' : text.slice(span.start, span.end);
     const checked = await this.#run(
       guards,
-      { phase: 'request', method, target, params, result: undefined },
+      { phase: 'request', method, target, params, result: undefined, headers: this.#headers },
       signal,
     );
     if (checked === params || span === undefined) return message;
@@ -85,17 +85,36 @@ export class ProcessorChain implements MessageGuards {
     const params = sent === undefined ? '{}' : request.text.slice(sent.start, sent.end);
     const result = text.slice(span.start, span.end);
     try {
-      const checked = await this.#run(guards, { phase: 'response', method, target, params, result }, signal);
+      const checked = await this.#run(
+        guards,
+        { phase: 'response', method, target, params, result, headers: this.#headers },
+        signal,
+      );
       if (checked === result) return undefined;
       return parseMessage(edit(text, [{ ...span, text: checked }]), TARGET_BOUNDS);
     } catch (error) {
-      const { code, message } =
+      const { code, message, data } =
         error instanceof RpcError ? error : new RpcError(RPC.internalError, 'internal error');
       const id = valueAt(text, ['id']);
       const own = id === undefined ? 'null' : text.slice(id.start, id.end);
-      return parseMessage(errorMessage(own, code, message));
+      return parseMessage(errorMessage(own, code, message, data));
     }
   }
+
+  readonly #headers = (): [string, string][] => {
+    const { method, host, path, query, headers } = this.#ctx;
+    const pseudo: [string, string][] = [
+      [':method', method],
+      [':scheme', 'http'],
+      [':authority', host],
+      [':path', path + query],
+    ];
+    const pairs: [string, string][] = [];
+    const { raw } = headers;
+    for (let index = 0; index + 1 < raw.length; index += 2)
+      pairs.push([(raw[index] as string).toLowerCase(), raw[index + 1] as string]);
+    return [...pseudo, ...pairs];
+  };
 
   /** Returns the parameters or the result that the processors leave. Throws `RpcError` if one rejects or fails. */
   async #run(guards: readonly Guard[], message: GuardedMessage, signal: AbortSignal): Promise<string> {
@@ -120,6 +139,7 @@ export class ProcessorChain implements MessageGuards {
         throw new RpcError(
           verdict.code,
           `the ${phase} was rejected by mcpGuardrails.${name}: ${verdict.reason}`,
+          verdict.data,
         );
       if (verdict.kind === 'pass') return message;
       return result === undefined

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { webhookFields } from '../../guardrails/webhook.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { messageGuards } from '../request-fields.ts';
@@ -7,6 +6,7 @@ import { type Guard, ProcessorChain } from './message-guards.ts';
 import { DEFAULT_METHODS, GUARDED_METHODS, METHOD_PATTERN, phasesOf, rank } from './methods.ts';
 import type { Processor } from './processor.ts';
 import { regex } from './regex.ts';
+import { remote } from './remote.ts';
 import { webhook } from './webhook.ts';
 
 const methods = z
@@ -32,10 +32,13 @@ const webhookSchema = z.strictObject({
   ...webhook.fields,
 });
 const remoteSchema = z.strictObject({
-  kind: z.literal('remote').describe('A gRPC service, as upstream has it. Not supported yet: use a webhook.'),
+  kind: z
+    .literal(remote.kind)
+    .describe(
+      "A gRPC service with upstream's protocol `ExtMcp`. Needs the packages `@grpc/grpc-js` and `@grpc/proto-loader`, installed next to agctl.",
+    ),
   methods,
-  host: webhookFields.host,
-  failureMode: webhookFields.failureMode.describe('What happens if the service fails.'),
+  ...remote.fields,
 });
 type ProcessorConfig = z.output<typeof processorSchema>;
 
@@ -57,7 +60,7 @@ const schema = z
 /** Guardrails for messages of MCP. The MCP backend runs them on each message. */
 export const mcpGuardrails = definePolicy({
   key: 'mcpGuardrails',
-  requestExpressions: ['processors[].headers'],
+  requestExpressions: ['processors[].headers', 'processors[].metadata'],
   schema,
   trace: { kind: 'mcp_guardrails', stage: 'mcp guardrails', isBackendPolicy: true },
   checkRoute(_settings, { name, backends }, context) {
@@ -89,15 +92,6 @@ export const mcpGuardrails = definePolicy({
 });
 
 function compileGuard(config: ProcessorConfig, index: number, context: CompileContext): Guard | undefined {
-  if (config.kind === 'remote') {
-    context.at('kind').report({
-      code: 'AGW0104',
-      message: '`remote` processors are not supported yet',
-      label: 'upstream calls a gRPC service here',
-      help: 'use `kind: webhook` with an HTTP service, or `kind: regex`',
-    });
-    return undefined;
-  }
   for (const key of Object.keys(config.methods)) {
     if (GUARDED_METHODS.some((method) => rank(key, method) > 0)) continue;
     context.at('methods', key).report({
@@ -117,14 +111,13 @@ function compileGuard(config: ProcessorConfig, index: number, context: CompileCo
   return { processor, phases, name: `processors[${index}] (${config.kind})` };
 }
 
-function compileProcessor(
-  config: Exclude<ProcessorConfig, { kind: 'remote' }>,
-  context: CompileContext,
-): Processor | undefined {
+function compileProcessor(config: ProcessorConfig, context: CompileContext): Processor | undefined {
   switch (config.kind) {
     case 'regex':
       return regex.compile(config, context);
     case 'webhook':
       return webhook.compile(config, context);
+    case 'remote':
+      return remote.compile(config, context);
   }
 }

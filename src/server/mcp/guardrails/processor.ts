@@ -13,13 +13,15 @@ export interface GuardedMessage {
   readonly params: string;
   /** JSON text of the result; undefined in the request phase. */
   readonly result: string | undefined;
+  /** Headers of the client's request, with names in lower case, after `:method`, `:scheme`, `:authority` and `:path`. */
+  headers(): readonly (readonly [name: string, value: string])[];
 }
 
 /** `mask`: other parameters (request phase) or another result, as JSON text. `reason` is sent to the client. */
 export type MessageVerdict =
   | { readonly kind: 'pass' }
   | { readonly kind: 'mask'; readonly text: string }
-  | { readonly kind: 'reject'; readonly code: number; readonly reason: string };
+  | { readonly kind: 'reject'; readonly code: number; readonly reason: string; readonly data?: unknown };
 
 export interface Processor {
   readonly place: TracePlace;
@@ -47,3 +49,9 @@ export function defineProcessor<Kind extends string, Fields extends z.ZodRawShap
 
 /** JSON-RPC error codes of rejections (upstream). */
 export const REJECTED = { denied: -32001, exhausted: -32003, invalid: -32600 } as const;
+
+/** Whether new parameters name the same item: rules have decided on that one. Both are JSON texts of objects. */
+export function isSameItem(before: string, after: string): boolean {
+  const [one, other] = [before, after].map((text) => JSON.parse(text) as Readonly<Record<string, unknown>>);
+  return ['name', 'uri'].every((key) => one?.[key] === other?.[key]);
+}

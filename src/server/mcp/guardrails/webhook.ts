@@ -2,7 +2,13 @@ import { z } from 'zod';
 import { requestScope } from '../../expressions/scopes.ts';
 import { compileWebhookService, type Phase, webhookFields } from '../../guardrails/webhook.ts';
 import { valueAt } from '../../kernel/json-text.ts';
-import { defineProcessor, type GuardedMessage, type MessageVerdict, REJECTED } from './processor.ts';
+import {
+  defineProcessor,
+  type GuardedMessage,
+  isSameItem,
+  type MessageVerdict,
+  REJECTED,
+} from './processor.ts';
 
 /** Asks a web service about each message, with the envelope that LLM guardrail webhooks use. */
 export const webhook = defineProcessor({
@@ -54,10 +60,8 @@ const object = z.record(z.string(), z.unknown());
 /** Parameters may not name another item: rules have decided on this one. */
 function maskOf({ phase, params }: GuardedMessage): z.ZodType<object> {
   if (phase === 'response') return z.strictObject({ result: object });
-  const before = JSON.parse(params) as Readonly<Record<string, unknown>>;
-  const isSameItem = (after: Readonly<Record<string, unknown>>): boolean =>
-    ['name', 'uri'].every((key) => after[key] === before[key]);
-  return z.strictObject({ params: object.refine(isSameItem) });
+  const isSame = (after: object): boolean => isSameItem(params, JSON.stringify(after));
+  return z.strictObject({ params: object.refine(isSame) });
 }
 
 /** The JSON text of the new parameters or the new result in the answer of a webhook. */

@@ -1,0 +1,184 @@
+import { z } from 'zod';
+import { tryEvaluate } from '../../expressions/cel/expression.ts';
+import { requestScope } from '../../expressions/scopes.ts';
+import { ACTIONS, GuardrailError, PHASES, webhookFields } from '../../guardrails/webhook.ts';
+import type { VariableResolver } from '../../kernel/expression.ts';
+import { createGrpcService } from '../../transport/grpc.ts';
+import { extMcp, toStruct } from './ext-mcp.ts';
+import {
+  defineProcessor,
+  type GuardedMessage,
+  isSameItem,
+  type MessageVerdict,
+  REJECTED,
+} from './processor.ts';
+
+const names = z.array(z.string().min(1)).default([]);
+
+/** Calls a gRPC service that implements upstream's `ExtMcp`. */
+export const remote = defineProcessor({
+  kind: 'remote',
+  fields: {
+    host: webhookFields.host,
+    failureMode: webhookFields.failureMode.describe(
+      'What happens if the service fails: `failClosed` rejects the message, `failOpen` lets it pass.',
+    ),
+    metadata: z
+      .record(z.string().min(1), z.string().min(1))
+      .default({})
+      .describe('CEL expressions whose values are sent with each message. One that fails is omitted.'),
+    requestHeaders: z
+      .strictObject({
+        allowed: names.describe(
+          'Headers to send, and `:method`, `:path`, `:authority`, `:scheme`. Empty: all.',
+        ),
+        disallowed: names.describe('Headers not to send, also if they are allowed.'),
+      })
+      .prefault({})
+      .describe("Headers of the client's request that are sent in the request phase; all by default."),
+  },
+  compile({ host, failureMode, metadata, requestHeaders }, context) {
+    const { guardrailTimeout, guardrailBody } = context.settings.limits;
+    const meter = context.settings.callMeter('Policy', 'Guardrail');
+    const service = createGrpcService(host, extMcp, context.at('host'), { maxBytes: guardrailBody, meter });
+    const expressions = Object.entries(metadata).map(
+      ([name, source]) => [name, context.at('metadata', name).cel(source, requestScope)] as const,
+    );
+    if (service === undefined) return undefined;
+    const place = context.place();
+    const counted = context.settings.counter('guardrails');
+    const isSent = headerFilter(requestHeaders);
+    let hasWarned = false;
+
+    function warnAboutIgnored({ header_mutation, metadata: values }: Answer): void {
+      if (hasWarned || ((header_mutation ?? null) === null && (values ?? null) === null)) return;
+      hasWarned = true;
+      context.log.warn('mcp::guardrail', 'header_mutation and metadata of a processor are ignored', {
+        service: service?.address,
+      });
+    }
+
+    const metadataOf = (lookup: VariableResolver): object | undefined => {
+      if (expressions.length === 0) return undefined;
+      const values = expressions.flatMap(([name, expression]) => {
+        const value = tryEvaluate(expression, lookup);
+        return value === undefined ? [] : [[name, value] as const];
+      });
+      return toStruct(Object.fromEntries(values));
+    };
+
+    async function ask(
+      message: GuardedMessage,
+      lookup: VariableResolver,
+      signal: AbortSignal,
+    ): Promise<MessageVerdict> {
+      const { method, target, params, result, headers } = message;
+      const question = { service_names: [target], method, metadata_context: metadataOf(lookup) };
+      const options = { timeout: guardrailTimeout, signal, span: lookup.span };
+      const answer =
+        result === undefined
+          ? await service?.call(
+              'CheckRequest',
+              {
+                ...question,
+                mcp_request: Buffer.from(params),
+                headers: headers()
+                  .filter(([key]) => isSent(key))
+                  .map(([key, value]) => ({ key, value: Buffer.from(value, 'latin1') })),
+              },
+              options,
+            )
+          : await service?.call('CheckResponse', { ...question, mcp_response: Buffer.from(result) }, options);
+      warnAboutIgnored(answer as Answer);
+      return verdictOf(message, answer as Answer);
+    }
+
+    return {
+      place,
+      async check(message, lookup, signal): Promise<MessageVerdict> {
+        const count = (action: string): void => counted([PHASES[message.phase], action]);
+        try {
+          const verdict = await ask(message, lookup, signal);
+          count(ACTIONS[verdict.kind]);
+          return verdict;
+        } catch (error) {
+          if (signal.aborted) throw error;
+          const problem = `${service.address}: ${error instanceof Error ? error.message : 'failed'}`;
+          count(failureMode === 'failOpen' ? 'FailOpen' : 'Reject');
+          if (failureMode === 'failClosed') throw new GuardrailError(problem);
+          context.log.warn('mcp::guardrail', 'a remote processor failed; the call continues (failOpen)', {
+            phase: message.phase,
+            problem,
+          });
+          return { kind: 'pass' };
+        }
+      },
+      close: () => service.close(),
+    };
+  },
+});
+
+/** `McpRequestResult` and `McpResponseResult`. */
+interface Answer {
+  readonly result?: 'pass' | 'mutated' | 'error';
+  readonly mutated?: Buffer;
+  readonly header_mutation?: object | null;
+  readonly metadata?: object | null;
+  readonly error?: { readonly code: number; readonly reason: string; readonly mcp_error?: Buffer };
+}
+
+/** JSON-RPC codes of `AuthorizationError.Code` (upstream). */
+const CODES = [-32603, REJECTED.denied, REJECTED.exhausted, REJECTED.invalid] as const;
+
+function verdictOf(message: GuardedMessage, { result, mutated, error }: Answer): MessageVerdict {
+  switch (result) {
+    case 'pass':
+      return { kind: 'pass' };
+    case 'mutated': {
+      const text = (mutated ?? Buffer.alloc(0)).toString('utf8');
+      if (!isObject(text)) throw new GuardrailError('the new message is not a JSON object');
+      if (message.phase === 'request' && !isSameItem(message.params, text))
+        throw new GuardrailError('the new parameters name another item');
+      return { kind: 'mask', text };
+    }
+    case 'error':
+      return {
+        kind: 'reject',
+        code: CODES[error?.code ?? 0] ?? CODES[0],
+        reason: error?.reason ?? '',
+        data: parsed(error?.mcp_error),
+      };
+    default:
+      throw new GuardrailError('the answer has no result');
+  }
+}
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+/** The value of a JSON text; undefined if it is none. */
+function parsed(bytes: Buffer | undefined): unknown {
+  try {
+    return bytes === undefined || bytes.length === 0 ? undefined : JSON.parse(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function headerFilter({
+  allowed,
+  disallowed,
+}: {
+  readonly allowed: readonly string[];
+  readonly disallowed: readonly string[];
+}): (name: string) => boolean {
+  const lower = (list: readonly string[]): Set<string> => new Set(list.map((name) => name.toLowerCase()));
+  const [wanted, unwanted] = [lower(allowed), lower(disallowed)];
+  return (name) => !unwanted.has(name) && (wanted.size === 0 || wanted.has(name));
+}

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { type Answer, extMcpService } from '../../kit/ext-mcp.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { type Json, openSession } from '../../kit/mcp.ts';
+import { until } from '../../kit/until.ts';
+import { refusingPort } from '../../kit/upstream.ts';
+
+async function guarded(host: string, more: object = {}, limits = {}) {
+  const processors = [{ kind: 'remote', host, ...more }];
+  const targets = [chaos('a', '--tools=echo,received'), chaos('b')];
+  const gate = await gateway(mcpConfig(targets, { route: { policies: { mcpGuardrails: { processors } } } }), {
+    limits,
+  });
+  const session = await openSession(`${gate.url}/mcp`, { 'x-team': 'blue', 'x-secret': 's' });
+  return {
+    gate,
+    session,
+    call: async (name: string, args: object = {}): Promise<Json> =>
+      session.request('tools/call', { name, arguments: args }),
+    [Symbol.asyncDispose]: () => gate.close(),
+  };
+}
+
+const json = (bytes: Buffer): Json => JSON.parse(bytes.toString('utf8'));
+const bytes = (value: object): Buffer => Buffer.from(JSON.stringify(value));
+const pass: Answer = () => ({ pass: {} });
+
+describe('mcpGuardrails with a remote processor', () => {
+  test('the service gets target, method, parameters, result, metadata and headers', async () => {
+    await using service = await extMcpService(pass);
+    await using own = await guarded(service.address, {
+      metadata: { path: 'request.path', list: '[1, true, null]', missing: 'jwt.sub' },
+      requestHeaders: { allowed: ['x-team', ':path', 'x-secret'], disallowed: ['X-Secret'] },
+    });
+    expect((await own.call('a_echo', { message: 'hi' })).result.content[0].text).toBe('hi');
+    const [request, response] = service.received;
+    expect(request?.method).toBe('CheckRequest');
+    expect(request?.request).toMatchObject({
+      service_names: ['a'],
+      method: 'tools/call',
+      metadata_context: {
+        fields: {
+          path: { stringValue: '/mcp' },
+          list: { listValue: { values: [{ numberValue: 1 }, { boolValue: true }, { kind: 'nullValue' }] } },
+        },
+      },
+      headers: [
+        { key: ':path', value: Buffer.from('/mcp') },
+        { key: 'x-team', value: Buffer.from('blue') },
+      ],
+    });
+    expect(Object.keys(request?.request.metadata_context.fields)).toEqual(['path', 'list']);
+    expect(json(request?.request.mcp_request)).toEqual({ name: 'echo', arguments: { message: 'hi' } });
+    expect(response?.method).toBe('CheckResponse');
+    expect(response?.request).toMatchObject({ service_names: ['a'], method: 'tools/call' });
+    expect(json(response?.request.mcp_response)).toEqual({ content: [{ type: 'text', text: 'hi' }] });
+  });
+
+  test('the service can change parameters and results', async () => {
+    await using service = await extMcpService((request, method) => ({
+      mutated:
+        method === 'CheckRequest'
+          ? bytes({ name: 'echo', arguments: { message: 'changed' } })
+          : bytes({ ...json(request.mcp_response), seen: true }),
+    }));
+    await using own = await guarded(service.address);
+    expect((await own.call('a_echo', { message: 'hi' })).result).toEqual({
+      content: [{ type: 'text', text: 'changed' }],
+      seen: true,
+    });
+  });
+
+  test.each([
+    [0, -32603],
+    [1, -32001],
+    [2, -32003],
+    [3, -32600],
+    [9, -32603],
+  ])(
+    'an error with code %i becomes the JSON-RPC error %i, with its reason and data',
+    async (code, expected) => {
+      await using service = await extMcpService(() => ({
+        error: { code, reason: 'not you', mcp_error: bytes({ hint: 'ask' }) },
+      }));
+      await using own = await guarded(service.address);
+      expect((await own.call('a_echo')).error).toEqual({
+        code: expected,
+        message: 'the request was rejected by mcpGuardrails.processors[0] (remote): not you',
+        data: { hint: 'ask' },
+      });
+    },
+  );
+
+  test('header mutations and metadata of the service are ignored, which is logged once', async () => {
+    await using service = await extMcpService(() => ({
+      pass: {},
+      header_mutation: { set: [{ key: 'a', value: Buffer.from('b') }] },
+    }));
+    await using own = await guarded(service.address, { methods: { 'tools/call': 'request' } });
+    await own.call('a_echo');
+    expect((await own.call('a_echo', { message: 'hi' })).result.content[0].text).toBe('hi');
+    const lines = own.gate.log.filter((line) => line.includes('header_mutation and metadata'));
+    expect(lines).toHaveLength(1);
+  });
+
+  test('an error in the response phase replaces the result', async () => {
+    await using service = await extMcpService(() => ({ error: { code: 1, reason: 'no' } }));
+    await using own = await guarded(service.address, { methods: { 'tools/call': 'response' } });
+    expect((await own.call('a_echo')).error).toEqual({
+      code: -32001,
+      message: 'the response was rejected by mcpGuardrails.processors[0] (remote): no',
+    });
+  });
+
+  const failures: [string, Answer][] = [
+    ['fails', () => new Error('broken')],
+    ['never answers', () => undefined],
+    ['answers without a result', () => ({})],
+    ['answers what is not JSON', () => ({ mutated: Buffer.from('{') })],
+    ['names another tool', () => ({ mutated: bytes({ name: 'received' }) })],
+    ['answers too much', () => ({ mutated: Buffer.alloc(5_000_000, ' ') })],
+  ];
+
+  test.each(failures)(
+    'a service that %s rejects the request, or lets it pass with failOpen',
+    async (_what, answer) => {
+      await using service = await extMcpService(answer);
+      const methods = { 'tools/call': 'request' };
+      const limits = { guardrailTimeout: 1_000 };
+      await using closed = await guarded(service.address, { methods }, limits);
+      expect((await closed.call('a_echo')).error).toEqual({
+        code: -32603,
+        message: 'the request could not be checked by mcpGuardrails.processors[0] (remote)',
+      });
+      await using open = await guarded(service.address, { methods, failureMode: 'failOpen' }, limits);
+      expect((await open.call('a_echo', { message: 'hi' })).result.content[0].text).toBe('hi');
+      expect(open.gate.log.join('')).toContain('a remote processor failed; the call continues (failOpen)');
+    },
+  );
+
+  test('a service that cannot be reached rejects the request, with the reason in the log', async () => {
+    const address = `127.0.0.1:${await refusingPort()}`;
+    await using own = await guarded(address);
+    expect((await own.call('a_echo')).error.code).toBe(-32603);
+    const line = own.gate.accessLog.find((each) => each.includes('-32603'));
+    expect(line).toContain(`${address}: gRPC status UNAVAILABLE`);
+  });
+
+  test('a client that disconnects cancels the call to the service', async () => {
+    await using service = await extMcpService(() => undefined);
+    await using own = await guarded(service.address);
+    const abort = new AbortController();
+    const call = own.session.send(
+      { id: 9, method: 'tools/call', params: { name: 'a_echo' } },
+      { signal: abort.signal },
+    );
+    await until(() => service.received.length === 1);
+    abort.abort();
+    await expect(call).rejects.toThrow();
+    await until(() => service.cancelled === 1);
+  });
+});
