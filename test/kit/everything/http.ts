@@ -76,19 +76,24 @@ async function answer(serve: Fetch, req: IncomingMessage, res: ServerResponse): 
   else await pipeline(Readable.fromWeb(response.body as never), res);
 }
 
+/** Revisions that a server accepts: those with sessions, 2026-07-28, or both. */
+export type Eras = 'legacy' | 'modern' | 'both';
+
 /**
- * Serves the fixture over streamable HTTP at every path, to both protocol eras, on 127.0.0.1.
+ * Serves the fixture over streamable HTTP at every path on 127.0.0.1.
  *
  * @param port 0 for any free one
  * @returns the server, listening
  */
-export async function serveHttp(port: number): Promise<Server> {
+export async function serveHttp(port: number, eras: Eras = 'both'): Promise<Server> {
   const legacy = sessions();
   const modern = requests();
+  const isLegacy = async (request: Request): Promise<boolean> =>
+    eras === 'both' ? isLegacyRequest(request) : eras === 'legacy';
   const serve: Fetch = async (request) =>
     hostHeaderValidationResponse(request, localhostAllowedHostnames()) ??
     originValidationResponse(request, localhostAllowedOrigins()) ??
-    ((await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request));
+    ((await isLegacy(request)) ? legacy(request) : modern.fetch(request));
   const server = createServer((req, res) => {
     answer(serve, req, res).catch((error) => {
       // A client that hangs up in mid-stream ends here too, and is no news.

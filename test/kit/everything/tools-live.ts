@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerContext } from '@modelcontextprotocol/server';
+import * as z from 'zod';
 import type { Fixture } from './server.ts';
 import { textResult } from './tools-content.ts';
 
@@ -24,8 +25,39 @@ async function reportProgress(ctx: ServerContext): Promise<void> {
   }
 }
 
-/** Tools that do something besides answering: they log, report progress, announce changes, hang up. */
-export function addLiveTools({ server, announce }: Fixture): void {
+const waitArguments = z.object({ name: z.string().describe('what test_cancelled lists') });
+
+/** Calls of `test_wait` that were cancelled. Since 2026-07-28 each request has its own instance, hence one list for all. */
+const cancelled: string[] = [];
+
+function addWaiting({ server }: Fixture): void {
+  server.registerTool(
+    'test_wait',
+    { description: 'Waits to be cancelled', inputSchema: waitArguments },
+    async ({ name }, { mcpReq }) => {
+      await mcpReq.notify({ method: 'notifications/progress', params: waitProgress(mcpReq._meta) });
+      await new Promise((resolve) => mcpReq.signal.addEventListener('abort', resolve));
+      cancelled.push(name);
+      return textResult('cancelled');
+    },
+  );
+  server.registerTool('test_cancelled', { description: 'Lists cancelled calls of test_wait' }, () =>
+    textResult(JSON.stringify(cancelled)),
+  );
+}
+
+/** Says that a call of `test_wait` has begun. */
+function waitProgress(meta: ServerContext['mcpReq']['_meta']): {
+  progressToken: string | number;
+  progress: number;
+} {
+  return { progressToken: meta?.progressToken ?? '', progress: 1 };
+}
+
+/** Tools that do something besides answering: they log, report progress, announce changes, hang up, wait. */
+export function addLiveTools(fixture: Fixture): void {
+  const { server, announce } = fixture;
+  addWaiting(fixture);
   for (const name of ['test_tool_with_logging', 'test_logging_tool']) {
     server.registerTool(name, { description: 'Logs three times at level info' }, async (ctx) => {
       await logThreeTimes(ctx);

@@ -7,6 +7,7 @@ import type { RpcMessage } from '../message.ts';
 import { META, MODERN_REVISION } from '../protocol.ts';
 import { Session, type SessionOptions } from '../session.ts';
 import type { Envelope } from './envelope.ts';
+import { takesInput } from './modern-view.ts';
 import { discoverTarget, isKnownLegacy } from './negotiation.ts';
 
 /** Capabilities that let servers send requests to a client. */
@@ -23,6 +24,8 @@ export class CallerSession extends Session {
   #connected: Promise<void> | undefined;
   /** Number of requests that use the session. */
   inUse = 0;
+  /** Number of those during which a server may request input. */
+  #calls = 0;
   /** Open `subscriptions/listen` requests. */
   readonly listening = new Set<{ end(): void }>();
   /** Called when the last request has released the session. */
@@ -46,11 +49,16 @@ export class CallerSession extends Session {
     return this.connections.every(({ isNative }) => isNative === true);
   }
 
+  /** Whether a request may run in this session now, beside `own` ones that were counted for it already. */
+  accepts(method: string, own = 0): boolean {
+    return !takesInput(method) || !this.#isExclusive || (this.#calls <= own && !this.awaitsInput());
+  }
+
   /**
-   * Whether the session serves one request at a time. Without authentication, callers cannot be told apart, and over stdio and
-   * HTTP+SSE a server with sessions does not say to which of several calls its request to the client belongs.
+   * Whether it runs one call at a time. Without authentication, callers cannot be told apart, and over stdio and HTTP+SSE a
+   * server with sessions does not say to which of several calls its request to the client belongs.
    */
-  get isExclusive(): boolean {
+  get #isExclusive(): boolean {
     if (this.owner !== undefined) return false;
     if (!ASKABLE.some((capability) => capability in this.client.capabilities)) return false;
     return this.connections.some(({ target }) => target.relatesMessages !== true && isKnownLegacy(target));
@@ -60,9 +68,16 @@ export class CallerSession extends Session {
     return this.inUse + (this.awaitsInput() ? 1 : 0);
   }
 
-  /** A request no longer uses the session. */
-  release(): void {
+  /** A request uses the session, until `release`. */
+  use(method: string): void {
+    this.inUse += 1;
+    if (takesInput(method)) this.#calls += 1;
+    this.lastUsed = performance.now();
+  }
+
+  release(method: string): void {
     this.inUse -= 1;
+    if (takesInput(method)) this.#calls -= 1;
     this.lastUsed = performance.now();
     if (this.inUse === 0) this.onUnused?.();
   }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RequestObserver } from '../../kernel/observer.ts';
+import type { RpcMessage } from '../message.ts';
 import type { SessionOptions } from '../session.ts';
 import { CallerSession, descriptionOf } from './caller-session.ts';
 import type { Envelope } from './envelope.ts';
@@ -40,26 +41,27 @@ export class Callers {
 
   /**
    * Returns a connected session, which the request uses until `release`. Rejects with the reason if no target is available.
-   * `requestState` continues a call that waits for input, in its session.
+   * A `requestState` continues a call that waits for input, in its session.
    */
-  async acquire(caller: Caller, requestState: unknown): Promise<CallerSession> {
+  async acquire(caller: Caller, request: Pick<RpcMessage, 'method' | 'params'>): Promise<CallerSession> {
+    const { method } = request;
+    const { requestState } = request.params;
     const key = keyOf(caller);
     const waiting = typeof requestState === 'string' ? this.#home.waiting(caller, requestState) : undefined;
-    const session = waiting ?? this.#usable(key, caller) ?? this.#create(key, caller);
-    session.inUse += 1;
-    session.lastUsed = performance.now();
+    const session = waiting ?? this.#usable(key, caller, method) ?? this.#create(key, caller);
+    session.use(method);
     try {
       await session.connect(caller.headers, caller.observer);
     } catch (error) {
       this.#remove(key, session);
-      session.release();
+      session.release(method);
       if (!session.closed) await this.#home.end(session);
       throw error;
     }
-    if (waiting !== undefined || !session.isExclusive || session.inUse === 1) return session;
+    if (waiting !== undefined || session.accepts(method, 1)) return session;
     // Only known once it is connected.
-    session.release();
-    return this.acquire(caller, requestState);
+    session.release(method);
+    return this.acquire(caller, request);
   }
 
   /** No new requests come: ends each session after its last request. Calls that wait for input can still be continued. */
@@ -90,12 +92,10 @@ export class Callers {
     return [...this.#sessions.values()].flatMap((set) => [...set]).filter(({ closed }) => !closed);
   }
 
-  #usable(key: string, { envelope }: Caller): CallerSession | undefined {
+  #usable(key: string, { envelope }: Caller, method: string): CallerSession | undefined {
     const description = descriptionOf(envelope);
     return this.#open(key).find(
-      (session) =>
-        (session.isNative || session.description === description) &&
-        (!session.isExclusive || session.inFlight === 0),
+      (session) => (session.isNative || session.description === description) && session.accepts(method),
     );
   }
 

@@ -182,6 +182,6 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     this.#abort?.abort();
     clearTimeout(this.#timer);
     this.session.running.delete(this.#key);
-    this.session.release();
+    this.session.release(this.message.method);
   }
 }

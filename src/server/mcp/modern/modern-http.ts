@@ -34,7 +34,7 @@ export async function handleModern(
   const caller = { owner: ownerOf(principal.get(ctx)), envelope, headers, observer: ctx.observer };
   let session: CallerSession;
   try {
-    session = await sessions.callers.acquire(caller, message.params['requestState']);
+    session = await sessions.callers.acquire(caller, message);
   } catch (error) {
     if (error instanceof UpstreamStatusError) return upstreamReply(error);
     throw withRpcBody(error, message);

@@ -44,6 +44,8 @@ const INPUTS: Readonly<Record<string, string>> = {
 /** Requests that may be answered with `input_required` ("Supported Requests"). */
 const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
+export const takesInput = (method: string): boolean => TAKES_INPUT.has(method);
+
 /** Log levels by increasing severity (RFC 5424). */
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
 
@@ -260,8 +262,8 @@ export class ModernView implements Channel {
    */
   #callFor(inReplyTo: number | undefined): ViewedCall | undefined {
     const known = inReplyTo === undefined ? undefined : this.#calls.get(inReplyTo);
-    if (known !== undefined && TAKES_INPUT.has(known.method)) return known;
-    const able = [...this.#calls.values()].filter(({ method }) => TAKES_INPUT.has(method));
+    if (known !== undefined && takesInput(known.method)) return known;
+    const able = [...this.#calls.values()].filter(({ method }) => takesInput(method));
     return able.find(({ outer }) => outer !== undefined) ?? able[0];
   }
 
