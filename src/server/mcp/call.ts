@@ -36,6 +36,11 @@ export interface ClientCall {
   readonly span: RequestSpan | undefined;
   /** Set if the request is observed. */
   readonly observer: RequestObserver | undefined;
+  /**
+   * Headers for a call of a tool at this target. Rejects with `RpcError` for headers that contradict the arguments. Absent if
+   * the client's headers are sent unchanged.
+   */
+  prepare?(connection: Connection, message: RpcMessage): Promise<readonly string[]>;
   /** The call was sent to that target; `id` is its id on the connection. */
   runsAt(target: Target, rpc: JsonRpcConnection, id: number): void;
   /** The response is delayed, so the client should get the head of its response now. */
@@ -59,13 +64,17 @@ export async function forward(
   rewrite?: Rewrite,
   isRetry = false,
 ): Promise<void> {
-  const { stream, headers, log } = call;
+  const { stream, log } = call;
   log.target = connection.target.name;
+  let { headers } = call;
   let rpc: JsonRpcConnection;
   try {
     rpc = connection.rpc ?? (await connect(call, connection)).rpc;
+    if (call.prepare !== undefined && message.method === 'tools/call')
+      headers = await call.prepare(connection, message);
   } catch (error) {
-    fail(call, connection, error);
+    if (error instanceof RpcError) answerError(call, error);
+    else fail(call, connection, error);
     return;
   }
   if (!stream.isOpen) return;

@@ -20,7 +20,7 @@ import {
   unknownItem,
 } from './names.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
-import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
+import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { McpFields, MessageGuards } from './request-fields.ts';
 import type { Session } from './session.ts';
@@ -58,7 +58,8 @@ export async function dispatch(call: ClientCall): Promise<void> {
  * call by the gateway's id.
  */
 function rejectUnknownMethod({ access, message: { method } }: ClientCall): void {
-  if (access === undefined ? !method.startsWith('notifications/') : SESSION_REQUESTS.has(method)) return;
+  const isKnown = SESSION_REQUESTS.has(method) || MODERN_REQUESTS.has(method);
+  if (access === undefined ? !method.startsWith('notifications/') : isKnown) return;
   throw new RpcError(RPC.methodNotFound, `method not found: ${method}`);
 }
 

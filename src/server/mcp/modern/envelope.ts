@@ -109,7 +109,7 @@ function checkHeaders(ctx: RequestContext, message: RpcMessage, version: string 
 const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 
 /** Decodes a header value ("Value Encoding"); undefined if it is not valid base64 of UTF-8. */
-function decodedValue(value: string): string | undefined {
+export function decodedValue(value: string): string | undefined {
   if (!(value.startsWith('=?base64?') && value.endsWith('?='))) return value;
   const [, encoded] = BASE64.exec(value) ?? [];
   if (encoded === undefined) return undefined;

@@ -5,15 +5,23 @@ import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { logReads } from '../../kernel/shared-slots.ts';
 import { answerError, type ClientCall } from '../call.ts';
+import type { Connection } from '../connection.ts';
 import type { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import { RPC, RpcError } from '../protocol.ts';
-import { type ItemAccess, itemAccess, type McpFields, type MessageGuards, messageGuards } from '../request-fields.ts';
+import {
+  type ItemAccess,
+  itemAccess,
+  type McpFields,
+  type MessageGuards,
+  messageGuards,
+} from '../request-fields.ts';
 import { eventStreamReply, upstreamReply } from '../running-call.ts';
 import type { Target } from '../target.ts';
 import type { UpstreamStatusError } from '../targets/http-body.ts';
 import type { CallerSession } from './caller-session.ts';
 import { type Envelope, envelopeMeta } from './envelope.ts';
+import { preparedHeaders } from './param-check.ts';
 import { privateResult } from './results.ts';
 
 /** How long a call may take before its response head is sent without an event, in ms. Until then it may get a status. */
@@ -121,6 +129,10 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   pressure(paused: boolean): void {
     // Only of an own response stream: other calls share the pipe of a child process.
     if (this.#ctx.endpoint !== undefined) this.#rpc?.channel?.pause(paused);
+  }
+
+  prepare(connection: Connection, message: RpcMessage): Promise<readonly string[]> {
+    return preparedHeaders(this, connection, message, this.#ctx.headers);
   }
 
   runsAt({ endpoint }: Target, rpc: JsonRpcConnection, id: number): void {

@@ -1,4 +1,4 @@
-import type { Limits } from '../../../core/limits.ts';
+import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import {
@@ -14,6 +14,7 @@ import {
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import { type Envelope, envelopeMeta, mirroredName } from './envelope.ts';
 import { withMeta, withoutEnvelope, withParams } from './meta-text.ts';
+import { addParamHeaders, type ParamHeader, paramHeaders } from './param-headers.ts';
 
 /** One request of the client, which may take several requests to the server. */
 interface ViewedCall {
@@ -24,6 +25,8 @@ interface ViewedCall {
   /** Id of the latest request to the server. */
   inner: number;
   rounds: number;
+  /** Pages of the list of tools that were requested after the headers of the call were rejected. */
+  listedPages: number;
   /** Answers of the client as JSON texts by the server's key; undefined while one is missing. */
   readonly answers: Map<string, string | undefined>;
   /** As JSON text. */
@@ -52,6 +55,8 @@ export class SessionView implements Channel {
   readonly #calls = new Map<number, ViewedCall>();
   /** Requests to the client, by their id as JSON text. */
   readonly #asked = new Map<string, { readonly call: ViewedCall; readonly key: string }>();
+  /** Calls that are repeated after a list of the tools, by the id of its request. */
+  readonly #repeated = new Map<number, ViewedCall>();
   readonly #uris = new Set<string>();
   /** Ids of `resources/subscribe` and `unsubscribe` requests that wait for the acknowledgment. */
   #unacknowledged: number[] = [];
@@ -59,6 +64,8 @@ export class SessionView implements Channel {
   #listening: number | undefined;
   #listensToLists = false;
   #listenHeaders: readonly string[] = [];
+  /** What the tools declare that their calls repeat in headers. */
+  readonly #paramHeaders = new Map<string, readonly ParamHeader[]>();
   #level: string | undefined;
   #nextId = 100;
   #nextRequest = 1;
@@ -73,7 +80,7 @@ export class SessionView implements Channel {
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
     failed: (id, error) => this.#failed(id, error),
-    awaits: (id) => this.#calls.has(id) || id === this.#listening,
+    awaits: (id) => this.#calls.has(id) || this.#repeated.has(id) || id === this.#listening,
     suspended: (id) => {
       const call = this.#calls.get(id);
       if (call !== undefined) this.#outer.suspended(call.outer);
@@ -149,6 +156,7 @@ export class SessionView implements Channel {
           message: parseMessage(text, TARGET_BOUNDS),
           inner: 0,
           rounds: 0,
+          listedPages: 0,
           answers: new Map(),
           state: undefined,
         };
@@ -158,16 +166,28 @@ export class SessionView implements Channel {
   }
 
   #send(call: ViewedCall, message: RpcMessage): void {
-    const { method } = message;
+    const { method, params } = message;
     const id = this.#nextId++;
     call.inner = id;
     this.#calls.set(id, call);
+    const declared = method === 'tools/call' ? this.#paramHeaders.get(String(params['name'])) : undefined;
+    const headers = declared === undefined ? [] : paramHeaders(declared, params['arguments']);
     this.#channel.send(withId(message, String(id)), {
       id,
       method,
       name: mirroredName(message),
-      headers: call.headers,
+      headers: [...call.headers, ...headers],
     });
+  }
+
+  /** Lists the tools, whose declarations the client does not know, and repeats a call whose headers were rejected. */
+  #listAndRepeat(call: ViewedCall, cursor?: string): void {
+    call.listedPages += 1;
+    const id = this.#nextId++;
+    const params = { _meta: envelopeMeta(this.#options.client), cursor };
+    const message = parseMessage(requestMessage(String(id), 'tools/list', params), TARGET_BOUNDS);
+    this.#repeated.set(id, call);
+    this.#channel.send(message.text, { id, method: 'tools/list', headers: call.headers });
   }
 
   #reply(outer: number, result: string): void {
@@ -215,9 +235,26 @@ export class SessionView implements Channel {
       this.#listenEnded();
       return;
     }
+    const repeated = this.#repeated.get(id);
+    if (repeated !== undefined) {
+      this.#repeated.delete(id);
+      addParamHeaders(this.#paramHeaders, message.result);
+      const { nextCursor } = (message.result ?? {}) as { nextCursor?: unknown };
+      const hasMore = typeof nextCursor === 'string' && repeated.listedPages < LIMITS.listPages;
+      if (!this.#outer.awaits(repeated.outer)) return;
+      if (hasMore) this.#listAndRepeat(repeated, nextCursor);
+      else this.#send(repeated, repeated.message);
+      return;
+    }
     const call = this.#calls.get(id);
     if (call === undefined) return;
     this.#calls.delete(id);
+    const { method } = call.message;
+    if (method === 'tools/list') addParamHeaders(this.#paramHeaders, message.result);
+    if (method === 'tools/call' && message.error?.code === RPC.headerMismatch && call.listedPages === 0) {
+      this.#listAndRepeat(call);
+      return;
+    }
     const { resultType } = (message.result ?? {}) as { resultType?: unknown };
     if (resultType === 'input_required') this.#ask(call, message);
     else this.#outer.message(withId(message, String(call.outer)), call.outer);
@@ -288,8 +325,9 @@ export class SessionView implements Channel {
       this.#listenEnded();
       return;
     }
-    const call = this.#calls.get(id);
+    const call = this.#calls.get(id) ?? this.#repeated.get(id);
     this.#calls.delete(id);
+    this.#repeated.delete(id);
     if (call !== undefined) this.#outer.failed(call.outer, error);
   }
 

@@ -1,0 +1,90 @@
+import type { RequestContext } from '../../kernel/request-context.ts';
+import type { ClientCall } from '../call.ts';
+import type { Connection } from '../connection.ts';
+import type { JsonRpcConnection } from '../json-rpc-connection.ts';
+import { listTarget } from '../lists.ts';
+import type { RpcMessage } from '../message.ts';
+import { LIST_METHODS, type ListMethod } from '../names.ts';
+import type { RpcError } from '../protocol.ts';
+import {
+  addParamHeaders,
+  checkParamHeaders,
+  type ParamHeader,
+  type ParamHeaders,
+  paramHeaders,
+} from './param-headers.ts';
+
+const LIST = 'tools/list';
+
+interface Declared {
+  readonly headers: ParamHeaders;
+  readonly listedAt: number;
+}
+
+/** What the tools of each connection declare. Requests in flight are shared. */
+const declared = new WeakMap<JsonRpcConnection, Promise<Declared>>();
+
+/**
+ * Headers for a call of a tool of revision 2026-07-28. For a target that does not see headers, the client's are compared with
+ * the arguments, since intermediaries may have decided by them. For others they are written anew if a guardrail has changed
+ * the arguments. Rejects with `RpcError` for headers that differ from the arguments.
+ */
+export async function preparedHeaders(
+  call: ClientCall,
+  connection: Connection,
+  message: RpcMessage,
+  clientHeaders: RequestContext['headers'],
+): Promise<readonly string[]> {
+  const { headers, guards } = call;
+  const { name, arguments: args } = message.params;
+  const sent = call.message.params['arguments'];
+  if (connection.isNative === true && connection.target.endpoint !== undefined) {
+    // Only guardrails change arguments.
+    if (guards === undefined || JSON.stringify(args) === JSON.stringify(sent)) return headers;
+    const others = headers.filter((_text, index) => !isParamHeader(headers, index));
+    return [...others, ...paramHeaders(await declaredBy(call, connection, String(name)), args)];
+  }
+  // A server with sessions hardly declares any, and is not listed for nothing.
+  if (connection.isNative !== true && !headers.some((_text, index) => isParamHeader(headers, index)))
+    return headers;
+  const check = async (): Promise<RpcError | undefined> =>
+    checkParamHeaders(await declaredBy(call, connection, String(name)), sent, clientHeaders);
+  let problem = await check();
+  // The tool may have changed since it was listed.
+  if (problem !== undefined && (await forgetOld(connection))) problem = await check();
+  if (problem !== undefined) throw problem;
+  return headers;
+}
+
+/** Whether the name or value at that index belongs to a header that repeats a parameter. */
+const isParamHeader = (headers: readonly string[], index: number): boolean =>
+  headers[index - (index % 2)]?.toLowerCase().startsWith('mcp-param-') === true;
+
+async function declaredBy(
+  call: ClientCall,
+  connection: Connection,
+  tool: string,
+): Promise<readonly ParamHeader[]> {
+  const { rpc } = connection;
+  if (rpc === undefined) return [];
+  const known = declared.get(rpc) ?? list(call, connection);
+  declared.set(rpc, known);
+  known.catch(() => declared.delete(rpc));
+  return (await known).headers.get(tool) ?? [];
+}
+
+async function list(call: ClientCall, connection: Connection): Promise<Declared> {
+  const items = await listTarget(connection, call, LIST, LIST_METHODS[LIST] as ListMethod);
+  const headers: Parameters<typeof addParamHeaders>[0] = new Map();
+  for (const { text, own } of items)
+    if (text.includes('x-mcp-header'))
+      addParamHeaders(headers, { tools: [{ ...(JSON.parse(text) as object), name: own }] });
+  return { headers, listedAt: performance.now() };
+}
+
+/** Returns whether the list is older than `LIMITS.relistInterval`, and was forgotten. */
+async function forgetOld({ rpc, target }: Connection): Promise<boolean> {
+  const known = rpc === undefined ? undefined : await declared.get(rpc);
+  if (known === undefined || performance.now() - known.listedAt < target.limits.relistInterval) return false;
+  return declared.delete(rpc as JsonRpcConnection);
+}
