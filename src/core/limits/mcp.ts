@@ -108,8 +108,8 @@ export const MCP_LIMITS = {
   pinnedDefinition: 16 * KIB,
   toolPinsBytes: 8 * MIB,
   /**
-   * Characters of a message that patterns of a guardrail check; a longer one is rejected. RE2 needs 10 ns to 1 µs for each,
-   * by pattern, and blocks the event loop meanwhile.
+   * Characters of a message that patterns of a guardrail check; a longer one is rejected. Checking blocks the event loop:
+   * with all builtins, 1 MiB of prose takes 10 ms, of digits 0.5 s; a pattern of the configuration 0.1 to 0.4 s.
    */
   guardedCharacters: MIB,
   /** Pages that are requested when a target's list is merged (upstream). */

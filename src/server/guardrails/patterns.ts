@@ -85,12 +85,12 @@ export function compilePatterns({ action, rules }: PatternConfig, context: Compi
     action,
     rules.map((rule, index): Rule => {
       if (rule.builtin !== undefined) {
-        const { patterns, replacement, isValid = () => true } = BUILTINS[rule.builtin];
-        const compiled = patterns.map((pattern) => RE2JS.compile(pattern));
+        const { pattern, hint, replacement, isValid = () => true } = BUILTINS[rule.builtin];
+        const compiled = RE2JS.compile(pattern);
         const find = (text: string): Span[] =>
-          compiled
-            .flatMap((pattern) => matchesOf(pattern, text))
-            .filter(({ start, end }) => isValid(text.slice(start, end)));
+          hint.test(text)
+            ? matchesOf(compiled, text).filter(({ start, end }) => isValid(text.slice(start, end)))
+            : [];
         return { name: rule.builtin, replacement, find };
       }
       const compiled = compilePattern(rule.pattern ?? '', context.at('rules', index, 'pattern'));

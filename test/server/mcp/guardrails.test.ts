@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { type Json, openSession } from '../../kit/mcp.ts';
+import { type Json, openSession, post } from '../../kit/mcp.ts';
 import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
 import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { until } from '../../kit/until.ts';
@@ -238,6 +238,21 @@ describe('mcpGuardrails with patterns', () => {
     await using own = await guarded([{ kind: 'regex', action: 'reject', rules }]);
     const { result } = await own.call('echo', { message: `${'a'.repeat(50_000)}!${'x'.repeat(50_000)}` });
     expect(result.content[0].text).toHaveLength(100_001);
+  });
+
+  test('white space and escapes around and inside of masked texts stay as they are', async () => {
+    await using own = await guarded([regex('mask', { methods: { 'tools/call': 'request' } })], {
+      targets: [chaos('a', '--tools=received')],
+    });
+    const args = '{ "a\\u0062" : [ "x" ,"a\\u0040example.com", { } ,[ ], null,-1.50e3 ] , "c":"\\"" }';
+    const { url, id } = own.session;
+    const { result } = await post(
+      url,
+      `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"received","arguments":${args}}}`,
+      { 'mcp-session-id': id },
+    );
+    const sent = JSON.parse(result.content[0].text).at(-1);
+    expect(sent).toContain(`"arguments":${args.replace('"a\\u0040example.com"', '"<EMAIL_ADDRESS>"')}`);
   });
 
   test('a message that is too long for patterns is rejected', async () => {

@@ -1,4 +1,5 @@
-import { elements, members, type Span, valueAt } from '../../kernel/json-text.ts';
+import { stringEnd } from '../../../core/json-members.ts';
+import { members, type Span } from '../../kernel/json-text.ts';
 
 /**
  * The texts of a message that guardrails check: arguments in requests; text contents, structured content and descriptions
@@ -14,49 +15,90 @@ export interface MessageText extends Span {
 /** Texts of the parameters of a request: every value and key in `arguments`, and the `uri` of a resource. */
 export function requestTexts(params: string): MessageText[] {
   const texts: MessageText[] = [];
-  const uri = valueAt(params, ['uri']);
-  if (uri !== undefined) addData(params, uri, true, texts);
-  const args = valueAt(params, ['arguments']);
-  if (args !== undefined) addData(params, args, false, texts);
+  for (const [key, { start }] of members(params)) {
+    if (key === 'uri') walk(params, start, 'fixed', texts);
+    else if (key === 'arguments') walk(params, start, 'data', texts);
+  }
   return texts;
 }
 
 /** Texts of a result. */
 export function responseTexts(result: string): MessageText[] {
   const texts: MessageText[] = [];
-  addProtocol(result, { start: 0, end: result.length }, texts);
+  walk(result, 0, 'protocol', texts);
   return texts;
 }
 
 /** Members of results that are no texts. */
 const NO_TEXT = new Set(['_meta', 'type', 'role', 'mimeType', 'data', 'blob', 'taskId', 'nextCursor']);
 
-/** Adds texts of an object that MCP defines. */
-function addProtocol(json: string, { start, end }: Span, texts: MessageText[]): void {
-  const first = json[start];
-  if (first === '"') texts.push({ start, end, value: stringAt(json, start, end), isFixed: false });
-  else if (first === '[') for (const item of elements(json, start)) addProtocol(json, item, texts);
-  else if (first === '{')
-    for (const [key, member] of members(json, start)) {
-      if (key === 'structuredContent') addData(json, member, false, texts);
-      else if (key === 'uri') addData(json, member, true, texts);
-      else if (!NO_TEXT.has(key)) addProtocol(json, member, texts);
+/**
+ * How a value is read. `protocol`: MCP defines it, so its strings are texts, but not its keys. `data`: a tool defines it.
+ * `fixed`: a string that must not change. `skip`: not at all.
+ */
+type Mode = 'protocol' | 'data' | 'fixed' | 'skip';
+
+const modeOf = (key: string, mode: Mode): Mode => {
+  if (mode !== 'protocol') return mode;
+  if (key === 'structuredContent') return 'data';
+  if (key === 'uri') return 'fixed';
+  return NO_TEXT.has(key) ? 'skip' : 'protocol';
+};
+
+/**
+ * Adds the texts of the value at or after `from`, and returns its end. Reads each character once: `members` of json-text
+ * would read those of inner values once per level.
+ */
+function walk(json: string, from: number, mode: Mode, texts: MessageText[]): number {
+  const start = skipSpace(json, from);
+  switch (json[start]) {
+    case '"': {
+      const end = stringEnd(json, start);
+      if (mode !== 'skip')
+        texts.push({ start, end, value: decoded(json, start, end), isFixed: mode === 'fixed' });
+      return end;
     }
+    case '{':
+      return walkMembers(json, start + 1, mode, texts);
+    case '[': {
+      let at = skipSpace(json, start + 1);
+      while (at < json.length && json[at] !== ']') {
+        at = skipSpace(json, walk(json, at, mode, texts));
+        if (json[at] === ',') at += 1;
+      }
+      return at + 1;
+    }
+    default: {
+      let end = start + 1;
+      while (end < json.length && !/[\s,\]}]/.test(json[end] as string)) end += 1;
+      const isNumber = /[-0-9]/.test(json[start] as string);
+      if (isNumber && (mode === 'data' || mode === 'fixed'))
+        texts.push({ start, end, value: json.slice(start, end), isFixed: true });
+      return end;
+    }
+  }
 }
 
-/** Adds every string, number and key of data that a tool defines. */
-function addData(json: string, { start, end }: Span, isFixed: boolean, texts: MessageText[]): void {
-  const first = json[start];
-  if (first === '"') texts.push({ start, end, value: stringAt(json, start, end), isFixed });
-  else if (first === '[') for (const item of elements(json, start)) addData(json, item, isFixed, texts);
-  else if (first === '{')
-    for (const [key, member] of members(json, start)) {
-      texts.push({ start: member.start, end: member.start, value: key, isFixed: true });
-      addData(json, member, isFixed, texts);
-    }
-  else if (first === '-' || (first !== undefined && first >= '0' && first <= '9'))
-    texts.push({ start, end, value: json.slice(start, end), isFixed: true });
+function walkMembers(json: string, from: number, mode: Mode, texts: MessageText[]): number {
+  let at = skipSpace(json, from);
+  while (at < json.length && json[at] !== '}') {
+    const keyEnd = stringEnd(json, at);
+    const key = decoded(json, at, keyEnd);
+    if (mode === 'data') texts.push({ start: at, end: keyEnd, value: key, isFixed: true });
+    const colon = skipSpace(json, keyEnd);
+    at = skipSpace(json, walk(json, colon + 1, modeOf(key, mode), texts));
+    if (json[at] === ',') at = skipSpace(json, at + 1);
+  }
+  return at + 1;
 }
 
-const stringAt = (json: string, start: number, end: number): string =>
-  JSON.parse(json.slice(start, end)) as string;
+function skipSpace(json: string, from: number): number {
+  let at = from;
+  while (json.charCodeAt(at) <= 32) at += 1;
+  return at;
+}
+
+function decoded(json: string, start: number, end: number): string {
+  const written = json.slice(start + 1, end - 1);
+  return written.includes('\\') ? (JSON.parse(json.slice(start, end)) as string) : written;
+}
