@@ -1,13 +1,14 @@
-// node bench/mcp-session-churn.mjs [--sessions 1000] [--concurrency 16] [--bin PATH]
-// Opens sessions on a gateway with one stdio target, calls one tool in each, and deletes them. Then counts what the
-// gateway still holds. Exits with code 1 if a call failed, or if a child process or a file descriptor is left.
+// node bench/mcp-session-churn.mjs [--target stdio|shared|http] [--sessions 1000] [--concurrency 16] [--bin PATH]
+// Opens sessions on a gateway with one target, opens a GET stream and calls one tool in each, and deletes them. Then counts
+// what the gateway still holds. Exits with code 1 if a call failed, or if a child process or a file descriptor is left.
+// `shared`: one child process for all sessions (stdio.shared).
 
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
-import { startStdioGateway } from '../test/conformance/targets.ts';
+import { startHttpGateway, startStdioGateway } from '../test/conformance/targets.ts';
 
 // The access log and the event loop may each hold a descriptor more or less at the time of counting.
 const fdTolerance = 2;
@@ -16,11 +17,19 @@ const protocolVersion = '2025-11-25';
 
 const { values } = parseArgs({
   options: {
+    target: { type: 'string', default: 'stdio' },
     sessions: { type: 'string', default: '1000' },
     concurrency: { type: 'string', default: '16' },
     bin: { type: 'string' },
   },
 });
+const TARGETS = {
+  stdio: (env) => startStdioGateway(values.bin, env),
+  shared: (env) => startStdioGateway(values.bin, env, { shared: true }),
+  http: () => startHttpGateway(values.bin),
+};
+const startGateway = TARGETS[values.target];
+if (startGateway === undefined) throw new Error(`--target must be one of ${Object.keys(TARGETS).join(', ')}`);
 const total = Number(values.sessions);
 const concurrency = Number(values.concurrency);
 // A child whose parent died belongs to init, so parentage alone does not find every leak; this variable does.
@@ -52,7 +61,7 @@ async function expectSuccess(what, response) {
   if (statusCode < 200 || statusCode > 299) throw new Error(`${what}: ${statusCode} ${text}`);
 }
 
-async function oneSession(pool) {
+async function oneSession(pool, streams) {
   const clientInfo = { name: 'churn', version: '1.0.0' };
   const { session } = await rpc(pool, undefined, 'initialize', {
     protocolVersion,
@@ -62,26 +71,34 @@ async function oneSession(pool) {
   if (session === undefined) throw new Error('initialize: no Mcp-Session-Id');
   const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' };
   await expectSuccess('initialized', send(pool, session, initialized));
+  const stream = await streams.request({
+    path: '/mcp',
+    method: 'GET',
+    headers: { accept: 'text/event-stream', 'mcp-session-id': session },
+  });
+  if (stream.statusCode !== 200) throw new Error(`GET: ${stream.statusCode}`);
+  const ended = stream.body.dump();
   const { result } = await rpc(pool, session, 'tools/call', { name: 'test_simple_text', arguments: {} });
   if (result.isError || result.content?.[0]?.type !== 'text')
     throw new Error(`tools/call: ${JSON.stringify(result)}`);
   await expectSuccess('DELETE', send(pool, session, undefined));
+  await ended;
 }
 
 /** Runs `count` sessions, `concurrency` at a time; resolves to the errors. */
 async function churn(origin, count) {
-  const pool = new Pool(origin, { connections: concurrency });
+  const [pool, streams] = [1, 2].map(() => new Pool(origin, { connections: concurrency }));
   const errors = [];
   let started = 0;
   const worker = async () => {
     while (started < count) {
       started += 1;
       if (started % Math.ceil(count / 10) === 0 && count > concurrency) console.error(`${started}/${count}`);
-      await oneSession(pool).catch((error) => errors.push(error.message));
+      await oneSession(pool, streams).catch((error) => errors.push(error.message));
     }
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
-  await pool.destroy();
+  await Promise.all([pool.destroy(), streams.destroy()]);
   return errors;
 }
 
@@ -131,7 +148,7 @@ function steady() {
 }
 
 const [name, value] = mark.split('=');
-const gateway = await startStdioGateway(values.bin, { [name]: value });
+const gateway = await startGateway({ [name]: value });
 try {
   const { origin } = new URL(gateway.url);
   // Code and pools that are initialized once must not count as a leak.
@@ -143,6 +160,7 @@ try {
   const isClean = ({ children, fds }) => children === 0 && fds <= before.fds + fdTolerance;
   const after = await waitUntilQuiet(gateway.pid, isClean);
 
+  console.log(`target: ${values.target}`);
   console.log(`sessions: ${total}, ${concurrency} at a time, ${(total / seconds).toFixed(1)}/s`);
   console.log(`errors: ${errors.length}${errors.length > 0 ? ` (first: ${errors[0]})` : ''}`);
   console.log(`seconds: ${seconds.toFixed(1)}`);

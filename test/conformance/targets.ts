@@ -70,12 +70,18 @@ export async function startGateway(target: Record<string, unknown>, bin = builtG
  * The gateway in front of the fixture as a child process.
  *
  * @param env variables for the fixture alone
+ * @param settings other members of `stdio`
  */
-export function startStdioGateway(bin?: string, env: Record<string, string> = {}): Promise<Endpoint> {
+export function startStdioGateway(
+  bin?: string,
+  env: Record<string, string> = {},
+  settings: object = {},
+): Promise<Endpoint> {
   // Each session starts its own fixture.
   const { NODE_COMPILE_CACHE } = process.env;
   const cached = NODE_COMPILE_CACHE === undefined ? env : { NODE_COMPILE_CACHE, ...env };
-  return startGateway({ stdio: { cmd: process.execPath, args: [fixture], env: cached } }, bin);
+  const stdio = { cmd: process.execPath, args: [fixture], env: cached, ...settings };
+  return startGateway({ stdio }, bin);
 }
 
 /** The gateway in front of the fixture as an HTTP server. */

@@ -1,0 +1,162 @@
+import { createHook } from 'node:async_hooks';
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { type Json, openSession, post } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
+import { freePort } from '../../kit/ports.ts';
+import { serve } from '../../kit/process.ts';
+import { until } from '../../kit/until.ts';
+
+// `npm run bench mcp-churn -- --sessions 10000 --target http` does the same with more sessions.
+
+const CONCURRENT = 20;
+/** The access log and the event loop may each hold a descriptor more or less at the time of counting. */
+const FD_TOLERANCE = 2;
+
+const shared = (name: string) => ({ name, stdio: { ...chaos(name).stdio, shared: true } });
+
+/** Opens a session with a GET stream, uses and deletes it. */
+async function useSession(url: string, tool: string): Promise<void> {
+  const session = await openSession(url);
+  const stream = await openEvents(url, { session: session.id });
+  await session.request('tools/list');
+  const { result } = await session.request('tools/call', { name: tool, arguments: {} });
+  if (result.content[0].type !== 'text') throw new Error(JSON.stringify(result));
+  await session.end();
+  await stream.untilEnd();
+}
+
+async function statelessRequest(url: string, tool: string): Promise<void> {
+  const params = { name: tool, arguments: {} };
+  const { result } = await post(url, { jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  if (result.content[0].type !== 'text') throw new Error(JSON.stringify(result));
+}
+
+async function times(count: number, run: () => Promise<void>): Promise<void> {
+  let left = count;
+  const worker = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      await run();
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENT }, worker));
+}
+
+/** Child processes of a process, without zombies. */
+function children(pid: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const [state, parent] = readFileSync(`/proc/${name}/stat`, 'utf8')
+          .replace(/^.*\) /, '')
+          .split(' ');
+        return Number(parent) === pid && state !== 'Z' ? [Number(name)] : [];
+      } catch {
+        return [];
+      }
+    });
+}
+
+/** Current use of the limits of a gateway with this admin server. */
+async function held(admin: string): Promise<Record<string, number>> {
+  const { bounds } = (await (await fetch(`${admin}/memory`)).json()) as Json;
+  return Object.fromEntries(bounds.map(({ name, used }: Json) => [name, used]));
+}
+
+const NOTHING = {
+  'mcp.sessions': 0,
+  'mcp.children': 0,
+  'mcp.session.inFlight': 0,
+  'mcp.session.unanswered': 0,
+  'mcp.session.queuedMessages': 0,
+};
+
+describe.runIf(process.platform === 'linux')('many sessions', () => {
+  test.each([
+    ['a process of their own', 60, () => chaos('a'), 'echo', {}, useSession],
+    ['one shared process', 300, () => shared('a'), 'echo', {}, useSession],
+    ['an HTTP server', 300, (host: string) => ({ name: 'a', mcp: { host } }), 'say', {}, useSession],
+    [
+      'an HTTP server without sessions',
+      300,
+      (host: string) => ({ name: 'a', mcp: { host } }),
+      'say',
+      { statefulMode: 'stateless' },
+      statelessRequest,
+    ],
+  ])(
+    'many sessions at %s leave no process, descriptor or entry behind',
+    async (_, count, target, tool, backend, use) => {
+      await using up = await mcpUpstream();
+      const adminPort = await freePort();
+      const yaml = mcpConfig([target(up.url)], { backend, config: { adminAddr: `127.0.0.1:${adminPort}` } });
+      await using gate = await serve(yaml, { env: { ADMIN_ADDR: undefined } });
+      const run = (): Promise<void> => use(`${gate.url}/mcp`, tool);
+      // Code and pools that are initialized once are no leak.
+      await times(CONCURRENT, run);
+      const admin = `http://127.0.0.1:${adminPort}`;
+      const isIdle = async (): Promise<boolean> => {
+        const used = await held(admin);
+        const isFree = Object.entries(NOTHING).every(([name, none]) => used[name] === none);
+        return isFree && children(gate.pid).length === 0;
+      };
+      /** Descriptors except those of connections that clients keep alive. */
+      const descriptors = async (): Promise<number> => {
+        const used = await held(admin);
+        const open = readdirSync(`/proc/${gate.pid}/fd`).length;
+        return open - (used['connections'] ?? 0) - (used['admin.connections'] ?? 0);
+      };
+      await until(isIdle, 20_000, 50);
+      let before = Number.POSITIVE_INFINITY;
+      // Connections to the target close when they have been idle for some seconds.
+      await until(
+        async () => {
+          const earlier = before;
+          before = await descriptors();
+          return before === earlier;
+        },
+        20_000,
+        500,
+      );
+      await times(count, run);
+      await until(isIdle, 20_000, 50);
+      await until(async () => (await descriptors()) <= before + FD_TOLERANCE, 20_000, 100);
+      expect(await held(admin)).toMatchObject(NOTHING);
+      expect(up.sessions.size).toBe(0);
+    },
+  );
+});
+
+describe('timers of sessions', () => {
+  const alive = new Map<number, string>();
+  const hook = createHook({
+    init: (id, type) => {
+      if (type === 'Timeout') alive.set(id, new Error('started').stack ?? '');
+    },
+    destroy: (id) => void alive.delete(id),
+  });
+  beforeAll(() => void hook.enable());
+  afterAll(() => void hook.disable());
+
+  /** Timers that code of the gateway has started. */
+  const own = (): string[] => [...alive.values()].filter((stack) => stack.includes('/src/server/mcp/'));
+
+  test.each([
+    ['shared', () => shared('a'), 'echo'],
+    ['HTTP', (host: string) => ({ name: 'a', mcp: { host } }), 'say'],
+  ])('sessions at a %s target leave no timer behind', async (_, target, tool) => {
+    await using up = await mcpUpstream();
+    await using gate = await gateway(mcpConfig([target(up.url)]));
+    await useSession(`${gate.url}/mcp`, tool);
+    await until(() => own().length <= 1);
+    const before = own();
+    await times(60, () => useSession(`${gate.url}/mcp`, tool));
+    await until(() => own().length <= before.length);
+    expect(own()).toEqual(before);
+  });
+});
