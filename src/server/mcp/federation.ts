@@ -257,13 +257,11 @@ async function forwardInward(call: ClientCall, connection: Connection, message: 
   const target = connection.target.name;
   const text = inwardMessage(message.text, target, method);
   const inward = text === message.text ? message : parseMessage(text);
-  const rewrite: Rewrite = (answer) =>
-    outwardResult(
-      prefixed ? outwardUris(answer, target) : answer,
-      target,
-      method,
-      params['task'] !== undefined,
-    );
+  const rewrite: Rewrite = (answer, { result }) =>
+    outwardResult(prefixed ? outwardUris(answer, target) : answer, target, method, {
+      mayBeTask: params['task'] !== undefined,
+      isTask: (result as { resultType?: unknown } | null | undefined)?.resultType === 'task',
+    });
   await forward(call, connection, inward, recordingReplayed(connection, inward, rewrite));
 }
 

@@ -151,12 +151,20 @@ export function inwardTask(outward: string): Addressed | undefined {
   return at <= 0 ? undefined : { target: outward.slice(0, at), name: outward.slice(at + 1) };
 }
 
-/** Converts task ids in a response to the client's. `isTask`: the result may be a new task. */
-export function outwardResult(text: string, target: string, method: string, isTask: boolean): string {
+/**
+ * Converts task ids in a response to the client's. `mayBeTask`: the client of revision 2025-11-25 requested a task. `isTask`:
+ * the result is a task of the extension of 2026-07-28 (SEP-2663).
+ */
+export function outwardResult(
+  text: string,
+  target: string,
+  method: string,
+  { mayBeTask, isTask }: { readonly mayBeTask: boolean; readonly isTask: boolean },
+): string {
   const paths: string[][] = [['result', ...RELATED_TASK]];
-  if (isTask) paths.push(['result', 'task', 'taskId']);
+  if (mayBeTask) paths.push(['result', 'task', 'taskId']);
   // The result of `tasks/result` is that of the tool, whose own member may have this name.
-  if (TASK_METHODS.has(method) && method !== 'tasks/result') paths.push(['result', 'taskId']);
+  if (isTask || (TASK_METHODS.has(method) && method !== 'tasks/result')) paths.push(['result', 'taskId']);
   return renameTasks(text, paths, (id) => outwardTask(target, id));
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { type Json, post } from '../../kit/mcp.ts';
-import type { McpUpstream } from '../../kit/mcp-upstream.ts';
+import { type McpUpstream, reply } from '../../kit/mcp-upstream.ts';
 import { envelope, MODERN, metaKey, modern, modernCall, modernUpstream } from '../../kit/modern.ts';
 
 const VERSION = metaKey('protocolVersion');
@@ -246,6 +246,28 @@ test('rules apply to each request, and results that depend on them are private t
 });
 
 describe('requests of revision 2026-07-28 to several targets', () => {
+  test('a task has an id that names its target, and requests about it reach that target', async () => {
+    const task = (): ReturnType<typeof modernUpstream> =>
+      modernUpstream('up', ({ message }, response) => {
+        if (!/^tasks|^tools.call/.test(message.method)) return false;
+        reply(response, message, { resultType: 'task', taskId: 't 1', status: 'working' });
+        return true;
+      });
+    await using one = await task();
+    await using two = await task();
+    const targets = [
+      { name: 'one', mcp: { host: one.url } },
+      { name: 'two', mcp: { host: two.url } },
+    ];
+    await using gate = await gateway(mcpConfig(targets));
+    const { result } = await modernCall(`${gate.url}/mcp`, 'two_slow');
+    expect(result).toEqual({ resultType: 'task', taskId: 'two+t 1', status: 'working' });
+    const headers = { 'mcp-name': 'two+t 1' };
+    await modern(`${gate.url}/mcp`, 'tasks/get', { taskId: 'two+t 1' }, { headers });
+    const [get] = two.of('tasks/get') as Json[];
+    expect([get.message.params.taskId, get.headers['mcp-name']]).toEqual(['t 1', 't 1']);
+  });
+
   test('names are prefixed in lists, and Mcp-Name has the name of the target', async () => {
     await using one = await modernUpstream('one');
     await using two = await modernUpstream('two');
