@@ -55,6 +55,7 @@ function openStream(ctx: RequestContext, sessions: SessionStore): Promise<Reply>
   // Only this process has the stream.
   sessions.register(session, '', false);
   mcpFields.set(ctx, { sessionId: session.shortId });
+  session.carriesCalls = true;
   const stream = session.openStream(forwardedHeaders(ctx));
   const client: LegacyClient = { stream, state: 'new' };
   clients.set(session, client);
@@ -128,7 +129,7 @@ function run(
       message.id ?? 'null',
     );
   rejectDuplicateId(session, message);
-  const call = new RunningCall(ctx, session, message, headers, new CallStream(client.stream));
+  const call = new RunningCall(ctx, session, message, headers, new CallStream(session, client.stream));
   // The call ends with the stream, not with this request, which cannot get the status of a target any more.
   ctx.running = undefined;
   call.answerWith(emptyReply(202));
@@ -166,10 +167,12 @@ async function initialize(
 
 /** The stream of one call: a part of the stream of its session. */
 class CallStream extends EventStream {
+  readonly #session: Session;
   readonly #carrier: EventStream;
 
-  constructor(carrier: EventStream) {
+  constructor(session: Session, carrier: EventStream) {
     super();
+    this.#session = session;
     this.#carrier = carrier;
   }
 
@@ -181,5 +184,6 @@ class CallStream extends EventStream {
     if (!this.isOpen) return;
     if (data !== undefined) this.#carrier.send(data);
     this.giveUp();
+    if (this.#session.isDraining) this.#session.endStream();
   }
 }

@@ -57,6 +57,9 @@ export class Session {
   /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
   readonly running = new Map<string, RunningRequest>();
   closed = false;
+  /** Whether the GET stream carries the responses of calls too (transport HTTP+SSE). */
+  carriesCalls = false;
+  isDraining = false;
   readonly #stream = new ServerStream(this);
   /** When the client sent `notifications/initialized`. Clients that open a GET stream do so after that. */
   #initializedAt: number | undefined;
@@ -227,9 +230,13 @@ export class Session {
     });
   }
 
-  /** Ends the GET stream; the client may open another. */
+  /**
+   * Ends the GET stream, after the calls whose responses it carries (`carriesCalls`); then it is to be called again when one
+   * of them has ended (`isDraining`). The client may open another stream.
+   */
   endStream(): void {
-    this.#stream.end();
+    this.isDraining = true;
+    if (!this.carriesCalls || this.running.size === 0) this.#stream.end();
   }
 
   /** Ends the GET stream and closes all connections. Further calls do nothing. */

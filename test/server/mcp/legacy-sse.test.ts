@@ -9,7 +9,7 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { legacyClient } from '../../kit/legacy-client.ts';
 import { INITIALIZE, openSession, post } from '../../kit/mcp.ts';
-import { mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
+import { mcpUpstream, reply, type Script } from '../../kit/mcp-upstream.ts';
 import { sendRaw } from '../../kit/raw-http.ts';
 import { type SseServer, sseServer } from '../../kit/sse-server.ts';
 import { until } from '../../kit/until.ts';
@@ -184,6 +184,33 @@ describe('the HTTP+SSE transport for clients', () => {
     expect((await client.post({ id: 51, method: 'tools/list' }, endpoint)).status).toBe(404);
   });
 
+  test('at shutdown, the stream ends after the response of a call in flight', async () => {
+    let answer = (): void => undefined;
+    const script: Script = ({ message }, response) => {
+      if (message?.method !== 'tools/call') return false;
+      answer = () => reply(response, message, { content: [{ type: 'text', text: 'late' }] });
+      return true;
+    };
+    await using up = await mcpUpstream({ script });
+    const gate = await gateway(
+      mcpConfig([{ name: 'up', mcp: { host: up.url } }], {
+        config: { connectionTerminationDeadline: '30s' },
+      }),
+    );
+    await using idle = await legacyClient(`${gate.url}/sse`);
+    await using client = await legacyClient(`${gate.url}/sse`);
+    await client.initialize();
+    const response = client.request('tools/call', { name: 'say' });
+    await until(() => up.of('tools/call').length === 1);
+    const closed = gate.close();
+    await until(() => idle.ended);
+    expect(client.ended).toBe(false);
+    answer();
+    expect((await response).result.content[0].text).toBe('late');
+    await closed;
+    await until(() => client.ended);
+  });
+
   test('a client that sends no initialize loses its stream', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]), { limits: { sessionStartTimeout: 20 } });
     await using client = await legacyClient(`${gate.url}/sse`);
@@ -281,6 +308,7 @@ describe('session ids of the HTTP+SSE transport', () => {
     await using client = await legacyClient(`${first.url}/sse`);
     const to = `${second.url}/sse${new URL(client.endpoint).search}`;
     expect((await client.post({ id: 1, method: 'ping' }, to)).status).toBe(404);
+    expect(second.log.join('')).not.toContain('session of another process resumed');
   });
 
   test('log and access log show the beginning of the session id only', async () => {
