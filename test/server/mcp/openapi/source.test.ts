@@ -179,6 +179,26 @@ gateways:
     expect(await toolNames(gate)).toEqual(['remote']);
   });
 
+  test('an expired document is fetched again in the background, and kept if that fails', async () => {
+    let current: string | undefined = 'first';
+    await using server = await serving((_, response) => {
+      if (current === undefined) response.writeHead(503).end();
+      else response.end(documentOf(current));
+    });
+    await using gate = await gateway(config({ url: `http://${server.address}/` }), {
+      limits: { openApiLifetime: -1 },
+    });
+    expect(await toolNames(gate)).toEqual(['first']);
+    current = 'second';
+    await until(async () => (await toolNames(gate))[0] === 'second');
+    current = undefined;
+    const warning = 'could not be fetched again; the earlier one is used';
+    await until(async () => {
+      expect(await toolNames(gate)).toEqual(['second']);
+      return gate.log.some((line) => line.includes(warning));
+    });
+  });
+
   test('headers of the configuration are redacted, and not sent to the server of the document', async () => {
     await using server = await serving((_, response) => response.end(documentOf('remote')));
     await using gate = await gateway(

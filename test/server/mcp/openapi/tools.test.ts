@@ -145,6 +145,7 @@ describe('tools of an OpenAPI target', () => {
       required: true,
       minimum: 'x',
       enum: 'a',
+      pattern: '^{x',
       title: 'kept',
       discriminator: {},
     };

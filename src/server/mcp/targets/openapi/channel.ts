@@ -150,7 +150,7 @@ export class OpenApiChannel implements Channel {
     }
   }
 
-  /** The configuration's headers replace those of the arguments, which replace those of the client's request. */
+  /** Configured headers and those of the arguments, which have other names, replace those of the client's request. */
   #headers(forwarded: readonly string[], own: readonly string[]): string[] {
     const { headers } = this.#api;
     const names = (list: readonly string[]): string[] =>
@@ -158,7 +158,7 @@ export class OpenApiChannel implements Channel {
     const configured = new Set(names(headers));
     return [
       ...withoutFields(forwarded, new Set([...configured, ...names(own)])),
-      ...withoutFields(own, configured),
+      ...own,
       ...headers,
       ...(configured.has('accept') ? [] : ['accept', 'application/json, text/*;q=0.5, */*;q=0.1']),
     ];

@@ -20,6 +20,15 @@ const isFlag = (value: unknown): boolean => typeof value === 'boolean';
 const isAnything = (): boolean => true;
 const isNames = (value: unknown): value is string[] => Array.isArray(value) && value.every(isText);
 
+/** JSON Schema 2020-12 §6.3.3: readers compile patterns with the flag `u`, which is stricter. */
+const isPattern = (value: unknown): boolean => {
+  try {
+    return isText(value) && new RegExp(value as string, 'u') !== undefined;
+  } catch {
+    return false;
+  }
+};
+
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 const isType = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 && value.every(isType) : TYPES.has(value as string);
@@ -37,7 +46,7 @@ const COPIED: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['title', isText],
   ['description', isText],
   ['format', isText],
-  ['pattern', isText],
+  ['pattern', isPattern],
   ['contentEncoding', isText],
   ['contentMediaType', isText],
   ['multipleOf', isNumber],

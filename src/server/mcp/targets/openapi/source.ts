@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
 import { messageOf } from '../../../../core/errors.ts';
-import { LIMITS } from '../../../../core/limits.ts';
+import { LIMITS, type Limits } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError } from '../../../transport/upstream-error.ts';
@@ -77,20 +77,22 @@ export class UrlSource implements DescriptionSource {
   readonly #url: URL;
   readonly #read: (text: string) => Description;
   readonly #log: Log;
+  readonly #limits: Limits;
   #description: Description | undefined;
   #fetchedAt = 0;
   #fetching: Promise<Description> | undefined;
 
-  constructor(url: URL, read: (text: string) => Description, log: Log) {
+  constructor(url: URL, read: (text: string) => Description, log: Log, limits: Limits) {
     this.#url = url;
     this.#read = read;
     this.#log = log;
+    this.#limits = limits;
   }
 
   async current(): Promise<Description> {
     const description = this.#description;
     if (description === undefined) return this.#fetch();
-    if (performance.now() - this.#fetchedAt > LIMITS.openApiLifetime)
+    if (performance.now() - this.#fetchedAt > this.#limits.openApiLifetime)
       this.#fetch().catch((error: unknown) =>
         this.#log.warn(
           'mcp::openapi',

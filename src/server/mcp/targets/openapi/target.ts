@@ -112,7 +112,7 @@ function sourceOf(
     return description;
   };
   if (typeof given === 'object' && 'url' in given && !('openapi' in given))
-    return new UrlSource(new URL(given.url as string), read, log);
+    return new UrlSource(new URL(given.url as string), read, log, context.settings.limits);
   const at = context.at('schema');
   if (typeof given === 'object' && 'file' in given && !('openapi' in given)) {
     const file = resolve(context.folder, given.file as string);
