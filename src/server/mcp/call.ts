@@ -8,6 +8,7 @@ import { callSpan, failSpan, statusOf, traced, traceName, withTraceMeta } from '
 import type { Connection, Ready } from './connection.ts';
 import type { CallHandler, JsonRpcConnection } from './json-rpc-connection.ts';
 import type { RpcMessage } from './message.ts';
+import { LIST_METHODS } from './names.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
 import type { Session } from './session.ts';
@@ -128,14 +129,24 @@ class ForwardedCall implements CallHandler {
   }
 
   response(text: string, response: RpcMessage): void {
-    const call = this.#call;
-    const checked = call.guards?.response(text, this.#message, this.#connection.target.name, call.signal);
-    if (checked === undefined) this.#end(text, response);
-    else void checked.then((other) => this.#end(other?.text ?? text, other ?? response));
+    const rewrite = this.#rewrite;
+    const { guards } = this.#call;
+    if (guards === undefined) {
+      this.#end(text, response, rewrite);
+      return;
+    }
+    // Lists are checked as the client sees them: pins and rules have seen the target's.
+    const isList = LIST_METHODS[this.#message.method] !== undefined && rewrite !== undefined;
+    const shown = isList ? rewrite(text, response) : text;
+    const checked = guards.response(shown, this.#message, [this.#connection.target.name], this.#call.signal);
+    const end = (other?: RpcMessage): void =>
+      this.#end(other?.text ?? shown, other ?? response, isList ? undefined : rewrite);
+    if (checked === undefined) end();
+    else void checked.then(end);
   }
 
   /** Ends the call with a response, as the client may see it except for names. */
-  #end(text: string, response: RpcMessage): void {
+  #end(text: string, response: RpcMessage, rewrite: Rewrite | undefined): void {
     const { log, observer } = this.#call;
     recordError(this.#call, response.error);
     recordResult(this.#call, response);
@@ -146,7 +157,7 @@ class ForwardedCall implements CallHandler {
     const { target } = this.#connection;
     observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
-    session.requests.end(stream, this.#rewrite === undefined ? text : this.#rewrite(text, response));
+    session.requests.end(stream, rewrite === undefined ? text : rewrite(text, response));
   }
 
   suspended(): void {
@@ -190,6 +201,14 @@ export function fail(call: ClientCall, connection: Connection, error: unknown): 
   if (error instanceof TargetFailure) call.log.errorDetail = error.detail;
   const text = publicProblem(connection.target.name, error, ' is not available:');
   answerError(call, new RpcError(RPC.internalError, text));
+}
+
+/** Ends the stream of a list request of several targets, after guardrails have checked the list. */
+export async function endList(call: ClientCall, text: string): Promise<void> {
+  const targets = call.session.connections.map(({ target }) => target.name);
+  const checked = call.guards && (await call.guards.response(text, call.message, targets, call.signal));
+  recordError(call, checked?.error);
+  call.stream.end(checked?.text ?? text);
 }
 
 /** Ends the stream of a call with a JSON-RPC error. */

@@ -1,6 +1,6 @@
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall, Rewrite } from './call.ts';
-import { answerError, forward } from './call.ts';
+import { answerError, endList, forward } from './call.ts';
 import type { Connection } from './connection.ts';
 import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
@@ -143,7 +143,7 @@ function recordingReplayed(
 }
 
 async function runList(call: ClientCall, list: ListMethod): Promise<void> {
-  const { message, session, stream } = call;
+  const { message, session } = call;
   const listing = await listAll(call, message.method, list);
   if (listing.listed.length === 0 || (session.options.failClosed && listing.unavailable.length > 0)) {
     const reasons = listing.unavailable.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
@@ -159,7 +159,7 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const items = session.options.prefixed
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
-  stream.end(listResult(call, list.member, items, listing.unavailable));
+  await endList(call, listResult(call, list.member, items, listing.unavailable));
 }
 
 function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Listing): string[] {

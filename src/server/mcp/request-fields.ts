@@ -42,13 +42,13 @@ export interface MessageGuards {
    */
   request(message: RpcMessage, target: string, signal: AbortSignal): Promise<RpcMessage> | undefined;
   /**
-   * Checks the response to that request. Returns another response, which may be an error, or undefined if the target's may
+   * Checks the response of these targets to that request; a list as the client sees it. Returns another response, which may be an error, or undefined if the target's may
    * pass. Never rejects.
    */
   response(
     text: string,
     request: RpcMessage,
-    target: string,
+    targets: readonly string[],
     signal: AbortSignal,
   ): Promise<RpcMessage | undefined> | undefined;
 }

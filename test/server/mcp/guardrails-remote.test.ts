@@ -92,6 +92,19 @@ describe('mcpGuardrails with a remote processor', () => {
     },
   );
 
+  test('the service gets a list of several targets with all of their names', async () => {
+    await using service = await extMcpService((request) => {
+      const { tools } = json(request.mcp_response);
+      return { mutated: bytes({ tools: tools.slice(0, 1) }) };
+    });
+    await using own = await guarded(service.address, { methods: { 'tools/list': 'response' } });
+    const { result } = await own.session.request('tools/list');
+    expect(result.tools.map(({ name }: Json) => name)).toEqual(['a_echo']);
+    expect(service.received.map(({ method, request }) => [method, request.service_names])).toEqual([
+      ['CheckResponse', ['a', 'b']],
+    ]);
+  });
+
   test('header mutations and metadata of the service are ignored, which is logged once', async () => {
     await using service = await extMcpService(() => ({
       pass: {},

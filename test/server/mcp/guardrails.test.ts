@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, openSession, post } from '../../kit/mcp.ts';
 import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
@@ -322,6 +323,51 @@ describe('mcpGuardrails with a webhook', () => {
     });
   });
 
+  test('a webhook checks lists as the client sees them, of one target and of several', async () => {
+    await using service = await hook(({ result }) => {
+      if (result.tools.length === 0) return { body: 'nothing to see', status_code: 403 };
+      return {
+        body: { result: { tools: result.tools.map((tool: Json) => ({ ...tool, description: 'ok' })) } },
+      };
+    });
+    const processor = { kind: 'webhook', host: service.address, methods: { '*/list': 'full' } };
+    const target = (name: string, include: string[]) => ({ ...chaos(name, ...FLAGS), tools: { include } });
+    await using one = await guarded([processor], { targets: [target('a', ['echo'])] });
+    const list = async ({ session }: typeof one) => session.request('tools/list');
+    expect((await list(one)).result.tools).toEqual([
+      { name: 'echo', inputSchema: { type: 'object' }, big: 1, description: 'ok' },
+    ]);
+    await using two = await guarded([processor], { targets: [target('a', ['echo']), target('b', ['give'])] });
+    expect((await list(two)).result.tools.map(({ name, description }: Json) => [name, description])).toEqual([
+      ['a_echo', 'ok'],
+      ['b_give', 'ok'],
+    ]);
+    await using none = await guarded([processor], { targets: [target('a', ['x']), target('b', ['x'])] });
+    expect((await list(none)).error).toEqual({
+      code: -32001,
+      message: 'the response was rejected by mcpGuardrails.processors[0] (webhook): nothing to see',
+    });
+    expect(none.gate.accessLog.some((line) => line.includes('mcp.error.code=-32001'))).toBe(true);
+    const asked = service.received.map(({ body }) => JSON.parse(body).body);
+    expect(asked.map(({ target: of, targets }) => of ?? targets)).toEqual(['a', ['a', 'b'], ['a', 'b']]);
+  });
+
+  test('pins see the definitions of a target, not those that a webhook left', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await hook(({ result }) => ({
+      body: {
+        result: { tools: result.tools.map((tool: Json) => ({ ...tool, description: `${Math.random()}` })) },
+      },
+    }));
+    const processor = { kind: 'webhook', host: service.address, methods: { 'tools/list': 'response' } };
+    await using own = await guarded([processor], {
+      backend: { toolPinning: { mode: 'enforce', file: `${folder.path}/pins.yaml` } },
+    });
+    await own.session.request('tools/list');
+    expect((await own.session.request('tools/list')).result.tools).toHaveLength(3);
+    expect((await own.call('echo', { message: 'hi' })).result.content[0].text).toBe('hi');
+  });
+
   test.each([
     [403, -32001],
     [429, -32003],
@@ -444,8 +490,14 @@ describe('the configuration of mcpGuardrails', () => {
   test('a key of methods that no guarded method matches is a warning', async () => {
     const methods = { 'tools/list': 'response', 'tools/call': 'full', '*/list': 'full' };
     expect(await diagnosticsOf([regex('mask', { methods })])).toEqual([
-      'AGW0303 `tools/list` has no effect',
-      'AGW0303 `*/list` has no effect',
+      'AGW0303 `tools/list: response` has no effect',
+      'AGW0303 `*/list: full` has no effect',
+    ]);
+    const hook = { kind: 'webhook', host: '127.0.0.1:9' };
+    const lists = { 'tools/list': 'request', 'prompts/*': 'response', 'tasks/get': 'full', '*/list': 'off' };
+    expect(await diagnosticsOf([{ ...hook, methods: lists }])).toEqual([
+      'AGW0303 `tools/list: request` has no effect',
+      'AGW0303 `tasks/get: full` has no effect',
     ]);
   });
 

@@ -35,13 +35,13 @@ export class ProcessorChain implements MessageGuards {
   response(
     text: string,
     request: RpcMessage,
-    target: string,
+    targets: readonly string[],
     signal: AbortSignal,
   ): Promise<RpcMessage | undefined> | undefined {
     const guards = this.#guardsOf(request.method, 'response');
     const span = guards.length === 0 ? undefined : valueAt(text, ['result']);
     // Errors have no content (upstream).
-    return span === undefined ? undefined : this.#checkResponse(guards, text, span, request, target, signal);
+    return span === undefined ? undefined : this.#checkResponse(guards, text, span, request, targets, signal);
   }
 
   #guardsOf(method: string, phase: Phase): Guard[] {
@@ -65,7 +65,7 @@ export class ProcessorChain implements MessageGuards {
     const params = span === undefined ? '{}' : text.slice(span.start, span.end);
     const checked = await this.#run(
       guards,
-      { phase: 'request', method, target, params, result: undefined, headers: this.#headers },
+      { phase: 'request', method, targets: [target], params, result: undefined, headers: this.#headers },
       signal,
     );
     if (checked === params || span === undefined) return message;
@@ -77,7 +77,7 @@ export class ProcessorChain implements MessageGuards {
     text: string,
     span: Span,
     request: RpcMessage,
-    target: string,
+    targets: readonly string[],
     signal: AbortSignal,
   ): Promise<RpcMessage | undefined> {
     const method = guardedMethod(request.method);
@@ -87,7 +87,7 @@ export class ProcessorChain implements MessageGuards {
     try {
       const checked = await this.#run(
         guards,
-        { phase: 'response', method, target, params, result, headers: this.#headers },
+        { phase: 'response', method, targets, params, result, headers: this.#headers },
         signal,
       );
       if (checked === result) return undefined;

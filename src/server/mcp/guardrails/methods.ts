@@ -1,8 +1,24 @@
 /** Phases in which a processor checks a method (upstream). */
 export type Phases = 'off' | 'request' | 'response' | 'full';
 
-/** Methods that processors can check: one item of one target, with parameters or results that carry content. */
-export const GUARDED_METHODS = ['tools/call', 'prompts/get', 'resources/read'] as const;
+/** Methods on one item of one target, whose parameters and results carry content. */
+const ITEM_METHODS = ['tools/call', 'prompts/get', 'resources/read'] as const;
+
+/** Lists have no parameters to check. Their results are checked as the client sees them, of all targets together. */
+const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'] as const;
+
+/** Methods and phases that a processor can check. `hasLists`: it can tell names from texts in a list. */
+export function checkablePhases(hasLists: boolean): ReadonlyMap<string, Phases> {
+  const phases = new Map<string, Phases>(ITEM_METHODS.map((method) => [method, 'full']));
+  if (hasLists) for (const method of LISTS) phases.set(method, 'response');
+  return phases;
+}
+
+/** The phases that both values contain. */
+export function commonPhases(one: Phases, other: Phases): Phases {
+  if (one === 'full') return other;
+  return other === 'full' || one === other ? one : 'off';
+}
 
 /** Processors without `methods` check tool calls and their results. */
 export const DEFAULT_METHODS: Readonly<Record<string, Phases>> = { 'tools/call': 'full' };

@@ -3,7 +3,7 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { messageGuards } from '../request-fields.ts';
 import { type Guard, ProcessorChain } from './message-guards.ts';
-import { DEFAULT_METHODS, GUARDED_METHODS, METHOD_PATTERN, phasesOf, rank } from './methods.ts';
+import { checkablePhases, commonPhases, DEFAULT_METHODS, METHOD_PATTERN, phasesOf, rank } from './methods.ts';
 import type { Processor } from './processor.ts';
 import { regex } from './regex.ts';
 import { remote } from './remote.ts';
@@ -18,7 +18,7 @@ const methods = z
   )
   .default({ ...DEFAULT_METHODS })
   .describe(
-    'Which messages are checked: the parameters (`request`) or results (`response`) of `tools/call`, `prompts/get` and `resources/read`, or both (`full`). The most specific key decides.',
+    'Which messages are checked: the parameters (`request`) or results (`response`) of `tools/call`, `prompts/get` and `resources/read`, or both (`full`); except by patterns, also the results of lists such as `tools/list`. The most specific key decides.',
   );
 
 const regexSchema = z.strictObject({
@@ -92,21 +92,27 @@ export const mcpGuardrails = definePolicy({
 });
 
 function compileGuard(config: ProcessorConfig, index: number, context: CompileContext): Guard | undefined {
-  for (const key of Object.keys(config.methods)) {
-    if (GUARDED_METHODS.some((method) => rank(key, method) > 0)) continue;
+  const checkable = checkablePhases(config.kind !== 'regex');
+  for (const [key, phases] of Object.entries(config.methods)) {
+    const matched = [...checkable].filter(([method]) => rank(key, method) > 0);
+    if (matched.some(([, possible]) => phases === 'off' || commonPhases(phases, possible) !== 'off'))
+      continue;
     context.at('methods', key).report({
       code: 'AGW0303',
       severity: 'warning',
       atKey: true,
-      message: `\`${key}\` has no effect`,
-      label: `guardrails check ${GUARDED_METHODS.map((method) => `\`${method}\``).join(', ')}`,
+      message: `\`${key}: ${phases}\` has no effect`,
+      label: `\`${config.kind}\` checks ${[...checkable].map(([method, possible]) => (possible === 'full' ? method : `${method} (${possible})`)).join(', ')}`,
       help: 'remove this key',
     });
   }
   const processor = compileProcessor(config, context);
   if (processor === undefined) return undefined;
   const phases = new Map(
-    GUARDED_METHODS.map((method) => [method as string, phasesOf(method, config.methods)]),
+    [...checkable].map(([method, possible]) => [
+      method,
+      commonPhases(phasesOf(method, config.methods), possible),
+    ]),
   );
   return { processor, phases, name: `processors[${index}] (${config.kind})` };
 }

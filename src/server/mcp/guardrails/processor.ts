@@ -8,7 +8,8 @@ import type { VariableResolver } from '../../kernel/expression.ts';
 export interface GuardedMessage {
   readonly phase: Phase;
   readonly method: string;
-  readonly target: string;
+  /** One target, except for lists of several. */
+  readonly targets: readonly string[];
   /** JSON text of the parameters of the request, as they are sent to the target. */
   readonly params: string;
   /** JSON text of the result; undefined in the request phase. */

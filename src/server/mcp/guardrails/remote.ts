@@ -72,8 +72,8 @@ export const remote = defineProcessor({
       lookup: VariableResolver,
       signal: AbortSignal,
     ): Promise<MessageVerdict> {
-      const { method, target, params, result, headers } = message;
-      const question = { service_names: [target], method, metadata_context: metadataOf(lookup) };
+      const { method, targets, params, result, headers } = message;
+      const question = { service_names: targets, method, metadata_context: metadataOf(lookup) };
       const options = { timeout: guardrailTimeout, signal, span: lookup.span };
       const answer =
         result === undefined

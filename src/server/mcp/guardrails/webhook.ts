@@ -50,8 +50,10 @@ export const webhook = defineProcessor({
 });
 
 // The JSON texts are passed on as they are: `JSON.parse` would change numbers beyond 2^53.
-function bodyOf({ method, target, params, result }: GuardedMessage): string {
-  const names = `"method":${JSON.stringify(method)},"target":${JSON.stringify(target)}`;
+function bodyOf({ method, targets, params, result }: GuardedMessage): string {
+  const whose =
+    targets.length === 1 ? `"target":${JSON.stringify(targets[0])}` : `"targets":${JSON.stringify(targets)}`;
+  const names = `"method":${JSON.stringify(method)},${whose}`;
   return `{${names},"params":${params}${result === undefined ? '' : `,"result":${result}`}}`;
 }
 
