@@ -54,4 +54,4 @@ test('50 of 50 sessions with two HTTP targets continue after the gateway was kil
   expect((await sessions[0]?.end())?.status).toBe(204);
   const ended = { 'mcp-session-id': sessions[0]?.id as string };
   expect((await post(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, ended)).status).toBe(404);
-});
+}, 180_000);
