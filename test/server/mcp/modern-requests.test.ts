@@ -147,10 +147,14 @@ describe('one request of revision 2026-07-28', () => {
     expect((await modern(url, 'tools/list', {}, { headers })).status).toBe(200);
   });
 
-  test('a notification is accepted without the headers of requests', async () => {
-    const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { _meta: envelope() } };
-    expect((await post(url, message, { 'mcp-protocol-version': MODERN })).status).toBe(202);
-  });
+  test.each([{ _meta: envelope() }, { requestId: 1 }])(
+    'a notification is accepted without the headers and _meta of requests: %j',
+    async (params) => {
+      const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params };
+      expect((await post(url, message, { 'mcp-protocol-version': MODERN })).status).toBe(202);
+      expect((await post(url, message, { 'mcp-protocol-version': '2099-01-01' })).status).toBe(400);
+    },
+  );
 
   test('server/discover names the revisions of the gateway and keeps the rest of the answer', async () => {
     const { result } = await modern(url, 'server/discover');

@@ -43,14 +43,10 @@ export function isModern(ctx: RequestContext, { kind, method, params }: RpcMessa
  * differs from the body, `unsupportedVersion` (2026-07-28, "Server Validation" and "Per-request protocol fields").
  */
 export function readEnvelope(ctx: RequestContext, message: RpcMessage): Envelope {
+  checkRevision(ctx, message);
   const meta = metaOf(message.params) ?? {};
   const version = meta[META.version];
   const capabilities = meta[META.capabilities];
-  const inHeader = ctx.headers.get(VERSION_HEADER);
-  if (version !== undefined && inHeader !== undefined && version !== inHeader)
-    throw versionMismatch(inHeader, version);
-  const requested = version ?? inHeader;
-  if (requested !== MODERN_REVISION) throw unsupportedVersion(requested);
   if (version === undefined) throw missing(META.version, 'the protocol revision, as in the header');
   if (!isObject(capabilities)) throw missing(META.capabilities, 'an object, `{}` for a client without any');
   const clientInfo = meta[META.clientInfo];
@@ -59,8 +55,18 @@ export function readEnvelope(ctx: RequestContext, message: RpcMessage): Envelope
   const logLevel = meta[META.logLevel];
   if (logLevel !== undefined && !LOG_LEVELS.has(logLevel as string))
     throw missing(META.logLevel, `one of ${[...LOG_LEVELS].join(', ')}`);
-  checkHeaders(ctx, message, inHeader);
+  checkHeaders(ctx, message, ctx.headers.get(VERSION_HEADER));
   return { capabilities, clientInfo, logLevel: logLevel as string | undefined };
+}
+
+/** Throws `RpcError` unless header and `_meta`, or one of them, contain this revision. A notification needs no more. */
+export function checkRevision(ctx: RequestContext, { params }: RpcMessage): void {
+  const version = metaOf(params)?.[META.version];
+  const inHeader = ctx.headers.get(VERSION_HEADER);
+  if (version !== undefined && inHeader !== undefined && version !== inHeader)
+    throw versionMismatch(inHeader, version);
+  const requested = version ?? inHeader;
+  if (requested !== MODERN_REVISION) throw unsupportedVersion(requested);
 }
 
 /** The members of `_meta` that a request in the name of this client has. */

@@ -12,7 +12,7 @@ import { ownerOf, type SessionStore } from '../session-store.ts';
 import { UpstreamStatusError } from '../targets/http-body.ts';
 import type { CallerSession } from './caller-session.ts';
 import { discover } from './discover.ts';
-import { type Envelope, readEnvelope } from './envelope.ts';
+import { checkRevision, readEnvelope } from './envelope.ts';
 import { listen } from './listen.ts';
 import { ModernCall } from './modern-call.ts';
 
@@ -26,9 +26,13 @@ export async function handleModern(
   message: RpcMessage,
   headers: readonly string[],
 ): Promise<Reply> {
-  const envelope = envelopeOf(ctx, message);
-  // This revision has no notifications of clients over HTTP: closing the connection cancels a request ("Sending Messages").
-  if (message.kind === 'notification') return emptyReply(202);
+  if (message.kind === 'notification') {
+    orBadRequest(message, () => checkRevision(ctx, message));
+    // This revision has no notifications of clients over HTTP: closing the connection cancels a request ("Sending Messages").
+    // Some clients send `notifications/cancelled` all the same.
+    return emptyReply(202);
+  }
+  const envelope = orBadRequest(message, () => readEnvelope(ctx, message));
   const { method } = message;
   if (SESSION_REQUESTS.has(method) && !MODERN_REQUESTS.has(method)) return unknownMethod(ctx, message);
   const caller = { owner: ownerOf(principal.get(ctx)), envelope, headers, observer: ctx.observer };
@@ -57,9 +61,9 @@ export async function handleModern(
   return call.reply();
 }
 
-function envelopeOf(ctx: RequestContext, message: RpcMessage): Envelope {
+function orBadRequest<T>(message: RpcMessage, read: () => T): T {
   try {
-    return readEnvelope(ctx, message);
+    return read();
   } catch (error) {
     if (error instanceof RpcError) throw badMessage(error, message.id ?? 'null');
     throw error;
