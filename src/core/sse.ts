@@ -64,6 +64,11 @@ export class EventStream {
     return this.isOpen && !this.#isDetached;
   }
 
+  /** Whether the client reads more slowly than events are sent. */
+  get isStalled(): boolean {
+    return this.#stalledSince !== 0;
+  }
+
   get isResumable(): boolean {
     return this.#replay !== undefined;
   }

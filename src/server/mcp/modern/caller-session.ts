@@ -30,6 +30,8 @@ export class CallerSession extends Session {
   readonly listening = new Set<{ end(): void }>();
   /** Called when the last request has released the session. */
   onUnused: (() => void) | undefined;
+  /** Called when the session has ended, whatever the reason. */
+  onClosed: (() => void) | undefined;
 
   constructor(options: SessionOptions, owner: string | undefined, client: Envelope) {
     super(options, owner, opening(options, client));
@@ -82,6 +84,11 @@ export class CallerSession extends Session {
     if (this.inUse === 0) this.onUnused?.();
   }
 
+  override close(): Promise<void> {
+    this.onClosed?.();
+    return super.close();
+  }
+
   /** Whether one of its calls waits for input, under this `requestState` if one is given. */
   awaitsInput(requestState?: string): boolean {
     return this.connections.some(({ rpc }) => rpc?.channel?.awaitsInput?.(requestState) === true);
@@ -92,18 +99,22 @@ export class CallerSession extends Session {
     for (const listening of this.listening) listening.end();
   }
 
-  /** Sends a notification to the client of the call that it belongs to. Servers of this revision send no requests. */
+  /**
+   * Sends a notification to the client of the call that it belongs to. Servers of this revision send no requests. Notifications
+   * for a client that reads slowly are dropped if the target's pipe, which cannot be paused, carries those of others.
+   */
   override deliver(
     connection: Connection,
     _rpc: JsonRpcConnection,
     message: RpcMessage,
-    stream?: Pick<EventStream, 'isOpen' | 'send'>,
+    stream?: EventStream,
   ): void {
     if (message.method.endsWith('/list_changed')) {
       connection.timedOutLists.changed();
       this.nameIndex.changed(connection, message.method);
     }
-    if (message.kind === 'notification' && stream?.isOpen === true) stream.send(message.text);
+    if (message.kind !== 'notification' || stream?.isOpen !== true) return;
+    if (!stream.isStalled || connection.target.endpoint !== undefined) stream.send(message.text);
   }
 }
 

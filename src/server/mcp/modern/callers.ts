@@ -53,7 +53,6 @@ export class Callers {
     try {
       await session.connect(caller.headers, caller.observer);
     } catch (error) {
-      this.#remove(key, session);
       session.release(method);
       if (!session.closed) await this.#home.end(session);
       throw error;
@@ -76,9 +75,10 @@ export class Callers {
 
   /** Ends the session that was unused for longest, which its caller can do without. Returns whether there was one. */
   evictUnused(): boolean {
-    const [longest] = this.#all()
-      .filter(({ inFlight }) => inFlight === 0)
-      .sort((a, b) => a.lastUsed - b.lastUsed);
+    let longest: CallerSession | undefined;
+    for (const session of this.#all())
+      if (session.inFlight === 0 && session.lastUsed < (longest?.lastUsed ?? Number.POSITIVE_INFINITY))
+        longest = session;
     if (longest !== undefined) void this.#home.end(longest);
     return longest !== undefined;
   }
@@ -100,14 +100,12 @@ export class Callers {
   }
 
   #open(key: string): CallerSession[] {
-    const sessions = [...(this.#sessions.get(key) ?? [])];
-    // Idle sessions are closed by their store.
-    for (const session of sessions) if (session.closed) this.#remove(key, session);
-    return sessions.filter(({ closed }) => !closed);
+    return [...(this.#sessions.get(key) ?? [])];
   }
 
   #create(key: string, { owner, envelope }: Caller): CallerSession {
     const session = new CallerSession(this.#options, owner, envelope);
+    session.onClosed = () => this.#remove(key, session);
     this.#home.adopt(session);
     const known = this.#sessions.get(key) ?? new Set();
     known.add(session);

@@ -158,8 +158,10 @@ class Listening {
     const { session, stream } = this.#call;
     if (message.method.endsWith('/list_changed')) session.nameIndex.changed(connection, message.method);
     const text = withSubscription(this.#renamed(connection, message), this.#id);
-    if (this.#early === undefined) stream.send(text);
-    else if (this.#early.length < session.options.limits.queuedMessages) this.#early.push(text);
+    if (this.#early === undefined) {
+      // A client that does not keep up gets no further changes, and its stream ends soon.
+      if (!stream.isStalled) stream.send(text);
+    } else if (this.#early.length < session.options.limits.queuedMessages) this.#early.push(text);
   }
 
   #renamed({ target }: Connection, { method, params: { uri }, text }: RpcMessage): string {
