@@ -92,6 +92,11 @@ describe('the GET stream of a session', () => {
     await using third = await own.open(lastId(second));
     await hasLogged(third, 7);
     expect(logged(third)).toEqual([7]);
+    // Another stream does not begin with what a resumed one has delivered.
+    await using fourth = await own.open();
+    own.log(8);
+    await hasLogged(fourth, 8);
+    expect(logged(fourth)).toEqual([8]);
     expect(own.up.streams).toHaveLength(1);
   });
 
