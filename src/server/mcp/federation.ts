@@ -57,9 +57,9 @@ export async function dispatch(call: ClientCall): Promise<void> {
  * rejects a request whose method is that of a notification: a lenient server would treat it as one, and for example cancel a
  * call by the gateway's id.
  */
-function rejectUnknownMethod({ access, message: { method } }: ClientCall): void {
-  const isKnown = SESSION_REQUESTS.has(method) || MODERN_REQUESTS.has(method);
-  if (access === undefined ? !method.startsWith('notifications/') : isKnown) return;
+function rejectUnknownMethod({ access, message: { method }, meta }: ClientCall): void {
+  const requests = meta === undefined ? SESSION_REQUESTS : MODERN_REQUESTS;
+  if (access === undefined ? !method.startsWith('notifications/') : requests.has(method)) return;
   throw new RpcError(RPC.methodNotFound, `method not found: ${method}`);
 }
 

@@ -83,9 +83,11 @@ describe('agctl without the optional OTLP/gRPC package', () => {
 
 test('the install command uses the range of the optional peer dependency, which is not installed by default', () => {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  expect(manifest.peerDependencies).toEqual({ [GRPC]: '^0.301.0' });
-  expect(manifest.peerDependenciesMeta).toEqual({ [GRPC]: { optional: true } });
-  expect({ ...manifest.dependencies, ...manifest.optionalDependencies }).not.toHaveProperty([GRPC]);
+  expect(manifest.peerDependencies).toHaveProperty([GRPC], '^0.301.0');
+  for (const name of Object.keys(manifest.peerDependencies)) {
+    expect(manifest.peerDependenciesMeta).toHaveProperty([name], { optional: true });
+    expect({ ...manifest.dependencies, ...manifest.optionalDependencies }).not.toHaveProperty([name]);
+  }
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   const withScripts = Object.entries(packages as Record<string, { hasInstallScript?: true; dev?: true }>)
     .filter(([, { hasInstallScript, dev }]) => hasInstallScript && !dev)

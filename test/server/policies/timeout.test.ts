@@ -83,9 +83,9 @@ describe('requestTimeout', () => {
   test('requestTimeout does not abort a response that has begun', async () => {
     await using backend = await httpUpstream((_, response) => {
       response.write('early ');
-      setTimeout(() => response.end('late'), 300);
+      setTimeout(() => response.end('late'), 1_500);
     });
-    await using gate = await proxyGateway(backend.address, { timeout: { requestTimeout: '100ms' } });
+    await using gate = await proxyGateway(backend.address, { timeout: { requestTimeout: '1s' } });
     expect(await send(gate.url)).toMatchObject({ status: 200, text: 'early late' });
   });
 
