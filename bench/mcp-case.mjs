@@ -45,6 +45,27 @@ export async function openSession(name, port, path) {
   return { url, headers };
 }
 
+/** The same call in revision 2026-07-28, which has no session. */
+export function modernRequest(port, connections = 16) {
+  const version = '2026-07-28';
+  const prefix = 'io.modelcontextprotocol/';
+  const meta = { [`${prefix}protocolVersion`]: version, [`${prefix}clientCapabilities`]: {} };
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    headers: {
+      ...HEADERS,
+      'mcp-protocol-version': version,
+      'mcp-method': CALL.method,
+      'mcp-name': CALL.params.name,
+    },
+    method: 'POST',
+    body: JSON.stringify({ ...CALL, params: { ...CALL.params, _meta: meta } }),
+    connections,
+    mustContain: '"result"',
+    uniqueIds: true,
+  };
+}
+
 /** The call as the generator sends it; a response without a result counts as failed. */
 export function mcpRequest({ url, headers }, connections = 16) {
   const checks = { mustContain: '"result"', uniqueIds: true };

@@ -1,5 +1,6 @@
-// npm run bench mcp -- [--rounds 3] [--seconds 4] [--connections 16] [--bin NAME=PATH ...]
-// tools/call over one shared session to one stdio server, which runs on the core of the measured process.
+// npm run bench mcp -- [--rounds 3] [--seconds 4] [--connections 16] [--bin NAME=PATH ...] [--modern]
+// tools/call over one shared session to one stdio server, which runs on the core of the measured process. With --modern,
+// the gateway is also measured with requests of revision 2026-07-28 (its server has sessions, so they are converted).
 // AGCTL_BENCH_PEERS names a folder whose node_modules contains supergateway.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +17,7 @@ import {
 } from './harness/processes.mjs';
 import { compare, conditions } from './harness/report.mjs';
 import { interleave } from './harness/rounds.mjs';
-import { mcpConfig, mcpRequest, openSession, stdioServer } from './mcp-case.mjs';
+import { mcpConfig, mcpRequest, modernRequest, openSession, stdioServer } from './mcp-case.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -24,6 +25,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '16' },
     bin: { type: 'string', multiple: true },
+    modern: { type: 'boolean', default: false },
   },
 });
 const settings = {
@@ -79,6 +81,11 @@ try {
   for (const { name, port, path, pid } of await startAll()) {
     const session = await openSession(name, port, path);
     cases.push({ name, request: { ...mcpRequest(session, settings.connections), pid } });
+    if (values.modern && path === '/mcp' && name !== 'supergateway')
+      cases.push({
+        name: `${name}, 2026-07-28`,
+        request: { ...modernRequest(port, settings.connections), pid },
+      });
   }
   console.log(
     conditions(settings, 'MCP tools/call over stdio, one shared session, the server on the same core'),

@@ -92,7 +92,8 @@ export class JsonRpcConnection {
   forward(message: RpcMessage, headers: readonly string[], handler: CallHandler): number {
     const id = this.#nextId++;
     const meta = message.params['_meta'] as { progressToken?: unknown } | null | undefined;
-    const token = this.hasSeveralCallers ? valueAt(message.text, TOKEN_OF_REQUEST) : undefined;
+    const isReplaced = this.hasSeveralCallers && meta?.progressToken !== undefined;
+    const token = isReplaced ? valueAt(message.text, TOKEN_OF_REQUEST) : undefined;
     this.#pending.set(id, {
       originalId: message.id ?? 'null',
       progressToken: token === undefined ? meta?.progressToken : id,
@@ -103,6 +104,7 @@ export class JsonRpcConnection {
     this.#send(withId(own ?? message, String(id)), {
       id,
       method: message.method,
+      message: own ?? message,
       name: mirroredName(message),
       headers,
     });

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Limits } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import type { RpcMessage } from './message.ts';
 import type { TargetPolicies } from './targets/policies.ts';
 import type { ToolPins } from './tool-pinning/tool-pins.ts';
 import type { ToolView } from './tool-view.ts';
@@ -10,6 +11,8 @@ export interface SendOptions {
   /** The gateway's id of a request; absent for notifications and responses. */
   readonly id?: number;
   readonly method?: string;
+  /** The request as the caller sent it, with the caller's id. */
+  readonly message?: RpcMessage;
   /** The item that the request acts on, for the header `Mcp-Name` of revision 2026-07-28. */
   readonly name?: string | undefined;
   /** End-to-end headers of the client's request, for HTTP targets. */

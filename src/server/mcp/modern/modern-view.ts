@@ -7,31 +7,8 @@ import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import type { Envelope } from './envelope.ts';
 import { withoutEnvelope } from './meta-text.ts';
 import { completed } from './results.ts';
+import { paramsOf, subjectOf, tokenOf, type ViewedCall } from './viewed-call.ts';
 import { ViewedSubscriptions } from './viewed-subscriptions.ts';
-
-/** One call at the server. Several requests of the client may belong to it: the first, and one for each round of input. */
-interface ViewedCall {
-  /** Id at the server. */
-  readonly id: number;
-  readonly method: string;
-  /** What the retries of the call must repeat. */
-  readonly subject: string;
-  readonly logLevel: string | undefined;
-  /** Progress token of the first request, as JSON text, which the server uses. */
-  readonly token: string | undefined;
-  /** Progress token of the latest request. */
-  latestToken: string | undefined;
-  /** Id of the client's request; undefined while the call waits for input. */
-  outer: number | undefined;
-  /** Requests of the server that the client has not answered, by the key that the client uses. */
-  readonly asked: Map<string, RpcMessage>;
-  rounds: number;
-  /** The `requestState` under which it waits. */
-  state: string | undefined;
-  timer: NodeJS.Timeout | undefined;
-  /** The response, if it arrived while the call waited. */
-  response: RpcMessage | undefined;
-}
 
 /** Requests of servers that clients answer, and the capability that each requires. */
 const INPUTS: Readonly<Record<string, string>> = {
@@ -114,8 +91,8 @@ export class ModernView implements Channel {
     return this.#channel.lastUsed;
   }
 
-  send(text: string, { id, method = '', headers = [] }: SendOptions): void {
-    const message = parseMessage(text, TARGET_BOUNDS);
+  send(text: string, { id, method = '', message: sent, headers = [] }: SendOptions): void {
+    const message = sent ?? parseMessage(text, TARGET_BOUNDS);
     if (id === undefined) {
       if (message.method === 'notifications/cancelled') this.#cancel(Number(message.params['requestId']));
       return;
@@ -152,11 +129,11 @@ export class ModernView implements Channel {
     const meta = message.params['_meta'] as Record<string, unknown> | undefined;
     const logLevel = meta?.[META.logLevel] as string | undefined;
     this.#setLevel(logLevel, headers);
-    const token = tokenOf(message.text);
+    const token = meta?.['progressToken'] === undefined ? undefined : tokenOf(message.text);
     const call: ViewedCall = {
       id: this.#nextId++,
       method: message.method,
-      subject: subjectOf(message),
+      message,
       logLevel,
       token,
       latestToken: token,
@@ -305,7 +282,7 @@ export class ModernView implements Channel {
   #continue(message: RpcMessage, outer: number, headers: readonly string[]): void {
     const { requestState } = message.params;
     const call = typeof requestState === 'string' ? this.#waiting.get(requestState) : undefined;
-    if (call === undefined || call.subject !== subjectOf(message)) {
+    if (call === undefined || subjectOf(call.message) !== subjectOf(message)) {
       const text =
         call === undefined
           ? 'params.requestState is unknown or has expired: send the request again without it'
@@ -409,20 +386,4 @@ export class ModernView implements Channel {
     for (const handler of this.#own.values()) handler(undefined);
     this.#own.clear();
   }
-}
-
-/** What a retry must have in common with the first request: all but the input, the state and `_meta`. */
-function subjectOf({ method, params }: RpcMessage): string {
-  const { _meta, requestState, inputResponses, ...rest } = params;
-  return JSON.stringify([method, rest]);
-}
-
-function tokenOf(text: string): string | undefined {
-  const span = valueAt(text, ['params', '_meta', 'progressToken']);
-  return span && text.slice(span.start, span.end);
-}
-
-function paramsOf(text: string): string {
-  const span = valueAt(text, ['params']);
-  return span === undefined ? '{}' : text.slice(span.start, span.end);
 }

@@ -15,6 +15,7 @@ import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import { type Envelope, envelopeMeta, mirroredName } from './envelope.ts';
 import { withMeta, withoutEnvelope, withParams } from './meta-text.ts';
 import { addParamHeaders, type ParamHeader, paramHeaders } from './param-headers.ts';
+import { SessionListening } from './session-listening.ts';
 
 /** One request of the client, which may take several requests to the server. */
 interface ViewedCall {
@@ -57,13 +58,7 @@ export class SessionView implements Channel {
   readonly #asked = new Map<string, { readonly call: ViewedCall; readonly key: string }>();
   /** Calls that are repeated after a list of the tools, by the id of its request. */
   readonly #repeated = new Map<number, ViewedCall>();
-  readonly #uris = new Set<string>();
-  /** Ids of `resources/subscribe` and `unsubscribe` requests that wait for the acknowledgment. */
-  #unacknowledged: number[] = [];
-  /** Id of the current `subscriptions/listen`. */
-  #listening: number | undefined;
-  #listensToLists = false;
-  #listenHeaders: readonly string[] = [];
+  readonly #listening: SessionListening;
   /** What the tools declare that their calls repeat in headers. */
   readonly #paramHeaders = new Map<string, readonly ParamHeader[]>();
   #level: string | undefined;
@@ -75,12 +70,18 @@ export class SessionView implements Channel {
     this.#channel = channel;
     this.#outer = outer;
     this.#options = options;
+    this.#listening = new SessionListening(
+      channel,
+      options,
+      () => this.#nextId++,
+      (text, id) => outer.message(text, id),
+    );
   }
 
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
     failed: (id, error) => this.#failed(id, error),
-    awaits: (id) => this.#calls.has(id) || this.#repeated.has(id) || id === this.#listening,
+    awaits: (id) => this.#calls.has(id) || this.#repeated.has(id) || this.#listening.is(id),
     suspended: (id) => {
       const call = this.#calls.get(id);
       if (call !== undefined) this.#outer.suspended(call.outer);
@@ -88,6 +89,7 @@ export class SessionView implements Channel {
     sessionLost: () => undefined,
     closed: (error) => {
       this.#isClosed = true;
+      this.#listening.close();
       this.#outer.closed(error);
     },
   };
@@ -100,8 +102,8 @@ export class SessionView implements Channel {
     return this.#channel.lastUsed;
   }
 
-  send(text: string, { id, headers = [] }: SendOptions): void {
-    const message = parseMessage(text, TARGET_BOUNDS);
+  send(text: string, { id, message: sent, headers = [] }: SendOptions): void {
+    const message = sent ?? parseMessage(text, TARGET_BOUNDS);
     if (id !== undefined) this.#request(message, id, headers);
     else if (message.kind === 'response') this.#answered(message);
     else if (message.method === 'notifications/cancelled') this.#cancel(message);
@@ -111,9 +113,7 @@ export class SessionView implements Channel {
   abandon(): void {}
 
   listen(headers: readonly string[]): void {
-    if (this.#listensToLists) return;
-    this.#listensToLists = true;
-    this.#listenAgain(headers);
+    this.#listening.listenToLists(headers);
   }
 
   pause(paused: boolean): void {
@@ -126,6 +126,7 @@ export class SessionView implements Channel {
 
   close(): Promise<void> {
     this.#isClosed = true;
+    this.#listening.close();
     return this.#channel.close();
   }
 
@@ -144,7 +145,7 @@ export class SessionView implements Channel {
         return;
       case 'resources/subscribe':
       case 'resources/unsubscribe':
-        this.#subscribe(message, outer, headers);
+        this.#listening.subscribe(message, outer, headers);
         return;
       default: {
         const { client } = this.#options;
@@ -231,8 +232,8 @@ export class SessionView implements Channel {
 
   #receiveResponse(message: RpcMessage): void {
     const id = Number(message.id);
-    if (id === this.#listening) {
-      this.#listenEnded();
+    if (this.#listening.is(id)) {
+      this.#listening.ended();
       return;
     }
     const repeated = this.#repeated.get(id);
@@ -321,8 +322,8 @@ export class SessionView implements Channel {
   }
 
   #failed(id: number, error: Error): void {
-    if (id === this.#listening) {
-      this.#listenEnded();
+    if (this.#listening.is(id)) {
+      this.#listening.ended();
       return;
     }
     const call = this.#calls.get(id) ?? this.#repeated.get(id);
@@ -358,64 +359,10 @@ export class SessionView implements Channel {
   #receiveNotification(message: RpcMessage, inReplyTo: number | undefined): void {
     const { method, text } = message;
     if (method === 'notifications/subscriptions/acknowledged') {
-      for (const outer of this.#unacknowledged.splice(0)) this.#reply(outer, '{}');
+      this.#listening.acknowledged(message);
       return;
     }
     const call = inReplyTo === undefined ? undefined : this.#calls.get(inReplyTo);
     this.#outer.message(withoutEnvelope(text), call?.outer);
-  }
-
-  #subscribe({ method, params: { uri } }: RpcMessage, outer: number, headers: readonly string[]): void {
-    if (typeof uri !== 'string' || this.#uris.size >= this.#options.limits.subscriptions) {
-      const text = typeof uri === 'string' ? 'too many subscriptions' : 'expected params.uri to be a string';
-      this.#outer.message(errorMessage(String(outer), RPC.invalidParams, text), outer);
-      return;
-    }
-    if (method === 'resources/subscribe') this.#uris.add(uri);
-    else this.#uris.delete(uri);
-    this.#unacknowledged.push(outer);
-    this.#listenAgain(headers);
-  }
-
-  /** Replaces the `subscriptions/listen` request by one for what the client listens to now. */
-  #listenAgain(headers: readonly string[]): void {
-    const previous = this.#listening;
-    this.#listening = undefined;
-    if (previous !== undefined) {
-      this.#channel.send(notificationMessage('notifications/cancelled', { requestId: previous }), {});
-      this.#channel.abandon(previous);
-    }
-    if (!this.#listensToLists && this.#uris.size === 0) {
-      for (const outer of this.#unacknowledged.splice(0)) this.#reply(outer, '{}');
-      return;
-    }
-    const id = this.#nextId++;
-    this.#listening = id;
-    const method = 'subscriptions/listen';
-    const notifications = {
-      ...(this.#listensToLists && {
-        toolsListChanged: true,
-        promptsListChanged: true,
-        resourcesListChanged: true,
-      }),
-      ...(this.#uris.size > 0 && { resourceSubscriptions: [...this.#uris] }),
-    };
-    const params = { _meta: envelopeMeta(this.#options.client), notifications };
-    this.#channel.send(requestMessage(String(id), method, params), { id, method, headers });
-    this.#listenHeaders = headers;
-  }
-
-  /** The server ended the stream: it is opened again while the client listens. */
-  #listenEnded(): void {
-    this.#listening = undefined;
-    for (const outer of this.#unacknowledged.splice(0))
-      this.#outer.message(
-        errorMessage(String(outer), RPC.internalError, 'the server ended its subscription stream'),
-        outer,
-      );
-    if (this.#isClosed || (!this.#listensToLists && this.#uris.size === 0)) return;
-    setTimeout(() => {
-      if (!this.#isClosed && this.#listening === undefined) this.#listenAgain(this.#listenHeaders);
-    }, this.#options.limits.retryDelayMax).unref();
   }
 }

@@ -1,0 +1,44 @@
+import { valueAt } from '../../kernel/json-text.ts';
+import type { RpcMessage } from '../message.ts';
+
+/** One call at the server. Several requests of the client may belong to it: the first, and one for each round of input. */
+export interface ViewedCall {
+  /** Id at the server. */
+  readonly id: number;
+  readonly method: string;
+  /** The first request. */
+  readonly message: RpcMessage;
+  readonly logLevel: string | undefined;
+  /** Progress token of the first request, as JSON text, which the server uses. */
+  readonly token: string | undefined;
+  /** Progress token of the latest request. */
+  latestToken: string | undefined;
+  /** Id of the client's request; undefined while the call waits for input. */
+  outer: number | undefined;
+  /** Requests of the server that the client has not answered, by the key that the client uses. */
+  readonly asked: Map<string, RpcMessage>;
+  rounds: number;
+  /** The `requestState` under which it waits. */
+  state: string | undefined;
+  timer: NodeJS.Timeout | undefined;
+  /** The response, if it arrived while the call waited. */
+  response: RpcMessage | undefined;
+}
+
+/** What a retry must have in common with the first request: all but the input, the state and `_meta`. */
+export function subjectOf({ method, params }: RpcMessage): string {
+  const { _meta, requestState, inputResponses, ...rest } = params;
+  return JSON.stringify([method, rest]);
+}
+
+/** The progress token of a request, as JSON text. */
+export function tokenOf(text: string): string | undefined {
+  const span = valueAt(text, ['params', '_meta', 'progressToken']);
+  return span && text.slice(span.start, span.end);
+}
+
+/** The parameters of a request, as JSON text. */
+export function paramsOf(text: string): string {
+  const span = valueAt(text, ['params']);
+  return span === undefined ? '{}' : text.slice(span.start, span.end);
+}
