@@ -78,12 +78,12 @@ const NOTHING = {
 
 describe.runIf(process.platform === 'linux')('many sessions', () => {
   test.each([
-    ['a process of their own', 60, () => chaos('a'), 'echo', {}, useSession],
-    ['one shared process', 300, () => shared('a'), 'echo', {}, useSession],
-    ['an HTTP server', 300, (host: string) => ({ name: 'a', mcp: { host } }), 'say', {}, useSession],
+    ['a process of their own', 20, () => chaos('a'), 'echo', {}, useSession],
+    ['one shared process', 120, () => shared('a'), 'echo', {}, useSession],
+    ['an HTTP server', 120, (host: string) => ({ name: 'a', mcp: { host } }), 'say', {}, useSession],
     [
       'an HTTP server without sessions',
-      300,
+      120,
       (host: string) => ({ name: 'a', mcp: { host } }),
       'say',
       { statefulMode: 'stateless' },
@@ -155,7 +155,7 @@ describe('timers of sessions', () => {
     await useSession(`${gate.url}/mcp`, tool);
     await until(() => own().length <= 1);
     const before = own();
-    await times(60, () => useSession(`${gate.url}/mcp`, tool));
+    await times(30, () => useSession(`${gate.url}/mcp`, tool));
     await until(() => own().length <= before.length);
     expect(own()).toEqual(before);
   });
