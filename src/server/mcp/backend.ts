@@ -198,7 +198,10 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
           ? `target \`${config.name}\` has no kind`
           : `target \`${config.name}\` has more than one kind`,
       label: `expected exactly one of ${keys}`,
-      help: 'add `stdio: { cmd: … }` for a local command, or `mcp: { host: https://… }` for a remote server',
+      help:
+        present.length === 0
+          ? 'add `stdio: { cmd: … }` for a local command, or `mcp: { host: https://… }` for a remote server'
+          : 'keep one of them, and make a target of its own of each other',
     });
     return {
       name: config.name,

@@ -1,5 +1,5 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { chaos, mcpConfig } from '../../kit/config.ts';
@@ -310,9 +310,18 @@ describe('toolPinning', () => {
     expect(gate.gate.log.filter((line) => line.includes('cannot be read'))).toHaveLength(1);
   });
 
+  test('the folder of the file is created if it is missing', async () => {
+    await using own = await server();
+    await using gate = await own.start({ mode: 'warn', file: 'missing/pins.yaml' });
+    await (await gate.open()).tools();
+    expect(readFileSync(join(dirname(own.pins), 'missing/pins.yaml'), 'utf8')).toContain('notify');
+  });
+
   test('a file that cannot be written is reported once, and tools stay pinned until the restart', async () => {
     await using own = await server();
-    await using gate = await own.start({ mode: 'enforce', file: 'missing/pins.yaml' });
+    await using gate = await own.start({ mode: 'enforce', file: 'blocked/pins.yaml' });
+    // A folder of that name cannot be created any more.
+    writeFileSync(join(dirname(own.pins), 'blocked'), '');
     const client = await gate.open();
     expect(await client.tools()).toEqual(['read', 'notify']);
     own.define({ read: { description: RUG } });

@@ -19,7 +19,9 @@ export const toolPinningSchema = z
         .string()
         .min(1)
         .default(DEFAULT_FILE)
-        .describe('File of the pins, relative to the folder of the configuration. Created if it is missing.'),
+        .describe(
+          'File of the pins, relative to the folder of the configuration. Created with its folder if it is missing.',
+        ),
     }),
   ])
   .default('off')

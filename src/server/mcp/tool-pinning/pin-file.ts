@@ -1,4 +1,5 @@
-import { readFileSync, type Stats, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Document, parse, visit } from 'yaml';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
@@ -89,6 +90,7 @@ export class PinFile {
     for (const [name, tools] of this.#unsaved) for (const [tool, pin] of tools) put(merged, name, tool, pin);
     try {
       const text = Buffer.from(textOf(merged));
+      mkdirSync(dirname(this.path), { recursive: true });
       replaceFile(
         this.path,
         text.length > LIMITS.toolPinsBytes ? Buffer.from(textOf(hashesOf(merged))) : text,

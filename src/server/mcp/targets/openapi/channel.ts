@@ -25,6 +25,8 @@ export interface Api {
   readonly headers: readonly string[];
   readonly serverInfo: { readonly name: string; readonly version: string };
   readonly tools: readonly Operation[];
+  /** Reads the operations again if the document has changed. Rejects if it cannot be read. */
+  current(): Promise<{ readonly tools: readonly Operation[] }>;
 }
 
 /**
@@ -36,10 +38,12 @@ export class OpenApiChannel implements Channel {
   readonly #api: Api;
   readonly #events: ChannelEvents;
   readonly #inFlight = new Map<number, AbortController>();
+  #tools: readonly Operation[];
   #isClosed = false;
 
   constructor(api: Api, events: ChannelEvents) {
     this.#api = api;
+    this.#tools = api.tools;
     this.#events = events;
   }
 
@@ -48,7 +52,9 @@ export class OpenApiChannel implements Channel {
     if (id === undefined) return;
     const message = parseMessage(text, TARGET_BOUNDS);
     // Later, because the caller learns the id only when this method returns.
-    if (message.method !== 'tools/call')
+    if (message.method === 'tools/list' && message.params['cursor'] === undefined)
+      void this.#refresh().then(() => this.#answer(id, () => this.#resultOf(message)));
+    else if (message.method !== 'tools/call')
       queueMicrotask(() => this.#answer(id, () => this.#resultOf(message)));
     else void this.#call(message, id, headers);
   }
@@ -65,6 +71,15 @@ export class OpenApiChannel implements Channel {
     this.#isClosed = true;
     for (const call of this.#inFlight.values()) call.abort();
     return Promise.resolve();
+  }
+
+  /** A session may last long, and clients of revision 2026-07-28 have none that they could open again. */
+  async #refresh(): Promise<void> {
+    try {
+      this.#tools = (await this.#api.current()).tools;
+    } catch {
+      // The source has logged the problem; the operations stay as they were.
+    }
   }
 
   #answer(id: number, result: () => string): void {
@@ -87,7 +102,7 @@ export class OpenApiChannel implements Channel {
       case 'ping':
         return '{}';
       case 'tools/list':
-        return toolsPage(this.#api.tools, params['cursor']);
+        return toolsPage(this.#tools, params['cursor']);
       default:
         throw new RpcError(RPC.methodNotFound, `method not found: ${method}`);
     }
@@ -103,11 +118,11 @@ export class OpenApiChannel implements Channel {
   }
 
   async #call({ text, params }: RpcMessage, id: number, forwarded: readonly string[]): Promise<void> {
-    const { upstream, tools } = this.#api;
+    const { upstream } = this.#api;
     const abort = new AbortController();
     this.#inFlight.set(id, abort);
     try {
-      const operation = tools.find(({ name }) => name === params['name']);
+      const operation = this.#tools.find(({ name }) => name === params['name']);
       const result =
         operation === undefined ? undefined : await this.#run(operation, text, forwarded, abort.signal);
       this.#answer(id, () => {

@@ -13,7 +13,7 @@ export type Description = Pick<Api, 'serverInfo' | 'tools'>;
 
 /** Where the description of an API comes from. Sessions keep the one that they started with. */
 export interface DescriptionSource {
-  /** The description for a new session. Rejects with `TargetFailure` while there is none. */
+  /** The description for a new session, or a new list of its tools. Rejects with `TargetFailure` while there is none. */
   current(): Promise<Description>;
 }
 

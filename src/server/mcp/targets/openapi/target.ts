@@ -71,7 +71,11 @@ export const openapi = defineTarget({
       resumable: true,
       relatesMessages: true,
       endpoint: upstream.address,
-      open: async (events) => new OpenApiChannel({ upstream, headers, ...(await source.current()) }, events),
+      open: async (events) =>
+        new OpenApiChannel(
+          { upstream, headers, ...(await source.current()), current: () => source.current() },
+          events,
+        ),
       clean: (text) => context.redactor().line(text),
       close: () => upstream.close(),
     };
