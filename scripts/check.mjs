@@ -13,6 +13,16 @@ await runWithChecks(
 );
 // Alone: the suite gives some responses one second, which a machine that runs other tests does not always keep.
 if (process.argv.length === 2 && process.exitCode === 0) {
+  for (const revision of ['2025-11-25', '2026-07-28'])
+    await runTogether([
+      process.execPath,
+      'test/conformance/run.mjs',
+      '--leg',
+      'client',
+      '--revision',
+      revision,
+      '--quiet',
+    ]);
   for (const target of ['stdio', 'http'])
     await runTogether([
       process.execPath,

@@ -4,6 +4,7 @@ import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
 const YAML = `config: {adminAddr: off}
@@ -35,12 +36,14 @@ browserTest(
     await page.keyboard.press('g');
     await page.keyboard.press('e');
     await page.getByRole('heading', { level: 1, name: 'CEL' }).waitFor();
+    // The first field must be there, or Tab reaches something else.
+    await until(() =>
+      page.locator('label', { hasText: 'Expression' }).locator('textarea, input').isEditable(),
+    );
     // A page takes the focus after it is drawn.
     await page.locator('h1:focus').waitFor();
     await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.closest("label").textContent')).toContain(
-      'Expression',
-    );
+    await page.locator('label:focus-within', { hasText: 'Expression' }).waitFor();
     await page.keyboard.press('Control+a');
     await page.keyboard.type('jwt.sub + "!"');
     await page.keyboard.press('Control+Enter');
