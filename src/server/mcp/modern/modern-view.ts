@@ -142,6 +142,7 @@ export class ModernView implements Channel {
       rounds: 0,
       state: undefined,
       timer: undefined,
+      progress: undefined,
       response: undefined,
     };
     this.#calls.set(call.id, call);
@@ -299,6 +300,9 @@ export class ModernView implements Channel {
       call.asked.delete(key);
       this.#answer(resultMessage(id, message.text.slice(span.start, span.end)), headers);
     }
+    const { progress } = call;
+    call.progress = undefined;
+    if (progress !== undefined) this.#receiveNotification(progress, undefined);
     if (call.response !== undefined) this.#finish(call, outer, call.response);
     else if (call.asked.size > 0) this.#ask(call);
   }
@@ -312,8 +316,11 @@ export class ModernView implements Channel {
         const call = [...this.#calls.values()].find(
           (each) => each.token !== undefined && each.token === token,
         );
-        if (span === undefined || call?.outer === undefined || call.latestToken === undefined) return;
-        this.#outer.message(edit(text, [{ ...span, text: call.latestToken }]), call.outer);
+        if (span === undefined || call === undefined) return;
+        // While the call waits, only the latest is kept: progress increases.
+        if (call.outer === undefined) call.progress = message;
+        else if (call.latestToken !== undefined)
+          this.#outer.message(edit(text, [{ ...span, text: call.latestToken }]), call.outer);
         return;
       }
       case 'notifications/message': {

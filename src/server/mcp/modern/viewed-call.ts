@@ -21,6 +21,8 @@ export interface ViewedCall {
   /** The `requestState` under which it waits. */
   state: string | undefined;
   timer: NodeJS.Timeout | undefined;
+  /** The latest progress that arrived while the call waited. */
+  progress: RpcMessage | undefined;
   /** The response, if it arrived while the call waited. */
   response: RpcMessage | undefined;
 }
