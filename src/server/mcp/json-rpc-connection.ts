@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { edit, members, valueAt } from '../kernel/json-text.ts';
-import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
+import { edit, valueAt } from '../kernel/json-text.ts';
+import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { mirroredName } from './modern/envelope.ts';
 import { META, notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
@@ -62,6 +62,7 @@ export class JsonRpcConnection {
   /** Callbacks for the channel. */
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
+    invalid: (text, problem, id) => this.#invalid(text, problem, id),
     failed: (id, error) => this.#take(id)?.handler.failure(error),
     awaits: (id) => this.#pending.has(id),
     suspended: (id) => this.#pending.get(id)?.handler.suspended?.(),
@@ -184,9 +185,7 @@ export class JsonRpcConnection {
     try {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
-      logInvalidMessage(this.#target, this.#log, messageOf(error), () => this.#start(text));
-      const id = Number(idIn(text));
-      this.#take(id)?.handler.failure(new Error(`the server's answer cannot be used: ${messageOf(error)}`));
+      this.#invalid(text, messageOf(error), idOfInvalid(text));
       return;
     }
     if (message.kind !== 'response') {
@@ -208,6 +207,12 @@ export class JsonRpcConnection {
       idSpan === undefined ? text : edit(text, [{ ...idSpan, text: call.originalId }]),
       message,
     );
+  }
+
+  #invalid(text: string, problem: string, id: number | undefined): void {
+    logInvalidMessage(this.#target, this.#log, problem, () => this.#start(text));
+    if (id === undefined) return;
+    this.#take(id)?.handler.failure(new Error(`the server's answer cannot be used: ${problem}`));
   }
 
   /** The first 120 characters of a message for the log. Secrets are removed before it is cut: a part would not be found. */
@@ -249,17 +254,6 @@ export class JsonRpcConnection {
     this.#pending.clear();
     for (const call of pending) call.handler.failure(error);
     this.onClosed?.(error);
-  }
-}
-
-/** The id of an invalid message, so that its caller gets an error instead of waiting. */
-function idIn(text: string): string | undefined {
-  if (!text.startsWith('{')) return undefined;
-  try {
-    const span = members(text).find(([key]) => key === 'id')?.[1];
-    return span && text.slice(span.start, span.end);
-  } catch {
-    return undefined;
   }
 }
 

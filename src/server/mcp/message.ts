@@ -153,3 +153,14 @@ export function withId(message: RpcMessage, id: string): string {
   const { idSpan, text } = message;
   return idSpan === undefined ? text : edit(text, [{ ...idSpan, text: id }]);
 }
+
+/** The id of an invalid message, so that its caller gets an error instead of waiting. Undefined if it cannot be read. */
+export function idOfInvalid(text: string): number | undefined {
+  if (!text.startsWith('{')) return undefined;
+  try {
+    const span = members(text).find(([key]) => key === 'id')?.[1];
+    return span && Number(text.slice(span.start, span.end));
+  } catch {
+    return undefined;
+  }
+}

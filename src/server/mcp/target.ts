@@ -23,6 +23,8 @@ export interface SendOptions {
 export interface ChannelEvents {
   /** A message arrived; `inReplyTo` is set when the transport knows which request it belongs to. */
   message(text: string, inReplyTo?: number): void;
+  /** A message arrived that cannot be used, for example because it is not JSON. `id`: the request that it answers, if known. */
+  invalid(text: string, problem: string, id: number | undefined): void;
   /** There will be no response to a request. */
   failed(id: number, error: Error): void;
   /** Whether a request is still waiting for its response. */

@@ -38,6 +38,19 @@ describe('callers of revision 2026-07-28 at targets with sessions', () => {
     expect(await pid(url, as('1'))).not.toBe(first);
   });
 
+  test('an answer that is not JSON-RPC fails its own call, and no other', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const url = `${gate.url}/mcp`;
+    const line = (id: number): string =>
+      Buffer.from(`{"jsonrpc":"1.0","id":${id},"result":{}}\n`).toString('base64');
+    const other = modernCall(url, 'later', { ms: 500, message: 'unharmed' });
+    const { result } = await modernCall(url, 'received');
+    const last = JSON.parse(JSON.parse(result.content[0].text).at(-1)).id;
+    const { error } = await modernCall(url, 'emit', { pieces: [line(last + 1)], silent: true });
+    expect(error.message).toMatch(/the server's answer cannot be used: expected "jsonrpc": "2.0"/);
+    expect((await other).result.content[0].text).toBe('unharmed');
+  });
+
   test('a child that exits is replaced, and the next call works', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const url = `${gate.url}/mcp`;

@@ -11,6 +11,7 @@ export class ChannelLink {
 
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.receiver.message(text, inReplyTo),
+    invalid: (text, problem, id) => this.receiver.invalid(text, problem, id),
     failed: (id, error) => this.receiver.failed(id, error),
     awaits: (id) => this.receiver.awaits(id),
     suspended: (id) => this.receiver.suspended(id),

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { messageOf } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
-import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
+import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import type { Envelope } from './envelope.ts';
@@ -70,6 +71,7 @@ export class ModernView implements Channel {
   /** Callbacks for the server's channel. */
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
+    invalid: (text, problem, id) => this.#outer.invalid(text, problem, this.#outerId(id)),
     failed: (id, error) => this.#failed(id, error),
     awaits: (id) => this.#calls.has(id) || this.#own.has(id),
     suspended: (id) => {
@@ -166,13 +168,20 @@ export class ModernView implements Channel {
     });
   }
 
+  /** The client's request that belongs to a request to the server, which is over then. */
+  #outerId(id: number | undefined): number | undefined {
+    const call = id === undefined ? undefined : this.#calls.get(id);
+    if (call !== undefined) this.#forget(call);
+    return call?.outer;
+  }
+
   #receive(text: string, inReplyTo: number | undefined): void {
     let message: RpcMessage;
     try {
       message = parseMessage(text, TARGET_BOUNDS);
-    } catch {
-      // Reported by the receiver, which also fails the call if it can be told which.
-      this.#outer.message(text);
+    } catch (error) {
+      const id = this.#outerId(inReplyTo ?? idOfInvalid(text));
+      this.#outer.invalid(text, messageOf(error), id);
       return;
     }
     if (message.kind === 'response') this.#receiveResponse(message);

@@ -1,6 +1,7 @@
+import { messageOf } from '../../../core/errors.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
-import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
+import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -80,6 +81,7 @@ export class SessionView implements Channel {
 
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
+    invalid: (text, problem, id) => this.#outer.invalid(text, problem, this.#outerId(id)),
     failed: (id, error) => this.#failed(id, error),
     awaits: (id) => this.#calls.has(id) || this.#repeated.has(id) || this.#listening.is(id),
     suspended: (id) => {
@@ -212,12 +214,20 @@ export class SessionView implements Channel {
     });
   }
 
+  /** The client's request that belongs to a request to the server, which is over then. */
+  #outerId(id: number | undefined): number | undefined {
+    const call = id === undefined ? undefined : this.#calls.get(id);
+    if (call !== undefined) this.#calls.delete(call.inner);
+    return call?.outer;
+  }
+
   #receive(text: string, inReplyTo: number | undefined): void {
     let message: RpcMessage;
     try {
       message = parseMessage(text, TARGET_BOUNDS);
-    } catch {
-      this.#outer.message(text);
+    } catch (error) {
+      const id = this.#outerId(inReplyTo ?? idOfInvalid(text));
+      this.#outer.invalid(text, messageOf(error), id);
       return;
     }
     if (message.kind === 'response') this.#receiveResponse(message);

@@ -116,6 +116,7 @@ class Spare {
   constructor(start: (events: ChannelEvents) => Promise<Channel>, ended: (error: unknown) => void) {
     this.opened = start({
       message: (text, inReplyTo) => this.owner?.message(text, inReplyTo),
+      invalid: (text, problem, id) => this.owner?.invalid(text, problem, id),
       failed: (id, error) => this.owner?.failed(id, error),
       awaits: (id) => this.owner?.awaits(id) === true,
       suspended: (id) => this.owner?.suspended(id),
