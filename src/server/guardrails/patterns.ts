@@ -1,8 +1,8 @@
 import { RE2JS } from 're2js';
 import { z } from 'zod';
-import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json-text.ts';
+import { compileRegex } from '../kernel/match.ts';
 import { BUILTINS, type Builtin, PATTERN_REPLACEMENT } from './sensitive-data.ts';
 
 const ruleSchema = z
@@ -93,25 +93,11 @@ export function compilePatterns({ action, rules }: PatternConfig, context: Compi
             : [];
         return { name: rule.builtin, replacement, find };
       }
-      const compiled = compilePattern(rule.pattern ?? '', context.at('rules', index, 'pattern'));
-      const find = (text: string): Span[] => (compiled === undefined ? [] : matchesOf(compiled, text));
+      const compiled = compileRegex(rule.pattern ?? '', context.at('rules', index, 'pattern'));
+      const find = (text: string): Span[] => matchesOf(compiled, text);
       return { name: `rules[${index}]`, replacement: PATTERN_REPLACEMENT, find };
     }),
   );
-}
-
-function compilePattern(pattern: string, context: CompileContext): RE2JS | undefined {
-  try {
-    return RE2JS.compile(pattern);
-  } catch (error) {
-    context.report({
-      code: 'AGW0104',
-      message: 'invalid regular expression',
-      label: messageOf(error).replace(/^error parsing regexp: /, ''),
-      notes: ['regular expressions use RE2 syntax, which has no look-around and no backreferences'],
-    });
-    return undefined;
-  }
 }
 
 /** All matches in order, except empty ones. */

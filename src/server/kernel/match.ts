@@ -137,7 +137,8 @@ function canonical(path: string, context: CompileContext): string {
   return pattern ?? path;
 }
 
-function compileRegex(source: string, context: CompileContext): RE2JS {
+/** Compiles a regular expression (RE2). An invalid one is reported, and an empty one is returned. */
+export function compileRegex(source: string, context: CompileContext): RE2JS {
   try {
     return RE2JS.compile(source);
   } catch (error) {

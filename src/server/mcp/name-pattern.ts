@@ -1,5 +1,5 @@
 /**
- * Compiles name patterns, in which `*` stands for any characters, also none. The function returns whether a name matches
+ * Compiles name patterns, in which `*` matches any number of characters. The function returns whether a name matches
  * one of them. Each part between stars is searched once, from left to right, so the time is bounded by the product of the
  * lengths: a regular expression could backtrack, and names come from servers.
  */

@@ -14,10 +14,10 @@ export const toolViewSchema = z
     include: patterns
       .min(1)
       .optional()
-      .describe('Names of the tools to offer; `*` stands for any characters. Default: all.'),
+      .describe('Names of the tools to offer; `*` matches any characters. Default: all.'),
     exclude: patterns
       .default([])
-      .describe('Names of tools to leave out, also if `include` has them; `*` stands for any characters.'),
+      .describe('Names of tools to leave out, also if `include` has them; `*` matches any characters.'),
     rename: z
       .record(
         z.string().min(1),

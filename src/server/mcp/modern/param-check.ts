@@ -26,7 +26,7 @@ const declared = new WeakMap<JsonRpcConnection, Promise<Declared>>();
 
 /**
  * Headers for a call of a tool of revision 2026-07-28. For a target that does not see headers, the client's are compared with
- * the arguments, since intermediaries may have decided by them. For others they are written anew if a guardrail has changed
+ * the arguments, since intermediaries may have decided by them. For others they are rewritten if a guardrail has changed
  * the arguments. Rejects with `RpcError` for headers that differ from the arguments.
  */
 export async function preparedHeaders(

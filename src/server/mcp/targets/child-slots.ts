@@ -60,7 +60,7 @@ export class ChildSlots {
     }
   }
 
-  /** Takes a slot that is free and that nobody waits for. Returns whether there was one. */
+  /** Takes a free slot, unless a session waits for one. Returns whether it did. */
   takeFree(): boolean {
     if (this.#waiting > 0 || this.#count >= this.max) return false;
     this.#count += 1;

@@ -16,7 +16,7 @@ interface Starter {
 
 /**
  * Children of one stdio target that are started before a session needs them (`stdio.warm`). Each is given to one session,
- * which initializes it, and is then replaced. They take only slots that nobody waits for, and are stopped before any
+ * which initializes it, and is then replaced. They take a slot only if no session waits for one, and are stopped before any
  * session is evicted. One that exits is replaced after a back-off of up to `LIMITS.warmRetryMax`.
  */
 export class WarmChildren {
