@@ -116,8 +116,7 @@ const UTF8_BYTES = 3;
 function shortened(fields: readonly Field[]): unknown[] {
   const flat: unknown[] = [];
   let left: number = LIMITS.recentRequestLength;
-  // By index, because destructuring each field in the loop's head costs as much as the rest of it, and most fields are
-  // undefined.
+  // By index, because destructuring each field in the loop's head costs as much as the rest of it.
   for (let index = 0; index < fields.length; index += 1) {
     const field = fields[index] as Field;
     const value = field[1];

@@ -69,6 +69,11 @@ export class EventStream {
     return this.#stalledSince !== 0;
   }
 
+  /** Bytes of a stream that has ended before it is attached; undefined otherwise. */
+  get size(): number | undefined {
+    return this.#ended && !this.#wasAttached ? Buffer.byteLength(this.#waiting.join('')) : undefined;
+  }
+
   get isResumable(): boolean {
     return this.#replay !== undefined;
   }

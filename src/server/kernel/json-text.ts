@@ -26,11 +26,21 @@ const COMMA = 44;
 /** Members of the object that starts at or after `from`: key and span of the value. */
 export function members(text: string, from = 0): [key: string, value: Span][] {
   const found: [string, Span][] = [];
+  eachMember(text, from, (key, start, end) => void found.push([key, { start, end }]));
+  return found;
+}
+
+/** Calls `visit` with the key and the range of the value of each member of the object that starts at or after `from`. */
+export function eachMember(
+  text: string,
+  from: number,
+  visit: (key: string, start: number, end: number) => void,
+): void {
   let at = skipSpace(text, from) + 1;
   for (;;) {
     at = skipSpace(text, at);
     const code = text.charCodeAt(at);
-    if (code === CLOSE_OBJECT || Number.isNaN(code)) return found;
+    if (code === CLOSE_OBJECT || Number.isNaN(code)) return;
     if (code === COMMA) {
       at += 1;
       continue;
@@ -39,7 +49,7 @@ export function members(text: string, from = 0): [key: string, value: Span][] {
     const key = text.slice(at + 1, keyEnd - 1);
     const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
     at = skipValue(text, start);
-    found.push([key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key, { start, end: at }]);
+    visit(key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key, start, at);
   }
 }
 
@@ -76,6 +86,9 @@ export function valueAt(text: string, path: readonly string[]): Span | undefined
 
 /** Applies edits that do not overlap. */
 export function edit(text: string, edits: readonly Edit[]): string {
+  const [first] = edits;
+  if (first !== undefined && edits.length === 1)
+    return text.slice(0, first.start) + first.text + text.slice(first.end);
   let result = '';
   let from = 0;
   for (const change of [...edits].sort((a, b) => a.start - b.start)) {

@@ -26,7 +26,7 @@ interface Received {
 export class RequestBody {
   readonly #request: IncomingMessage;
   #onRead: (() => void) | undefined;
-  #received: Promise<Received> | undefined;
+  #received: Promise<void> | undefined;
   #captured: Received | undefined;
 
   /** `onRead` is called before the first byte is read: the moment to send `100 Continue` to a client that expects it. */
@@ -36,11 +36,13 @@ export class RequestBody {
   }
 
   /** Buffers up to `limit` bytes so that expressions can read them. The rest of a larger body remains a stream. */
-  async capture(limit: number): Promise<void> {
-    this.#received ??= this.#isEmpty()
-      ? Promise.resolve({ bytes: Buffer.alloc(0), complete: true })
-      : this.#collect(limit);
-    this.#captured = await this.#received;
+  capture(limit: number): Promise<void> {
+    if (this.#received === undefined && this.#isEmpty()) {
+      this.#captured = { bytes: Buffer.alloc(0), complete: true };
+      this.#received = Promise.resolve();
+    }
+    this.#received ??= this.#collect(limit);
+    return this.#received;
   }
 
   /** The captured body as sent, or undefined if it is over the limit or was not captured. */
@@ -91,9 +93,36 @@ export class RequestBody {
     return this.#captured.complete ? this.#captured.bytes : Readable.from(this.#rest(this.#captured.bytes));
   }
 
-  #collect(limit: number): Promise<Received> {
+  #collect(limit: number): Promise<void> {
     this.#startReading();
-    return collect(this.#request, limit);
+    const request = this.#request;
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      let isOver = false;
+      const received = (complete: boolean): void => {
+        isOver = true;
+        const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+        this.#captured = { bytes, complete };
+        resolve();
+      };
+      const onData = (chunk: Buffer): void => {
+        size += chunk.length;
+        chunks.push(chunk);
+        if (size <= limit) return;
+        request.pause();
+        // The rest has another reader.
+        request.off('data', onData).off('end', onEnd).off('error', onError).off('close', onError);
+        received(false);
+      };
+      const onEnd = (): void => received(true);
+      // `close` follows `end` too. Listeners stay, because removing four of them costs more than the rest.
+      const onError = (): void => {
+        if (!isOver) reject(new AppError('bad_request', { message: 'the request body ended early' }));
+        isOver = true;
+      };
+      request.on('data', onData).on('end', onEnd).on('error', onError).on('close', onError);
+    });
   }
 
   /** RFC 9110 §10.1.1: `100 Continue` announces that the body will be read. */
@@ -112,35 +141,6 @@ export class RequestBody {
     const { headers } = this.#request;
     return headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';
   }
-}
-
-function collect(request: IncomingMessage, limit: number): Promise<Received> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const settle = (action: () => void): void => {
-      request.off('data', onData).off('end', onEnd).off('error', onError).off('close', onError);
-      action();
-    };
-    const finish = (complete: boolean): void =>
-      settle(() =>
-        resolve({
-          bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size),
-          complete,
-        }),
-      );
-    const onData = (chunk: Buffer): void => {
-      size += chunk.length;
-      chunks.push(chunk);
-      if (size <= limit) return;
-      request.pause();
-      finish(false);
-    };
-    const onEnd = (): void => finish(true);
-    const onError = (): void =>
-      settle(() => reject(new AppError('bad_request', { message: 'the request body ended early' })));
-    request.on('data', onData).on('end', onEnd).on('error', onError).on('close', onError);
-  });
 }
 
 function tooLarge(limit: number): AppError {

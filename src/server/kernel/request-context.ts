@@ -19,6 +19,8 @@ export type ReplyBody = undefined | string | Uint8Array | StreamingBody;
 
 /** A body that writes itself to the response. Exactly one of `attach` and `discard` is called. */
 export interface StreamingBody {
+  /** Its length in bytes if it is complete, so that it can be sent with `Content-Length` instead of in chunks. */
+  readonly size?: number | undefined;
   /** Called after the response headers have been written. */
   attach(response: ServerResponse): void;
   /** Called if the client disconnected before the response started. */

@@ -96,7 +96,7 @@ export const UNDERSCORE_MODES = ['drop', 'reject', 'allow'] as const;
 type UnderscoreMode = (typeof UNDERSCORE_MODES)[number];
 
 /** Fields that must not be repeated: servers differ in using the first, last or joined value (RFC 9110 §5.3, §7.2; RFC 6454 §7.3). */
-const SINGLE = new Set([
+const SINGLE = [
   'host',
   'authorization',
   'content-type',
@@ -104,7 +104,10 @@ const SINGLE = new Set([
   'origin',
   'mcp-session-id',
   'mcp-protocol-version',
-]);
+];
+
+/** A bit for each of them, to record which ones a request has. */
+const SINGLE_BIT: ReadonlyMap<string, number> = new Map(SINGLE.map((name, index) => [name, 1 << index]));
 
 /**
  * Fields that determine the meaning and the sender of a request. `Connection` must not name fields that are meant for all
@@ -132,7 +135,7 @@ function validateHeaders(headers: HeaderList, underscores: UnderscoreMode): stri
       `more than ${LIMITS.headerCount} header lines`,
     );
   let host: string | undefined;
-  let seen: string[] | undefined;
+  let seen = 0;
   let removed: number[] | undefined;
   let named: readonly string[] = NONE;
   for (let i = 0; i < raw.length; i += 2) {
@@ -147,12 +150,14 @@ function validateHeaders(headers: HeaderList, underscores: UnderscoreMode): stri
     if (HOP_BY_HOP.has(lower)) {
       removed = appended(removed, i);
       if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] as string));
-    } else if (SINGLE.has(lower)) {
-      if (seen?.includes(lower))
-        throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
-      seen = appended(seen, lower);
-      if (lower === 'host') host = raw[i + 1] as string;
+      continue;
     }
+    const bit = SINGLE_BIT.get(lower);
+    if (bit === undefined) continue;
+    if ((seen & bit) !== 0)
+      throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
+    seen |= bit;
+    if (lower === 'host') host = raw[i + 1] as string;
   }
   if (removed !== undefined) removeAt(raw, removed);
   if (named.length > 0) keepFields(raw, (name) => !named.includes(name));

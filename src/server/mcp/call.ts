@@ -56,17 +56,30 @@ export type Rewrite = (text: string, message: RpcMessage) => string;
 /**
  * Forwards a call to one target; responses and failures go to the call's stream. `message` is the client's, with the
  * target's names. If the target no longer knows the session, it did not run the call: a new session is initialized and the
- * call is sent once more. Never rejects for a failure of the target.
+ * call is sent once more. Sent at once if nothing has to be awaited. Never rejects for a failure of the target.
  */
-export async function forward(
+export function forward(
   call: ClientCall,
   connection: Connection,
   message: RpcMessage,
   rewrite?: Rewrite,
   isRetry = false,
+): Promise<void> | undefined {
+  call.log.target = connection.target.name;
+  const forwarded = new ForwardedCall(call, connection, message, rewrite, isRetry);
+  const { rpc } = connection;
+  const isPrepared = call.prepare !== undefined && message.method === 'tools/call';
+  if (rpc === undefined || isPrepared) return prepareAndSend(forwarded, call, connection, message);
+  forwarded.send(rpc, call.headers);
+  return undefined;
+}
+
+async function prepareAndSend(
+  forwarded: ForwardedCall,
+  call: ClientCall,
+  connection: Connection,
+  message: RpcMessage,
 ): Promise<void> {
-  const { stream, log } = call;
-  log.target = connection.target.name;
   let { headers } = call;
   let rpc: JsonRpcConnection;
   try {
@@ -78,15 +91,7 @@ export async function forward(
     else fail(call, connection, error);
     return;
   }
-  if (!stream.isOpen) return;
-  const handler = new ForwardedCall(call, connection, rpc, message, rewrite, isRetry);
-  const { span } = handler;
-  const id =
-    span === undefined
-      ? rpc.forward(message, headers, handler)
-      : rpc.forward(withTraceMeta(message, span), withTraceparent(headers, span), handler);
-  span?.setAttribute('jsonrpc.request.id', String(id));
-  call.runsAt(connection.target, rpc, id);
+  forwarded.send(rpc, headers);
 }
 
 /** Connects to a target that is not connected. */
@@ -95,37 +100,52 @@ function connect({ observer, headers }: ClientCall, connection: Connection): Pro
   return observer === undefined ? ready : traced(observer, connection.target, ready);
 }
 
-/** Handles messages of a target for a forwarded call. */
+/** Sends a call to a target and handles the target's messages for it. */
 class ForwardedCall implements CallHandler {
   readonly #call: ClientCall;
   readonly #connection: Connection;
-  readonly #rpc: JsonRpcConnection;
   readonly #message: RpcMessage;
   readonly #rewrite: Rewrite | undefined;
   readonly #isRetry: boolean;
-  readonly span: CallSpan | undefined;
-  readonly #since: number;
+  /** Set once the call is sent. */
+  #rpc: JsonRpcConnection | undefined;
+  #span: CallSpan | undefined;
+  #since = 0;
 
   constructor(
     call: ClientCall,
     connection: Connection,
-    rpc: JsonRpcConnection,
     message: RpcMessage,
     rewrite: Rewrite | undefined,
     isRetry: boolean,
   ) {
     this.#call = call;
     this.#connection = connection;
-    this.#rpc = rpc;
     this.#message = message;
     this.#rewrite = rewrite;
     this.#isRetry = isRetry;
-    this.span = callSpan(call, connection.target, message);
-    this.#since = call.observer?.callStarted(traceName(connection.target), 'mcp') ?? 0;
+  }
+
+  /** Sends the call, unless the client has left meanwhile. */
+  send(rpc: JsonRpcConnection, headers: readonly string[]): void {
+    const call = this.#call;
+    if (!call.stream.isOpen) return;
+    const { target } = this.#connection;
+    this.#rpc = rpc;
+    const span = callSpan(call, target, this.#message);
+    this.#span = span;
+    this.#since = call.observer?.callStarted(traceName(target), 'mcp') ?? 0;
+    const id =
+      span === undefined
+        ? rpc.forward(this.#message, headers, this)
+        : rpc.forward(withTraceMeta(this.#message, span), withTraceparent(headers, span), this);
+    span?.setAttribute('jsonrpc.request.id', String(id));
+    call.runsAt(target, rpc, id);
   }
 
   related(message: RpcMessage): void {
-    this.#call.session.deliver(this.#connection, this.#rpc, message, this.#call.stream);
+    const { session, stream } = this.#call;
+    session.deliver(this.#connection, this.#rpc as JsonRpcConnection, message, stream);
   }
 
   response(text: string, response: RpcMessage): void {
@@ -152,8 +172,8 @@ class ForwardedCall implements CallHandler {
     recordResult(this.#call, response);
     if (isToolError(this.#message.method, response)) log.isToolError = true;
     const problem = mcpProblem(log);
-    if (problem === undefined) this.span?.end();
-    else failSpan(this.span, problem, response.error);
+    if (problem === undefined) this.#span?.end();
+    else failSpan(this.#span, problem, response.error);
     const { target } = this.#connection;
     observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
@@ -165,14 +185,14 @@ class ForwardedCall implements CallHandler {
   }
 
   cancelled(): void {
-    this.span?.fail('cancelled', 'cancelled');
+    this.#span?.fail('cancelled', 'cancelled');
     const { target } = this.#connection;
     this.#call.observer?.callFailed(traceName(target), this.#since, new Error('cancelled'), 'mcp');
     this.#call.stream.end();
   }
 
   failure(error: Error): void {
-    this.span?.fail(error.message, errorType(error));
+    this.#span?.fail(error.message, errorType(error));
     const call = this.#call;
     call.observer?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;
@@ -186,7 +206,7 @@ class ForwardedCall implements CallHandler {
         ),
       );
     } else if (isLost && !this.#isRetry) {
-      this.#connection.dropSession(this.#rpc);
+      this.#connection.dropSession(this.#rpc as JsonRpcConnection);
       void forward(call, this.#connection, this.#message, this.#rewrite, true);
     } else fail(call, this.#connection, error);
   }

@@ -73,24 +73,37 @@ function recordItem({ message: { method, params }, log }: ClientCall): void {
 }
 
 /** Runs a request on a single target without prefix. Unknown methods are forwarded too. */
-async function runOnSingle(
+function runOnSingle(
   call: ClientCall,
   connection: Connection,
   item: NamedItem | undefined,
-): Promise<void> {
-  let { message } = call;
+): Promise<void> | undefined {
+  const { message } = call;
   if (item !== undefined) {
     const own = ownName(item, connection.target);
     checkAccess(call, item, connection.target.name, own);
-    if (needsPin(connection, item) && !(await checkPin(call, connection, item, own))) return;
-    if (own !== item.name) {
-      recordName(call.log, item.kind, own);
-      message = withName(message, item, own);
-    }
-    if (call.guards !== undefined) message = await guarded(call, call.guards, connection, message);
+    if (own !== item.name || call.guards !== undefined || needsPin(connection, item))
+      return runChecked(call, connection, item, own);
   }
   const rewrite = listRewrite(call, connection, LIST_METHODS[message.method]);
-  await forward(call, connection, message, recordingReplayed(connection, message, rewrite));
+  return forward(call, connection, message, recordingReplayed(connection, message, rewrite));
+}
+
+/** Runs a request for an item that is renamed, pinned or checked by guardrails. */
+async function runChecked(
+  call: ClientCall,
+  connection: Connection,
+  item: NamedItem,
+  own: string,
+): Promise<void> {
+  let { message } = call;
+  if (needsPin(connection, item) && !(await checkPin(call, connection, item, own))) return;
+  if (own !== item.name) {
+    recordName(call.log, item.kind, own);
+    message = withName(message, item, own);
+  }
+  if (call.guards !== undefined) message = await guarded(call, call.guards, connection, message);
+  await forward(call, connection, message, recordingReplayed(connection, message));
 }
 
 /** Removes from a list what the caller does not see; undefined if the response is passed on unchanged. */

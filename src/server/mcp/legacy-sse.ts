@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { EventStream } from '../../core/sse.ts';
 import { emptyReply } from '../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -16,7 +17,7 @@ import {
   checkNotification,
   forwardedHeaders,
   isJson,
-  readMessage,
+  messageIn,
   requireEventStream,
 } from './streamable-http.ts';
 
@@ -100,7 +101,7 @@ async function receive(ctx: RequestContext, sessions: SessionStore): Promise<Rep
   if (id === undefined || another !== undefined)
     throw new AppError('mcp_invalid', { message: `mcp: expected ${SESSION_PARAMETER} once in the query` });
   if (!isJson(ctx.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
-  const message = await readMessage(ctx);
+  const message = messageIn(await ctx.body.read(LIMITS.requestBodyBytes));
   mcpFields.set(ctx, message.method === '' ? {} : { method: message.method });
   const session = await sessions.find(id, principal.get(ctx));
   const client = clients.get(session);

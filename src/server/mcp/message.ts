@@ -1,6 +1,6 @@
 import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { edit, members, type Span } from '../kernel/json-text.ts';
+import { eachMember, edit, members, type Span } from '../kernel/json-text.ts';
 import { META, RPC, RpcError } from './protocol.ts';
 
 /** A JSON-RPC message: the text, which is forwarded, and the members that were parsed from it. */
@@ -58,11 +58,14 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
 }
 
 function classify(text: string, value: Record<string, unknown>): RpcMessage {
-  const top = members(text);
-  rejectAmbiguous(top, TOP_KEYS);
+  let idSpan: Span | undefined;
+  let paramsAt = -1;
+  checkKeys(text, 0, value, TOP_KEYS, (key, start, end) => {
+    if (key === 'id') idSpan = { start, end };
+    else if (key === 'params') paramsAt = start;
+  });
   if (value['jsonrpc'] !== '2.0') throw new RpcError(RPC.invalidRequest, 'expected "jsonrpc": "2.0"');
   const { id, method, params, error } = value;
-  const idSpan = top.find(([key]) => key === 'id')?.[1];
   const isId = typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
   if (idSpan !== undefined && !isId && !(id === null && method === undefined)) {
     throw new RpcError(RPC.invalidRequest, 'expected "id" to be a string or a whole number');
@@ -70,8 +73,7 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
   if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
     throw new RpcError(RPC.invalidRequest, 'expected "params" to be an object');
   }
-  const paramsSpan = top.find(([key]) => key === 'params')?.[1];
-  if (paramsSpan !== undefined) rejectAmbiguousParams(text, paramsSpan);
+  if (params !== undefined) checkParamKeys(text, paramsAt, params);
   const isResponse = method === undefined && ('result' in value || 'error' in value);
   if (!isResponse && typeof method !== 'string')
     throw new RpcError(RPC.invalidRequest, 'expected "method" to be a string');
@@ -87,9 +89,16 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
   };
 }
 
-/** Keys of the protocol by their case-folded form. */
-const keys = (...names: string[]): ReadonlyMap<string, string> =>
-  new Map(names.map((name) => [folded(name), name]));
+/** Keys of the protocol. */
+interface Keys {
+  readonly names: ReadonlySet<string>;
+  readonly byFoldedName: ReadonlyMap<string, string>;
+}
+
+const keys = (...names: string[]): Keys => ({
+  names: new Set(names),
+  byFoldedName: new Map(names.map((name) => [folded(name), name])),
+});
 
 // Upper then lower case: also folds the letters that case-insensitive readers fold (U+017F, U+212A).
 const folded = (key: string): string => key.toUpperCase().toLowerCase();
@@ -110,33 +119,55 @@ const PARAM_KEYS = keys(
   '_meta',
 );
 /** Objects in the parameters whose members the gateway reads. */
-const NESTED_KEYS: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
+const NESTED_KEYS: ReadonlyMap<string, Keys> = new Map([
   ['ref', keys('type', 'name', 'uri')],
   ['_meta', keys('progressToken', ...Object.values(META))],
 ]);
 
-function rejectAmbiguousParams(text: string, { start }: Span): void {
-  const params = members(text, start);
-  rejectAmbiguous(params, PARAM_KEYS);
-  for (const [key, span] of params) {
-    const nested = NESTED_KEYS.get(key);
-    if (nested !== undefined && text[span.start] === '{') rejectAmbiguous(members(text, span.start), nested);
-  }
+function checkParamKeys(text: string, from: number, params: object): void {
+  let objects: [key: string, start: number][] | undefined;
+  checkKeys(text, from, params, PARAM_KEYS, (key, start) => {
+    if (text[start] !== '{' || !NESTED_KEYS.has(key)) return;
+    objects ??= [];
+    objects.push([key, start]);
+  });
+  for (const [key, start] of objects ?? [])
+    checkKeys(text, start, (params as Record<string, object>)[key] as object, NESTED_KEYS.get(key) as Keys);
 }
 
-function rejectAmbiguous(found: readonly [string, Span][], protocolKeys: ReadonlyMap<string, string>): void {
+/**
+ * Rejects an object with a duplicate key, or with a key that differs from one of the protocol in case only. `value` is the
+ * parsed object that starts at or after `from`; `visit` is called for each member.
+ */
+function checkKeys(
+  text: string,
+  from: number,
+  value: object,
+  protocolKeys: Keys,
+  visit?: (key: string, start: number, end: number) => void,
+): void {
+  let count = 0;
+  eachMember(text, from, (key, start, end) => {
+    count += 1;
+    visit?.(key, start, end);
+    // Usually true, and cheaper than folding the key.
+    if (protocolKeys.names.has(key)) return;
+    const expected = protocolKeys.byFoldedName.get(folded(key));
+    if (expected === undefined) return;
+    throw new RpcError(
+      RPC.invalidRequest,
+      `the key ${JSON.stringify(key)} differs from "${expected}" in case only`,
+    );
+  });
+  // `JSON.parse` keeps one of two duplicates.
+  for (const _ in value) count -= 1;
+  if (count !== 0) throw new RpcError(RPC.invalidRequest, `duplicate key ${duplicateKey(text, from)}`);
+}
+
+function duplicateKey(text: string, from: number): string {
   const seen = new Set<string>();
-  for (const [key] of found) {
-    if (seen.has(key)) throw new RpcError(RPC.invalidRequest, `duplicate key ${JSON.stringify(key)}`);
-    seen.add(key);
-    const expected = protocolKeys.get(folded(key));
-    if (expected !== undefined && expected !== key) {
-      throw new RpcError(
-        RPC.invalidRequest,
-        `the key ${JSON.stringify(key)} differs from "${expected}" in case only`,
-      );
-    }
-  }
+  const [duplicate] = members(text, from).find(([key]) => seen.size === seen.add(key).size) ?? [];
+  return JSON.stringify(duplicate);
 }
 
 /**
@@ -144,9 +175,13 @@ function rejectAmbiguous(found: readonly [string, Span][], protocolKeys: Readonl
  * Integers beyond the safe range keep their digits.
  */
 export function canonicalId(text: string): string {
+  if (PLAIN_ID.test(text)) return text;
   const value = JSON.parse(text) as unknown;
   return typeof value === 'string' || Number.isSafeInteger(value) ? JSON.stringify(value) : text;
 }
+
+/** Ids that are written in one way only: whole numbers of at most 15 digits, and strings of letters, digits and a few marks. */
+const PLAIN_ID = /^(?:\d{1,15}|"[\w.:-]*")$/;
 
 /** Returns the text of a message with another id (JSON text). */
 export function withId(message: RpcMessage, id: string): string {

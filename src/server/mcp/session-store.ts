@@ -214,8 +214,13 @@ export class SessionStore {
    * The session of an id, including one that another process created. Throws `mcp_session_not_found` (404) for any other
    * id, whatever the reason: clients then initialize a new session, and learn nothing about sessions of others.
    */
-  async find(id: string, principal: string | undefined): Promise<Session> {
-    const session = this.#find(id) ?? (await this.#resume(id));
+  find(id: string, principal: string | undefined): Session | Promise<Session> {
+    const session = this.#find(id);
+    if (session !== undefined) return this.#use(session, principal);
+    return this.#resume(id).then((resumed) => this.#use(resumed, principal));
+  }
+
+  #use(session: Session, principal: string | undefined): Session {
     if (session instanceof CallerSession) throw notFound('it is internal');
     if (session.owner !== ownerOf(principal)) throw notFound('it belongs to another caller');
     session.lastUsed = performance.now();

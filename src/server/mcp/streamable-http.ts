@@ -35,7 +35,7 @@ import { UpstreamStatusError } from './targets/http-body.ts';
  * Answers one HTTP request on an MCP route (transport "Streamable HTTP"). Requests of revision 2026-07-28 are served by
  * `handleModern`, those of 2024-11-05 to 2025-11-25 in sessions.
  */
-export async function handleHttp(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+export function handleHttp(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   ctx.protocol = 'mcp';
   if (sessions.isStateless && ctx.method !== 'POST')
     throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'POST'] });
@@ -54,7 +54,7 @@ export async function handleHttp(ctx: RequestContext, sessions: SessionStore): P
 async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   requireEventStream(ctx);
   if (!isJson(ctx.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
-  const message = await readMessage(ctx);
+  const message = messageIn(await ctx.body.read(LIMITS.requestBodyBytes));
   mcpFields.set(ctx, message.method === '' ? {} : { method: message.method });
   if (isModern(ctx, message)) return handleModern(ctx, sessions, message, forwardedHeaders(ctx));
   checkVersion(ctx, message);
@@ -113,8 +113,8 @@ export function isJson(contentType: string | undefined): boolean {
   return contentType?.split(';')[0]?.trim().toLowerCase() === 'application/json';
 }
 
-export async function readMessage(ctx: RequestContext): Promise<RpcMessage> {
-  const bytes = await ctx.body.read(LIMITS.requestBodyBytes);
+/** Parses the body of a request. Throws `mcp_invalid` (400) if it is not one JSON-RPC message. */
+export function messageIn(bytes: Buffer): RpcMessage {
   try {
     if (!isUtf8(bytes)) throw new RpcError(RPC.parseError, 'the body is not valid UTF-8');
     return parseMessage(bytes.toString('utf8'));
@@ -155,12 +155,16 @@ export function checkNotification({ method }: RpcMessage): void {
   );
 }
 
-async function findSession(ctx: RequestContext, sessions: SessionStore): Promise<Session> {
+/** The session that a request names. Returned directly unless another process created it. */
+function findSession(ctx: RequestContext, sessions: SessionStore): Session | Promise<Session> {
   const id = ctx.headers.get(SESSION_HEADER);
   if (id === undefined) throw new AppError('mcp_session_missing');
-  const session = await sessions.find(id, principal.get(ctx));
-  mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
-  return session;
+  const found = sessions.find(id, principal.get(ctx));
+  const named = (session: Session): Session => {
+    mcpFields.ensure(ctx, () => ({})).sessionId = session.shortId;
+    return session;
+  };
+  return found instanceof Promise ? found.then(named) : named(found);
 }
 
 async function initialize(ctx: RequestContext, sessions: SessionStore, message: RpcMessage): Promise<Reply> {

@@ -218,6 +218,8 @@ export function writeReply(
   }
   if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
   else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
+  else if (typeof body === 'object' && body.size !== undefined)
+    headers.set('content-length', String(body.size));
   else if (
     body === undefined &&
     status >= 200 &&

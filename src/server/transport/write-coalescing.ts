@@ -29,5 +29,7 @@ function writeCoalesced(this: Socket, pieces: Piece[], written: (error?: Error |
 
 function inLatin1({ chunk, encoding }: Piece): string {
   if (typeof chunk !== 'string') return chunk.toString('latin1');
-  return encoding === 'latin1' ? chunk : Buffer.from(chunk, encoding).toString('latin1');
+  // ASCII, which most text is, has the same bytes in both encodings.
+  const isSame = encoding === 'latin1' || (encoding === 'utf8' && Buffer.byteLength(chunk) === chunk.length);
+  return isSame ? chunk : Buffer.from(chunk, encoding).toString('latin1');
 }

@@ -123,17 +123,29 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
       });
     });
   });
+  // Lines of one turn of the event loop are written at once. Each write wakes the process, which costs more than the rest of
+  // a small message: 25 % of the time of a loaded gateway was in these writes.
+  let input = '';
+  const flush = (): void => {
+    if (input === '') return;
+    child.stdin.write(input);
+    input = '';
+  };
   return {
     pid,
     get backlog() {
-      return child.stdin.writableLength;
+      return child.stdin.writableLength + input.length;
     },
     describe: () => `the server "${commandLine(command)}" runs${stderrSuffix(errors.last())}`,
-    write: (line) => void child.stdin.write(`${line}\n`),
+    write: (line) => {
+      if (input === '') setImmediate(flush);
+      input += `${line}\n`;
+    },
     pause: (paused) => void (paused ? child.stdout.pause() : child.stdout.resume()),
     stop: () => {
       if (!stopping) {
         stopping = true;
+        flush();
         child.stdin.end();
         // Nobody reads the output any more, and a full pipe would keep the process alive.
         child.stdout.resume();
