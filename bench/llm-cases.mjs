@@ -1,5 +1,5 @@
 // Requests of `bench llm`, and how each gateway is configured with the provider's address.
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OWN_PORTS } from './harness/own-ports.mjs';
 
@@ -69,17 +69,6 @@ export function nginxArgs(folder, port, upstream) {
      }\n`,
   );
   return ['-p', folder, '-c', file];
-}
-
-/** The Portkey script: in a folder with `npm i @portkey-ai/gateway`, named by AGCTL_BENCH_PEERS. */
-export function portkeyScript() {
-  const folder = process.env.AGCTL_BENCH_PEERS;
-  const script = folder && join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js');
-  if (script && existsSync(script)) return script;
-  console.error(
-    'SKIPPED: Portkey is not installed; its row is missing below. `npm i --ignore-scripts @portkey-ai/gateway` in a folder, and AGCTL_BENCH_PEERS=<folder>.',
-  );
-  return undefined;
 }
 
 export const portkeyHeaders = (upstream) => ({

@@ -4,6 +4,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { peerScript } from './harness/npm-peers.mjs';
 import {
   freePort,
   gatewayBuilds,
@@ -18,7 +19,7 @@ import {
 } from './harness/processes.mjs';
 import { conditions, table } from './harness/report.mjs';
 import { interleave, median, ratio } from './harness/rounds.mjs';
-import { llmConfig, nginxArgs, portkeyHeaders, portkeyScript, requestOf, WORKLOADS } from './llm-cases.mjs';
+import { llmConfig, nginxArgs, portkeyHeaders, requestOf, WORKLOADS } from './llm-cases.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -52,7 +53,7 @@ async function startAll() {
     writeFileSync(file, JSON.stringify(llmConfig(upstream)));
     await add(name, startGateway(bin, file));
   }
-  const portkey = values.peers ? portkeyScript() : undefined;
+  const portkey = values.peers ? peerScript('@portkey-ai/gateway') : undefined;
   if (portkey !== undefined) {
     const port = await freePort();
     const args = [portkey, '--headless', `--port=${port}`];

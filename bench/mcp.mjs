@@ -1,15 +1,15 @@
 // npm run bench mcp -- [--rounds 3] [--seconds 4] [--connections 16] [--bin NAME=PATH ...] [--modern]
 // tools/call over one shared session to one stdio server, which runs on the core of the measured process. With --modern,
 // the gateway is also measured with requests of revision 2026-07-28 (its server has sessions, so they are converted).
-// AGCTL_BENCH_PEERS names a folder whose node_modules contains supergateway.
-import { existsSync, writeFileSync } from 'node:fs';
+// supergateway is installed from the npm registry when it is first needed.
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { peerScript } from './harness/npm-peers.mjs';
 import {
   freePort,
   gatewayBuilds,
   pinSelf,
-  root,
   scratchFolder,
   start,
   startGateway,
@@ -52,16 +52,8 @@ async function startAll() {
 }
 
 async function startSupergateway() {
-  const places = [process.env.AGCTL_BENCH_PEERS, root].filter((place) => place !== undefined);
-  const program = places
-    .map((place) => join(place, 'node_modules/supergateway/dist/index.js'))
-    .find((file) => existsSync(file));
-  if (program === undefined) {
-    console.error(
-      'SKIPPED: supergateway was not found (`npm i --prefix DIR supergateway`, AGCTL_BENCH_PEERS=DIR).',
-    );
-    return undefined;
-  }
+  const program = peerScript('supergateway');
+  if (program === undefined) return undefined;
   const port = await freePort();
   const args = [
     '--stdio',
