@@ -1,8 +1,10 @@
 // npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH] [--quiet]
+// npm run conformance -- --command 'node server.js' | --url http://127.0.0.1:3000/mcp [--target direct] [--revision …]
 // npm run conformance -- --leg client [--revision 2025-11-25] [--target http|direct]
-// The first judges what clients of the gateway get, the second what its targets get from a client through the gateway.
-// Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, 2 on a wrong option,
-// and 70 when nothing could be judged.
+// The first judges what clients of the gateway get, the second the same with another server than the fixture (`--target direct`:
+// without the gateway), the third what targets get from a client through the gateway.
+// Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, with another server when
+// a required scenario failed; 2 on a wrong option, and 70 when nothing could be judged.
 
 import { parseArgs } from 'node:util';
 import { runClientLeg } from './client-leg.ts';
@@ -20,6 +22,8 @@ function readOptions() {
       leg: { type: 'string', default: 'server' },
       revision: { type: 'string', default: '2025-11-25' },
       target: { type: 'string', default: 'stdio' },
+      command: { type: 'string' },
+      url: { type: 'string' },
       bin: { type: 'string' },
       // Prints only required scenarios that failed.
       quiet: { type: 'boolean', default: false },
@@ -28,7 +32,18 @@ function readOptions() {
   for (const [name, allowed] of Object.entries(choices)) {
     if (!allowed.includes(values[name])) throw new Error(`--${name} must be one of ${allowed.join(', ')}`);
   }
+  const { command, url, leg, target } = values;
+  if (command !== undefined && (url !== undefined || target === 'direct'))
+    throw new Error('--command excludes --url and --target direct');
+  if (leg === 'client' && (command ?? url) !== undefined)
+    throw new Error('--leg client excludes --command and --url');
   return values;
+}
+
+/** The server that is judged instead of the fixture, if any. */
+function otherServer({ command, url }) {
+  if (command !== undefined) return { command };
+  return url === undefined ? undefined : { url };
 }
 
 function line({ name, required, passed, succeeded, decided, reasons }) {
@@ -38,10 +53,11 @@ function line({ name, required, passed, succeeded, decided, reasons }) {
 
 async function main(options) {
   const isClient = options.leg === 'client';
+  const server = otherServer(options);
   const { scenarios, passed, required } = isClient
     ? await runClientLeg(options.revision, options.target === 'direct' ? 'direct' : 'gateway')
-    : await runConformance(options);
-  const pinned = isClient ? required : await expectedScore(options.revision);
+    : await runConformance({ ...options, server });
+  const pinned = isClient || server !== undefined ? required : await expectedScore(options.revision);
   for (const scenario of scenarios)
     if (!options.quiet || (scenario.required && !scenario.passed)) console.log(line(scenario));
   console.log(`required scenarios: ${passed}/${required}`);

@@ -1,11 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { type Revision, runSuite, type Scenario } from './suite.ts';
-import { startTarget, type Target } from './targets.ts';
+import { type Endpoint, type OtherServer, startGatewayOf, startTarget, type Target } from './targets.ts';
 
 /** What to judge, and by which rules. */
 export interface Trial {
   revision: Revision;
   target: Target;
+  /** Judged instead of the fixture; `target` then only says whether the gateway is in between. */
+  server?: OtherServer | undefined;
   /** The `agctl.js` to run; default: the one of this checkout. */
   bin?: string;
 }
@@ -19,17 +21,25 @@ export interface Score {
   required: number;
 }
 
+/** @throws Error for a command without the gateway: the suite judges servers over HTTP only */
+function start({ target, server, bin }: Trial): Promise<Pick<Endpoint, 'url' | 'stop'>> {
+  if (server === undefined) return startTarget(target, bin);
+  if (target !== 'direct') return startGatewayOf(server, bin);
+  if ('command' in server) throw new Error('a stdio server can only be judged through the gateway');
+  return Promise.resolve({ url: server.url, stop: () => Promise.resolve() });
+}
+
 /**
  * Starts the target, lets the conformance suite judge it, and stops it again.
  *
  * @throws Error when the target does not start, does not stop, or could not be judged
  */
-export async function runConformance({ revision, target, bin }: Trial): Promise<Score> {
-  const endpoint = await startTarget(target, bin);
+export async function runConformance(trial: Trial): Promise<Score> {
+  const endpoint = await start(trial);
   let scenarios: Scenario[];
   try {
     await warmUp(endpoint.url);
-    scenarios = await runSuite(endpoint.url, revision);
+    scenarios = await runSuite(endpoint.url, trial.revision);
   } finally {
     await endpoint.stop();
   }

@@ -7,6 +7,9 @@ import { startChild } from './child.ts';
 /** What is judged: the gateway in front of a stdio or HTTP fixture, or the fixture alone. */
 export type Target = 'stdio' | 'http' | 'direct';
 
+/** A server to judge instead of the fixture: a command line that speaks MCP on stdin and stdout, or the URL of a running one. */
+export type OtherServer = { readonly command: string } | { readonly url: string };
+
 /** Something that answers MCP over HTTP. */
 export interface Endpoint {
   /** Where clients connect. */
@@ -107,4 +110,12 @@ export async function startHttpGateway(bin?: string): Promise<Endpoint> {
 export function startTarget(target: Target, bin?: string): Promise<Endpoint> {
   if (target === 'direct') return startFixture();
   return target === 'http' ? startHttpGateway(bin) : startStdioGateway(bin);
+}
+
+/** The gateway in front of another server, which runs in the current folder and with the whole environment. */
+export function startGatewayOf(server: OtherServer, bin?: string): Promise<Endpoint> {
+  if ('url' in server) return startGateway({ mcp: { host: server.url } }, bin);
+  // A shell splits the command as its author expects; `exec` leaves no shell between the gateway and the server.
+  const args = ['-c', `exec ${server.command}`];
+  return startGateway({ stdio: { cmd: '/bin/sh', args, cwd: process.cwd(), inheritEnv: true } }, bin);
 }
