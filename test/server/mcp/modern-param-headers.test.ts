@@ -45,6 +45,11 @@ describe('headers that repeat parameters of a tool of a stdio target', () => {
     ],
     ['differ', { 'mcp-param-region': 'eu', 'mcp-param-count': '42' }, /mcp-param-region is "eu"/],
     ['are malformed', { 'mcp-param-region': '=?base64?%?=', 'mcp-param-count': '42' }, /mcp-param-region/],
+    [
+      'are base64 without padding',
+      { 'mcp-param-region': ENCODED.replace('=?=', '?='), 'mcp-param-count': '42' },
+      /mcp-param-region/,
+    ],
   ])('a call whose headers %s is answered accordingly', async (_what, headers, problem) => {
     await using gate = await gateway(mcpConfig([stdio]));
     const { status, error, result } = await modernCall(`${gate.url}/mcp`, 'run', ARGUMENTS, { headers });

@@ -112,9 +112,11 @@ function checkHeaders(ctx: RequestContext, message: RpcMessage, version: string 
   if (decoded !== name) throw mismatch(NAME_HEADER, nameHeader, name, `params.${NAMED[method]}`);
 }
 
-const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
+/** RFC 4648, section 4, with its padding: two spellings of one value could be read differently by intermediaries. */
+const BASE64 =
+  /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?)\?=$/;
 
-/** Decodes a header value ("Value Encoding"); undefined if it is not valid base64 of UTF-8. */
+/** Decodes a header value ("Value Encoding"); undefined if it is not valid, padded base64 of UTF-8. */
 export function decodedValue(value: string): string | undefined {
   if (!(value.startsWith('=?base64?') && value.endsWith('?='))) return value;
   const [, encoded] = BASE64.exec(value) ?? [];
