@@ -1,6 +1,6 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { RpcMessage } from '../message.ts';
-import { errorMessage, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
+import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
 import type { Channel } from '../target.ts';
 import { type Envelope, envelopeMeta } from './envelope.ts';
 import { filterOf } from './viewed-subscriptions.ts';
@@ -74,8 +74,11 @@ export class SessionListening {
     }
   }
 
-  /** The server has acknowledged the current request. */
+  /** The server has acknowledged a request. */
   acknowledged({ params }: RpcMessage): void {
+    // It may be one that was replaced meanwhile, which lacks the resources that the current one is about.
+    const { [META.subscription]: subscription } = (params['_meta'] ?? {}) as Record<string, unknown>;
+    if (subscription !== undefined && Number(subscription) !== this.#current) return;
     const { resourceSubscriptions = [] } = filterOf(params['notifications']);
     for (const { outer, uri } of this.#unacknowledged.splice(0)) {
       if (uri === undefined || resourceSubscriptions.includes(uri)) this.#succeed(outer);
