@@ -43,7 +43,7 @@ export class JsonRpcConnection {
   readonly #pending = new Map<number, PendingCall>();
   readonly #onUnrelated: OnUnrelated;
   #channel: Channel | undefined;
-  #nextId = 1;
+  #nextId: number;
   #closed: Error | undefined;
   #retired = false;
   /** Replaces progress tokens, which several callers may have chosen alike. */
@@ -53,10 +53,17 @@ export class JsonRpcConnection {
   /** Called when the server reports on its GET stream that it no longer knows the session. */
   onSessionLost: (() => void) | undefined;
 
-  constructor(target: Pick<Target, 'name' | 'clean' | 'limits'>, log: Log, onUnrelated: OnUnrelated) {
+  /** `firstId`: where the ids of requests start, for a connection that shares its channel with another. */
+  constructor(
+    target: Pick<Target, 'name' | 'clean' | 'limits'>,
+    log: Log,
+    onUnrelated: OnUnrelated,
+    firstId = 1,
+  ) {
     this.#target = target;
     this.#log = log;
     this.#onUnrelated = onUnrelated;
+    this.#nextId = firstId;
   }
 
   /** Callbacks for the channel. */

@@ -1,12 +1,13 @@
 import { writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import type { Json } from '../../kit/mcp.ts';
-import { mcpUpstream } from '../../kit/mcp-upstream.ts';
-import { modern, modernCall, modernEvents, modernUpstream } from '../../kit/modern.ts';
+import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
+import { event, MODERN, modern, modernCall, modernEvents, modernUpstream } from '../../kit/modern.ts';
 import { until } from '../../kit/until.ts';
 
 const pid = async (url: string, asking?: object): Promise<string> =>
@@ -104,6 +105,21 @@ describe('finding out which revisions a target has', () => {
       expect(up.of('initialize')).toEqual([]);
     },
   );
+
+  test('a server that closes the response stream of server/discover late does not fail the request that follows', async () => {
+    let discovered: ServerResponse | undefined;
+    await using up = await modernUpstream('up', ({ message }, response) => {
+      if (discovered === undefined && message.method === 'server/discover') {
+        discovered = response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const result = { supportedVersions: [MODERN], capabilities: { tools: {} }, resultType: 'complete' };
+        event(response, { id: message.id, result });
+      } else discovered?.end().once('close', () => reply(response, message, { content: [] }));
+      return true;
+    });
+    await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
+    const { error, result } = await modernCall(`${gate.url}/mcp`, 'say');
+    expect([error, result]).toEqual([undefined, { content: [] }]);
+  });
 
   test('a stdio target that ignores requests before initialize is initialized after a timeout', async () => {
     const script = `

@@ -27,9 +27,6 @@ export const takesInput = (method: string): boolean => TAKES_INPUT.has(method);
 /** Log levels by increasing severity (RFC 5424). */
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
 
-/** The probe before this view used lower ids on the same channel, and a late response to it must not be taken for another. */
-const FIRST_ID = 100;
-
 /**
  * Shows a server with sessions as one of revision 2026-07-28, in one session that belongs to one caller. A request of the
  * server during a call becomes the result `input_required`; the call continues at the server, and the client's next request
@@ -48,7 +45,7 @@ export class ModernView implements Channel {
   readonly #own = new Map<number, (message: RpcMessage | undefined) => void>();
   readonly #subscriptions: ViewedSubscriptions;
   #level: string | undefined;
-  #nextId = FIRST_ID;
+  #nextId = 1;
 
   constructor(
     channel: Channel,

@@ -30,6 +30,12 @@ export interface Discovered {
   readonly isNative: boolean;
 }
 
+/**
+ * Ids of the probe's requests start here: more than a session reaches, so that what arrives late for the probe, such as the end
+ * of a response stream, is not taken for an answer to a request that follows on the channel. They fit into 32 bits.
+ */
+const FIRST_PROBE_ID = 2_000_000_000;
+
 const legacySince = new WeakMap<Target, number>();
 
 /** Whether the target is known to accept only the revisions with `initialize`. */
@@ -120,7 +126,7 @@ class Probe {
     this.#target = target;
     this.#client = client;
     this.#headers = headers;
-    this.#rpc = new JsonRpcConnection(target, log, () => undefined);
+    this.#rpc = new JsonRpcConnection(target, log, () => undefined, FIRST_PROBE_ID);
   }
 
   /** Receives the messages of the channel while the probe runs. */
