@@ -11,7 +11,7 @@ export interface EverythingTarget {
 }
 
 /** Started by the gateway. */
-export function everythingStdio(name: string, eras: Eras): EverythingTarget {
+export function everythingStdio(name: string, eras: Eras): EverythingTarget & { config: { stdio: object } } {
   const stdio = { cmd: process.execPath, args: [fixture, '--eras', eras] };
   const config = { name, stdio };
   return { config, stop: async () => undefined };

@@ -154,6 +154,24 @@ describe('finding out which revisions a target has', () => {
     expect((await modernCall(`${gate.url}/mcp`, 'any')).result.content[0].text).toBe('ran');
   });
 
+  test('a stdio target of 2026-07-28 only that refuses initialize before it answers server/discover works', async () => {
+    const script = `
+      const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+      const supported = ['2026-07-28'];
+      let discovery;
+      require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+        const { id, method } = JSON.parse(line);
+        if (method === 'server/discover') discovery = id;
+        else if (method === 'initialize') {
+          send({ id, error: { code: -32022, message: 'too old', data: { supported } } });
+          send({ id: discovery, result: { supportedVersions: supported, capabilities: { tools: {} } } });
+        } else if (id !== undefined) send({ id, result: { content: [{ type: 'text', text: 'ran' }] } });
+      });`;
+    const stdio = { cmd: process.execPath, args: ['-e', script] };
+    await using gate = await gateway(mcpConfig([{ name: 's', stdio }]), { limits: { discoverTimeout: 50 } });
+    expect((await modernCall(`${gate.url}/mcp`, 'any')).result.content[0].text).toBe('ran');
+  });
+
   test('a target that is neither is an error with the answer to initialize', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--refuse')]));
     const { status, error } = await modern(`${gate.url}/mcp`, 'tools/list');

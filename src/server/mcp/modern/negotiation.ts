@@ -191,7 +191,14 @@ class Probe {
       (answer) => answer ?? NEVER,
       () => NEVER,
     );
-    return Promise.race([late, this.#initialize(channel)]);
+    const initialized = this.#initialize(channel).catch(async (error: unknown) => {
+      // A server that only has this revision may refuse `initialize` before it answers the first request.
+      const answer =
+        offeredRevisions(error)?.includes(MODERN_REVISION) === true ? await discovered : undefined;
+      if (answer === undefined) throw error;
+      return answer;
+    });
+    return Promise.race([late, initialized]);
   }
 
   async #unlessSilent<T>(answer: Promise<T>): Promise<T | typeof SILENT> {

@@ -3,7 +3,8 @@ import { edit, valueAt } from '../../kernel/json-text.ts';
 import { lowestRevision } from '../initialize.ts';
 import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
-import { errorMessage, RPC, resultMessage } from '../protocol.ts';
+import { withSubscription } from '../modern/meta-text.ts';
+import { errorMessage, META, MODERN_REVISION, RPC, resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 
 /** Methods that affect or show the state of all sessions of the server: they are refused. */
@@ -14,12 +15,19 @@ const NOT_SHARED = ['logging', 'tasks'];
 const TOKEN_IN_CALL = ['params', '_meta', 'progressToken'];
 const TOKEN_IN_PROGRESS = ['params', 'progressToken'];
 
+/** What the process has answered when it was started. */
+export interface Answered {
+  /** Its response to `initialize`, or to `server/discover`. */
+  readonly message: RpcMessage;
+  /** Whether it speaks revision 2026-07-28, and no other. */
+  readonly isModern: boolean;
+}
+
 /** A process that several sessions use. */
 export interface SharedProcess {
   readonly rpc: JsonRpcConnection;
   readonly channel: Channel;
-  /** The server's response to `initialize`. */
-  readonly initialized: Promise<RpcMessage>;
+  readonly answered: Promise<Answered>;
   readonly members: Set<SharedChannel>;
   /** The process has exited or is being stopped. */
   isOver: boolean;
@@ -56,7 +64,7 @@ export class SharedChannel implements Channel {
   send(text: string, { id, method = '' }: SendOptions): void {
     if (this.#isClosed) return;
     if (id === undefined) this.#notify(text);
-    else if (method === 'initialize') this.#answerInitialize(text, id);
+    else if (method === 'initialize' || method === 'server/discover') this.#answerOpening(text, id, method);
     else if (PER_CLIENT.test(method)) this.#refuse(id, `method not found: ${method} (the server is shared)`);
     else this.#request(parseMessage(text, TARGET_BOUNDS), id);
   }
@@ -141,7 +149,8 @@ export class SharedChannel implements Channel {
   #handler({ method, params }: RpcMessage, id: number, token: string | undefined): CallHandler {
     return {
       related: (message) => {
-        if (message.method !== 'notifications/progress') this.#server.unrelated(this.#process, message);
+        if (isOfSubscription(message)) this.events.message(withSubscription(message.text, String(id)), id);
+        else if (message.method !== 'notifications/progress') this.#server.unrelated(this.#process, message);
         else if (!this.#isSlow && token !== undefined) {
           const span = valueAt(message.text, TOKEN_IN_PROGRESS);
           if (span !== undefined) this.events.message(edit(message.text, [{ ...span, text: token }]), id);
@@ -177,12 +186,18 @@ export class SharedChannel implements Channel {
     this.events.message(errorMessage(String(id), code, text), id);
   }
 
-  /** Answers with the server's response to the gateway's `initialize`, in a revision that the client supports. */
-  #answerInitialize(text: string, id: number): void {
+  /**
+   * Answers `initialize` or `server/discover` with what the process has answered to the gateway. The one that it does not
+   * support is refused, so that the session's messages are converted by a view.
+   */
+  #answerOpening(text: string, id: number, method: string): void {
     const requested = String(parseMessage(text, TARGET_BOUNDS).params['protocolVersion']);
-    this.#process.initialized.then(
-      (message) => {
-        if (!this.#isClosed) this.events.message(withId(forSession(message, requested), String(id)), id);
+    this.#process.answered.then(
+      ({ message, isModern }) => {
+        if (this.#isClosed) return;
+        if (isModern !== (method === 'server/discover'))
+          this.events.message(isModern ? unsupportedVersion(id, requested) : notFound(id, method), id);
+        else this.events.message(withId(forSession(message, requested), String(id)), id);
       },
       // `processExited` has already reported the failure.
       () => undefined,
@@ -190,7 +205,22 @@ export class SharedChannel implements Channel {
   }
 }
 
-/** The `initialize` response for one session: negotiated revision, without hidden capabilities. */
+const notFound = (id: number, method: string): string =>
+  errorMessage(String(id), RPC.methodNotFound, `method not found: ${method}`);
+
+const unsupportedVersion = (id: number, requested: string): string =>
+  errorMessage(String(id), RPC.unsupportedVersion, 'the server only speaks a newer protocol revision', {
+    supported: [MODERN_REVISION],
+    requested,
+  });
+
+/** Whether a notification of revision 2026-07-28 names the `subscriptions/listen` request that it belongs to. */
+function isOfSubscription({ params }: RpcMessage): boolean {
+  const meta = params['_meta'] as Record<string, unknown> | null | undefined;
+  return meta?.[META.subscription] !== undefined;
+}
+
+/** The response to `initialize` or `server/discover` for one session: negotiated revision, without hidden capabilities. */
 function forSession(message: RpcMessage, requested: string): RpcMessage {
   const { text } = message;
   const result = message.result as { protocolVersion: string; capabilities?: Record<string, unknown> };

@@ -3,28 +3,32 @@ import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
 import { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
+import { ChannelLink } from '../modern/channel-link.ts';
+import { discoverAfterRefusal, mayBeModern } from '../modern/negotiation.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
+  MODERN_REVISION,
   notificationMessage,
   RPC,
   resultMessage,
 } from '../protocol.ts';
 import type { Channel, ChannelEvents, Target } from '../target.ts';
 import { timeoutFailure } from '../target-failure.ts';
-import { SharedChannel, type SharedProcess } from './shared-channel.ts';
+import { type Answered, SharedChannel, type SharedProcess } from './shared-channel.ts';
 
 /** Without capabilities: requests of the server could not be assigned to one of several clients. */
-const CLIENT = JSON.stringify({
+const CLIENT = { capabilities: {}, clientInfo: { name: 'agctl', version: VERSION }, logLevel: undefined };
+const INITIALIZE = JSON.stringify({
   protocolVersion: LATEST_SESSION_REVISION,
-  capabilities: {},
-  clientInfo: { name: 'agctl', version: VERSION },
+  capabilities: CLIENT.capabilities,
+  clientInfo: CLIENT.clientInfo,
 });
 
 /**
  * One process of a stdio target for all sessions (`stdio.shared`). It starts with the first session and is stopped after the
- * last, or some time later (`stdio.idleTimeout`). Responses and progress go to the session of the request, `list_changed` to all sessions, and updates of resources
- * to subscribers. Other messages are dropped, because they may concern another user's call (docs/decisions/0020).
+ * last, or some time later (`stdio.idleTimeout`). Responses, progress and subscriptions of revision 2026-07-28 go to the session
+ * of the request, `list_changed` to all sessions, and updates of resources to subscribers. Other messages are dropped, because they may concern another user's call (docs/decisions/0020).
  */
 export class SharedServer {
   readonly #target: Target;
@@ -135,18 +139,19 @@ export class SharedServer {
     const rpc: JsonRpcConnection = new JsonRpcConnection(this.#target, this.#log, (message) =>
       this.unrelated(running, message),
     );
+    const link = new ChannelLink(rpc.events);
     let channel: Channel;
     try {
-      channel = await this.#open(rpc.events);
+      channel = await this.#open(link.events);
     } catch (error) {
       this.#failed(error, false);
       throw error;
     }
     rpc.bind(channel);
-    const initialized = this.#initialize(rpc, channel);
-    const running: SharedProcess = { rpc, channel, members, initialized, isOver: false };
+    const answered = this.#negotiate(rpc, channel, link);
+    const running: SharedProcess = { rpc, channel, members, answered, isOver: false };
     let isInitialized = false;
-    running.initialized.then(
+    running.answered.then(
       () => {
         isInitialized = true;
         this.#wait = this.#target.limits.retryDelayMin;
@@ -160,6 +165,19 @@ export class SharedServer {
     return running;
   }
 
+  /** Initializes the process, or discovers revision 2026-07-28 if it has no other. */
+  async #negotiate(rpc: JsonRpcConnection, channel: Channel, link: ChannelLink): Promise<Answered> {
+    try {
+      return { message: await this.#initialize(rpc, channel), isModern: false };
+    } catch (error) {
+      if (!mayBeModern(error)) throw error;
+      const discovered = await discoverAfterRefusal(this.#target, channel, link, CLIENT, [], this.#log);
+      if (discovered === undefined) throw error;
+      channel.agreed(MODERN_REVISION);
+      return { message: discovered, isModern: true };
+    }
+  }
+
   async #initialize(rpc: JsonRpcConnection, channel: Channel): Promise<RpcMessage> {
     const seconds = this.#target.limits.initializeTimeout / 1000;
     const timedOut = Promise.withResolvers<never>();
@@ -168,7 +186,7 @@ export class SharedServer {
       timedOut.reject(timeoutFailure(this.#target, text, channel.diagnosis?.()));
     }, this.#target.limits.initializeTimeout);
     try {
-      const message = await Promise.race([rpc.call('initialize', CLIENT, []), timedOut.promise]);
+      const message = await Promise.race([rpc.call('initialize', INITIALIZE, []), timedOut.promise]);
       const result = message.result as { protocolVersion?: unknown } | null | undefined;
       if (typeof result?.protocolVersion !== 'string')
         throw new Error('its initialize result has no protocolVersion');
