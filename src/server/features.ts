@@ -18,6 +18,7 @@ import {
 } from './llm/variables.ts';
 import { mcpAuthorization } from './mcp/authorization-policy.ts';
 import { mcp } from './mcp/backend.ts';
+import { extMcpVariable } from './mcp/guardrails/ext-mcp-variable.ts';
 import { mcpGuardrails } from './mcp/guardrails/policy.ts';
 import { mcpAuthorizationScope, mcpVariable } from './mcp/variables.ts';
 import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
@@ -89,6 +90,7 @@ registerVariables([
   backendVariable,
   responseVariable,
   mcpVariable,
+  extMcpVariable,
   llmVariable,
   llmRequestVariable,
 ]);

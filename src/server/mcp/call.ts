@@ -21,7 +21,8 @@ import { UpstreamSessionLost } from './targets/http-channel.ts';
 export interface ClientCall {
   readonly session: Session;
   readonly message: RpcMessage;
-  readonly headers: readonly string[];
+  /** Headers for HTTP targets, which guardrails may replace. */
+  headers: readonly string[];
   readonly stream: EventStream;
   /** Members of `_meta` for the gateway's own requests in the name of the caller, since revision 2026-07-28. */
   readonly meta?: Readonly<Record<string, unknown>>;
@@ -215,7 +216,11 @@ class ForwardedCall implements CallHandler {
 /** Answers a call whose target failed. */
 export function fail(call: ClientCall, connection: Connection, error: unknown): void {
   if (error instanceof UpstreamStatusError && call.session.connections.length === 1) {
-    call.refused(error);
+    const isChecked = call.guards?.checksResponse(call.message.method) === true;
+    // Guardrails cannot read the body: it may be in any format.
+    const { status, headers, message } = error;
+    const plain = { ...headers, 'content-type': 'text/plain; charset=utf-8' };
+    call.refused(isChecked ? new UpstreamStatusError(status, plain, message) : error);
     return;
   }
   if (error instanceof TargetFailure) call.log.errorDetail = error.detail;

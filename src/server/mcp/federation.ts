@@ -225,16 +225,19 @@ async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   await forwardInward(call, connection, inward);
 }
 
-/** The message that guardrails leave. Throws `RpcError` if one rejects it. */
+/** The message that guardrails leave; they may also change the headers of the call. Throws `RpcError` if one rejects it. */
 async function guarded(
-  { signal, log }: ClientCall,
+  call: ClientCall,
   guards: MessageGuards,
   { target }: Connection,
   message: RpcMessage,
 ): Promise<RpcMessage> {
-  const checked = await guards.request(message, target.name, signal);
-  if (checked === undefined) return message;
+  const { signal, log } = call;
+  const guarded = await guards.request(message, target.name, signal);
+  if (guarded === undefined) return message;
+  const { message: checked, headers } = guarded;
   if (log.toolArguments !== undefined) log.toolArguments = checked.params['arguments'] ?? {};
+  if (headers !== undefined) call.headers = headers(call.headers);
   return checked;
 }
 

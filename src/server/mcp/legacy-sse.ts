@@ -8,7 +8,7 @@ import { connectAll, initializeParams, initializeResponse } from './initialize.t
 import type { RpcMessage } from './message.ts';
 import { initializing } from './open-target.ts';
 import { badMessage, errorMessage, RPC, RpcError, SESSION_HEADER } from './protocol.ts';
-import { mcpFields } from './request-fields.ts';
+import { mcpFields, messageGuards } from './request-fields.ts';
 import { eventStreamReply, RunningCall, rejectDuplicateId, startCall } from './running-call.ts';
 import { notify, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
@@ -110,7 +110,7 @@ async function receive(ctx: RequestContext, sessions: SessionStore): Promise<Rep
   mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
   const headers = forwardedHeaders(ctx);
   if (message.kind === 'notification') checkNotification(message);
-  if (message.kind === 'response') session.answer(message, headers);
+  if (message.kind === 'response') session.answer(message, headers, messageGuards.get(ctx));
   else if (message.kind === 'notification') notify(session, message, headers);
   else if (message.method === 'initialize') void initialize(ctx, sessions, session, client, message);
   else run(ctx, session, client, message, headers);

@@ -34,16 +34,30 @@ export interface ItemAccess {
 /** Set by `mcpAuthorization`: which items of MCP targets this caller may list and use. */
 export const itemAccess = new Slot<ItemAccess>();
 
-/** Checks of `mcpGuardrails` on messages of one request. Both return undefined if nothing checks the message. */
+/** A request that guardrails let pass. */
+export interface GuardedRequest {
+  readonly message: RpcMessage;
+  /** Changes the headers for an HTTP target; undefined if they stay as they are. */
+  readonly headers: ((headers: readonly string[]) => readonly string[]) | undefined;
+}
+
+/** Checks of `mcpGuardrails` on messages of one request. They return undefined if nothing checks the message. */
 export interface MessageGuards {
   /**
    * Checks a request that is about to be sent to a target, with the target's names. Returns it, possibly with other
    * parameters. Rejects with `RpcError` if it must not be sent.
    */
-  request(message: RpcMessage, target: string, signal: AbortSignal): Promise<RpcMessage> | undefined;
+  request(message: RpcMessage, target: string, signal: AbortSignal): Promise<GuardedRequest> | undefined;
   /**
-   * Checks the response of these targets to that request; a list as the client sees it. Returns another response, which may be an error, or undefined if the target's may
-   * pass. Never rejects.
+   * Checks a response of the client to that request of a target, like an argument of a tool. Returns the response for the
+   * target, which may be an error. Never rejects.
+   */
+  answer(response: RpcMessage, method: string, target: string): Promise<RpcMessage> | undefined;
+  /** Whether something checks the responses to requests of that method. */
+  checksResponse(method: string): boolean;
+  /**
+   * Checks the response of these targets to that request; a list as the client sees it. Returns another response, which may
+   * be an error, or undefined if the target's may pass. Never rejects.
    */
   response(
     text: string,

@@ -76,7 +76,7 @@ export function rejectDuplicateId({ running }: Session, { id = 'null' }: RpcMess
 export class RunningCall implements ClientCall, EventStreamOwner, ResumableStream {
   readonly session: Session;
   readonly message: RpcMessage;
-  readonly headers: readonly string[];
+  headers: readonly string[];
   readonly log: McpFields;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;

@@ -5,11 +5,13 @@ import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import { inwardMessage } from './names.ts';
 import { errorMessage, RPC, resultMessage } from './protocol.ts';
+import type { MessageGuards } from './request-fields.ts';
 
 /** A request of a server that was sent to the client and has no response yet. */
 interface SentRequest {
   /** The connection that it came from. A restarted server has another one and does not receive the response. */
   readonly rpc: JsonRpcConnection;
+  readonly method: string;
   /** The server's id and progress token, as JSON texts. */
   readonly id: string;
   readonly token: string | undefined;
@@ -84,6 +86,7 @@ export class ServerRequests {
     const tokenSpan = valueAt(text, ['params', '_meta', 'progressToken']);
     this.#sent.set(id, {
       rpc,
+      method: message.method,
       id: message.id ?? 'null',
       token: tokenSpan && text.slice(tokenSpan.start, tokenSpan.end),
       stream,
@@ -119,13 +122,21 @@ export class ServerRequests {
     else refuse(rpc, message.id, NO_STREAM);
   }
 
-  /** Passes a response of the client to the server that sent the request. Returns false for an unknown id. */
-  answer({ id, idSpan, text }: RpcMessage, headers: readonly string[]): boolean {
-    const key = canonicalId(id ?? 'null');
-    const sent = this.#take(key);
-    if (sent === undefined || idSpan === undefined) return false;
-    const own = edit(text, [{ ...idSpan, text: sent.id }]);
-    sent.rpc.send(this.#isFederated ? inwardMessage(own, sent.rpc.targetName) : own, headers);
+  /**
+   * Passes a response of the client to the server that sent the request, as guardrails leave it. Returns false for an
+   * unknown id.
+   */
+  answer(message: RpcMessage, headers: readonly string[], guards?: MessageGuards): boolean {
+    const sent = this.#take(canonicalId(message.id ?? 'null'));
+    if (sent === undefined || message.idSpan === undefined) return false;
+    const { rpc, method } = sent;
+    const pass = ({ text, idSpan }: RpcMessage): void => {
+      const own = idSpan === undefined ? text : edit(text, [{ ...idSpan, text: sent.id }]);
+      rpc.send(this.#isFederated ? inwardMessage(own, rpc.targetName) : own, headers);
+    };
+    const checked = guards?.answer(message, method, rpc.targetName);
+    if (checked === undefined) pass(message);
+    else void checked.then(pass);
     return true;
   }
 

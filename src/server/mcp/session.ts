@@ -7,6 +7,7 @@ import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
 import { outwardMessage, outwardName } from './names.ts';
+import type { MessageGuards } from './request-fields.ts';
 import { ResumableStreams } from './resumable-streams.ts';
 import { ServerRequests } from './server-requests.ts';
 import { ServerStream } from './server-stream.ts';
@@ -223,8 +224,8 @@ export class Session {
   }
 
   /** Passes the client's response to the server that sent the request. A response to an unknown request is dropped. */
-  answer(message: RpcMessage, headers: readonly string[]): void {
-    if (this.requests.answer(message, headers)) return;
+  answer(message: RpcMessage, headers: readonly string[], guards: MessageGuards | undefined): void {
+    if (this.requests.answer(message, headers, guards)) return;
     this.options.log.debug('mcp', 'a response to an unknown request was dropped', {
       id: message.id,
     });

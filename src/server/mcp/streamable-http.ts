@@ -23,7 +23,7 @@ import {
   SESSION_REVISIONS,
   VERSION_HEADER,
 } from './protocol.ts';
-import { mcpFields } from './request-fields.ts';
+import { mcpFields, messageGuards } from './request-fields.ts';
 import { isOfServerStream } from './resumable-streams.ts';
 import { eventStreamReply, oneEvent, runCall, upstreamReply } from './running-call.ts';
 import { notify, type Session } from './session.ts';
@@ -65,7 +65,7 @@ async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<
   if (message.kind === 'notification') checkNotification(message);
   if (session === undefined) return answerStateless(ctx, sessions, message, headers);
   if (message.kind === 'request') return runCall(ctx, session, message, headers);
-  if (message.kind === 'response') session.answer(message, headers);
+  if (message.kind === 'response') session.answer(message, headers, messageGuards.get(ctx));
   else notify(session, message, headers);
   return emptyReply(202);
 }

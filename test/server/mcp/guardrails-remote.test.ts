@@ -1,14 +1,17 @@
 import { describe, expect, test } from 'vitest';
+import { toStruct } from '../../../src/server/mcp/guardrails/ext-mcp.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { type Answer, extMcpService } from '../../kit/ext-mcp.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, openSession } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
 import { refusingPort } from '../../kit/upstream.ts';
 
-async function guarded(host: string, more: object = {}, limits = {}) {
+const BOTH: readonly object[] = [chaos('a', '--tools=echo,received'), chaos('b')];
+
+async function guarded(host: string, more: object = {}, limits = {}, targets = BOTH) {
   const processors = [{ kind: 'remote', host, ...more }];
-  const targets = [chaos('a', '--tools=echo,received'), chaos('b')];
   const gate = await gateway(mcpConfig(targets, { route: { policies: { mcpGuardrails: { processors } } } }), {
     limits,
   });
@@ -105,16 +108,64 @@ describe('mcpGuardrails with a remote processor', () => {
     ]);
   });
 
-  test('header mutations and metadata of the service are ignored, which is logged once', async () => {
+  test('the service can set and remove headers of the request to an HTTP target', async () => {
+    const value = (text: string) => Buffer.from(text);
     await using service = await extMcpService(() => ({
       pass: {},
-      header_mutation: { set: [{ key: 'a', value: Buffer.from('b') }] },
+      header_mutation: {
+        set: [
+          { key: 'x-team', value: value('red') },
+          { key: 'X-Team', value: value('green') },
+          { key: 'x-new', value: value('1') },
+        ],
+        remove: ['X-Secret'],
+      },
     }));
-    await using own = await guarded(service.address, { methods: { 'tools/call': 'request' } });
-    await own.call('a_echo');
-    expect((await own.call('a_echo', { message: 'hi' })).result.content[0].text).toBe('hi');
-    const lines = own.gate.log.filter((line) => line.includes('header_mutation and metadata'));
-    expect(lines).toHaveLength(1);
+    await using up = await mcpUpstream({ name: 'up' });
+    const targets = [{ name: 'up', mcp: { host: up.url } }];
+    await using own = await guarded(service.address, { methods: { 'tools/call': 'request' } }, {}, targets);
+    expect((await own.call('any')).error).toBeUndefined();
+    const [called] = up.of('tools/call');
+    expect(called?.headers).toMatchObject({ 'x-team': 'red, green', 'x-new': '1' });
+    expect(called?.headers).not.toHaveProperty('x-secret');
+    expect(up.of('initialize')[0]?.headers).toMatchObject({ 'x-team': 'blue', 'x-secret': 's' });
+  });
+
+  test.each(['host', 'mcp-session-id', 'Content-Length', 'not a name', 'content-type'])(
+    'a service that sets the header %s rejects the request',
+    async (key) => {
+      await using service = await extMcpService(() => ({
+        pass: {},
+        header_mutation: { set: [{ key, value: Buffer.from('b') }] },
+      }));
+      await using own = await guarded(service.address, { methods: { 'tools/call': 'request' } });
+      expect((await own.call('a_echo')).error.code).toBe(-32603);
+      const line = own.gate.accessLog.find((each) => each.includes('-32603'));
+      expect(line).toContain('header_mutation sets');
+    },
+  );
+
+  test('the log can read metadata of the service as extMcp, merged from all processors', async () => {
+    let calls = 0;
+    await using service = await extMcpService(() => {
+      calls += 1;
+      return {
+        pass: {},
+        metadata: toStruct({ verdict: `v${calls}`, [`n${calls}`]: [calls, { deep: true }] }),
+      };
+    });
+    const processor = { kind: 'remote', host: service.address, methods: { 'tools/call': 'request' } };
+    const yaml = JSON.parse(
+      mcpConfig([chaos('a')], {
+        route: { policies: { mcpGuardrails: { processors: [processor, processor] } } },
+      }),
+    );
+    const add = { verdict: 'extMcp.verdict', first: 'extMcp.n1[0]', deep: 'extMcp.n2[1].deep' };
+    await using gate = await gateway(JSON.stringify({ ...yaml, frontendPolicies: { accessLog: { add } } }));
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.request('tools/call', { name: 'echo' });
+    const line = gate.accessLog.find((each) => each.includes('tools/call'));
+    expect(line).toMatch(/verdict="?v2"? first=1(?:\.0)? deep=true/);
   });
 
   test('an error in the response phase replaces the result', async () => {

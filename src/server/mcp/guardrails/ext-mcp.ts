@@ -112,3 +112,28 @@ export function toValue(value: unknown): object {
 export function toStruct(value: object): object {
   return { fields: Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toValue(member)])) };
 }
+
+/** A decoded `google.protobuf.Struct`. */
+export interface Struct {
+  readonly fields?: Readonly<Record<string, Value>>;
+}
+
+interface Value {
+  readonly kind?: string;
+  readonly numberValue?: number;
+  readonly stringValue?: string;
+  readonly boolValue?: boolean;
+  readonly structValue?: Struct;
+  readonly listValue?: { readonly values?: readonly Value[] };
+}
+
+/** The object that a decoded `google.protobuf.Struct` contains. */
+export function fromStruct({ fields = {} }: Struct): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, fromValue(value)]));
+}
+
+function fromValue(value: Value): unknown {
+  if (value.kind === 'structValue') return fromStruct(value.structValue ?? {});
+  if (value.kind === 'listValue') return (value.listValue?.values ?? []).map(fromValue);
+  return value.stringValue ?? value.numberValue ?? value.boolValue ?? null;
+}

@@ -1,13 +1,15 @@
 import { resolverFor } from '../../expressions/variable.ts';
 import { GuardrailError, type Phase } from '../../guardrails/webhook.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
+import { HeaderList } from '../../kernel/header-list.ts';
 import { edit, type Span, valueAt } from '../../kernel/json-text.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol.ts';
-import { type MessageGuards, mcpFields } from '../request-fields.ts';
+import { type GuardedRequest, type MessageGuards, mcpFields } from '../request-fields.ts';
+import { extMcpValues } from './ext-mcp-variable.ts';
 import { guardedMethod, type Phases } from './methods.ts';
-import type { GuardedMessage, Processor } from './processor.ts';
+import type { Effects, GuardedMessage, HeaderMutation, Processor } from './processor.ts';
 
 /** A compiled entry of `processors[]`. */
 export interface Guard {
@@ -16,6 +18,9 @@ export interface Guard {
   readonly name: string;
   readonly phases: ReadonlyMap<string, Phases>;
 }
+
+/** Requests of servers whose results are input for a tool. */
+const ASKS_FOR_INPUT = /^(?:elicitation|sampling|roots)\//;
 
 /** Runs the processors on the messages of one request, in order: each gets what the previous one left. */
 export class ProcessorChain implements MessageGuards {
@@ -27,9 +32,20 @@ export class ProcessorChain implements MessageGuards {
     this.#guards = guards;
   }
 
-  request(message: RpcMessage, target: string, signal: AbortSignal): Promise<RpcMessage> | undefined {
+  request(message: RpcMessage, target: string, signal: AbortSignal): Promise<GuardedRequest> | undefined {
     const guards = this.#guardsOf(message.method, 'request');
     return guards.length === 0 ? undefined : this.#checkRequest(guards, message, target, signal);
+  }
+
+  answer(response: RpcMessage, method: string, target: string): Promise<RpcMessage> | undefined {
+    const guards = this.#guardsOf('tools/call', 'request');
+    const span =
+      guards.length > 0 && ASKS_FOR_INPUT.test(method) ? valueAt(response.text, ['result']) : undefined;
+    return span === undefined ? undefined : this.#checkAnswer(guards, response, span, method, target);
+  }
+
+  checksResponse(method: string): boolean {
+    return this.#guardsOf(method, 'response').length > 0;
   }
 
   response(
@@ -39,9 +55,12 @@ export class ProcessorChain implements MessageGuards {
     signal: AbortSignal,
   ): Promise<RpcMessage | undefined> | undefined {
     const guards = this.#guardsOf(request.method, 'response');
-    const span = guards.length === 0 ? undefined : valueAt(text, ['result']);
-    // Errors have no content (upstream).
-    return span === undefined ? undefined : this.#checkResponse(guards, text, span, request, targets, signal);
+    if (guards.length === 0) return undefined;
+    const result = valueAt(text, ['result']);
+    const span = result ?? valueAt(text, ['error']);
+    if (span === undefined) return undefined;
+    const part = result === undefined ? 'error' : 'result';
+    return this.#checkResponse(guards, text, { ...span, part }, request, targets, signal);
   }
 
   #guardsOf(method: string, phase: Phase): Guard[] {
@@ -59,23 +78,57 @@ export class ProcessorChain implements MessageGuards {
     message: RpcMessage,
     target: string,
     signal: AbortSignal,
-  ): Promise<RpcMessage> {
+  ): Promise<GuardedRequest> {
     const { method, text } = message;
     const span = valueAt(text, ['params']);
     const params = span === undefined ? '{}' : text.slice(span.start, span.end);
-    const checked = await this.#run(
-      guards,
-      { phase: 'request', method, targets: [target], params, result: undefined, headers: this.#headers },
-      signal,
-    );
-    if (checked === params || span === undefined) return message;
-    return parseMessage(edit(text, [{ ...span, text: checked }]));
+    const mutations: HeaderMutation[] = [];
+    const checked = await this.#run(guards, this.#requestOf(method, target, params), signal, mutations);
+    const headers = mutations.length === 0 ? undefined : applying(mutations);
+    if (checked === params || span === undefined) return { message, headers };
+    return { message: parseMessage(edit(text, [{ ...span, text: checked }])), headers };
+  }
+
+  /** The answer is checked in the shape that it has in revision 2026-07-28, with the method as its key. */
+  async #checkAnswer(
+    guards: readonly Guard[],
+    response: RpcMessage,
+    span: Span,
+    method: string,
+    target: string,
+  ): Promise<RpcMessage> {
+    const { text } = response;
+    const params = `{"inputResponses":{${JSON.stringify(method)}:${text.slice(span.start, span.end)}}}`;
+    try {
+      // Not aborted with the POST: it ends before the answer is checked.
+      const { signal } = new AbortController();
+      const checked = await this.#run(guards, this.#requestOf('tools/call', target, params), signal);
+      const own = checked === params ? undefined : valueAt(checked, ['inputResponses', method]);
+      if (own === undefined && checked !== params) throw new GuardrailError('the answer has no such input');
+      return own === undefined
+        ? response
+        : parseMessage(edit(text, [{ ...span, text: checked.slice(own.start, own.end) }]));
+    } catch (error) {
+      return asError(error, text);
+    }
+  }
+
+  #requestOf(method: string, target: string, params: string): GuardedMessage {
+    return {
+      phase: 'request',
+      method,
+      targets: [target],
+      params,
+      part: 'params',
+      text: params,
+      headers: this.#headers,
+    };
   }
 
   async #checkResponse(
     guards: readonly Guard[],
     text: string,
-    span: Span,
+    { part, ...span }: Span & { readonly part: 'result' | 'error' },
     request: RpcMessage,
     targets: readonly string[],
     signal: AbortSignal,
@@ -83,21 +136,14 @@ export class ProcessorChain implements MessageGuards {
     const method = guardedMethod(request.method);
     const sent = valueAt(request.text, ['params']);
     const params = sent === undefined ? '{}' : request.text.slice(sent.start, sent.end);
-    const result = text.slice(span.start, span.end);
+    const own = text.slice(span.start, span.end);
     try {
-      const checked = await this.#run(
-        guards,
-        { phase: 'response', method, targets, params, result, headers: this.#headers },
-        signal,
-      );
-      if (checked === result) return undefined;
+      const message = { phase: 'response', method, targets, params, part, text: own } as const;
+      const checked = await this.#run(guards, { ...message, headers: this.#headers }, signal);
+      if (checked === own) return undefined;
       return parseMessage(edit(text, [{ ...span, text: checked }]), TARGET_BOUNDS);
     } catch (error) {
-      const { code, message, data } =
-        error instanceof RpcError ? error : new RpcError(RPC.internalError, 'internal error');
-      const id = valueAt(text, ['id']);
-      const own = id === undefined ? 'null' : text.slice(id.start, id.end);
-      return parseMessage(errorMessage(own, code, message, data));
+      return asError(error, text);
     }
   }
 
@@ -116,12 +162,27 @@ export class ProcessorChain implements MessageGuards {
     return [...pseudo, ...pairs];
   };
 
-  /** Returns the parameters or the result that the processors leave. Throws `RpcError` if one rejects or fails. */
-  async #run(guards: readonly Guard[], message: GuardedMessage, signal: AbortSignal): Promise<string> {
+  /**
+   * Returns the text that the processors leave, and adds their changes of headers. Throws `RpcError` if one rejects or
+   * fails.
+   */
+  async #run(
+    guards: readonly Guard[],
+    message: GuardedMessage,
+    signal: AbortSignal,
+    mutations: HeaderMutation[] = [],
+  ): Promise<string> {
     const lookup = resolverFor(this.#ctx);
     let current = message;
-    for (const guard of guards) current = await this.#apply(guard, current, lookup, signal);
-    return current.result ?? current.params;
+    for (const guard of guards) current = await this.#apply(guard, current, lookup, signal, mutations);
+    return current.text;
+  }
+
+  #keep({ headers, values }: Effects, mutations: HeaderMutation[]): void {
+    if (headers !== undefined) mutations.push(headers);
+    if (values === undefined) return;
+    extMcpValues.set(this.#ctx, { ...extMcpValues.get(this.#ctx), ...values });
+    this.#ctx.invalidateVariable('extMcp');
   }
 
   async #apply(
@@ -129,8 +190,9 @@ export class ProcessorChain implements MessageGuards {
     message: GuardedMessage,
     lookup: VariableResolver,
     signal: AbortSignal,
+    mutations: HeaderMutation[],
   ): Promise<GuardedMessage> {
-    const { phase, result } = message;
+    const { phase, part } = message;
     const { observer } = this.#ctx;
     try {
       const verdict = await processor.check(message, lookup, signal);
@@ -141,10 +203,10 @@ export class ProcessorChain implements MessageGuards {
           `the ${phase} was rejected by mcpGuardrails.${name}: ${verdict.reason}`,
           verdict.data,
         );
+      if (verdict.effects !== undefined) this.#keep(verdict.effects, mutations);
       if (verdict.kind === 'pass') return message;
-      return result === undefined
-        ? { ...message, params: verdict.text }
-        : { ...message, result: verdict.text };
+      const { text } = verdict;
+      return part === 'params' ? { ...message, params: text, text } : { ...message, text };
     } catch (error) {
       if (error instanceof RpcError) throw error;
       const problem = error instanceof GuardrailError ? error.message : undefined;
@@ -155,3 +217,25 @@ export class ProcessorChain implements MessageGuards {
     }
   }
 }
+
+/** The failure of a check as the response with the id of that one. */
+function asError(error: unknown, text: string): RpcMessage {
+  const { code, message, data } =
+    error instanceof RpcError ? error : new RpcError(RPC.internalError, 'internal error');
+  const id = valueAt(text, ['id']);
+  const own = id === undefined ? 'null' : text.slice(id.start, id.end);
+  return parseMessage(errorMessage(own, code, message, data));
+}
+
+/** A function that applies the changes of the processors, in order, to a copy. */
+const applying =
+  (mutations: readonly HeaderMutation[]) =>
+  (headers: readonly string[]): readonly string[] => {
+    const list = new HeaderList(headers);
+    for (const { set, remove } of mutations) {
+      for (const [name] of set) list.delete(name);
+      for (const [name, value] of set) list.append(name, value);
+      for (const name of remove) list.delete(name);
+    }
+    return list.raw;
+  };

@@ -3,7 +3,7 @@ import { members, type Span } from '../../kernel/json-text.ts';
 
 /**
  * The texts of a message that guardrails check: arguments in requests; text contents, structured content and descriptions
- * in results. Not checked are `_meta`, ids, types, MIME types and base64 data.
+ * in results; errors. Not checked are `_meta`, ids, types, MIME types and base64 data.
  */
 
 /** A text and its place in the message. `isFixed`: a key, number or URI, which cannot be masked without breaking the message. */
@@ -12,13 +12,31 @@ export interface MessageText extends Span {
   readonly isFixed: boolean;
 }
 
-/** Texts of the parameters of a request: every value and key in `arguments`, and the `uri` of a resource. */
+/**
+ * Texts of the parameters of a request: every value and key in `arguments`, the `uri` of a resource, and the client's
+ * answers to requests of the server (`inputResponses`).
+ */
 export function requestTexts(params: string): MessageText[] {
   const texts: MessageText[] = [];
   for (const [key, { start }] of members(params)) {
     if (key === 'uri') walk(params, start, 'fixed', texts);
     else if (key === 'arguments') walk(params, start, 'data', texts);
+    else if (key === 'inputResponses' && params[start] === '{')
+      for (const [, answer] of members(params, start))
+        walk(params, answer.start, answerMode(params, answer), texts);
   }
+  return texts;
+}
+
+/** Only answers to elicitation have an `action`; their content is a form of the server. */
+const answerMode = (params: string, { start }: Span): Mode =>
+  params[start] !== '{' || members(params, start).some(([key]) => key === 'action') ? 'data' : 'protocol';
+
+/** Texts of a JSON-RPC error: `message` and all of `data`. */
+export function errorTexts(error: string): MessageText[] {
+  const texts: MessageText[] = [];
+  for (const [key, { start }] of members(error))
+    if (key === 'message' || key === 'data') walk(error, start, 'data', texts);
   return texts;
 }
 

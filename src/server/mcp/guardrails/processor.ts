@@ -12,16 +12,32 @@ export interface GuardedMessage {
   readonly targets: readonly string[];
   /** JSON text of the parameters of the request, as they are sent to the target. */
   readonly params: string;
-  /** JSON text of the result; undefined in the request phase. */
-  readonly result: string | undefined;
+  /** What is checked: in the request phase the parameters, and then the result or the JSON-RPC error. */
+  readonly part: 'params' | 'result' | 'error';
+  /** JSON text of that part. */
+  readonly text: string;
   /** Headers of the client's request, with names in lower case, after `:method`, `:scheme`, `:authority` and `:path`. */
   headers(): readonly (readonly [name: string, value: string])[];
 }
 
-/** `mask`: other parameters (request phase) or another result, as JSON text. `reason` is sent to the client. */
+/** What a processor wants beside another message, in the request phase. */
+export interface Effects {
+  /** Changes to the headers of the request to an HTTP target. */
+  readonly headers?: HeaderMutation | undefined;
+  /** Values for the variable `extMcp`. */
+  readonly values?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** First `set`, several values of one name form a list, then `remove`. */
+export interface HeaderMutation {
+  readonly set: readonly (readonly [name: string, value: string])[];
+  readonly remove: readonly string[];
+}
+
+/** `mask`: another text of the part that was checked. `reason` is sent to the client. */
 export type MessageVerdict =
-  | { readonly kind: 'pass' }
-  | { readonly kind: 'mask'; readonly text: string }
+  | { readonly kind: 'pass'; readonly effects?: Effects }
+  | { readonly kind: 'mask'; readonly text: string; readonly effects?: Effects }
   | { readonly kind: 'reject'; readonly code: number; readonly reason: string; readonly data?: unknown };
 
 export interface Processor {

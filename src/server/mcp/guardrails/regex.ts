@@ -1,8 +1,10 @@
 import { compilePatterns, patternFields } from '../../guardrails/patterns.ts';
 import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/webhook.ts';
 import { edit } from '../../kernel/json-text.ts';
-import { type MessageText, requestTexts, responseTexts } from './message-texts.ts';
+import { errorTexts, type MessageText, requestTexts, responseTexts } from './message-texts.ts';
 import { defineProcessor, type MessageVerdict, REJECTED } from './processor.ts';
+
+const TEXTS = { params: requestTexts, result: responseTexts, error: errorTexts };
 
 /** Masks or rejects texts that match patterns. Keys, numbers and URIs are only read by `reject`. */
 export const regex = defineProcessor({
@@ -14,13 +16,12 @@ export const regex = defineProcessor({
     const counted = context.settings.counter('guardrails');
     return {
       place: context.place(),
-      check({ phase, params, result }): MessageVerdict {
-        const json = result ?? params;
+      check({ phase, part, text: json }): MessageVerdict {
         if (json.length > guardedCharacters) {
           counted([PHASES[phase], 'Reject']);
           throw new GuardrailError(`the ${phase} has more than ${guardedCharacters} characters`);
         }
-        const texts = result === undefined ? requestTexts(params) : responseTexts(result);
+        const texts = TEXTS[part](json);
         const verdict = patterns.action === 'reject' ? rejection(texts) : masked(json, texts);
         counted([PHASES[phase], ACTIONS[verdict.kind]]);
         return verdict;

@@ -3,11 +3,14 @@ import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { ACTIONS, GuardrailError, PHASES, webhookFields } from '../../guardrails/webhook.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
+import { isHeaderName, isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
 import { createGrpcService } from '../../transport/grpc.ts';
-import { extMcp, toStruct } from './ext-mcp.ts';
+import { extMcp, fromStruct, type Struct, toStruct } from './ext-mcp.ts';
 import {
   defineProcessor,
+  type Effects,
   type GuardedMessage,
+  type HeaderMutation,
   isSameItem,
   type MessageVerdict,
   REJECTED,
@@ -48,15 +51,6 @@ export const remote = defineProcessor({
     const place = context.place();
     const counted = context.settings.counter('guardrails');
     const isSent = headerFilter(requestHeaders);
-    let hasWarned = false;
-
-    function warnAboutIgnored({ header_mutation, metadata: values }: Answer): void {
-      if (hasWarned || ((header_mutation ?? null) === null && (values ?? null) === null)) return;
-      hasWarned = true;
-      context.log.warn('mcp::guardrail', 'header_mutation and metadata of a processor are ignored', {
-        service: service?.address,
-      });
-    }
 
     const metadataOf = (lookup: VariableResolver): object | undefined => {
       if (expressions.length === 0) return undefined;
@@ -72,11 +66,11 @@ export const remote = defineProcessor({
       lookup: VariableResolver,
       signal: AbortSignal,
     ): Promise<MessageVerdict> {
-      const { method, targets, params, result, headers } = message;
+      const { method, targets, params, part, text, headers } = message;
       const question = { service_names: targets, method, metadata_context: metadataOf(lookup) };
       const options = { timeout: guardrailTimeout, signal, span: lookup.span };
       const answer =
-        result === undefined
+        part === 'params'
           ? await service?.call(
               'CheckRequest',
               {
@@ -88,14 +82,15 @@ export const remote = defineProcessor({
               },
               options,
             )
-          : await service?.call('CheckResponse', { ...question, mcp_response: Buffer.from(result) }, options);
-      warnAboutIgnored(answer as Answer);
+          : await service?.call('CheckResponse', { ...question, mcp_response: Buffer.from(text) }, options);
       return verdictOf(message, answer as Answer);
     }
 
     return {
       place,
       async check(message, lookup, signal): Promise<MessageVerdict> {
+        // The protocol has no place for errors.
+        if (message.part === 'error') return { kind: 'pass' };
         const count = (action: string): void => counted([PHASES[message.phase], action]);
         try {
           const verdict = await ask(message, lookup, signal);
@@ -122,24 +117,28 @@ export const remote = defineProcessor({
 interface Answer {
   readonly result?: 'pass' | 'mutated' | 'error';
   readonly mutated?: Buffer;
-  readonly header_mutation?: object | null;
-  readonly metadata?: object | null;
+  readonly header_mutation?: {
+    readonly set: readonly { readonly key: string; readonly value: Buffer }[];
+    readonly remove: readonly string[];
+  } | null;
+  readonly metadata?: Struct | null;
   readonly error?: { readonly code: number; readonly reason: string; readonly mcp_error?: Buffer };
 }
 
 /** JSON-RPC codes of `AuthorizationError.Code` (upstream). */
 const CODES = [-32603, REJECTED.denied, REJECTED.exhausted, REJECTED.invalid] as const;
 
-function verdictOf(message: GuardedMessage, { result, mutated, error }: Answer): MessageVerdict {
+function verdictOf(message: GuardedMessage, answer: Answer): MessageVerdict {
+  const { result, mutated, error } = answer;
   switch (result) {
     case 'pass':
-      return { kind: 'pass' };
+      return { kind: 'pass', effects: effectsOf(answer) };
     case 'mutated': {
       const text = (mutated ?? Buffer.alloc(0)).toString('utf8');
       if (!isObject(text)) throw new GuardrailError('the new message is not a JSON object');
       if (message.phase === 'request' && !isSameItem(message.params, text))
         throw new GuardrailError('the new parameters name another item');
-      return { kind: 'mask', text };
+      return { kind: 'mask', text, effects: effectsOf(answer) };
     }
     case 'error':
       return {
@@ -151,6 +150,35 @@ function verdictOf(message: GuardedMessage, { result, mutated, error }: Answer):
     default:
       throw new GuardrailError('the answer has no result');
   }
+}
+
+/** Responses have neither member. */
+function effectsOf({ header_mutation, metadata }: Answer): Effects {
+  return {
+    headers: header_mutation ? mutationOf(header_mutation) : undefined,
+    values: metadata ? fromStruct(metadata) : undefined,
+  };
+}
+
+/** Headers that the gateway itself sets in requests to targets; they describe its own message. */
+const OWN_HEADER =
+  /^(?:mcp-(?:session-id|protocol-version|method|name)|content-(?:type|encoding)|accept|accept-encoding|last-event-id)$/i;
+
+function mutationOf({ set, remove }: NonNullable<Answer['header_mutation']>): HeaderMutation {
+  const pairs = set.map(({ key, value }) => [key, value.toString('latin1')] as const);
+  for (const [name, value] of pairs) {
+    if (!isSettableHeader(name) || OWN_HEADER.test(name))
+      throw new GuardrailError(
+        `header_mutation sets ${JSON.stringify(name.slice(0, 100))}, which it cannot set`,
+      );
+    if (!isHeaderValue(value)) throw new GuardrailError(`header_mutation has no valid value for "${name}"`);
+  }
+  const invalid = remove.find((name) => !isHeaderName(name));
+  if (invalid !== undefined)
+    throw new GuardrailError(
+      `header_mutation removes ${JSON.stringify(invalid.slice(0, 100))}, which is no header name`,
+    );
+  return { set: pairs, remove };
 }
 
 function isObject(text: string): boolean {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { requestScope } from '../../expressions/scopes.ts';
-import { compileWebhookService, type Phase, webhookFields } from '../../guardrails/webhook.ts';
+import { compileWebhookService, webhookFields } from '../../guardrails/webhook.ts';
 import { valueAt } from '../../kernel/json-text.ts';
 import {
   defineProcessor,
@@ -41,7 +41,7 @@ export const webhook = defineProcessor({
           case 'reject':
             return { kind: 'reject', code: codeOf(verdict.status), reason: verdict.body };
           case 'mask':
-            return { kind: 'mask', text: maskedText(phase, verdict.text) };
+            return { kind: 'mask', text: maskedText(message, verdict.text) };
         }
       },
       close: () => service.close(),
@@ -50,25 +50,27 @@ export const webhook = defineProcessor({
 });
 
 // The JSON texts are passed on as they are: `JSON.parse` would change numbers beyond 2^53.
-function bodyOf({ method, targets, params, result }: GuardedMessage): string {
+function bodyOf({ method, targets, params, part, text }: GuardedMessage): string {
   const whose =
     targets.length === 1 ? `"target":${JSON.stringify(targets[0])}` : `"targets":${JSON.stringify(targets)}`;
   const names = `"method":${JSON.stringify(method)},${whose}`;
-  return `{${names},"params":${params}${result === undefined ? '' : `,"result":${result}`}}`;
+  return `{${names},"params":${params}${part === 'params' ? '' : `,"${part}":${text}`}}`;
 }
 
 const object = z.record(z.string(), z.unknown());
+const error = z.strictObject({ code: z.int(), message: z.string(), data: z.unknown().optional() });
 
 /** Parameters may not name another item: rules have decided on this one. */
-function maskOf({ phase, params }: GuardedMessage): z.ZodType<object> {
-  if (phase === 'response') return z.strictObject({ result: object });
+function maskOf({ part, params }: GuardedMessage): z.ZodType<object> {
+  if (part === 'result') return z.strictObject({ result: object });
+  if (part === 'error') return z.strictObject({ error });
   const isSame = (after: object): boolean => isSameItem(params, JSON.stringify(after));
   return z.strictObject({ params: object.refine(isSame) });
 }
 
-/** The JSON text of the new parameters or the new result in the answer of a webhook. */
-function maskedText(phase: Phase, answer: string): string {
-  const span = valueAt(answer, ['action', 'body', phase === 'request' ? 'params' : 'result']);
+/** The JSON text of the new part in the answer of a webhook. */
+function maskedText({ part }: GuardedMessage, answer: string): string {
+  const span = valueAt(answer, ['action', 'body', part]);
   return span === undefined ? '{}' : answer.slice(span.start, span.end);
 }
 

@@ -44,7 +44,7 @@ let calls = 0;
 export class ModernCall implements ClientCall, EventStreamOwner {
   readonly session: CallerSession;
   readonly message: RpcMessage;
-  readonly headers: readonly string[];
+  headers: readonly string[];
   readonly stream = new EventStream();
   readonly log: McpFields;
   readonly keepsResult: boolean;
