@@ -47,7 +47,9 @@ describe('check --start', () => {
       {
         group: 'targets',
         status: 'ok',
-        message: expect.stringMatching(/^one {3}started in .*, 4 tools: echo, add, echo-2, add-2$/),
+        message: expect.stringMatching(
+          /^one {3}started in .*, 4 tools: one_echo, one_add, one_echo-2, one_add-2$/,
+        ),
       },
       { group: 'targets', status: 'ok', message: expect.stringMatching(/^two {3}started in .*, no tools$/) },
     ]);
@@ -55,6 +57,33 @@ describe('check --start', () => {
     const pids = readFileSync(mark, 'utf8').trim().split('\n').map(Number);
     expect(pids).toHaveLength(1);
     expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  test('check --start shows the names that clients see, and warns about names in tools that no tool has', async () => {
+    const tools = {
+      exclude: ['drop_*', 'dorp_all'],
+      rename: { echo: 'say' },
+      descriptions: { eco: 'Says it.' },
+    };
+    const { code, checks } = await check(
+      [
+        { ...chaos('one', '--tools=echo,drop_all'), tools },
+        { ...chaos('two'), tools: { rename: { echo: 'x' } } },
+      ],
+      '--start',
+    );
+    expect(checks).toEqual([
+      {
+        group: 'targets',
+        status: 'warn',
+        message: expect.stringMatching(
+          /^one {3}started in .*, 1 tool: one_say \(1 left out\); no tool matches exclude: dorp_all, descriptions: eco$/,
+        ),
+        fix: expect.stringContaining('it lists echo, drop_all'),
+      },
+      { group: 'targets', status: 'ok', message: expect.stringMatching(/, 1 tool: two_x$/) },
+    ]);
+    expect(code).toBe(0);
   });
 
   test('check --start reports why a target does not start, with its last stderr lines and without secrets', async () => {

@@ -2,6 +2,8 @@ import { connect } from 'node:net';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createLog } from '../../core/log.ts';
+import { hasPrefixes } from '../../server/mcp/backend.ts';
+import { outwardName } from '../../server/mcp/names.ts';
 import { detailOf } from '../../server/mcp/target-failure.ts';
 import { type EndpointConfig, endpointText } from '../../server/mcp/targets/endpoint.ts';
 import {
@@ -11,6 +13,7 @@ import {
   workingFolder,
 } from '../../server/mcp/targets/environment.ts';
 import { stdio } from '../../server/mcp/targets/stdio.ts';
+import { ToolView } from '../../server/mcp/tool-view.ts';
 import { toolsOf } from '../../server/mcp/try-target.ts';
 import { createContext } from '../../server/runtime/compile-context.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
@@ -23,6 +26,7 @@ import {
   notKnown,
   ok,
   skip,
+  warn,
 } from './check.ts';
 
 /** Finds the commands of stdio targets, starts them with --start, and connects to HTTP targets. */
@@ -32,12 +36,21 @@ export const targets: CheckGroup = {
   run(context) {
     if (context.config === undefined) return [check('targets', notKnown)];
     const configured = context.gateways.flatMap(({ routes }) =>
-      routes.flatMap(({ config }) => config.backends.flatMap(({ mcp }) => mcp?.targets ?? [])),
+      routes.flatMap(({ config }) =>
+        config.backends.flatMap(({ mcp }) =>
+          (mcp?.targets ?? []).map((target) => ({
+            ...target,
+            isPrefixed: mcp !== undefined && hasPrefixes(mcp),
+          })),
+        ),
+      ),
     );
     if (configured.length === 0) return [check('targets', skip('none configured'))];
     const starter = new TargetStarter(context);
-    return configured.map(({ name, stdio, mcp, sse, openapi }) => {
-      if (stdio !== undefined) return check(name, checkCommand(name, stdio, context, starter));
+    return configured.map(({ name, stdio, mcp, sse, openapi, tools, isPrefixed }) => {
+      const view = tools && new ToolView(tools);
+      if (stdio !== undefined)
+        return check(name, checkCommand({ name, stdio, view, isPrefixed }, context, starter));
       const remote = mcp ?? sse ?? openapi;
       return check(name, remote === undefined ? skip(name) : checkAddress(name, remote, context));
     });
@@ -93,12 +106,20 @@ function destinationOf(
   };
 }
 
+/** A stdio target, and how clients see its tools. */
+interface StdioTarget {
+  readonly name: string;
+  readonly stdio: StdioConfig;
+  readonly view: ToolView | undefined;
+  readonly isPrefixed: boolean;
+}
+
 function checkCommand(
-  name: string,
-  config: StdioConfig,
+  target: StdioTarget,
   { env, folder, options }: CheckContext,
   starter: TargetStarter,
 ): CheckResult | Promise<CheckResult> {
+  const { name, stdio: config } = target;
   const { cmd } = config;
   const cwd = workingFolder(config, folder);
   if (!isFolder(cwd))
@@ -106,7 +127,7 @@ function checkCommand(
   const found = findCommand(cmd, childEnvironment(config, env), cwd);
   if (found === undefined)
     return fail(`${name}   command not found: ${cmd}`, 'install it, or set stdio.cmd to its full path');
-  return options.start ? starter.start(name, config) : ok(`${name}   ${cmd} is ${found}`);
+  return options.start ? starter.start(target) : ok(`${name}   ${cmd} is ${found}`);
 }
 
 /** The `stdio` section of a target. */
@@ -122,11 +143,11 @@ class TargetStarter {
     this.#context = context;
   }
 
-  async start(name: string, config: StdioConfig): Promise<CheckResult> {
+  async start(target: StdioTarget): Promise<CheckResult> {
     if (this.#running < LIMITS.checkStartConcurrency) this.#running += 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
-      return await this.#tools(name, config);
+      return await this.#tools(target);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
@@ -134,7 +155,7 @@ class TargetStarter {
     }
   }
 
-  async #tools(name: string, config: StdioConfig): Promise<CheckResult> {
+  async #tools({ name, stdio: config, view, isPrefixed }: StdioTarget): Promise<CheckResult> {
     const { loaded, env, folder } = this.#context;
     if (loaded.config === undefined) throw new Error('the configuration is not valid');
     const options = { config: loaded.config, source: loaded.source, log: silent, env, folder };
@@ -146,7 +167,18 @@ class TargetStarter {
       const target = stdio.compile(name, config, createContext(context, [], new Set(), []));
       const tools = await toolsOf(target, silent);
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
-      return ok(`${name}   started in ${seconds} s, ${list(tools)}`);
+      view?.unmatched.listed(tools);
+      const shown = tools
+        .flatMap((own) => (view === undefined ? own : (view.shown(own) ?? [])))
+        .map((tool) => (isPrefixed ? outwardName('tool', name, tool) : tool));
+      const hidden = tools.length - shown.length;
+      const message = `${name}   started in ${seconds} s, ${list(shown)}${hidden > 0 ? ` (${hidden} left out)` : ''}`;
+      const unmatched = view?.unmatched.entries ?? [];
+      if (unmatched.length === 0) return ok(message);
+      return warn(
+        `${message}; no tool matches ${unmatched.join(', ')}`,
+        `correct or remove these names in \`tools\` of the target; it lists ${tools.slice(0, MOST_TOOLS).join(', ') || 'none'}`,
+      );
     } catch (error) {
       return fail(
         `${name}   ${detailOf(error)}`,

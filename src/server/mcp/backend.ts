@@ -89,8 +89,7 @@ export const mcp = defineBackend({
       return Object.assign(target, { tools, pins: pinsOf(target) });
     });
     reportDuplicates(config, context);
-    const prefixed =
-      config.prefixMode === 'always' || (config.prefixMode === 'conditional' && targets.length > 1);
+    const prefixed = hasPrefixes(config);
     if (prefixed) warnAboutPrefixes(config, context);
     const sessions = new SessionStore(
       {
@@ -175,6 +174,10 @@ function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): B
     },
   ];
 }
+
+/** Whether names of tools have the name of their target as a prefix. */
+export const hasPrefixes = ({ prefixMode, targets }: McpBackendConfig): boolean =>
+  prefixMode === 'always' || (prefixMode === 'conditional' && targets.length > 1);
 
 /** Otherwise each request would start a process of its own. */
 function withSharedProcess(target: McpBackendConfig['targets'][number]): typeof target {

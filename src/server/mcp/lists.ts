@@ -172,7 +172,10 @@ async function readPages(
     );
     items.push(...itemsOf(text, list, call, connection));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;
-    if (typeof next !== 'string' || next === cursor) return items;
+    if (typeof next !== 'string' || next === cursor) {
+      if (list.kind === 'tool') reportUnmatched(call, connection);
+      return items;
+    }
     cursor = next;
   }
   call.session.options.log.warn(
@@ -211,6 +214,7 @@ export function listSource({ session }: ClientCall, connection: Connection): Lis
 /** The tools that clients see: those that `targets[].tools` shows and that match their pins, with their new names. */
 function shownTools(items: ListedItem[], call: ClientCall, connection: Connection): ListedItem[] {
   const { tools, pins } = connection.target;
+  tools?.unmatched.listed(items.map(({ own }) => own));
   const shown = items.flatMap((item) => {
     const name = tools === undefined ? item.own : tools.shown(item.own);
     return name === undefined ? [] : [{ ...item, name }];
@@ -240,6 +244,11 @@ export function renamedItem(item: string, { kind, nameKey }: ListMethod, target:
   return edit(item, edits);
 }
 
+/** All tools of a target have been listed. */
+function reportUnmatched({ session }: ClientCall, { target }: Connection): void {
+  target.tools?.unmatched.report(session.options.log, target.name);
+}
+
 /** Removes items from a list response of a single target that clients do not see, or that the caller may not use. */
 export function filterList(
   text: string,
@@ -251,6 +260,8 @@ export function filterList(
   const span = valueAt(text, ['result', list.member]);
   if (span === undefined || text[span.start] !== '[') return text;
   const kept = itemsOf(text, list, call, connection).filter(({ own }) => isAllowed(own));
+  if (list.kind === 'tool' && valueAt(text, ['result', 'nextCursor']) === undefined)
+    reportUnmatched(call, connection);
   return edit(text, [{ ...span, text: `[${kept.map((item) => item.text).join(',')}]` }]);
 }
 

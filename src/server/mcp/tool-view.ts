@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { type Edit, edit, members, valueAt } from '../kernel/json-text.ts';
 import { namePattern } from './name-pattern.ts';
+import { UnmatchedNames } from './unmatched-names.ts';
 
 /** "Tool Names" of MCP 2025-11-25: 1 to 128 of these characters. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
@@ -49,6 +50,7 @@ export class ToolView {
   readonly #shown: ReadonlyMap<string, string>;
   readonly #own: ReadonlyMap<string, string>;
   readonly #descriptions: ReadonlyMap<string, string>;
+  readonly unmatched: UnmatchedNames;
 
   constructor({ include, exclude, rename, descriptions }: ToolViewConfig) {
     const included = namePattern(include ?? ['*']);
@@ -57,6 +59,12 @@ export class ToolView {
     this.#shown = new Map(Object.entries(rename));
     this.#own = new Map([...this.#shown].map(([own, shown]) => [shown, own]));
     this.#descriptions = new Map(Object.entries(descriptions));
+    this.unmatched = new UnmatchedNames({
+      include: include ?? [],
+      exclude,
+      rename: Object.keys(rename),
+      descriptions: Object.keys(descriptions),
+    });
   }
 
   /** Whether the filters let a tool of the target pass. */

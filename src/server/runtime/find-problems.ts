@@ -63,7 +63,7 @@ function isPrimary({ code, path }: Diagnostic, damaged: readonly Path[]): boolea
   // Without a damaged address, the default one applies, which may not have been intended.
   if (code === 'AGW0106' && (isRouting(path) || path[0] === 'config'))
     return !damaged.some((place) => (place[0] === 'config' && place.length <= 2) || isAddress(place));
-  if (isOfOneValue(code)) return !damaged.some((place) => within(place, path));
+  if (isOfOneValue(code) || isMissingFile(code, path)) return !damaged.some((place) => within(place, path));
   if (damaged.some((place) => isInput(place, code, path))) return false;
   // The policy may take effect on one of the damaged backends.
   if (code === 'AGW0303' && damaged.some((place) => isOutsidePolicies(place, path))) return false;
@@ -84,6 +84,11 @@ function within(path: Path, outer: Path): boolean {
 /** Problems caused by the value at their path alone: an expression, a file, a duplicate name. */
 function isOfOneValue(code: DiagnosticCode): boolean {
   return code.startsWith('AGW02') || ['AGW0005', 'AGW0101', 'AGW0102', 'AGW0104', 'AGW0106'].includes(code);
+}
+
+/** Whether the reference is to a file; the others are to entries of `gateways` and `llm`, which may be damaged. */
+function isMissingFile(code: DiagnosticCode, path: Path): boolean {
+  return code === 'AGW0107' && !isRouting(path) && !path.includes('llm');
 }
 
 /** Whether the value at `place` may have caused the problem at `path`. */

@@ -159,3 +159,35 @@ describe('name patterns', () => {
     expect(steps('a'.repeat(100_000))).toBe(false);
   });
 });
+
+describe('names in tools of a target that no tool has', () => {
+  const tools = {
+    include: ['echo*', 'get_*', 'gte_*'],
+    exclude: ['secret'],
+    rename: { 'echo-2': 'again', ecco: 'say' },
+    descriptions: { get_a: 'Gets it.' },
+  };
+  const MISSING = 'names="include: gte_*, exclude: secret, rename: ecco"';
+  const warnings = (log: readonly string[]): string[] =>
+    log.filter((line) => line.includes('match none of its tools'));
+
+  test('they are logged once, when a client has read all pages of the list of a single target', async () => {
+    await using own = await open([target('a', ['--tools=echo,get_a', '--pages=2'], tools)]);
+    const first = await own.list();
+    expect(warnings(own.gate.log)).toEqual([]);
+    for (let time = 0; time < 2; time += 1)
+      await own.session.request('tools/list', { cursor: first.result.nextCursor });
+    await own.list();
+    expect(warnings(own.gate.log)).toEqual([expect.stringContaining(`target="a" ${MISSING}`)]);
+  });
+
+  test('they are logged once for each of several targets', async () => {
+    await using own = await open([
+      target('a', ['--tools=echo,get_a', '--pages=2'], tools),
+      target('b', ['--tools=echo'], { rename: { echo: 'say' } }),
+    ]);
+    await own.tools();
+    await own.tools();
+    expect(warnings(own.gate.log)).toEqual([expect.stringContaining(`target="a" ${MISSING}`)]);
+  });
+});

@@ -109,6 +109,12 @@ gateways:
     expect(problems[0]?.path.join('.')).toContain(place);
   });
 
+  test('config validate reports a file that does not exist also if other keys of the target are wrong', async () => {
+    await using folder = await temporaryFolder();
+    const problems = await problemsOf(config({ file: './missing.json' }, { unknown: 1 }), folder.path);
+    expect(problems.map(({ code }) => code).sort()).toEqual(['AGW0101', 'AGW0107']);
+  });
+
   test.each([
     ['no scheme that is http', { host: 'ftp://x' }, 'invalid scheme'],
     ['credentials', { host: 'http://user:password@x' }, 'credentials in a URL'],
