@@ -98,7 +98,7 @@ describe('parameters of an OpenAPI target', () => {
 
   test.each([
     ['a parameter', { query: { other: 1 } }, '"query.other"'],
-    ['a group', { cookie: { a: 1 } }, '"cookie"'],
+    ['a group', { form: { a: 1 } }, '"form"'],
     ['a body', { body: {} }, '"body"'],
     ['__proto__', JSON.parse('{"query":{"__proto__":{"q":1}}}'), '"query.__proto__"'],
     ['a list as a group', { query: ['q'] }, 'query must be an object'],
@@ -335,10 +335,15 @@ describe('responses to an OpenAPI target', () => {
     await call;
   });
 
-  test('an API that cannot be reached fails the call with the reason', async () => {
+  test('an API that cannot be reached is an error result with the reason, and the log has its address', async () => {
     await using shop = await answering(() => undefined);
     await shop.api.close();
-    expect((await shop.call('op')).message).toContain('the call to the API failed: connection refused');
+    expect(await shop.call('op')).toEqual({
+      content: [{ type: 'text', text: 'the call to the API failed: connection refused' }],
+      isError: true,
+    });
+    const line = shop.gate.log.find((each) => each.includes('a call to the API of a target failed'));
+    expect(line).toContain(`target="shop" problem="${shop.api.address}: connection refused"`);
   });
 
   test('an unknown tool is an error of the caller', async () => {

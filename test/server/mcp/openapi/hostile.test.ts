@@ -264,18 +264,35 @@ describe('hostile OpenAPI documents', () => {
     expect(shop.api.received[0]?.target).toBe('/a%2Fb/d');
   });
 
-  test('operations that cannot be sent are not offered: required cookies, forms, unknown styles', async () => {
+  test('operations that cannot be sent are not offered, and the log says why: unknown styles, cookie names, bodies', async () => {
     const required = (place: string, rest: object = {}) => ({
       parameters: [{ name: 'x', in: place, required: true, ...rest }],
     });
     await using shop = await apiGateway(
       openApi({
-        '/cookie': { get: required('cookie') },
+        '/cookie': { get: required('cookie', { name: 'a; b=c' }) },
         '/style': { get: required('query', { style: 'matrix' }) },
         '/form': { post: { requestBody: { required: true, content: { 'multipart/form-data': {} } } } },
-        '/optional': { get: { parameters: [{ name: 'x', in: 'cookie' }] } },
+        '/field': {
+          post: {
+            requestBody: {
+              content: {
+                'application/x-www-form-urlencoded': { encoding: { file: { contentType: 'image/png' } } },
+              },
+            },
+          },
+        },
+        '/optional': { get: { parameters: [{ name: 'x', in: 'query', style: 'label' }] } },
       }),
     );
     expect((await shop.tools()).map(({ name }) => name)).toEqual(['get_optional']);
+    const line = shop.gate.log.find((each) => each.includes('operations of a target are not offered'));
+    for (const reason of [
+      'parameter \\"a; b=c\\" in \\"cookie\\" cannot be sent in the style \\"form\\"',
+      'parameter \\"x\\" in \\"query\\" cannot be sent in the style \\"matrix\\"',
+      'its body is \\"multipart/form-data\\", not JSON or a form',
+      'its form field \\"file\\" cannot be written',
+    ])
+      expect(line).toContain(reason);
   });
 });

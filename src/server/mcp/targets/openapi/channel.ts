@@ -1,4 +1,5 @@
 import { LIMITS } from '../../../../core/limits.ts';
+import type { Log } from '../../../../core/log.ts';
 import { isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
 import type { Upstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError, locatedProblem } from '../../../transport/upstream-error.ts';
@@ -12,7 +13,6 @@ import {
   SESSION_REVISIONS,
 } from '../../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../target.ts';
-import { TargetFailure } from '../../target-failure.ts';
 import { failedResult, toolResultOf } from './answer.ts';
 import type { Operation } from './operations.ts';
 import { ArgumentError } from './parameters.ts';
@@ -20,6 +20,9 @@ import { requestOf } from './request.ts';
 
 /** An API, as an MCP server in this process offers it. */
 export interface Api {
+  /** Name of the target. */
+  readonly name: string;
+  readonly log: Log;
   readonly upstream: Upstream;
   /** Headers of every request, as alternating names and values: keys of the API. */
   readonly headers: readonly string[];
@@ -118,7 +121,7 @@ export class OpenApiChannel implements Channel {
   }
 
   async #call({ text, params }: RpcMessage, id: number, forwarded: readonly string[]): Promise<void> {
-    const { upstream } = this.#api;
+    const { upstream, log, name } = this.#api;
     const abort = new AbortController();
     this.#inFlight.set(id, abort);
     try {
@@ -131,13 +134,12 @@ export class OpenApiChannel implements Channel {
       });
     } catch (error) {
       if (abort.signal.aborted) return;
-      this.#events.failed(
-        id,
-        new TargetFailure(
-          `the call to the API failed: ${explainUpstreamError(error)}`,
-          locatedProblem(upstream.address, error),
-        ),
-      );
+      // "Tool Execution Errors ... API failures" (MCP 2025-11-25, "Error Handling"): the model can read why.
+      log.warn('mcp::openapi', 'a call to the API of a target failed', {
+        target: name,
+        problem: locatedProblem(upstream.address, error),
+      });
+      this.#answer(id, () => failedResult(`the call to the API failed: ${explainUpstreamError(error)}`));
     } finally {
       this.#inFlight.delete(id);
     }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LIMITS } from '../../../../core/limits.ts';
-import { isSettableHeader } from '../../../kernel/header-list.ts';
+import { isHeaderName, isSettableHeader } from '../../../kernel/header-list.ts';
 import { canonicalPattern } from '../../../kernel/request-target.ts';
 import {
   DocumentError,
@@ -11,6 +11,7 @@ import {
   type OpenApiDocument,
   shown,
 } from './document.ts';
+import { FORM_TYPE, type FormFields, readFormFields } from './form.ts';
 import { type Converted, type JsonSchema, SchemaConverter } from './input-schema.ts';
 import { GROUPS, type Group, type Parameter, STYLES, type Style } from './parameters.ts';
 
@@ -27,6 +28,8 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   /** Media type of the request body; undefined without a body. */
   readonly bodyType: string | undefined;
+  /** Set if the body is a form. */
+  readonly form: FormFields | undefined;
   readonly needsBody: boolean;
 }
 
@@ -47,7 +50,7 @@ export interface OperationOptions {
 /** Without `trace`, whose answer would show the credentials of the request. */
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
 
-/** Parameters with these names have no effect (OpenAPI 3.1 §4.8.12); cookies belong to the client's connection. */
+/** Parameters with these names have no effect (OpenAPI 3.1 §4.8.12); cookies have a place of their own. */
 const IGNORED_HEADERS = new Set(['accept', 'content-type', 'authorization', 'cookie']);
 
 /** A reason why one operation cannot be offered. */
@@ -134,6 +137,7 @@ class OperationReader {
       path: template,
       parameters: [...groups.values()].flatMap((all) => all.map(({ parameter }) => parameter)),
       bodyType: body?.type,
+      form: body?.form,
       needsBody: body?.isRequired === true,
     };
   }
@@ -209,16 +213,21 @@ class OperationReader {
       const lower = name.toLowerCase();
       if (IGNORED_HEADERS.has(lower) || this.#options.ownHeaders.has(lower)) return undefined;
     }
+    if (group === 'cookie' && this.#options.ownHeaders.has('cookie')) return undefined;
     const content = value['content'];
-    const style = isObject(content) ? 'json' : (value['style'] ?? (group === 'query' ? 'form' : 'simple'));
+    const usual = group === 'query' || group === 'cookie' ? 'form' : 'simple';
+    const style = isObject(content) ? 'json' : (value['style'] ?? usual);
     const isSupported =
       group !== undefined &&
       (STYLES[group] as readonly unknown[]).includes(style) &&
       (group !== 'header' || isSettableHeader(name)) &&
+      (group !== 'cookie' || isHeaderName(name)) &&
       (!isObject(content) || jsonType(content) !== undefined);
     if (!isSupported) {
       if (!isRequired) return undefined;
-      throw new Unsupported(`its parameter ${shown(name)} in ${shown(String(place))} cannot be sent`);
+      throw new Unsupported(
+        `its parameter ${shown(name)} in ${shown(String(place))} cannot be sent in the style ${shown(String(style))}`,
+      );
     }
     const own = isObject(content)
       ? (content[jsonType(content) as string] as Json | undefined)?.['schema']
@@ -247,8 +256,18 @@ class OperationReader {
       const { schema } = (isObject(content[type]) ? content[type] : {}) as { schema?: unknown };
       return { ...this.#schemas.convert(schema, `${at} requestBody`, this.#longest), type, isRequired };
     }
+    const form = Object.keys(content).find((each) => each.split(';')[0]?.trim().toLowerCase() === FORM_TYPE);
+    if (form !== undefined) {
+      const { schema, encoding } = (isObject(content[form]) ? content[form] : {}) as Json;
+      const fields = readFormFields(encoding);
+      if (typeof fields === 'string') throw new Unsupported(fields);
+      const converted = this.#schemas.convert(schema, `${at} requestBody`, this.#longest);
+      return { ...converted, type: FORM_TYPE, form: fields, isRequired };
+    }
     if (!isRequired) return undefined;
-    throw new Unsupported(`its body is ${shown(Object.keys(content)[0] ?? 'of no type')}, not JSON`);
+    throw new Unsupported(
+      `its body is ${shown(Object.keys(content)[0] ?? 'of no type')}, not JSON or a form`,
+    );
   }
 
   /** Arguments are grouped by their place (upstream's rule), because names are only unique within one. */
@@ -281,6 +300,7 @@ interface Described extends Converted {
 
 interface Body extends Converted {
   readonly type: string;
+  readonly form?: FormFields;
   readonly isRequired: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { isHeaderValue } from '../../../kernel/header-list.ts';
 
 /** Where a parameter goes, and the group of arguments that contains it. */
-export const GROUPS = ['path', 'query', 'header'] as const;
+export const GROUPS = ['path', 'query', 'header', 'cookie'] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** A parameter of an operation (OpenAPI 3.1 §4.8.12). */
@@ -15,9 +15,10 @@ export interface Parameter {
 
 /** Styles that are supported, and `json` for a parameter that is described by `content`. */
 export const STYLES = {
-  path: ['simple', 'json'],
+  path: ['simple', 'label', 'matrix', 'json'],
   query: ['form', 'spaceDelimited', 'pipeDelimited', 'deepObject', 'json'],
   header: ['simple', 'json'],
+  cookie: ['form', 'json'],
 } as const satisfies Record<Group, readonly string[]>;
 export type Style = (typeof STYLES)[Group][number];
 
@@ -43,12 +44,72 @@ export function simpleValue(parameter: Parameter, text: string): string {
 }
 
 /**
- * The pairs of a query parameter, encoded. `declared` are the names of all query parameters: members of an object that is
- * written as several parameters must not set another one. `text` is JSON. Throws `ArgumentError`.
+ * The value of a path parameter, with the prefixes of the styles `label` (`.a`) and `matrix` (`;name=a`, RFC 6570 §3.2.5 and
+ * §3.2.7). `declared` are the names of all path parameters. `text` is JSON. Throws `ArgumentError`.
  */
-export function queryPairs(parameter: Parameter, text: string, declared: ReadonlySet<string>): string[] {
+export function pathValue(parameter: Parameter, text: string, declared: ReadonlySet<string>): string {
   const { name, style, explode } = parameter;
-  const place = `query.${name}`;
+  if (style !== 'label' && style !== 'matrix') return simpleValue(parameter, text);
+  const place = `path.${name}`;
+  const isMatrix = style === 'matrix';
+  const prefix = isMatrix ? ';' : '.';
+  // A dot within a label would begin another one.
+  const encode = (raw: string): string =>
+    isMatrix ? percentEncoded(raw) : percentEncoded(raw).replaceAll('.', '%2E');
+  const own = isMatrix ? `${percentEncoded(name)}=` : '';
+  const item = (value: Value): string => encode(scalar(value, place));
+  const value = parsed(text);
+  if (typeof value !== 'object' || value === null) {
+    const only = item(value);
+    return prefix + (only === '' ? own.replace(/=$/, '') : own + only);
+  }
+  const entries = Array.isArray(value)
+    ? value.map((each) => [undefined, each] as const)
+    : Object.entries(value);
+  if (entries.length === 0) return '';
+  if (isMatrix && explode) refuseOtherNames(entries, declared, place);
+  if (explode)
+    return entries
+      .map(([key, each]) => prefix + (key === undefined ? own : `${encode(key)}=`) + item(each as Value))
+      .join('');
+  return `${prefix}${own}${entries
+    .flatMap(([key, each]) => [...(key === undefined ? [] : [encode(key)]), item(each as Value)])
+    .join(',')}`;
+}
+
+/** The value of a cookie. Only single values: a comma is not allowed in a cookie (RFC 6265 §4.1.1). */
+export function cookieValue({ name, style }: Parameter, text: string): string {
+  if (style === 'json') return percentEncoded(text);
+  const place = `cookie.${name}`;
+  const value = parsed(text);
+  if (typeof value === 'object') throw new ArgumentError(`${place} must be a string, number or boolean`);
+  return percentEncoded(scalar(value, place));
+}
+
+/** Members of an object that are written as parameters of their own must not set another one. */
+function refuseOtherNames(
+  entries: readonly (readonly [string | undefined, unknown])[],
+  declared: ReadonlySet<string>,
+  place: string,
+): void {
+  const [group] = place.split('.');
+  const other = entries.find(([inner]) => inner !== undefined && declared.has(inner))?.[0];
+  if (other !== undefined)
+    throw new ArgumentError(`${place}.${other} is the name of another parameter: set ${group}.${other}`);
+}
+
+/**
+ * The pairs of a query parameter or form field, encoded. `declared` are the names of all of them: members of an object that
+ * is written as several parameters must not set another one. `text` is JSON. Throws `ArgumentError`.
+ */
+export function queryPairs(
+  parameter: Pick<Parameter, 'name' | 'style' | 'explode'>,
+  text: string,
+  declared: ReadonlySet<string>,
+  group: 'query' | 'body' = 'query',
+): string[] {
+  const { name, style, explode } = parameter;
+  const place = `${group}.${name}`;
   const key = percentEncoded(name);
   const encoded = (item: Value): string => percentEncoded(scalar(item, place));
   if (style === 'json') return [`${key}=${percentEncoded(text)}`];
@@ -68,11 +129,7 @@ export function queryPairs(parameter: Parameter, text: string, declared: Readonl
       : [
           `${key}=${members.flatMap(([inner, item]) => [percentEncoded(inner), encoded(item)]).join(SEPARATORS[style] ?? ',')}`,
         ];
-  const other = members.find(([inner]) => declared.has(inner));
-  if (other !== undefined)
-    throw new ArgumentError(
-      `${place}.${other[0]} is the name of another query parameter: set query.${other[0]}`,
-    );
+  refuseOtherNames(members, declared, place);
   return members.map(([inner, item]) => `${percentEncoded(inner)}=${encoded(item)}`);
 }
 

@@ -1,7 +1,16 @@
 import { members, type Span, valueAt } from '../../../kernel/json-text.ts';
 import { canonicalPattern } from '../../../kernel/request-target.ts';
+import { type FormFields, formBody } from './form.ts';
 import type { Operation } from './operations.ts';
-import { ArgumentError, type Group, type Parameter, queryPairs, simpleValue } from './parameters.ts';
+import {
+  ArgumentError,
+  cookieValue,
+  type Group,
+  type Parameter,
+  pathValue,
+  queryPairs,
+  simpleValue,
+} from './parameters.ts';
 
 /** The request of one tool call. */
 export interface ApiRequest {
@@ -17,8 +26,8 @@ export interface ApiRequest {
 type Arguments = Record<Group, ReadonlyMap<string, string>> & { readonly body: string | undefined };
 
 /**
- * Creates the request of a tool call from the text of its `tools/call` message. The body is the text of the argument `body`
- * unchanged. Throws `ArgumentError` for arguments that cannot be sent.
+ * Creates the request of a tool call from the text of its `tools/call` message. A JSON body is the text of the argument
+ * `body` unchanged. Throws `ArgumentError` for arguments that cannot be sent.
  */
 export function requestOf(operation: Operation, message: string): ApiRequest {
   const { method, parameters, bodyType, needsBody } = operation;
@@ -31,13 +40,28 @@ export function requestOf(operation: Operation, message: string): ApiRequest {
     const text = parameter.group === 'header' ? given.header.get(parameter.name) : undefined;
     return text === undefined ? [] : [parameter.name, simpleValue(parameter, text)];
   });
+  const cookie = cookieOf(parameters, given.cookie);
+  if (cookie !== '') headers.push('cookie', cookie);
   const isSent = given.body !== undefined && bodyType !== undefined;
   return {
     method,
     path: pathOf(operation, given.path) + (query === '' ? '' : `?${query}`),
     headers: isSent ? [...headers, 'content-type', bodyType] : headers,
-    body: isSent ? given.body : undefined,
+    body: isSent ? bodyOf(given.body, operation.form) : undefined,
   };
+}
+
+function bodyOf(text: string, form: FormFields | undefined): string {
+  return form === undefined ? text : formBody(membersAt(text, { start: 0, end: text.length }, 'body'), form);
+}
+
+function cookieOf(parameters: readonly Parameter[], given: ReadonlyMap<string, string>): string {
+  return parameters
+    .flatMap((parameter) => {
+      const text = parameter.group === 'cookie' ? given.get(parameter.name) : undefined;
+      return text === undefined ? [] : [`${parameter.name}=${cookieValue(parameter, text)}`];
+    })
+    .join('; ');
 }
 
 function readArguments({ parameters, bodyType }: Operation, message: string): Arguments {
@@ -48,7 +72,7 @@ function readArguments({ parameters, bodyType }: Operation, message: string): Ar
     all.delete(group);
     return given;
   };
-  const groups = { path: take('path'), query: take('query'), header: take('header') };
+  const groups = { path: take('path'), query: take('query'), header: take('header'), cookie: take('cookie') };
   const body = all.get('body');
   all.delete('body');
   const [unknown] = all.keys();
@@ -89,10 +113,11 @@ function queryOf(parameters: readonly Parameter[], given: ReadonlyMap<string, st
 }
 
 function pathOf({ path, parameters }: Operation, given: ReadonlyMap<string, string>): string {
+  const names = new Set(parameters.filter(({ group }) => group === 'path').map(({ name }) => name));
   const filled = path.map((part, index) => {
     if (index % 2 === 0) return part;
     const parameter = parameters.find(({ group, name }) => group === 'path' && name === part);
-    const value = parameter === undefined ? '' : simpleValue(parameter, given.get(part) ?? '""');
+    const value = parameter === undefined ? '' : pathValue(parameter, given.get(part) ?? '""', names);
     // An empty segment often names another resource, such as the whole collection.
     if (value === '') throw new ArgumentError(`path.${part} must not be empty`);
     return value;

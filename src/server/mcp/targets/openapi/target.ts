@@ -38,7 +38,7 @@ const schema = z
       .describe('Headers of every request to the API, such as its key. Callers cannot replace them.'),
   })
   .describe(
-    "An HTTP API, described by an OpenAPI document. Each operation becomes a tool, whose arguments are grouped as `path`, `query`, `header` and `body`. A path in `host` or `path` replaces that of the document's `servers`.",
+    "An HTTP API, described by an OpenAPI document. Each operation becomes a tool, whose arguments are grouped as `path`, `query`, `header`, `cookie` and `body`. A path in `host` or `path` replaces that of the document's `servers`.",
   )
   .meta({ foreignNames: { url: 'host', spec: 'schema', document: 'schema' } });
 
@@ -73,7 +73,14 @@ export const openapi = defineTarget({
       endpoint: upstream.address,
       open: async (events) =>
         new OpenApiChannel(
-          { upstream, headers, ...(await source.current()), current: () => source.current() },
+          {
+            name,
+            log: context.log,
+            upstream,
+            headers,
+            ...(await source.current()),
+            current: () => source.current(),
+          },
           events,
         ),
       clean: (text) => context.redactor().line(text),
