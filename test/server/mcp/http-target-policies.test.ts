@@ -1,5 +1,7 @@
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -10,6 +12,7 @@ import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type McpReply, openSession, post } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
+import { sseServer } from '../../kit/sse-server.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
@@ -55,6 +58,52 @@ describe('an HTTP target on a Unix socket', () => {
     await using up = await mcpUpstream({ socket });
     expect(await said({ name: 'up', mcp: { host: `unix:${socket}` } })).toBe('up says hello');
     expect(up.received[0]?.path).toBe('/mcp');
+  });
+
+  test.each([
+    [undefined, '/v1/pets?q=1'],
+    ['/v2', '/v2/pets?q=1'],
+  ])('an OpenAPI target on a Unix socket with path %s is called at %s', async (path, expected) => {
+    await using api = await httpUpstream(undefined, { socket: true });
+    const parameters = [{ name: 'q', in: 'query' }];
+    const schema = JSON.stringify({
+      openapi: '3.1.0',
+      servers: [{ url: 'https://api.example.com/v1' }],
+      paths: { '/pets': { get: { operationId: 'pets', parameters } } },
+    });
+    await using gate = await gateway(
+      mcpConfig([{ name: 'a', openapi: { host: api.address, path, schema } }]),
+    );
+    const session = await openSession(`${gate.url}/mcp`);
+    const { result } = await session.request('tools/call', { name: 'pets', arguments: { query: { q: 1 } } });
+    expect(result.content[0].text).toBe('ok');
+    expect(api.received.map(({ target, headers }) => [target, headers['host']])).toEqual([
+      [expected, 'localhost'],
+    ]);
+    await session.end();
+  });
+
+  test('an HTTP+SSE target on a Unix socket is reached at /sse by default', async () => {
+    await using up = await sseServer();
+    const { port } = new URL(up.url);
+    const socket = join(folder, 'sse.sock');
+    const pipe = createServer((client) => client.pipe(connect(Number(port), '127.0.0.1')).pipe(client));
+    await once(pipe.listen(socket), 'listening');
+    const target = { name: 'up', sse: { host: `unix:${socket}` } };
+    await using gate = await gateway(mcpConfig([target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect((await session.request('tools/list')).result.tools.length).toBeGreaterThan(0);
+    await session.end();
+    expect(up.received.map(({ what }) => what.split('?')[0])).toContain('GET /sse');
+    pipe.close();
+  });
+
+  test('a port together with a Unix socket is an error for each kind of target over HTTP', async () => {
+    for (const kind of ['mcp', 'sse', 'openapi']) {
+      const schema = kind === 'openapi' ? { schema: '{"openapi":"3.1.0","paths":{"/a":{"get":{}}}}' } : {};
+      const target = { name: 'up', [kind]: { host: 'unix:/run/a.sock', port: 1, ...schema } };
+      await expect(gateway(mcpConfig([target]))).rejects.toThrow('a Unix socket has no port');
+    }
   });
 
   test('a missing Unix socket of an HTTP target is named in the log, and not to the client', async () => {

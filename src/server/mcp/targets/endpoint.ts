@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { parseAddress, type UpstreamAddress } from '../../transport/upstream.ts';
 import type { Target } from '../target.ts';
 
 /** Fields of a target that is reached over HTTP. `what` completes "URL of the …". */
@@ -9,14 +10,20 @@ export const endpointFields = (what: string, example: string) => ({
   host: z
     .string()
     .min(1)
-    .describe(`URL of the ${what} (\`${example}\`), or a host name together with \`port\` and \`path\`.`),
+    .describe(
+      `URL of the ${what} (\`${example}\`), a host name together with \`port\` and \`path\`, or a Unix socket (\`unix:/path/of/socket\`), to which \`path\` can be added.`,
+    ),
   port: z
     .int()
     .min(1)
     .max(65_535)
     .optional()
     .describe('Port, when `host` is a bare name. `path` must be set too.'),
-  path: z.string().startsWith('/').optional().describe('Path of the endpoint, when `host` is a bare name.'),
+  path: z
+    .string()
+    .startsWith('/')
+    .optional()
+    .describe('Path of the endpoint, when `host` is a bare name or a Unix socket.'),
 });
 
 export interface EndpointConfig {
@@ -36,11 +43,44 @@ export function endpointText({ host, port, path = '' }: EndpointConfig, hasTls =
   return `${hasTls || Number(ownPort) === 443 ? 'https' : 'http'}://${host}`;
 }
 
+/** Where a target is: the server to connect to, and the URL there. */
+export interface Endpoint {
+  readonly address: UpstreamAddress;
+  readonly url: URL;
+}
+
+/**
+ * Address and URL of a target, which may be a Unix socket. `defaultPath` replaces a missing path. Reports a problem and
+ * returns undefined if there is none.
+ */
+export function targetEndpoint(
+  config: EndpointConfig,
+  defaultPath: string,
+  context: CompileContext,
+  hasTls: boolean,
+): Endpoint | undefined {
+  if (!config.host.startsWith('unix:')) {
+    const url = endpointUrl(config, defaultPath, context, hasTls);
+    return url && { address: { origin: url.origin }, url };
+  }
+  if (config.port !== undefined)
+    context.at('port').report({
+      code: 'AGW0105',
+      message: 'a Unix socket has no port',
+      help: 'remove `port`',
+    });
+  const address = parseAddress(config.host, context.at('host'));
+  if (address === undefined) return undefined;
+  const origin = hasTls ? 'https://localhost' : 'http://localhost';
+  // Not as a reference: `//` would begin a host.
+  return { address: { ...address, origin }, url: new URL(origin + (config.path ?? defaultPath)) };
+}
+
 /**
  * URL of a target. `defaultPath` replaces a missing path. `host:port` means HTTP, and HTTPS on port 443 or with `hasTls`.
  * Reports a problem and returns undefined for anything that is not an http(s) URL without credentials.
  */
-export function endpointUrl(
+function endpointUrl(
   { host, port, path }: EndpointConfig,
   defaultPath: string,
   context: CompileContext,

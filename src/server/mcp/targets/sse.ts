@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createUpstream } from '../../transport/upstream.ts';
 import { defineTarget, type Target } from '../target.ts';
-import { endpointFields, endpointUrl, unusableTarget } from './endpoint.ts';
+import { endpointFields, targetEndpoint, unusableTarget } from './endpoint.ts';
 import { SseChannel } from './sse-channel.ts';
 
 const schema = z
@@ -15,13 +15,14 @@ export const sse = defineTarget({
   schema,
   hasPolicies: true,
   compile(name, config, context, policies): Target {
-    const url = endpointUrl(config, '/sse', context, policies?.tls !== undefined);
+    const endpoint = targetEndpoint(config, '/sse', context, policies?.tls !== undefined);
     const { limits } = context.settings;
-    if (url === undefined) return unusableTarget(name, limits);
-    const upstream = createUpstream(
-      { origin: url.origin },
-      { meter: context.settings.callMeter('Primary', 'Mcp'), ...policies },
-    );
+    if (endpoint === undefined) return unusableTarget(name, limits);
+    const { address, url } = endpoint;
+    const upstream = createUpstream(address, {
+      meter: context.settings.callMeter('Primary', 'Mcp'),
+      ...policies,
+    });
     return {
       name,
       limits,

@@ -6,7 +6,7 @@ import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { isHeaderValue } from '../../../kernel/header-list.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
 import { defineTarget, type Target } from '../../target.ts';
-import { endpointFields, endpointUrl, unusableTarget } from '../endpoint.ts';
+import { endpointFields, targetEndpoint, unusableTarget } from '../endpoint.ts';
 import { isApiHeader, OpenApiChannel } from './channel.ts';
 import { DocumentError, isObject, parseDocument } from './document.ts';
 import { type OperationOptions, readOperations } from './operations.ts';
@@ -54,17 +54,18 @@ export const openapi = defineTarget({
   hasPolicies: true,
   compile(name, config, context, policies): Target {
     const { limits } = context.settings;
-    const url = endpointUrl(config, '/', context, policies?.tls !== undefined);
+    const endpoint = targetEndpoint(config, '/', context, policies?.tls !== undefined);
     const headers = headersOf(config, context);
-    if (url === undefined || headers === undefined) return unusableTarget(name, limits);
+    if (endpoint === undefined || headers === undefined) return unusableTarget(name, limits);
+    const { address, url } = endpoint;
     const ownHeaders = new Set(Object.keys(config.headers).map((header) => header.toLowerCase()));
     const basePath = url.pathname === '/' ? undefined : url.pathname.replace(/\/+$/, '');
     const source = sourceOf(name, config, { basePath, ownHeaders }, context);
     if (source === undefined) return unusableTarget(name, limits);
-    const upstream = createUpstream(
-      { origin: url.origin },
-      { meter: context.settings.callMeter('Primary', 'Mcp'), ...policies },
-    );
+    const upstream = createUpstream(address, {
+      meter: context.settings.callMeter('Primary', 'Mcp'),
+      ...policies,
+    });
     return {
       name,
       limits,
