@@ -1,173 +1,168 @@
-// node bench/mcp-session-churn.mjs [--target stdio|shared|http] [--sessions 1000] [--concurrency 16] [--bin PATH]
-// Opens sessions on a gateway with one target, opens a GET stream and calls one tool in each, and deletes them. Then counts
-// what the gateway still holds. Exits with code 1 if a call failed, or if a child process or a file descriptor is left.
-// `shared`: one child process for all sessions (stdio.shared).
-
-import { randomUUID } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+// npm run bench mcp-churn -- [--mode stdio,shared,...] [--sessions 10000] [--concurrency 16] [--bin PATH]
+// Opens sessions on a gateway, opens a GET stream and calls a tool in each, and deletes them. Then counts what the gateway
+// still holds. Fails if a call failed, or if a child process, session, descriptor, timer or more than 2 MiB are left.
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Pool } from 'undici';
-import { startHttpGateway, startStdioGateway } from '../test/conformance/targets.ts';
+import { collectGarbage, countTimers } from './harness/inside.mjs';
+import { residentMiB } from './harness/processes.mjs';
+import { table } from './harness/report.mjs';
+import { Clients, memoryOf, repeat, startMcpGateway } from './mcp-gateways.mjs';
 
-// The access log and the event loop may each hold a descriptor more or less at the time of counting.
-const fdTolerance = 2;
-const quietTimeoutMs = 10_000;
-const protocolVersion = '2025-11-25';
+/** The access log and the event loop may each hold a descriptor more or less at the time of counting. */
+const FD_TOLERANCE = 2;
+/** Timers of Node.js itself for a connection of the admin server and for the cached date come and go. */
+const TIMER_TOLERANCE = 3;
+/** Caches fill and code is compiled further while the sessions run, which 2,000 sessions do as well as 10,000. */
+const HEAP_TOLERANCE = 2 * 2 ** 20;
+/** Idle sessions end after 10 s, which is checked every 30 s, and connections to servers a few seconds later. */
+const QUIET_TIMEOUT = 60_000;
+
+async function useSession(clients, tool) {
+  const session = await clients.open();
+  const stream = await clients.listen(session);
+  await clients.call(tool, session);
+  await clients.end(session);
+  await stream.ended;
+}
+
+/** A request of a client of revision 2026-07-28 that is not known yet, and a stream that it leaves. */
+async function useCaller(clients, tool, index) {
+  const token = `caller-${index}`;
+  const stream = await clients.listenModern(token, 1);
+  await clients.callModern(tool, token);
+  stream.leave();
+  await stream.ended;
+}
+
+const MODES = {
+  stdio: { server: 'stdio', use: useSession },
+  shared: { server: 'shared', use: useSession },
+  http: { server: 'http', use: useSession },
+  sse: { server: 'sse', use: useSession },
+  openapi: { server: 'openapi', use: useSession },
+  stateless: {
+    server: 'http',
+    backend: { statefulMode: 'stateless' },
+    use: (clients, tool) => clients.call(tool),
+  },
+  modern: { server: 'shared', use: useCaller },
+  'modern-http': { server: 'http', use: useCaller },
+};
 
 const { values } = parseArgs({
   options: {
-    target: { type: 'string', default: 'stdio' },
-    sessions: { type: 'string', default: '1000' },
+    mode: { type: 'string', default: Object.keys(MODES).join() },
+    sessions: { type: 'string', default: '10000' },
     concurrency: { type: 'string', default: '16' },
     bin: { type: 'string' },
   },
 });
-const TARGETS = {
-  stdio: (env) => startStdioGateway(values.bin, env),
-  shared: (env) => startStdioGateway(values.bin, env, { shared: true }),
-  http: () => startHttpGateway(values.bin),
-};
-const startGateway = TARGETS[values.target];
-if (startGateway === undefined) throw new Error(`--target must be one of ${Object.keys(TARGETS).join(', ')}`);
 const total = Number(values.sessions);
 const concurrency = Number(values.concurrency);
-// A child whose parent died belongs to init, so parentage alone does not find every leak; this variable does.
-const mark = `AGCTL_CHURN=${randomUUID()}`;
+const modes = values.mode.split(',');
+for (const mode of modes)
+  if (!Object.hasOwn(MODES, mode)) throw new Error(`--mode must be some of ${Object.keys(MODES)}`);
 
-/** The response to a JSON-RPC request, whether it came as JSON or at the end of an event stream. */
-async function rpc(pool, session, method, params) {
-  const { statusCode, headers, body } = await send(pool, session, { jsonrpc: '2.0', id: 1, method, params });
-  const text = await body.text();
-  if (statusCode !== 200) throw new Error(`${method}: ${statusCode} ${text}`);
-  const frames = text.split('\n').filter((line) => line.startsWith('data: {'));
-  const reply = JSON.parse(frames.length > 0 ? frames.at(-1).slice('data: '.length) : text);
-  if (reply.result === undefined) throw new Error(`${method}: ${JSON.stringify(reply.error)}`);
-  return { result: reply.result, session: headers['mcp-session-id'] };
+/** Number of child processes, including zombies and the watchdog shell. */
+const children = (pid) =>
+  readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+    readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim().split(' ').filter(Boolean),
+  ).length;
+
+async function holdings(gateway) {
+  const { sessions, connections } = await memoryOf(gateway);
+  const fds = readdirSync(`/proc/${gateway.pid}/fd`).length - connections;
+  return { children: children(gateway.pid), sessions, fds };
 }
 
-function send(pool, session, message) {
-  const headers = { accept: 'application/json, text/event-stream' };
-  if (session !== undefined)
-    Object.assign(headers, { 'mcp-session-id': session, 'mcp-protocol-version': protocolVersion });
-  if (message === undefined) return pool.request({ path: '/mcp', method: 'DELETE', headers });
-  headers['content-type'] = 'application/json';
-  return pool.request({ path: '/mcp', method: 'POST', headers, body: JSON.stringify(message) });
-}
-
-async function expectSuccess(what, response) {
-  const { statusCode, body } = await response;
-  const text = await body.text();
-  if (statusCode < 200 || statusCode > 299) throw new Error(`${what}: ${statusCode} ${text}`);
-}
-
-async function oneSession(pool, streams) {
-  const clientInfo = { name: 'churn', version: '1.0.0' };
-  const { session } = await rpc(pool, undefined, 'initialize', {
-    protocolVersion,
-    capabilities: {},
-    clientInfo,
-  });
-  if (session === undefined) throw new Error('initialize: no Mcp-Session-Id');
-  const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' };
-  await expectSuccess('initialized', send(pool, session, initialized));
-  const stream = await streams.request({
-    path: '/mcp',
-    method: 'GET',
-    headers: { accept: 'text/event-stream', 'mcp-session-id': session },
-  });
-  if (stream.statusCode !== 200) throw new Error(`GET: ${stream.statusCode}`);
-  const ended = stream.body.dump();
-  const { result } = await rpc(pool, session, 'tools/call', { name: 'test_simple_text', arguments: {} });
-  if (result.isError || result.content?.[0]?.type !== 'text')
-    throw new Error(`tools/call: ${JSON.stringify(result)}`);
-  await expectSuccess('DELETE', send(pool, session, undefined));
-  await ended;
-}
-
-/** Runs `count` sessions, `concurrency` at a time; resolves to the errors. */
-async function churn(origin, count) {
-  const [pool, streams] = [1, 2].map(() => new Pool(origin, { connections: concurrency }));
-  const errors = [];
-  let started = 0;
-  const worker = async () => {
-    while (started < count) {
-      started += 1;
-      if (started % Math.ceil(count / 10) === 0 && count > concurrency) console.error(`${started}/${count}`);
-      await oneSession(pool, streams).catch((error) => errors.push(error.message));
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, worker));
-  await Promise.all([pool.destroy(), streams.destroy()]);
-  return errors;
-}
-
-/** Processes that the gateway started, directly or through one of them, by id. */
-async function descendants(gatewayPid) {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== gatewayPid);
-  const found = await Promise.all(
-    pids.map(async (pid) => {
-      // A process may end between listing and reading, and a foreign one may be unreadable.
-      const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
-      const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-      return environment.includes(mark) || new RegExp(`^PPid:\\t${gatewayPid}$`, 'm').test(status);
-    }),
-  );
-  return pids.filter((_pid, index) => found[index]);
-}
-
-async function holdings(pid) {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return {
-    children: (await descendants(pid)).length,
-    fds: (await readdir(`/proc/${pid}/fd`)).length,
-    rssMiB: Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024),
-  };
-}
-
-/** What the gateway holds once `done` returns true, or 10 s later. */
-async function waitUntilQuiet(pid, done) {
-  const deadline = performance.now() + quietTimeoutMs;
+/**
+ * What the gateway holds once that has not changed for 12 s: idle connections to servers are kept for less, and the timer of
+ * `AbortSignal.timeout`, which cannot be cancelled, runs for up to 10 s.
+ */
+async function quiet(gateway, isDone = () => true) {
+  const deadline = performance.now() + QUIET_TIMEOUT;
+  let since = performance.now();
+  let last = '';
   for (;;) {
-    const held = await holdings(pid);
-    if (done(held) || performance.now() > deadline) return held;
-    await delay(100);
+    const held = await holdings(gateway);
+    const now = JSON.stringify(held);
+    if (now !== last) since = performance.now();
+    last = now;
+    const isSteady = performance.now() - since > 12_000 && held.sessions === 0;
+    if ((isSteady && isDone(held)) || performance.now() > deadline) break;
+    await delay(200);
+  }
+  const timers = await countTimers(gateway.inspectPort);
+  await collectGarbage(gateway.inspectPort);
+  const { heap_used, external } = await memoryOf(gateway);
+  return { ...(await holdings(gateway)), timers, heap: heap_used + external, rss: residentMiB(gateway.pid) };
+}
+
+async function measure(mode) {
+  const { server, backend, use } = MODES[mode];
+  const gateway = await startMcpGateway(server, { bin: values.bin, backend });
+  const churn = async (count, first = 0) => {
+    const clients = new Clients(gateway, 2 * concurrency);
+    const errors = await repeat(count, concurrency, (index) => use(clients, gateway.tool, first + index));
+    await clients.close();
+    return errors;
+  };
+  try {
+    // Code, pools and caches that are filled once must not count as a leak.
+    const warmUp = Math.ceil(total / 10);
+    const [error] = await churn(warmUp);
+    if (error !== undefined) throw new Error(`${mode}: ${error}`);
+    const before = await quiet(gateway);
+    const start = performance.now();
+    const errors = await churn(total, warmUp);
+    const seconds = (performance.now() - start) / 1000;
+    const peak = residentMiB(gateway.pid);
+    const fdsFit = ({ fds }) => fds <= before.fds + FD_TOLERANCE;
+    const after = await quiet(gateway, fdsFit);
+    const isClean =
+      errors.length + after.children - before.children + after.sessions === 0 &&
+      fdsFit(after) &&
+      after.timers <= before.timers + TIMER_TOLERANCE &&
+      after.heap - before.heap < HEAP_TOLERANCE;
+    if (!isClean) process.exitCode = 1;
+    if (errors.length > 0) console.error(`${mode}: ${errors.length} errors, such as ${errors[0]}`);
+    const both = (figure) => `${figure(before)} → ${figure(after)}`;
+    return [
+      mode,
+      (total / seconds).toFixed(0),
+      String(errors.length),
+      both(({ children }) => children),
+      String(after.sessions),
+      both(({ fds }) => fds),
+      both(({ timers }) => timers),
+      both(({ heap }) => (heap / 2 ** 20).toFixed(2)),
+      `${both(({ rss }) => rss.toFixed(0))} (${peak.toFixed(0)} at the end)`,
+      isClean ? 'yes' : 'NO',
+    ];
+  } finally {
+    await gateway.stop();
   }
 }
 
-/** Returns true once the counts have not changed for a second: closed sockets and children are gone by then. */
-function steady() {
-  let last = '';
-  let times = 0;
-  return ({ children, fds }) => {
-    const now = `${children} ${fds}`;
-    times = now === last ? times + 1 : 0;
-    last = now;
-    return times >= 10;
-  };
+const header = [
+  '',
+  'per s',
+  'errors',
+  'children',
+  'sessions left',
+  'fds',
+  'timers',
+  'heap MiB',
+  'RSS MiB',
+  'clean',
+];
+const rows = [];
+for (const mode of modes) {
+  rows.push(await measure(mode));
+  console.error(rows.at(-1).join('  '));
 }
-
-const [name, value] = mark.split('=');
-const gateway = await startGateway({ [name]: value });
-try {
-  const { origin } = new URL(gateway.url);
-  // Code and pools that are initialized once must not count as a leak.
-  await churn(origin, concurrency);
-  const before = await waitUntilQuiet(gateway.pid, steady());
-  const start = performance.now();
-  const errors = await churn(origin, total);
-  const seconds = (performance.now() - start) / 1000;
-  const isClean = ({ children, fds }) => children === 0 && fds <= before.fds + fdTolerance;
-  const after = await waitUntilQuiet(gateway.pid, isClean);
-
-  console.log(`target: ${values.target}`);
-  console.log(`sessions: ${total}, ${concurrency} at a time, ${(total / seconds).toFixed(1)}/s`);
-  console.log(`errors: ${errors.length}${errors.length > 0 ? ` (first: ${errors[0]})` : ''}`);
-  console.log(`seconds: ${seconds.toFixed(1)}`);
-  console.log(`children left: ${after.children}`);
-  console.log(`fds: ${before.fds} before, ${after.fds} after`);
-  console.log(`rss: ${before.rssMiB} MiB before, ${after.rssMiB} MiB after`);
-  process.exitCode = errors.length === 0 && isClean(after) ? 0 : 1;
-} finally {
-  await gateway.stop();
-}
+console.log(
+  `${total} sessions or callers each, ${concurrency} at a time; before → after, the heap after garbage collection\n`,
+);
+console.log(table(header, rows));

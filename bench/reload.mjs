@@ -9,6 +9,7 @@ import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
+import { collectGarbage } from './harness/inside.mjs';
 import { freePort, gatewayBuilds, scratchFolder, startGateway } from './harness/processes.mjs';
 import { table } from './harness/report.mjs';
 
@@ -136,18 +137,6 @@ async function openStream(origin) {
 async function reloadState(admin) {
   const { body } = await request(`${admin}/api/overview`);
   return (await body.json()).reload;
-}
-
-/** Triggers garbage collection in a process that was started with `--inspect`. */
-async function collectGarbage(inspectPort) {
-  const { body } = await request(`http://127.0.0.1:${inspectPort}/json`);
-  const [{ webSocketDebuggerUrl }] = await body.json();
-  const socket = new WebSocket(webSocketDebuggerUrl);
-  await new Promise((resolve) => socket.addEventListener('open', resolve));
-  const done = new Promise((resolve) => socket.addEventListener('message', resolve));
-  socket.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }));
-  await done;
-  socket.close();
 }
 
 async function holdings(pid, admin, inspectPort) {
