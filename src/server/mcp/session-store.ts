@@ -9,7 +9,7 @@ import { type Caller, Callers } from './modern/callers.ts';
 import { initializing } from './open-target.ts';
 import type { McpProcess } from './process.ts';
 import { Session, type SessionOptions } from './session.ts';
-import { openSession, sealSession } from './session-id.ts';
+import { nonceOf, openSession, sealSession } from './session-id.ts';
 import type { Evictable } from './targets/child-slots.ts';
 
 /**
@@ -26,8 +26,8 @@ export class SessionStore {
   readonly #settings: McpProcess;
   readonly #sweep: NodeJS.Timeout;
   /**
-   * Ids of sessions that ended here or in a previous store, at most `LIMITS.endedSessions`. They still decrypt but must
-   * not be resumed.
+   * Nonces of the ids of sessions that ended here or in a previous store, at most `LIMITS.endedSessions`. The ids still
+   * decrypt but must not be resumed.
    */
   #ended = new Set<string>();
   readonly #removeEvictable: () => void;
@@ -280,7 +280,7 @@ export class SessionStore {
   #rememberEnded(id: string): void {
     if (this.#ended.size >= LIMITS.endedSessions)
       this.#ended.delete(this.#ended.values().next().value as string);
-    this.#ended.add(id);
+    this.#ended.add(nonceOf(id));
   }
 
   get #isResumable(): boolean {
@@ -329,7 +329,7 @@ export class SessionStore {
   }
 
   async #resume(id: string): Promise<Session> {
-    if (this.#ended.has(id)) throw notFound('it has ended');
+    if (this.#ended.has(nonceOf(id))) throw notFound('it has ended');
     const state = openSession(this.#settings.sessionKey, id);
     if (state === undefined) throw notFound('the id was not created with the current config.session.key');
     const { targets, backend } = this.#options;
@@ -358,7 +358,7 @@ export class SessionStore {
     // Another request may have resumed or ended it meanwhile.
     const existing = this.#find(id);
     if (existing !== undefined) return existing;
-    if (this.#ended.has(id)) throw notFound('it has ended');
+    if (this.#ended.has(nonceOf(id))) throw notFound('it has ended');
     this.#sessions.set(id, session);
     this.#logEvent('session of another process resumed', session);
     return session;
