@@ -18,6 +18,7 @@ import { compileRuntime } from '../../server/runtime/runtime.ts';
 import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
+import { collectWhileIdle } from '../idle-collection.ts';
 import { report } from '../report.ts';
 import { endProcess, onSighup, type Shutdown, shutdownOnSignals } from '../signals.ts';
 
@@ -191,7 +192,9 @@ async function openGateway(
 
 /** Waits for the shutdown, then closes everything else. Resolves to the exit code. */
 async function wait({ sinks }: Built, { admin, live, shutdown, closeServers }: Opened): Promise<number> {
+  const stopCollecting = collectWhileIdle();
   const code = await shutdown.stopped;
+  stopCollecting();
   await Promise.all([admin?.close(), closeServers(), live?.close()]);
   const all = [sinks.log, sinks.accessLog];
   await Promise.all(all.map((sink) => sink.flush()));

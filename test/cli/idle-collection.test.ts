@@ -1,0 +1,46 @@
+import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { collectWhileIdle } from '../../src/cli/idle-collection.ts';
+import { until } from '../kit/until.ts';
+
+const MIB = 2 ** 20;
+
+/** Number of collections that were requested, not those that V8 starts by itself. */
+let requested = 0;
+const observer = new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    const { flags } = (entry as unknown as { readonly detail: { readonly flags: number } }).detail;
+    if (flags === constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) requested += 1;
+  }
+});
+beforeEach(() => {
+  requested = 0;
+  observer.observe({ entryTypes: ['gc'] });
+});
+afterEach(() => observer.disconnect());
+
+/** Arrays of 1 MiB, which V8 allocates outside of the young generation. */
+const arrays = (mebibytes: number): unknown[] =>
+  Array.from({ length: mebibytes }, () => new Array(MIB / 8).fill(0.5));
+
+test('a process collects garbage once after it has grown, when it is idle, and not while it is busy', async () => {
+  const kept = [];
+  const stop = collectWhileIdle({ idleCheckInterval: 20, idleUtilization: 0.9, idleHeapGrowth: 16 * MIB });
+  try {
+    kept.push(arrays(64));
+    for (let turn = 0; turn < 10; turn += 1) {
+      const end = performance.now() + 60;
+      while (performance.now() < end);
+      await delay(0);
+    }
+    const whileBusy = requested;
+    await until(() => requested > 0);
+    await delay(100);
+    expect([kept.length, whileBusy, requested]).toEqual([1, 0, 1]);
+    kept.push(arrays(64));
+    await until(() => requested > 1);
+  } finally {
+    stop();
+  }
+});
