@@ -26,11 +26,10 @@ const isLegacy = (version: unknown): boolean => SESSION_REVISIONS.some((known) =
 
 /**
  * Whether a message is served without a session. The body decides, and the header only for a message without a revision in
- * `_meta`; both are compared in `readEnvelope`. `initialize` is a request of the older revisions unless its `_meta` says
+ * `_meta`, such as a response; both are compared in `readEnvelope`. `initialize` is a request of the older revisions unless its `_meta` says
  * otherwise ("Backward Compatibility").
  */
 export function isModern(ctx: RequestContext, { kind, method, params }: RpcMessage): boolean {
-  if (kind === 'response') return false;
   const claimed = metaOf(params)?.[META.version];
   if (claimed !== undefined) return !isLegacy(claimed);
   const version = ctx.headers.get(VERSION_HEADER);

@@ -5,7 +5,15 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { principal } from '../../kernel/shared-slots.ts';
 import { dispatch } from '../federation.ts';
 import type { RpcMessage } from '../message.ts';
-import { badMessage, errorMessage, MODERN_REQUESTS, RPC, RpcError, SESSION_REQUESTS } from '../protocol.ts';
+import {
+  badMessage,
+  errorMessage,
+  MODERN_REQUESTS,
+  MODERN_REVISION,
+  RPC,
+  RpcError,
+  SESSION_REQUESTS,
+} from '../protocol.ts';
 import { mcpFields } from '../request-fields.ts';
 import { upstreamReply } from '../running-call.ts';
 import { ownerOf, type SessionStore } from '../session-store.ts';
@@ -31,6 +39,10 @@ export async function handleModern(
     // This revision has no notifications of clients over HTTP: closing the connection cancels a request ("Sending Messages").
     // Some clients send `notifications/cancelled` all the same.
     return emptyReply(202);
+  }
+  if (message.kind === 'response') {
+    const text = `revision ${MODERN_REVISION} has no responses of clients: input is sent as inputResponses of the next request`;
+    throw badMessage(new RpcError(RPC.invalidRequest, text), 'null');
   }
   const envelope = orBadRequest(message, () => readEnvelope(ctx, message));
   const { method } = message;

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { worstLoopDelay } from '../../kit/loop-delay.ts';
+import { INITIALIZE, type Json, MCP_HEADERS, type McpReply, openSession, post } from '../../kit/mcp.ts';
+import { envelope, MODERN } from '../../kit/modern.ts';
+
+// What holds for requests of every revision: in a session, and without one (2026-07-28).
+
+/** A caller of one of the eras. */
+interface Caller {
+  /** Headers of each request except those that repeat the body. */
+  readonly headers: Record<string, string>;
+  /** Message and headers of a request. */
+  request(method: string, params?: Json, id?: unknown): { message: object; headers: Record<string, string> };
+}
+
+const NAMED: Record<string, string> = { 'tools/call': 'name', 'resources/read': 'uri' };
+
+async function inSession(url: string, token = 'a'): Promise<Caller> {
+  const params = { ...INITIALIZE.params, protocolVersion: '2025-11-25' };
+  const session = await openSession(url, { authorization: `Bearer ${token}` }, { ...INITIALIZE, params });
+  const headers = { authorization: `Bearer ${token}`, 'mcp-session-id': session.id };
+  return {
+    headers,
+    request: (method, params, id = 1) => ({
+      message: { jsonrpc: '2.0', id, method, ...(params && { params }) },
+      headers,
+    }),
+  };
+}
+
+function withoutSession(_url: string, token = 'a'): Promise<Caller> {
+  const headers = { authorization: `Bearer ${token}`, 'mcp-protocol-version': MODERN };
+  return Promise.resolve({
+    headers,
+    request: (method, params = {}, id = 1) => {
+      const name = params[NAMED[method] ?? ''];
+      return {
+        message: { jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope() } },
+        headers: {
+          ...headers,
+          'mcp-method': method,
+          ...(name !== undefined && { 'mcp-name': String(name) }),
+        },
+      };
+    },
+  });
+}
+
+const ERAS: [string, (url: string, token?: string) => Promise<Caller>][] = [
+  ['2025-11-25', inSession],
+  [MODERN, withoutSession],
+];
+
+describe.each(ERAS)('a request of revision %s', (revision, connect) => {
+  let gate: TestGateway;
+  let url: string;
+  let caller: Caller;
+  beforeAll(async () => {
+    gate = await gateway(mcpConfig([chaos('a')]));
+    url = `${gate.url}/mcp`;
+    caller = await connect(url);
+  });
+  afterAll(() => gate.close());
+
+  const send = (body: string | Uint8Array, more: Record<string, string> = {}): Promise<McpReply> =>
+    post(url, body, { ...caller.headers, 'mcp-method': 'tools/call', 'mcp-name': 'echo', ...more });
+
+  const ask = (method: string, params?: Json, id: unknown = 1, from = caller): Promise<McpReply> => {
+    const { message, headers } = from.request(method, params, id);
+    return post(url, message, headers);
+  };
+
+  /** The lines that the server has read. */
+  const received = async (): Promise<string[]> =>
+    JSON.parse((await ask('tools/call', { name: 'received', arguments: {} })).result.content[0].text);
+
+  test.each(['*/*', 'application/json', 'text/*'])('with accept %j is 406', async (accept) => {
+    const { status, text } = await send('{}', { accept });
+    expect([status, text]).toEqual([406, 'Not Acceptable: Client must accept text/event-stream']);
+  });
+
+  test.each([
+    ['', -32700],
+    ['{', -32700],
+    ['null', -32600],
+    ['7', -32600],
+    ['"x"', -32600],
+    ['[]', -32600],
+    ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600],
+    ['{"jsonrpc":"1.0","id":1,"method":"tools/list"}', -32600],
+    ['{"jsonrpc":"2.0","id":1}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"x"}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"ping"}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":"tools/list","Method":"ping"}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}', -32600],
+    ['{"jsonrpc":"2.0","id":1,"method":"tools/call","param\u017f":{"name":"a"}}', -32600],
+  ])('with the body %s is an error that reaches no server', async (body, code) => {
+    const before = await received();
+    const { status, messages } = await send(body);
+    expect(status).toBe(400);
+    expect(messages).toMatchObject([{ jsonrpc: '2.0', id: null, error: { code } }]);
+    expect((await received()).length).toBe(before.length + 1);
+  });
+
+  test.each([
+    ['bytes FF FE', [0xff, 0xfe]],
+    ['an overlong encoding', [0xc0, 0xaf]],
+    ['half of a character', [0xe2, 0x82]],
+    ['a surrogate', [0xed, 0xa0, 0x80]],
+  ])('with %s in it is a parse error', async (_what, bytes) => {
+    const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"m":"';
+    const body = Buffer.concat([Buffer.from(text), Buffer.from(bytes), Buffer.from('"}}}')]);
+    const { status, error } = await send(body);
+    expect([status, error.code]).toEqual([400, -32700]);
+  });
+
+  test.each([
+    ['a million nested lists', '['.repeat(1_000_000)],
+    ['150,000 members', `{${Array.from({ length: 150_000 }, (_, key) => `"k${key}":0`).join()}}`],
+    [
+      '100,000 members with numbers as names',
+      `{${Array.from({ length: 100_000 }, (_, key) => `"${key}":0`).join()}}`,
+    ],
+  ])('with %s is refused without blocking others', async (_what, value) => {
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${value}}}`;
+    let reply: McpReply | undefined;
+    const delay = await worstLoopDelay(async () => {
+      reply = await send(body);
+    });
+    expect([reply?.status, reply?.error.code]).toEqual([400, -32600]);
+    // The client of the test shares the event loop; parsing a million lists takes 263 ms.
+    expect(delay).toBeLessThan(200);
+  });
+
+  test('gets its own answer among concurrent requests of other callers with the same ids', async () => {
+    const callers = [caller, ...(await Promise.all(['b', 'c', 'd'].map((token) => connect(url, token))))];
+    const calls = callers.flatMap((from, of) =>
+      Array.from({ length: 15 }, (_, id) => ({
+        from,
+        id,
+        message: `nonce ${of} ${id}`,
+        ms: ((of + id) * 7) % 20,
+      })),
+    );
+    const answers = await Promise.all(
+      calls.map(async ({ from, id, message, ms }) => {
+        const { messages } = await ask('tools/call', { name: 'later', arguments: { ms, message } }, id, from);
+        return [messages.at(-1).id, messages.at(-1).result.content[0].text];
+      }),
+    );
+    expect(answers).toEqual(calls.map(({ id, message }) => [id, message]));
+  });
+
+  test('that is a response to a request which no server sent reaches nobody', async () => {
+    const before = await received();
+    const response = { jsonrpc: '2.0', id: 99, result: { forged: true } };
+    const { status, error } = await post(url, response, caller.headers);
+    expect([status, error?.message]).toEqual(
+      revision === MODERN ? [400, expect.stringMatching(/no responses of clients/)] : [202, undefined],
+    );
+    expect((await received()).length).toBe(before.length + 1);
+  });
+
+  test.each([
+    ['notifications/cancelled', { requestId: 5, reason: 'forged' }],
+    ['notifications/progress', { progressToken: 5, progress: 1 }],
+  ])('that is %s for the call of another caller leaves that call alone', async (method, params) => {
+    const other = await connect(url, 'other');
+    const call = ask('tools/call', { name: 'later', arguments: { ms: 300, message: 'done' } }, 5);
+    const { headers } = other;
+    const meta = revision === MODERN ? { _meta: envelope() } : {};
+    const { status } = await post(url, { jsonrpc: '2.0', method, params: { ...params, ...meta } }, headers);
+    expect(status).toBe(202);
+    expect((await call).result.content[0].text).toBe('done');
+  });
+
+  test('with a Host or Origin of another site is 403', async () => {
+    const { message, headers } = caller.request('tools/list');
+    for (const origin of ['http://evil.example', 'http://localhost.evil', 'null'])
+      expect((await post(url, message, { ...headers, origin })).status).toBe(403);
+    expect((await post(url, message, { ...headers, origin: 'http://localhost:1' })).status).toBe(200);
+  });
+
+  test('gets a result of seven megabytes', async () => {
+    const { result } = await ask('tools/call', { name: 'big', arguments: { bytes: 7_000_000 } });
+    expect(result.content[0].text).toHaveLength(7_000_000);
+  });
+});
+
+describe.each(ERAS)('in revision %s', (revision, connect) => {
+  test('an event id of another stream gives nothing of it', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const url = `${gate.url}/mcp`;
+    const [one, other] = [await connect(url), await connect(url, 'b')];
+    const { message, headers } = one.request('tools/call', {
+      name: 'progress',
+      arguments: { steps: 2 },
+      _meta: { progressToken: 1, ...(revision === MODERN && envelope()) },
+    });
+    await using call = await openEvents(url, { message, headers });
+    await call.untilEnd();
+    const [, eventId = 'AAAAAAAA-1.0'] = /^id: (.+)$/m.exec(call.text) ?? [];
+    const resumed = await fetch(url, {
+      headers: { ...MCP_HEADERS, ...other.headers, 'last-event-id': eventId },
+    });
+    expect([resumed.status, await resumed.text()]).toEqual(
+      revision === MODERN
+        ? [405, expect.stringMatching(/method not allowed/i)]
+        : [400, expect.stringMatching(/events after this Last-Event-ID are no longer available/)],
+    );
+  });
+
+  test('callers over the limit of sessions are refused with 503 while all others are busy', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')], { config: { mcp: { maxSessions: 1 } } }));
+    const url = `${gate.url}/mcp`;
+    const { message, headers } = (await connect(url)).request('tools/call', { name: 'hang', arguments: {} });
+    const leave = new AbortController();
+    const call = post(url, message, headers, { signal: leave.signal }).catch(() => undefined);
+    const refused =
+      revision === MODERN
+        ? async () => {
+            const list = (await connect(url, 'b')).request('tools/list');
+            return post(url, list.message, list.headers);
+          }
+        : () => post(url, INITIALIZE);
+    await expect.poll(async () => (await refused()).status).toBe(503);
+    const { headers: sent, text } = await refused();
+    expect(sent.get('retry-after')).toBe('5');
+    expect(text).toMatch(/already has 1 MCP sessions \(config\.mcp\.maxSessions\)/);
+    leave.abort();
+    await call;
+  });
+});
