@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { busyPort } from '../kit/ports.ts';
-import { agctl, serve, service } from '../kit/process.ts';
+import { serve, service } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { verifies } from '../kit/verifies.ts';
@@ -47,7 +47,7 @@ describe('the admin server of `agctl serve`', () => {
   test('ADMIN_ADDR overrides the admin address of the configuration', async () => {
     await using running = await serve(yaml('off'), { env: { ADMIN_ADDR: '[::1]:0' } });
     expect(adminOf(running.stderr)).toMatch(/^http:\/\/\[::1\]:\d+$/);
-    const { code, stderr } = await agctl(['serve', '-f', '-'], {
+    const { code, stderr } = await cli(['serve', '-f', '-'], {
       input: yaml(),
       env: { ADMIN_ADDR: 'example.com:1' },
     });
@@ -77,7 +77,7 @@ describe('the admin server of `agctl serve`', () => {
   test('a configured admin address in use is an error with its position', async () => {
     await using taken = await busyPort('127.0.0.1');
     const input = `config:\n  adminAddr: 127.0.0.1:${taken.port}\ngateways: ${JSON.stringify(gateways)}\n`;
-    const { code, stderr } = await agctl(['serve', '-f', '-'], { input, env: { ADMIN_ADDR: '' } });
+    const { code, stderr } = await cli(['serve', '-f', '-'], { input, env: { ADMIN_ADDR: '' } });
     expect(code).toBe(1);
     expect(stderr).toContain(
       `error[AGW0401]: the admin server cannot listen on 127.0.0.1:${taken.port}: the address is already in use`,
@@ -110,7 +110,7 @@ describe('the admin server of `agctl serve`', () => {
       });
       expect(status).toBe(200);
       // A second gateway must not take over the socket.
-      const second = await agctl(['serve', '-f', '-'], {
+      const second = await cli(['serve', '-f', '-'], {
         input: yaml(`unix:${path}`),
         env: { ADMIN_ADDR: '' },
       });
@@ -124,7 +124,7 @@ describe('the admin server of `agctl serve`', () => {
     }
     const file = join(folder.path, 'file');
     writeFileSync(file, 'mine');
-    const { code, stderr } = await agctl(['serve', '-f', '-'], {
+    const { code, stderr } = await cli(['serve', '-f', '-'], {
       input: yaml(`unix:${file}`),
       env: { ADMIN_ADDR: '' },
     });

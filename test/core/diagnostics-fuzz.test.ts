@@ -6,6 +6,7 @@ import { diagnosticSource } from '../../src/core/render/source.ts';
 import { checkSchema } from '../../src/core/schema/check.ts';
 import { YamlSource } from '../../src/core/yaml/source.ts';
 import { sampleSchema } from '../golden/diagnostics-schema.ts';
+import { repeats } from '../kit/thorough.ts';
 
 const VALID = `# comment
 logging: &log {level: debug, color: true}
@@ -129,7 +130,7 @@ describe('damaged configurations', () => {
           expect(shown).not.toMatch(/(?!\n)\p{Cc}|\u202e/u);
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: repeats(400, 1_500) },
     );
   });
 });

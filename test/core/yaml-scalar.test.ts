@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { YamlSource } from '../../src/core/yaml/source.ts';
+import { repeats } from '../kit/thorough.ts';
 
 /** Text that is valid unquoted, in single quotes and in blocks; the styles add text that only they can hold. */
 const word = fc.stringMatching(/^[a-zA-Zé漢/.()=+<]{1,6}$/);
@@ -121,7 +122,7 @@ describe('rangeInside', () => {
       const document = fc.tuple(scalar, AFTER).map(([text, after]) => `a:\n  b: ${text}${after}`);
       fc.assert(
         fc.property(document, (text) => checkEveryCharacter(text, style)),
-        { numRuns: 2000 },
+        { numRuns: repeats(400, 2_000) },
       );
     });
   }
@@ -134,7 +135,7 @@ describe('rangeInside', () => {
       const document = fc.tuple(block(mark), AFTER).map(([text, after]) => `a:\n  b: ${text}${after}`);
       fc.assert(
         fc.property(document, (text) => checkEveryCharacter(text, style)),
-        { numRuns: 2000 },
+        { numRuns: repeats(400, 2_000) },
       );
     });
   }
