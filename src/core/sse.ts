@@ -26,8 +26,8 @@ export interface EventStreamOwner {
   only?(data: string): boolean;
   /** Called once, with the first event: the request can now be answered with the stream. */
   first?(): void;
-  /** Called once, when the response has closed; `completed` is false if the client left before its end. */
-  closed?(completed: boolean): void;
+  /** Called once: the response has closed, or all of it was written at once. */
+  closed?(): void;
   /** The client of a resumable stream left before its end and may reconnect. */
   detached?(): void;
   /** Backpressure: the reader has become slow (true) or has caught up (false), so the source may pause. */
@@ -117,11 +117,15 @@ export class EventStream {
     this.#wasAttached = true;
     const waiting = this.#waiting.join('');
     this.#waiting = [];
-    response.once('close', () => this.#left(response));
-    if (this.#ended) {
-      response.end(waiting);
+    if (this.#ended) response.end(waiting);
+    // A small one needs no notice of its end: the listener costs more than the rest. A large one counts until it is read.
+    if (this.#ended && this.#replay === undefined && waiting.length <= LIMITS.streamHighWaterBytes) {
+      this.#closed = true;
+      this.owner?.closed?.();
       return;
     }
+    response.once('close', () => this.#left(response));
+    if (this.#ended) return;
     OPEN.add(this);
     startHeartbeat();
     if (waiting !== '') this.#write(waiting);
@@ -154,7 +158,7 @@ export class EventStream {
   giveUp(): void {
     this.#closed = true;
     this.#waiting = [];
-    this.owner?.closed?.(false);
+    this.owner?.closed?.();
   }
 
   /**
@@ -189,7 +193,7 @@ export class EventStream {
     }
     this.#closed = true;
     this.#caughtUp();
-    this.owner?.closed?.(response.writableFinished);
+    this.owner?.closed?.();
   }
 
   #detach(): void {

@@ -158,6 +158,13 @@ export const MCP_LIMITS = {
   warmRetryMax: 60 * SECOND,
   /** Failed attempts in a row to resume a response stream: 11 s with the backoff above, long enough for a restart. */
   resumeAttempts: 8,
+  /** How long a call may take before its response head is sent without an event. Until then it may get a status. */
+  responseHeadAfter: 2 * SECOND,
+  /**
+   * The same for a call to a target that cannot reject it with an HTTP status, such as a child process: the client should
+   * soon have a stream that it can resume, while the response to a short call is still one event in one write.
+   */
+  resumableHeadAfter: 25,
   /**
    * The `retry` value that clients get for a resumable stream, and how long a detached stream is kept for
    * them.

@@ -1,3 +1,4 @@
+import { messageOf } from '../../core/errors.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, endList, forward } from './call.ts';
@@ -28,28 +29,38 @@ import type { Target } from './target.ts';
 import { withTimeout } from './target-failure.ts';
 import { warnAboutToolNames } from './target-warnings.ts';
 
-/**
- * Runs one request of a client on the targets of its session. The stream always gets a response; rejects only after an
- * unexpected error, which the stream reports as "internal error".
- */
-export async function dispatch(call: ClientCall): Promise<void> {
-  const { message, session } = call;
+/** Runs one request of a client on the targets of its session. The stream always gets a response. */
+export function dispatch(call: ClientCall): void {
   try {
-    recordItem(call);
-    rejectUnknownMethod(call);
-    const item = namedItem(message.method, message.params);
-    if (!session.isFederated) return await runOnSingle(call, session.connections[0] as Connection, item);
-    if (message.method === 'tasks/list') return await listTasks(call);
-    const list = LIST_METHODS[message.method];
-    if (list !== undefined) return await runList(call, list);
-    if (item !== undefined) return await runOnOwner(call, item);
-    if (message.method === 'ping') return call.stream.end(resultMessage(message.id ?? 'null', '{}'));
-    if (message.method === 'logging/setLevel') return await runOnEach(call, 'logging');
-    throw new RpcError(RPC.methodNotFound, `method not found: ${message.method}`);
+    run(call)?.catch((error: unknown) => answerFailure(call, error));
   } catch (error) {
-    answerError(call, error instanceof RpcError ? error : new RpcError(RPC.internalError, 'internal error'));
-    if (!(error instanceof RpcError)) throw error;
+    answerFailure(call, error);
   }
+}
+
+/** Returns undefined if the request was answered or sent at once. */
+function run(call: ClientCall): Promise<void> | undefined {
+  const { message, session } = call;
+  recordItem(call);
+  rejectUnknownMethod(call);
+  const item = namedItem(message.method, message.params);
+  if (!session.isFederated) return runOnSingle(call, session.connections[0] as Connection, item);
+  if (message.method === 'tasks/list') return listTasks(call);
+  const list = LIST_METHODS[message.method];
+  if (list !== undefined) return runList(call, list);
+  if (item !== undefined) return runOnOwner(call, item);
+  if (message.method === 'logging/setLevel') return runOnEach(call, 'logging');
+  if (message.method !== 'ping')
+    throw new RpcError(RPC.methodNotFound, `method not found: ${message.method}`);
+  call.stream.end(resultMessage(message.id ?? 'null', '{}'));
+  return undefined;
+}
+
+function answerFailure(call: ClientCall, error: unknown): void {
+  const isOfProtocol = error instanceof RpcError;
+  answerError(call, isOfProtocol ? error : new RpcError(RPC.internalError, 'internal error'));
+  if (isOfProtocol) return;
+  call.session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) });
 }
 
 /**

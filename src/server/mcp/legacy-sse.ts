@@ -68,9 +68,9 @@ function openStream(ctx: RequestContext, sessions: SessionStore): Promise<Reply>
   }, session.options.limits.sessionStartTimeout).unref();
   const { owner } = stream;
   stream.owner = {
-    closed: (completed) => {
+    closed: () => {
       clearTimeout(unused);
-      owner?.closed?.(completed);
+      owner?.closed?.();
       end();
     },
     // The stream carries the messages of all targets.

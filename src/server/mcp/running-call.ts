@@ -1,4 +1,4 @@
-import { ERRORS, messageOf } from '../../core/errors.ts';
+import { ERRORS } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import { HeaderList } from '../kernel/header-list.ts';
@@ -16,15 +16,6 @@ import type { ResumableStream } from './resumable-streams.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import type { UpstreamStatusError } from './targets/http-body.ts';
-
-/** How long a call may take before its response head goes out without an event, in ms. */
-const RESPONSE_HEAD_AFTER = 2_000;
-
-/**
- * The same, in ms, for a call to a target that cannot reject it with an HTTP status, such as a child process: the client
- * should soon have a stream that it can resume, while the response to a short call is still one event in one write.
- */
-const RESUMABLE_HEAD_AFTER = 25;
 
 /**
  * Runs a request of a client; the reply is its stream. Over `LIMITS.inFlightPerSession` requests in flight, it is answered
@@ -56,9 +47,7 @@ export function startCall(call: RunningCall): void {
     return;
   }
   session.track(call.key, call);
-  void dispatch(call).catch((error: unknown) =>
-    session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
-  );
+  dispatch(call);
 }
 
 /** Rejects a request with the id of a request in flight: a cancellation would be ambiguous. */
@@ -128,7 +117,8 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     return new Promise((resolve) => {
       this.#resolve = resolve;
       const isSoon = this.session.canResume && this.#rpc !== undefined && this.#ctx.endpoint === undefined;
-      this.#timer = setTimeout(open, isSoon ? RESUMABLE_HEAD_AFTER : RESPONSE_HEAD_AFTER, this);
+      const { responseHeadAfter, resumableHeadAfter } = this.session.options.limits;
+      this.#timer = setTimeout(open, isSoon ? resumableHeadAfter : responseHeadAfter, this);
     });
   }
 

@@ -107,9 +107,14 @@ export function requireEventStream({ headers }: RequestContext): void {
 
 /** `Accept` must contain `text/event-stream` itself (specification); a wildcard is not enough. */
 export const acceptsEventStream = (headers: HeaderList): boolean =>
+  headers.get('accept') === USUAL_ACCEPT ||
   headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream'));
 
+/** The value that the official SDKs send. */
+const USUAL_ACCEPT = 'application/json, text/event-stream';
+
 export function isJson(contentType: string | undefined): boolean {
+  if (contentType === 'application/json') return true;
   return contentType?.split(';')[0]?.trim().toLowerCase() === 'application/json';
 }
 

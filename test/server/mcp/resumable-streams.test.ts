@@ -213,20 +213,23 @@ describe('a resumable response stream', () => {
 
 describe('a resumable response stream of a child process', () => {
   test('a response stream of a child process can be resumed soon after the call has begun', async () => {
-    await using gate = await gateway(mcpConfig([chaos('a')]));
+    // Otherwise only the response would begin the stream.
+    await using gate = await gateway(mcpConfig([chaos('a')]), { limits: { responseHeadAfter: 600_000 } });
     const session = await openSession(`${gate.url}/mcp`, {}, revision('2025-11-25'));
     const message = { id: 1, method: 'tools/call', params: { name: 'hang' } };
-    await using stream = await openEvents(session.url, { session: session.id, message, headWithin: 1_000 });
+    await using stream = await openEvents(session.url, { session: session.id, message });
     await until(() => /^id: [\w-]+\.0\nretry: 1000\ndata: \n\n$/.test(stream.text));
   });
 });
 
 describe('a response stream with only a response', () => {
   test('a response stream with only its response has neither an id nor an event without data', async () => {
-    await using gate = await gateway(mcpConfig([chaos('a')]));
+    await using gate = await gateway(mcpConfig([chaos('a')]), { limits: { resumableHeadAfter: 60_000 } });
     const session = await openSession(`${gate.url}/mcp`, {}, revision('2025-11-25'));
-    const { text } = await session.send({ id: 1, method: 'ping' });
+    const { text, headers } = await session.send({ id: 1, method: 'ping' });
     expect(text).toBe('event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n');
+    // All of it is known at the start, so it is not sent in chunks.
+    expect(headers.get('content-length')).toBe(String(text.length));
   });
 });
 

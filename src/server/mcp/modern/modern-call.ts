@@ -24,9 +24,6 @@ import { type Envelope, envelopeMeta } from './envelope.ts';
 import { preparedHeaders } from './param-check.ts';
 import { privateResult } from './results.ts';
 
-/** How long a call may take before its response head is sent without an event, in ms. Until then it may get a status. */
-const RESPONSE_HEAD_AFTER = 2_000;
-
 /** Status of a response with that error ("Protocol Version Header", "Server Validation"); 200 for any other error. */
 const STATUS: Readonly<Record<number, number>> = {
   [RPC.methodNotFound]: 404,
@@ -97,7 +94,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     if (this.#reply !== undefined) return Promise.resolve(this.#reply);
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#timer = setTimeout(() => this.first(), RESPONSE_HEAD_AFTER);
+      this.#timer = setTimeout(() => this.first(), this.session.options.limits.responseHeadAfter);
     });
   }
 

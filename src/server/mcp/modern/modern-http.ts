@@ -66,10 +66,7 @@ export async function handleModern(
   if (ctx.signal.aborted) call.abandoned();
   else if (method === 'server/discover') void discover(call);
   else if (method === 'subscriptions/listen') listen(call);
-  else
-    void dispatch(call).catch((error: unknown) =>
-      session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
-    );
+  else dispatch(call);
   return call.reply();
 }
 
