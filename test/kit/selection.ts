@@ -51,6 +51,31 @@ const LONG = [
   'test/spec/gateway-mcp.test.ts',
 ];
 
+/** Files that take longest, longest first: begun last, one of them would run alone at the end. */
+export const LONGEST = [
+  'test/conformance/conformance.test.ts',
+  'test/cli/proxy/trace-screen.test.ts',
+  'test/web/memory.test.ts',
+  'test/server/mcp/session-leaks.test.ts',
+  'test/server/static/faults.test.ts',
+  'test/server/mcp/official-clients.test.ts',
+  'test/server/reload/load.test.ts',
+  'test/server/mcp/slow-target.test.ts',
+  'test/web/admin.test.ts',
+  'test/server/reload/watch.test.ts',
+  'test/adapter/memory/kill.test.ts',
+  'test/server/observe/otlp-stop.test.ts',
+  'test/server/mcp/stdio-end.test.ts',
+  'test/web/memory-replay.test.ts',
+  'test/web/admin-trace.test.ts',
+  'test/cli/serve-admin.test.ts',
+  'test/cli/memory-serve.test.ts',
+  'test/cli/memory-network.test.ts',
+  'test/cli/serve.test.ts',
+  'test/server/mcp/stdio-shared.test.ts',
+  'test/adapter/memory/postgres/contract.test.ts',
+];
+
 /** What starts browsers, terminals, `agctl` and other programs. MCP servers are started by the gateway under test. */
 const STARTS_PROCESSES = /from '(?:node:child_process|playwright-core)'/;
 
