@@ -15,10 +15,15 @@ export interface ListSource {
   readonly changes: number;
 }
 
-/** Whether tools of one connection match their pins, by the last lists. Valid until the list, the pins or a tool change. */
+/**
+ * Whether tools of one connection match their pins, by the last lists. Valid until the list, the pins or a tool change, and
+ * for `LIMITS.pinVerdictAge`.
+ */
 interface Checked {
   readonly changes: number;
   readonly revision: number;
+  /** Time of the list, in ms of `performance.now()`. */
+  listedAt: number;
   readonly matches: Map<string, boolean>;
   /** All pages were read, so a tool that is not here is not listed. */
   isComplete: boolean;
@@ -79,7 +84,10 @@ export class ToolPins {
     return tools.filter((_tool, index) => matches[index]);
   }
 
-  /** Whether the last listed definition of a tool matches its pin. `unknown` before it was listed on that connection. */
+  /**
+   * Whether the last listed definition of a tool matches its pin. `unknown` if it was not listed on that connection, or too
+   * long ago.
+   */
   status(source: ListSource, own: string): 'accepted' | 'changed' | 'unlisted' | 'unknown' {
     this.#options.file.refresh();
     const checked = this.#known(source);
@@ -92,7 +100,9 @@ export class ToolPins {
   /** All pages of the list were checked, with the same `revision`. */
   completed(source: ListSource): void {
     const checked = this.#checkedOf(source);
-    if (checked !== undefined) checked.isComplete = true;
+    if (checked === undefined) return;
+    checked.isComplete = true;
+    checked.listedAt = performance.now();
   }
 
   #matches({ own, text }: Tool, added: Map<string, Pin>): boolean {
@@ -151,7 +161,11 @@ export class ToolPins {
 
   #known({ rpc, changes }: ListSource): Checked | undefined {
     const known = rpc && this.#checked.get(rpc);
-    return known?.changes === changes && known.revision === this.revision ? known : undefined;
+    const isCurrent =
+      known?.changes === changes &&
+      known.revision === this.revision &&
+      performance.now() - known.listedAt < this.#options.limits.pinVerdictAge;
+    return isCurrent ? known : undefined;
   }
 
   #checkedOf(source: ListSource): Checked | undefined {
@@ -162,6 +176,7 @@ export class ToolPins {
     const checked: Checked = {
       changes,
       revision: this.revision,
+      listedAt: performance.now(),
       matches: new Map(),
       isComplete: false,
     };
