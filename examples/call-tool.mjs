@@ -1,5 +1,6 @@
 // Lists the tools of an MCP endpoint and calls some, using only Node's fetch:
 //   node examples/call-tool.mjs http://127.0.0.1:3000/mcp [tool] [arguments as JSON]
+// Exits with 1 if a call fails.
 const [url = 'http://127.0.0.1:3000/mcp', tool, argumentsJson = '{}'] = process.argv.slice(2);
 const authorization =
   process.env.API_KEY === undefined ? {} : { authorization: `Bearer ${process.env.API_KEY}` };
@@ -51,7 +52,12 @@ const calls = tool === undefined ? samples : [[tool, JSON.parse(argumentsJson)]]
 if (calls.length === 0)
   console.log(`To call one: node call-tool.mjs ${url} ${tools[0]?.name ?? 'tool'} '{"argument":"value"}'`);
 for (const [name, args] of calls) {
-  const { content } = await request('tools/call', { name, arguments: args });
-  console.log(`${name} -> ${content.map((part) => part.text ?? `(${part.type})`).join(' ')}`);
+  const { content, isError } = await request('tools/call', { name, arguments: args });
+  const text = content.map((part) => part.text ?? `(${part.type})`).join(' ');
+  if (!isError) console.log(`${name} -> ${text}`);
+  else {
+    console.error(`${name} failed: ${text}`);
+    process.exitCode = 1;
+  }
 }
 await fetch(url, { method: 'DELETE', headers: { ...authorization, 'mcp-session-id': session } });

@@ -39,6 +39,7 @@ const LONG = [
   'test/server/mcp/slow-target.test.ts',
   'test/server/mcp/stdio-faults.test.ts',
   'test/server/mcp/stdio-messages.test.ts',
+  'test/server/mcp/stdio-shared-eras.test.ts',
   'test/server/mcp/stdio-shared.test.ts',
   'test/server/open-requests.test.ts',
   'test/server/policies/bounded.test.ts',
