@@ -30,8 +30,8 @@ const FOUND = [
   '5:11: error AGW0004 the environment variable `PORT` is not defined',
   '9:22: error AGW0202 unknown variable `reqest`',
   '9:44: error AGW0004 the environment variable `RULE` is not defined',
-  '9:52: error AGW0102 expected text or a mapping, found a number',
-  '13:37: error AGW0102 expected a whole number, found text',
+  '9:52: error AGW0102 expected a string or a mapping, found a number',
+  '13:37: error AGW0102 expected a whole number, found a string',
   '13:63: error AGW0201 the expression ends too early',
   '14:36: error AGW0104 invalid regular expression',
 ];

@@ -50,7 +50,7 @@ describe('config validate as text', () => {
   test('config validate prints every problem with its position and hides secrets', async () => {
     const { code, stdout, stderr } = await validate(['bad.yaml']);
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('error[AGW0102]: expected a whole number, found text\n  ┌─ bad.yaml:3:11\n');
+    expect(stderr).toContain('error[AGW0102]: expected a whole number, found a string\n  ┌─ bad.yaml:3:11\n');
     expect(stderr).toContain('error[AGW0101]: unknown field `routess`\n  ┌─ bad.yaml:4:5\n');
     expect(stderr).toContain('expected 64 hexadecimal digits');
     expect(stderr).toContain('bad.yaml: 3 errors\n');
@@ -146,7 +146,7 @@ describe('config validate output formats', () => {
     ]);
     expect([code, stderr]).toEqual([1, '']);
     expect(stdout.split('\n')).toEqual([
-      'bad.yaml:3:11: error AGW0102 expected a whole number, found text',
+      'bad.yaml:3:11: error AGW0102 expected a whole number, found a string',
       'bad.yaml:4:5: error AGW0101 unknown field `routess`',
       'bad.yaml:6:19: error AGW0104 expected 64 hexadecimal digits',
       'warning.yaml:2:17: warning AGW0303 port 3000 is not used: gateway `idle` has no routes',
@@ -158,7 +158,7 @@ describe('config validate output formats', () => {
     const { code, stdout } = await validate(['-o', 'github', 'bad.yaml']);
     expect(code).toBe(1);
     expect(stdout.split('\n')[0]).toBe(
-      '::error file=bad.yaml,line=3,endLine=3,col=11,endColumn=15,title=AGW0102::expected a whole number, found text',
+      '::error file=bad.yaml,line=3,endLine=3,col=11,endColumn=15,title=AGW0102::expected a whole number, found a string',
     );
   });
 

@@ -46,13 +46,16 @@ describe('checkSchema', () => {
     });
     const { said, yaml } = check(schema, 'port: $NOPE\nlist: [*x, {a: 1}]\nalso: 2\n');
     expect(yaml.map(({ code }) => code)).toEqual(['AGW0004', 'AGW0003']);
-    expect(said).toEqual(['AGW0102 expected text, found a number', 'AGW0102 expected text, found a number']);
+    expect(said).toEqual([
+      'AGW0102 expected a string, found a number',
+      'AGW0102 expected a string, found a number',
+    ]);
   });
 
   it('checkSchema reports a problem behind an alias once', () => {
     const schema = z.record(z.string(), z.strictObject({ port: z.number() }));
     expect(check(schema, 'a: &a {port: x}\nb: *a\nc: *a\n').said).toEqual([
-      'AGW0102 expected a number, found text',
+      'AGW0102 expected a number, found a string',
     ]);
   });
 
@@ -90,14 +93,14 @@ describe('checkSchema', () => {
   it.each([
     [z.strictObject({ a: z.number().multipleOf(5) }), 'a: 7', 'the number must be a multiple of 5'],
     [z.strictObject({ a: z.number().gt(5) }), 'a: 5', 'the number is too small'],
-    [z.strictObject({ a: z.string().max(2) }), 'a: abc', 'the text is too long'],
-    [z.strictObject({ a: z.string().length(2) }), 'a: abc', 'the text must have exactly 2 characters'],
+    [z.strictObject({ a: z.string().max(2) }), 'a: abc', 'the string is too long'],
+    [z.strictObject({ a: z.string().length(2) }), 'a: abc', 'the string must have exactly 2 characters'],
     [z.strictObject({ a: z.array(z.string()).max(1) }), 'a: [x, y]', 'the list is too long'],
-    [z.strictObject({ a: z.string().startsWith('/') }), 'a: x', 'the text must start with `/`'],
+    [z.strictObject({ a: z.string().startsWith('/') }), 'a: x', 'the string must start with `/`'],
     [z.strictObject({ a: z.ipv4() }), 'a: x', 'this is not an IPv4 address'],
-    [z.strictObject({ a: z.int() }), 'a: x', 'expected a whole number, found text'],
+    [z.strictObject({ a: z.int() }), 'a: x', 'expected a whole number, found a string'],
     [z.strictObject({ a: z.number() }), 'a: .inf', 'expected a number, found a number that is not finite'],
-    [z.strictObject({ a: z.string().nullable() }), 'a: 1', 'expected text, found a number'],
+    [z.strictObject({ a: z.string().nullable() }), 'a: 1', 'expected a string, found a number'],
     [z.strictObject({ a: z.tuple([z.string(), z.number()]) }), 'a: {}', 'expected a list, found a mapping'],
     [z.strictObject({ a: z.record(z.string(), z.string()) }), 'a: []', 'expected a mapping, found a list'],
     [
@@ -108,12 +111,12 @@ describe('checkSchema', () => {
     [
       z.strictObject({ a: z.union([z.literal(1), z.boolean()]) }),
       'a: x',
-      'expected `1` or `true` or `false`, found text',
+      'expected `1` or `true` or `false`, found a string',
     ],
     [
       z.strictObject({ a: z.preprocess((value) => value, z.number()) }),
       'a: x',
-      'expected a number, found text',
+      'expected a number, found a string',
     ],
     [
       z.strictObject({ a: z.partialRecord(z.enum(['x', 'y']), z.string()) }),

@@ -1,8 +1,8 @@
 import { alternatives, definition, layerMeta, type Schema } from './walk.ts';
 
 const TYPE_WORDS: Readonly<Record<string, string>> = {
-  string: 'text',
-  template_literal: 'text',
+  string: 'a string',
+  template_literal: 'a string',
   number: 'a number',
   int: 'a whole number',
   nan: 'a number',
@@ -23,7 +23,7 @@ export function describeType(type: string): string {
 export function describeKind(value: unknown): string {
   if (value === null || value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';
-  if (typeof value === 'string') return 'text';
+  if (typeof value === 'string') return 'a string';
   if (typeof value === 'boolean') return `\`${value}\``;
   if (typeof value !== 'number') return 'a mapping';
   if (!Number.isFinite(value)) return 'a number that is not finite';
@@ -73,7 +73,7 @@ export function exampleText(schema: Schema): string {
   const value = def?.values?.[0] ?? (def?.entries && Object.values(def.entries)[0]);
   if (value !== undefined) return ` ${String(value)}`;
   const words: Readonly<Record<string, string>> = {
-    string: ' <text>',
+    string: ' <string>',
     number: ' <number>',
     boolean: ' true',
     array: ' [ … ]',

@@ -154,15 +154,15 @@ export class IssueTranslator {
 
   #typeHelp(path: Path, expected: string, value: unknown): Pick<Finding, 'help' | 'remedy'> {
     if (value === null) return { help: 'give it a value, or delete the key' };
-    const wantsText = /\btext\b/.test(expected);
+    const wantsText = /\bstring\b/.test(expected);
     if (
       wantsText &&
       (typeof value === 'number' || typeof value === 'boolean') &&
       this.#source.isPlain(path)
     ) {
       return this.#source.isFromEnvironment(path)
-        ? { help: 'put the reference in quotes, so that the variable is always read as text' }
-        : { help: 'put it in quotes to make it text', remedy: { kind: 'quote' } };
+        ? { help: 'put the reference in quotes, so that the variable is always read as a string' }
+        : { help: 'put it in quotes to make it a string', remedy: { kind: 'quote' } };
     }
     if (expected.startsWith('a list') && !Array.isArray(value)) return { help: 'start each entry with `- `' };
     if (typeof value !== 'string') return {};

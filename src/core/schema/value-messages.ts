@@ -25,7 +25,7 @@ export function describeSize(
   const limit = Number(issue.code === 'too_big' ? issue.maximum : issue.minimum);
   const unit = UNITS[issue.origin];
   if (unit === undefined) return describeNumber(issue.code, limit, issue.inclusive !== false);
-  const thing = issue.origin === 'string' ? 'text' : 'list';
+  const thing = issue.origin === 'string' ? 'string' : 'list';
   if (issue.code === 'too_small' && limit === 1) return { message: `the ${thing} must not be empty` };
   const words = `${limit} ${plural(unit, limit)}`;
   if (issue.exact === true) return { message: `the ${thing} must have exactly ${words}` };
@@ -70,13 +70,13 @@ function formatName(format: string): string | undefined {
 export function describeFormat(issue: z.core.$ZodIssueInvalidStringFormat): CheckMessage {
   const { format, pattern } = issue;
   const affixes = issue as { prefix?: string; suffix?: string; includes?: string };
-  if (affixes.prefix !== undefined) return { message: `the text must start with \`${affixes.prefix}\`` };
-  if (affixes.suffix !== undefined) return { message: `the text must end with \`${affixes.suffix}\`` };
-  if (affixes.includes !== undefined) return { message: `the text must contain \`${affixes.includes}\`` };
+  if (affixes.prefix !== undefined) return { message: `the string must start with \`${affixes.prefix}\`` };
+  if (affixes.suffix !== undefined) return { message: `the string must end with \`${affixes.suffix}\`` };
+  if (affixes.includes !== undefined) return { message: `the string must contain \`${affixes.includes}\`` };
   const name = FORMATS[format];
   if (name !== undefined) return { message: `this is not ${name}` };
   return {
-    message: 'the text does not have the expected form',
+    message: 'the string does not have the expected form',
     ...(pattern !== undefined && { notes: [`expected form: ${pattern}`] }),
   };
 }
@@ -88,7 +88,7 @@ interface TextForm {
 }
 
 /**
- * For a number or boolean that would be wrong in quotes too: `expected` with the format instead of `text`, so that
+ * For a number or boolean that would be wrong in quotes too: `expected` with the format instead of `a string`, so that
  * adding quotes does not lead to the next error. Undefined for other values, and if the format has no description.
  */
 export function wrongForm(
@@ -103,7 +103,7 @@ export function wrongForm(
   const examples = schemas.flatMap((schema) => layerMeta(schema)).flatMap((meta) => meta.examples ?? []);
   const example = examples.find((each) => typeof each === 'string');
   return {
-    expected: expected.replace(/\btext\b/, () => joinWords(forms)),
+    expected: expected.replace(/\ba string\b/, () => joinWords(forms)),
     ...(example !== undefined && { help: `for example \`${key}: ${example}\`` }),
   };
 }
