@@ -34,7 +34,7 @@ export interface ItemAccess {
 /** Set by `mcpAuthorization`: which items of MCP targets this caller may list and use. */
 export const itemAccess = new Slot<ItemAccess>();
 
-/** A request that guardrails let pass. */
+/** A request, or a response of the client, as guardrails leave it. */
 export interface GuardedRequest {
   readonly message: RpcMessage;
   /** Changes the headers for an HTTP target; undefined if they stay as they are. */
@@ -52,7 +52,7 @@ export interface MessageGuards {
    * Checks a response of the client to that request of a target, like an argument of a tool. Returns the response for the
    * target, which may be an error. Never rejects.
    */
-  answer(response: RpcMessage, method: string, target: string): Promise<RpcMessage> | undefined;
+  answer(response: RpcMessage, method: string, target: string): Promise<GuardedRequest> | undefined;
   /** Whether something checks the responses to requests of that method. */
   checksResponse(method: string): boolean;
   /**

@@ -130,13 +130,13 @@ export class ServerRequests {
     const sent = this.#take(canonicalId(message.id ?? 'null'));
     if (sent === undefined || message.idSpan === undefined) return false;
     const { rpc, method } = sent;
-    const pass = ({ text, idSpan }: RpcMessage): void => {
-      const own = idSpan === undefined ? text : edit(text, [{ ...idSpan, text: sent.id }]);
-      rpc.send(this.#isFederated ? inwardMessage(own, rpc.targetName) : own, headers);
+    const pass = ({ text, idSpan }: RpcMessage, own: readonly string[]): void => {
+      const answer = idSpan === undefined ? text : edit(text, [{ ...idSpan, text: sent.id }]);
+      rpc.send(this.#isFederated ? inwardMessage(answer, rpc.targetName) : answer, own);
     };
     const checked = guards?.answer(message, method, rpc.targetName);
-    if (checked === undefined) pass(message);
-    else void checked.then(pass);
+    if (checked === undefined) pass(message, headers);
+    else void checked.then((left) => pass(left.message, left.headers?.(headers) ?? headers));
     return true;
   }
 

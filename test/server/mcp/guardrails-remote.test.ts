@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { toStruct } from '../../../src/server/mcp/guardrails/ext-mcp.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
 import { type Answer, extMcpService } from '../../kit/ext-mcp.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, openSession } from '../../kit/mcp.ts';
@@ -129,6 +130,34 @@ describe('mcpGuardrails with a remote processor', () => {
     expect(called?.headers).toMatchObject({ 'x-team': 'red, green', 'x-new': '1' });
     expect(called?.headers).not.toHaveProperty('x-secret');
     expect(up.of('initialize')[0]?.headers).toMatchObject({ 'x-team': 'blue', 'x-secret': 's' });
+  });
+
+  test('header mutations also apply to the answer of a client to a request of the server', async () => {
+    await using service = await extMcpService((request) => ({
+      pass: {},
+      header_mutation: {
+        set: [{ key: 'x-asked', value: Buffer.from(Object.keys(json(request.mcp_request)).join()) }],
+      },
+    }));
+    const question = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: {} };
+    await using up = await mcpUpstream({
+      script: ({ message }, response) => {
+        if (message?.method !== 'tools/call') return false;
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        return response.write(`data: ${JSON.stringify(question)}\n\n`) || true;
+      },
+    });
+    const targets = [{ name: 'up', mcp: { host: up.url } }];
+    await using own = await guarded(service.address, { methods: { 'tools/call': 'request' } }, {}, targets);
+    const { url, id: session } = own.session;
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'any', arguments: {} } };
+    await using stream = await openEvents(url, { session, message, headWithin: 15_000 });
+    const { id } = await stream.next(({ method }) => method === 'elicitation/create');
+    await own.session.send({ id, result: { action: 'decline' } });
+    await until(() => up.received.some((each) => each.message?.id === 'q'));
+    const answer = up.received.find((each) => each.message?.id === 'q');
+    expect(answer?.headers['x-asked']).toBe('inputResponses');
+    expect(answer?.message.result).toEqual({ action: 'decline' });
   });
 
   test.each(['host', 'mcp-session-id', 'Content-Length', 'not a name', 'content-type'])(

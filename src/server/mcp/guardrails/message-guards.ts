@@ -37,7 +37,7 @@ export class ProcessorChain implements MessageGuards {
     return guards.length === 0 ? undefined : this.#checkRequest(guards, message, target, signal);
   }
 
-  answer(response: RpcMessage, method: string, target: string): Promise<RpcMessage> | undefined {
+  answer(response: RpcMessage, method: string, target: string): Promise<GuardedRequest> | undefined {
     const guards = this.#guardsOf('tools/call', 'request');
     const span =
       guards.length > 0 && ASKS_FOR_INPUT.test(method) ? valueAt(response.text, ['result']) : undefined;
@@ -96,20 +96,27 @@ export class ProcessorChain implements MessageGuards {
     span: Span,
     method: string,
     target: string,
-  ): Promise<RpcMessage> {
+  ): Promise<GuardedRequest> {
     const { text } = response;
+    const mutations: HeaderMutation[] = [];
     const params = `{"inputResponses":{${JSON.stringify(method)}:${text.slice(span.start, span.end)}}}`;
     try {
       // Not aborted with the POST: it ends before the answer is checked.
       const { signal } = new AbortController();
-      const checked = await this.#run(guards, this.#requestOf('tools/call', target, params), signal);
+      const checked = await this.#run(
+        guards,
+        this.#requestOf('tools/call', target, params),
+        signal,
+        mutations,
+      );
+      const headers = mutations.length === 0 ? undefined : applying(mutations);
       const own = checked === params ? undefined : valueAt(checked, ['inputResponses', method]);
       if (own === undefined && checked !== params) throw new GuardrailError('the answer has no such input');
-      return own === undefined
-        ? response
-        : parseMessage(edit(text, [{ ...span, text: checked.slice(own.start, own.end) }]));
+      if (own === undefined) return { message: response, headers };
+      const changed = edit(text, [{ ...span, text: checked.slice(own.start, own.end) }]);
+      return { message: parseMessage(changed), headers };
     } catch (error) {
-      return asError(error, text);
+      return { message: asError(error, text), headers: undefined };
     }
   }
 
