@@ -61,7 +61,8 @@ export async function expectReport(
   const target =
     transport === 'stdio' ? everythingStdio('everything', eras) : await everythingHttp('everything', eras);
   try {
-    await using gate = await gateway(mcpConfig([target.config]));
+    // Some clients cancel a call by closing its stream: at 2025-11-25 it is cancelled when it can no longer be resumed.
+    await using gate = await gateway(mcpConfig([target.config]), { limits: { resumeTimeout: 2_000 } });
     const [file, ...args] = [...program, `${gate.url}/mcp`, revision];
     const { stdout } = await promisify(execFile)(file as string, args, { timeout: 50_000 });
     expect(JSON.parse(stdout)).toEqual({ ...EXPECTED, revision, ...differences });

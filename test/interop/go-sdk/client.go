@@ -1,7 +1,3 @@
-// Command interop is an MCP client made with the official Go SDK. It uses the everything fixture at URL, where it negotiates
-// at most REVISION, and prints what it got as one JSON object.
-//
-//	interop URL REVISION
 package main
 
 import (
@@ -16,11 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// patience bounds the whole program: what hangs is a failure.
-const patience = 20 * time.Second
-
-const watched = "test://watched-resource"
-
 // report has the members that test/interop/report.ts describes.
 type report struct {
 	Revision    string    `json:"revision"`
@@ -34,21 +25,6 @@ type report struct {
 	Sampling    string    `json:"sampling"`
 	Updated     string    `json:"updated"`
 	Cancelled   bool      `json:"cancelled"`
-}
-
-func main() {
-	if len(os.Args) != 3 {
-		log.Fatal("usage: interop URL REVISION")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	result, err := run(ctx, os.Args[1], os.Args[2])
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
-		log.Fatal(err)
-	}
 }
 
 // steps collects progress notifications.

@@ -44,7 +44,7 @@ function expectAnswers(outcomes: readonly Outcome[], count: number): void {
 }
 
 describe.each([
-  ['a server of mcp-go', { name: 'go', stdio: { cmd: program, args: ['server'] } }],
+  ['a server of mcp-go', { name: 'go', stdio: { cmd: program, args: ['stdio'] } }],
   [
     'a server of the official TypeScript SDK',
     { name: 'ts', stdio: { cmd: process.execPath, args: [everything] } },
@@ -70,7 +70,7 @@ describe.each([
 test.each([2, 5])(
   'sampling tools that send their requests in another order than they were called complete: %i tools',
   async (count) => {
-    const target = { name: 'go', stdio: { cmd: program, args: ['server'] } };
+    const target = { name: 'go', stdio: { cmd: program, args: ['stdio'] } };
     expectAnswers(await callAtOnce([target], count, 'test_sampling_crosswise'), count);
   },
 );

@@ -1,4 +1,4 @@
-// Clients of the official Python SDK and of FastMCP, which are installed here from PyPI.
+// Clients and servers of the official Python SDK and of FastMCP, which are installed here from PyPI.
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
