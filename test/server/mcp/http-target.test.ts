@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../../kit/at-once.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
@@ -185,6 +186,39 @@ describe('responses of an HTTP target', () => {
     const session = await openSession(`${gate.url}/mcp`);
     const { error } = await session.send(call(1, 'x'));
     expect(error.message).toBe('target "up" is not available: the server sent a message over 8388608 bytes');
+  });
+
+  test('an HTTP target may stream messages as lines of a JSON body', async () => {
+    let answering: ServerResponse | undefined;
+    const script = on('tools/call', ({ message }, response) => {
+      answering = response.writeHead(200, { 'content-type': 'application/json' });
+      const params = { progressToken: message.params._meta.progressToken, progress: 1 };
+      response.write(
+        `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })}\n{"json`,
+      );
+    });
+    await using up = await mcpUpstream({ script });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const message = toolCall(1, 'say', {}, { progressToken: 'p' });
+    await using stream = await openEvents(session.url, { session: session.id, message });
+    const { params } = await stream.next(({ method }) => method === 'notifications/progress');
+    expect(params).toEqual({ progressToken: 'p', progress: 1 });
+    const { id } = (up.of('tools/call')[0] as Json).message;
+    answering?.end(`rpc":"2.0","id":${id},"result":{"content":[]}}\n`);
+    expect((await stream.next((each) => each.id === 1)).result).toEqual({ content: [] });
+  });
+
+  test('an HTTP target may format its JSON', async () => {
+    const script = on('tools/call', ({ message: { id } }, response) => {
+      const text = JSON.stringify({ jsonrpc: '2.0', id, result: { content: [] } }, null, 2);
+      response.writeHead(200, { 'content-type': 'application/json' }).end(`${text}\n`);
+    });
+    await using up = await mcpUpstream({ script });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await using stream = await openEvents(session.url, { session: session.id, message: call(1, 'x') });
+    expect((await stream.next(({ id }) => id === 1)).result).toEqual({ content: [] });
   });
 
   test("messages on the GET stream of an HTTP target reach the client's stream, also after a reconnect", async () => {

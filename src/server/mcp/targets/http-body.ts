@@ -34,21 +34,60 @@ export interface StreamPosition {
   retry?: number;
 }
 
-/**
- * Reads a body as text. With `LIMITS.targetMessageBytes` as the limit, rejects with `OversizedMessage` over it and with
- * `TypeError` for invalid UTF-8. With any other limit, returns at most that many characters.
- */
+/** Reads at most `limit` characters of a body. */
 export async function readText(response: Dispatcher.ResponseData, limit: number): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: limit === LIMITS.targetMessageBytes });
+  const decoder = new TextDecoder('utf-8');
   let text = '';
   for await (const chunk of response.body) {
     text += decoder.decode(chunk as Buffer, { stream: true });
     if (text.length <= limit) continue;
     response.body.destroy();
-    if (limit === LIMITS.targetMessageBytes) throw new OversizedMessage();
     return text.slice(0, limit);
   }
   return text + decoder.decode();
+}
+
+/**
+ * Reads a JSON body with one message, or with one on each line: some servers stream messages that way instead of as events.
+ * A line is passed on when it is complete. Rejects with `OversizedMessage` for a message over `LIMITS.targetMessageBytes`, and
+ * with `TypeError` for invalid UTF-8.
+ */
+export async function readMessages(
+  response: Dispatcher.ResponseData,
+  onMessage: (text: string) => void,
+): Promise<void> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let text = '';
+  // Whether lines are messages, which the first one tells: formatted JSON has line breaks too.
+  let areLines: boolean | undefined;
+  for await (const chunk of response.body) {
+    let searched = text.length;
+    text += decoder.decode(chunk as Buffer, { stream: true });
+    while (areLines !== false) {
+      const end = text.indexOf('\n', searched);
+      if (end === -1) break;
+      const line = text.slice(0, end);
+      areLines ??= isJson(line);
+      if (!areLines) break;
+      onMessage(line);
+      text = text.slice(end + 1);
+      searched = 0;
+    }
+    if (text.length <= LIMITS.targetMessageBytes) continue;
+    response.body.destroy();
+    throw new OversizedMessage();
+  }
+  text += decoder.decode();
+  if (areLines !== true || text.trim() !== '') onMessage(text);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

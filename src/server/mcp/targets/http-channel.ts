@@ -20,6 +20,7 @@ import {
   header,
   OversizedMessage,
   readEvents,
+  readMessages,
   readText,
   type StreamPosition,
   UpstreamStatusError,
@@ -157,7 +158,7 @@ export class HttpChannel implements Channel {
     const type = header(response, 'content-type') ?? '';
     if (type.startsWith('text/event-stream')) await this.#receiveEvents(response, receiving);
     else if (type.startsWith('application/json'))
-      this.#events.message(await readText(response, LIMITS.targetMessageBytes), receiving.id);
+      await readMessages(response, (text) => this.#events.message(text, receiving.id));
     else await response.body.dump();
   }
 
