@@ -177,6 +177,15 @@ describe('a client of revision 2026-07-28 in front of a target with sessions', (
   });
 });
 
+test('a member task of a call, which requests a task in 2025-11-25, does not reach a target with sessions', async () => {
+  await using gate = await gateway(mcpConfig([A]));
+  const more = { task: { ttl: 1000 }, own: 1 };
+  const { result } = await modernCall(`${gate.url}/mcp`, 'received', {}, {}, more);
+  const { params } = JSON.parse(JSON.parse(result.content[0].text).at(-1));
+  expect(params).toMatchObject({ name: 'received', own: 1 });
+  expect(params).not.toHaveProperty('task');
+});
+
 describe('a client with a session in front of a target that only has revision 2026-07-28', () => {
   const inputServer = () =>
     modernUpstream('up', ({ message }, response) => {

@@ -6,13 +6,19 @@ import { META } from '../protocol.ts';
 const ENVELOPE: ReadonlySet<string> = new Set(Object.values(META));
 
 /** Removes the members that revision 2026-07-28 defines, for a peer of an older one. */
-export function withoutEnvelope(text: string): string {
-  const meta = valueAt(text, ['params', '_meta']);
-  if (meta === undefined || text[meta.start] !== '{') return text;
-  const kept = members(text, meta.start)
-    .filter(([key]) => !ENVELOPE.has(key))
+export const withoutEnvelope = (text: string): string =>
+  without(text, ['params', '_meta'], (key) => ENVELOPE.has(key));
+
+/** Removes `params.task`, which requests a task at a server of 2025-11-25 and has no meaning in 2026-07-28. */
+export const withoutTask = (text: string): string => without(text, ['params'], (key) => key === 'task');
+
+function without(text: string, path: readonly string[], isRemoved: (key: string) => boolean): string {
+  const object = valueAt(text, path);
+  if (object === undefined || text[object.start] !== '{') return text;
+  const kept = members(text, object.start)
+    .filter(([key]) => !isRemoved(key))
     .map(([key, { start, end }]) => `${JSON.stringify(key)}:${text.slice(start, end)}`);
-  return edit(text, [{ ...meta, text: `{${kept.join(',')}}` }]);
+  return edit(text, [{ ...object, text: `{${kept.join(',')}}` }]);
 }
 
 /** Adds members, as JSON text without braces, to `_meta`. */

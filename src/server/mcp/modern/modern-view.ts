@@ -6,7 +6,7 @@ import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } fro
 import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import type { Envelope } from './envelope.ts';
-import { withoutEnvelope } from './meta-text.ts';
+import { withoutEnvelope, withoutTask } from './meta-text.ts';
 import { completed } from './results.ts';
 import { paramsOf, subjectOf, tokenOf, type ViewedCall } from './viewed-call.ts';
 import { ViewedSubscriptions } from './viewed-subscriptions.ts';
@@ -146,7 +146,9 @@ export class ModernView implements Channel {
     };
     this.#calls.set(call.id, call);
     const { id, method } = call;
-    this.#channel.send(withoutEnvelope(withId(message, String(id))), { id, method, headers });
+    const own = withoutEnvelope(withId(message, String(id)));
+    const text = message.params['task'] === undefined ? own : withoutTask(own);
+    this.#channel.send(text, { id, method, headers });
   }
 
   /** A log level holds for one request here, but for the whole session at the server. */
