@@ -21,6 +21,9 @@ export interface Score {
   required: number;
 }
 
+/** Each session starts the process of a stdio server, which takes seconds in some languages. */
+const OTHER_SCENARIO_MS = 30_000;
+
 /** @throws Error for a command without the gateway: the suite judges servers over HTTP only */
 function start({ target, server, bin }: Trial): Promise<Pick<Endpoint, 'url' | 'stop'>> {
   if (server === undefined) return startTarget(target, bin);
@@ -39,7 +42,7 @@ export async function runConformance(trial: Trial): Promise<Score> {
   let scenarios: Scenario[];
   try {
     await warmUp(endpoint.url);
-    scenarios = await runSuite(endpoint.url, trial.revision);
+    scenarios = await runSuite(endpoint.url, trial.revision, trial.server && OTHER_SCENARIO_MS);
   } finally {
     await endpoint.stop();
   }

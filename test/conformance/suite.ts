@@ -32,8 +32,8 @@ interface Requirements {
   not_scored: { scenario: string; leg: string }[];
 }
 
-// The slowest scenario takes under a second; the default of 30 s would make a dead server cost a quarter of an hour.
-const scenarioMs = '10000';
+/** The fixture's slowest scenario takes under a second; the suite's own 30 s would make a dead server cost a quarter of an hour. */
+const FIXTURE_SCENARIO_MS = 10_000;
 
 const suite = new URL('../../node_modules/@modelcontextprotocol/conformance/', import.meta.url);
 const cli = fileURLToPath(new URL('../../node_modules/.bin/conformance', import.meta.url));
@@ -42,10 +42,15 @@ const cli = fileURLToPath(new URL('../../node_modules/.bin/conformance', import.
  * Lets the official conformance suite judge an MCP server.
  *
  * @param url where the server answers; a loopback address, or a scenario about Host fails
+ * @param scenarioMs how long one scenario may take, including the start of the server's process
  * @returns one verdict for each server scenario of the revision, required ones first
  * @throws Error with the suite's output when it left no verdicts at all
  */
-export async function runSuite(url: string, revision: Revision): Promise<Scenario[]> {
+export async function runSuite(
+  url: string,
+  revision: Revision,
+  scenarioMs = FIXTURE_SCENARIO_MS,
+): Promise<Scenario[]> {
   const requirements = await readRequirements(revision);
   const dir = await mkdtemp(join(tmpdir(), 'conformance-results-'));
   try {
@@ -56,7 +61,7 @@ export async function runSuite(url: string, revision: Revision): Promise<Scenari
       '--requirements',
       revision,
       '--timeout',
-      scenarioMs,
+      String(scenarioMs),
       '-o',
       dir,
     ]);
