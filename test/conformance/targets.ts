@@ -117,5 +117,7 @@ export function startGatewayOf(server: OtherServer, bin?: string): Promise<Endpo
   if ('url' in server) return startGateway({ mcp: { host: server.url } }, bin);
   // A shell splits the command as its author expects; `exec` leaves no shell between the gateway and the server.
   const args = ['-c', `exec ${server.command}`];
-  return startGateway({ stdio: { cmd: '/bin/sh', args, cwd: process.cwd(), inheritEnv: true } }, bin);
+  // Each session has its own process, which takes seconds to start in some languages: more than the suite waits at times.
+  const settings = { cwd: process.cwd(), inheritEnv: true, warm: 2 };
+  return startGateway({ stdio: { cmd: '/bin/sh', args, ...settings } }, bin);
 }
