@@ -23,8 +23,8 @@ export interface RunOptions {
   readonly descriptors?: number;
   /** Of `serve`: arguments in place of those that name the file. */
   readonly args?: readonly string[];
-  /** How long a service may take until it is ready, in ms. */
-  readonly patience?: number;
+  /** Of a service: nobody waits for it any longer, though it is not ready. Otherwise after 30 s. */
+  readonly giveUp?: Promise<unknown>;
   /** Nobody reads stdout: writing to it fails. */
   readonly closeStdout?: boolean;
   /** Nobody reads stdout, which stays open: what is written to it stays in its buffers until they are full. */
@@ -116,10 +116,17 @@ export async function service(
     after();
     return new Error(`${args[0]} ended with ${code}: ${stderr}`);
   });
-  const { patience = 30_000 } = options;
-  const name = args.slice(0, 2).join(' ');
-  const late = (): Error => new Error(`${name} was not ready within ${patience} ms: ${output.stderr}`);
-  const ready = until(() => /^ready in |"message":"ready"/m.test(output.stderr), patience).catch(late);
+  const isReady = (): boolean => /^ready in |"message":"ready"/m.test(output.stderr);
+  let hasGivenUp = false;
+  void options.giveUp?.then(() => {
+    hasGivenUp = true;
+  });
+  const ready = until(() => isReady() || hasGivenUp, 30_000)
+    .catch(() => undefined)
+    .then(() => {
+      const name = args.slice(0, 2).join(' ');
+      return isReady() ? undefined : new Error(`${name} was not ready in time: ${output.stderr}`);
+    });
   const failure = await Promise.race([gone, ready]);
   if (failure !== undefined) {
     child.kill('SIGKILL');

@@ -61,17 +61,14 @@ export async function readMessages(
   // Whether lines are messages, which the first one tells: formatted JSON has line breaks too.
   let areLines: boolean | undefined;
   for await (const chunk of response.body) {
-    let searched = text.length;
-    text += decoder.decode(chunk as Buffer, { stream: true });
-    while (areLines !== false) {
-      const end = text.indexOf('\n', searched);
-      if (end === -1) break;
-      const line = text.slice(0, end);
-      areLines ??= isJson(line);
-      if (!areLines) break;
-      onMessage(line);
-      text = text.slice(end + 1);
-      searched = 0;
+    const part = decoder.decode(chunk as Buffer, { stream: true });
+    // Looked for in the part: a search in the whole text would copy what has arrived so far, again with every part.
+    const lines = areLines === false || !part.includes('\n') ? undefined : (text + part).split('\n');
+    if (lines !== undefined) areLines ??= isJson(lines[0] as string);
+    if (lines === undefined || areLines === false) text += part;
+    else {
+      text = lines.pop() as string;
+      for (const line of lines) if (line.trim() !== '') onMessage(line);
     }
     if (text.length <= LIMITS.targetMessageBytes) continue;
     response.body.destroy();
