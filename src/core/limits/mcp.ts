@@ -86,10 +86,12 @@ export const MCP_LIMITS = {
   /** Requests in flight per session; further requests are answered with a JSON-RPC error. */
   inFlightPerSession: 256,
   /**
-   * Resource subscriptions of a session at one target that are renewed after the target restarts; beyond that, the
-   * oldest is not renewed.
+   * Resource subscriptions of a session at one target, or of one `subscriptions/listen` request, and characters of their
+   * URIs. Beyond that, a further subscription is answered with an error; at a target with a process or session of its own,
+   * the oldest is not renewed after a restart.
    */
   subscriptions: 1_000,
+  subscriptionCharacters: 256 * KIB,
   /**
    * Unprefixed names: names of one target's list that are remembered for a session. A longer list is not remembered at
    * all.
@@ -144,11 +146,6 @@ export const MCP_LIMITS = {
   watchdogInputBytes: 64 * KIB,
   /** How long the watchdog shell stays alive without a process to watch. */
   watchdogIdle: 100,
-  /**
-   * Resources that one session may subscribe to at a shared stdio target; a further subscription is answered with an
-   * error.
-   */
-  sharedSubscriptions: 1_000,
   childErrorBytes: 64 * KIB,
   childErrorLinesPerSecond: 10,
   /** Minimum interval between two log lines about output of a target that is not a message. */

@@ -75,7 +75,7 @@ export class Connection {
   #listenHeaders: readonly string[] | undefined;
   readonly timedOutLists: TimedOutLists;
   /** Requests that are sent again to a restarted server. */
-  readonly replayed = new ReplayedRequests();
+  readonly replayed: ReplayedRequests;
   /** The process was stopped because it was idle, and has not been started again. */
   isAsleep = false;
   /** Why the target is not available, for the log and the admin server; undefined while it is available. */
@@ -95,6 +95,7 @@ export class Connection {
   ) {
     this.target = target;
     this.timedOutLists = new TimedOutLists(target);
+    this.replayed = new ReplayedRequests(target.limits);
     this.#backOff = target.limits.retryDelayMin;
     this.#log = log;
     this.open = open;

@@ -1,9 +1,10 @@
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import type { RpcMessage } from './message.ts';
 import { RpcError } from './protocol.ts';
+import { SubscribedResources } from './subscribed-resources.ts';
 import type { Target } from './target.ts';
 
 interface Replayed {
@@ -19,7 +20,11 @@ interface Replayed {
  */
 export class ReplayedRequests {
   #level: string | undefined;
-  readonly #subscriptions = new Set<string>();
+  readonly #subscriptions: SubscribedResources;
+
+  constructor(limits: Limits) {
+    this.#subscriptions = new SubscribedResources(limits);
+  }
 
   /** Whether requests of that method are recorded. */
   static isReplayed(method: string): boolean {
@@ -36,11 +41,8 @@ export class ReplayedRequests {
     }
     const { uri } = params;
     if (typeof uri !== 'string') return;
-    this.#subscriptions.delete(uri);
-    if (method !== 'resources/subscribe') return;
-    this.#subscriptions.add(uri);
-    if (this.#subscriptions.size > LIMITS.subscriptions)
-      this.#subscriptions.delete(this.#subscriptions.values().next().value as string);
+    if (method === 'resources/subscribe') this.#subscriptions.addNewest(uri);
+    else this.#subscriptions.delete(uri);
   }
 
   /** Sends all recorded requests to a server, one after another. Never rejects: failures are logged. */

@@ -423,11 +423,13 @@ describe('subscriptions/listen', () => {
   test('more streams or resources than allowed are refused', async () => {
     await using up = await modernUpstream('up');
     await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]), {
-      limits: { inFlightPerSession: 1, subscriptions: 2 },
+      limits: { sessions: 1, subscriptions: 2 },
     });
     const url = `${gate.url}/mcp`;
     const many = { notifications: { resourceSubscriptions: ['a:1', 'a:2', 'a:3'] } };
-    expect((await modern(url, 'subscriptions/listen', many)).error.message).toMatch(/more than 2 resources/);
+    expect((await modern(url, 'subscriptions/listen', many)).error.message).toMatch(
+      /more than 2 subscriptions/,
+    );
     await using first = await modernEvents(url, 'subscriptions/listen', { notifications: ALL });
     await first.next(() => true);
     const second = await modern(url, 'subscriptions/listen', { notifications: ALL });

@@ -5,6 +5,7 @@ import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
 import { parseMessage, type RpcMessage } from '../message.ts';
 import { inwardName, outwardName } from '../names.ts';
 import { META, notificationMessage, RPC, RpcError, requestMessage, resultMessage } from '../protocol.ts';
+import { subscriptionProblem } from '../subscribed-resources.ts';
 import { withSubscription } from './meta-text.ts';
 import type { ModernCall } from './modern-call.ts';
 import { filterOf, LISTS, type NotificationFilter } from './viewed-subscriptions.ts';
@@ -15,14 +16,17 @@ const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 export function listen(call: ModernCall): void {
   const { session, message } = call;
   const filter = filterOf(message.params['notifications']);
-  const { inFlightPerSession, subscriptions } = session.options.limits;
-  const { resourceSubscriptions = [] } = filter;
-  if (session.listening.size >= inFlightPerSession || resourceSubscriptions.length > subscriptions) {
-    const text =
-      resourceSubscriptions.length > subscriptions
-        ? `more than ${subscriptions} resources in one subscriptions/listen`
-        : `more than ${inFlightPerSession} subscriptions/listen requests of this client are open`;
-    answerError(call, new RpcError(RPC.internalError, text));
+  const { limits } = session.options;
+  const { resourceSubscriptions: uris = [] } = filter;
+  // Callers without authentication share a session.
+  const maxStreams = session.owner === undefined ? limits.sessions : limits.inFlightPerSession;
+  const characters = uris.reduce((sum, uri) => sum + uri.length, 0);
+  const problem =
+    session.listening.size >= maxStreams
+      ? `more than ${maxStreams} subscriptions/listen requests of this client are open`
+      : subscriptionProblem(uris.length, characters, limits);
+  if (problem !== undefined) {
+    answerError(call, new RpcError(RPC.internalError, problem));
     return;
   }
   void new Listening(call, filter).start();

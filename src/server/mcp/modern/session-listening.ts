@@ -1,6 +1,7 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { RpcMessage } from '../message.ts';
 import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
+import { SubscribedResources } from '../subscribed-resources.ts';
 import type { Channel } from '../target.ts';
 import { type Envelope, envelopeMeta } from './envelope.ts';
 import { filterOf } from './viewed-subscriptions.ts';
@@ -29,7 +30,7 @@ export class SessionListening {
   readonly #nextId: () => number;
   /** Answers a request of the client. */
   readonly #answer: (text: string, outer: number) => void;
-  readonly #uris = new Set<string>();
+  readonly #uris: SubscribedResources;
   #unacknowledged: Unacknowledged[] = [];
   #current: number | undefined;
   #listensToLists = false;
@@ -44,6 +45,7 @@ export class SessionListening {
   ) {
     this.#channel = channel;
     this.#options = options;
+    this.#uris = new SubscribedResources(options.limits);
     this.#nextId = nextId;
     this.#answer = answer;
   }
@@ -64,11 +66,13 @@ export class SessionListening {
   subscribe({ method, params: { uri } }: RpcMessage, outer: number, headers: readonly string[]): void {
     const isNew = method === 'resources/subscribe';
     if (typeof uri !== 'string') this.#refuse(outer, 'expected params.uri to be a string');
-    else if (isNew && this.#uris.size >= this.#options.limits.subscriptions)
-      this.#refuse(outer, `more than ${this.#options.limits.subscriptions} subscriptions`);
     else {
-      if (isNew) this.#uris.add(uri);
-      else this.#uris.delete(uri);
+      const problem = isNew ? this.#uris.add(uri) : undefined;
+      if (problem !== undefined) {
+        this.#refuse(outer, problem);
+        return;
+      }
+      if (!isNew) this.#uris.delete(uri);
       this.#unacknowledged.push({ outer, uri: isNew ? uri : undefined });
       this.#replace(headers);
     }

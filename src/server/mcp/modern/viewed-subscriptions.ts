@@ -1,6 +1,7 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { RpcMessage } from '../message.ts';
 import { META, notificationMessage } from '../protocol.ts';
+import { SubscribedResources } from '../subscribed-resources.ts';
 import { withSubscription } from './meta-text.ts';
 
 /** The filter of `subscriptions/listen` ("Notification Filter"). */
@@ -34,16 +35,15 @@ interface Host {
 /** The requests `subscriptions/listen` of one caller at a server that only has `resources/subscribe` and `list_changed`. */
 export class ViewedSubscriptions {
   readonly #capabilities: Readonly<Record<string, unknown>>;
-  readonly #limits: Limits;
   readonly #host: Host;
   /** What each request listens to, by the id of the request. */
   readonly #open = new Map<number, Subscription>();
   /** Resources that are subscribed to at the server. */
-  readonly #subscribed = new Set<string>();
+  readonly #subscribed: SubscribedResources;
 
   constructor(capabilities: Readonly<Record<string, unknown>>, limits: Limits, host: Host) {
     this.#capabilities = capabilities;
-    this.#limits = limits;
+    this.#subscribed = new SubscribedResources(limits);
     this.#host = host;
   }
 
@@ -103,8 +103,7 @@ export class ViewedSubscriptions {
     const isSubscribed = await Promise.all(
       wanted.map(async (uri) => {
         if (this.#subscribed.has(uri)) return true;
-        if (this.#subscribed.size >= this.#limits.subscriptions) return false;
-        this.#subscribed.add(uri);
+        if (this.#subscribed.add(uri) !== undefined) return false;
         const response = await this.#host.request('resources/subscribe', { uri }, headers);
         const isAccepted = response !== undefined && response.error === undefined;
         if (!isAccepted) this.#subscribed.delete(uri);

@@ -1,10 +1,11 @@
-import { LIMITS, type Limits } from '../../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { lowestRevision } from '../initialize.ts';
 import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import { withSubscription } from '../modern/meta-text.ts';
 import { errorMessage, META, MODERN_REVISION, RPC, resultMessage } from '../protocol.ts';
+import { SubscribedResources } from '../subscribed-resources.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 
 /** Methods that affect or show the state of all sessions of the server: they are refused. */
@@ -51,13 +52,14 @@ export class SharedChannel implements Channel {
   readonly #process: SharedProcess;
   /** Ids at the process of calls in flight, by the session's id. */
   readonly #calls = new Map<number, number>();
-  readonly #subscriptions = new Set<string>();
+  readonly #subscriptions: SubscribedResources;
   #isSlow = false;
   #isClosed = false;
 
   constructor(server: Server, running: SharedProcess, events: ChannelEvents) {
     this.#server = server;
     this.#process = running;
+    this.#subscriptions = new SubscribedResources(server.limits);
     this.events = events;
   }
 
@@ -133,11 +135,9 @@ export class SharedChannel implements Channel {
   #answerSubscription({ method, params: { uri } }: RpcMessage, id: number): boolean {
     if (typeof uri !== 'string') return false;
     if (method === 'resources/subscribe') {
-      const isFull = this.#subscriptions.size >= LIMITS.sharedSubscriptions;
-      if (isFull)
-        this.#refuse(id, `more than ${LIMITS.sharedSubscriptions} subscriptions`, RPC.internalError);
-      else this.#subscriptions.add(uri);
-      return isFull;
+      const problem = this.#subscriptions.add(uri);
+      if (problem !== undefined) this.#refuse(id, problem, RPC.internalError);
+      return problem !== undefined;
     }
     if (method !== 'resources/unsubscribe') return false;
     this.#subscriptions.delete(uri);
