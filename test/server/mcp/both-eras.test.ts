@@ -1,63 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Connect, ERAS } from '../../kit/both-eras.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { worstLoopDelay } from '../../kit/loop-delay.ts';
-import { INITIALIZE, type Json, MCP_HEADERS, type McpReply, openSession, post } from '../../kit/mcp.ts';
+import { INITIALIZE, MCP_HEADERS, type McpReply, post } from '../../kit/mcp.ts';
 import { envelope, MODERN } from '../../kit/modern.ts';
 
 // What holds for requests of every revision: in a session, and without one (2026-07-28).
 
-/** A caller of one of the eras. */
-interface Caller {
-  /** Headers of each request except those that repeat the body. */
-  readonly headers: Record<string, string>;
-  /** Message and headers of a request. */
-  request(method: string, params?: Json, id?: unknown): { message: object; headers: Record<string, string> };
-}
-
-const NAMED: Record<string, string> = { 'tools/call': 'name', 'resources/read': 'uri' };
-
-async function inSession(url: string, token = 'a'): Promise<Caller> {
-  const params = { ...INITIALIZE.params, protocolVersion: '2025-11-25' };
-  const session = await openSession(url, { authorization: `Bearer ${token}` }, { ...INITIALIZE, params });
-  const headers = { authorization: `Bearer ${token}`, 'mcp-session-id': session.id };
-  return {
-    headers,
-    request: (method, params, id = 1) => ({
-      message: { jsonrpc: '2.0', id, method, ...(params && { params }) },
-      headers,
-    }),
-  };
-}
-
-function withoutSession(_url: string, token = 'a'): Promise<Caller> {
-  const headers = { authorization: `Bearer ${token}`, 'mcp-protocol-version': MODERN };
-  return Promise.resolve({
-    headers,
-    request: (method, params = {}, id = 1) => {
-      const name = params[NAMED[method] ?? ''];
-      return {
-        message: { jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope() } },
-        headers: {
-          ...headers,
-          'mcp-method': method,
-          ...(name !== undefined && { 'mcp-name': String(name) }),
-        },
-      };
-    },
-  });
-}
-
-const ERAS: [string, (url: string, token?: string) => Promise<Caller>][] = [
-  ['2025-11-25', inSession],
-  [MODERN, withoutSession],
-];
-
 describe.each(ERAS)('a request of revision %s', (revision, connect) => {
   let gate: TestGateway;
   let url: string;
-  let caller: Caller;
+  let caller: Awaited<ReturnType<Connect>>;
   beforeAll(async () => {
     gate = await gateway(mcpConfig([chaos('a')]));
     url = `${gate.url}/mcp`;
@@ -68,14 +23,9 @@ describe.each(ERAS)('a request of revision %s', (revision, connect) => {
   const send = (body: string | Uint8Array, more: Record<string, string> = {}): Promise<McpReply> =>
     post(url, body, { ...caller.headers, 'mcp-method': 'tools/call', 'mcp-name': 'echo', ...more });
 
-  const ask = (method: string, params?: Json, id: unknown = 1, from = caller): Promise<McpReply> => {
-    const { message, headers } = from.request(method, params, id);
-    return post(url, message, headers);
-  };
-
   /** The lines that the server has read. */
   const received = async (): Promise<string[]> =>
-    JSON.parse((await ask('tools/call', { name: 'received', arguments: {} })).result.content[0].text);
+    JSON.parse((await caller.call('received')).result.content[0].text);
 
   test.each(['*/*', 'application/json', 'text/*'])('with accept %j is 406', async (accept) => {
     const { status, text } = await send('{}', { accept });
@@ -149,7 +99,7 @@ describe.each(ERAS)('a request of revision %s', (revision, connect) => {
     );
     const answers = await Promise.all(
       calls.map(async ({ from, id, message, ms }) => {
-        const { messages } = await ask('tools/call', { name: 'later', arguments: { ms, message } }, id, from);
+        const { messages } = await from.ask('tools/call', { name: 'later', arguments: { ms, message } }, id);
         return [messages.at(-1).id, messages.at(-1).result.content[0].text];
       }),
     );
@@ -171,7 +121,7 @@ describe.each(ERAS)('a request of revision %s', (revision, connect) => {
     ['notifications/progress', { progressToken: 5, progress: 1 }],
   ])('that is %s for the call of another caller leaves that call alone', async (method, params) => {
     const other = await connect(url, 'other');
-    const call = ask('tools/call', { name: 'later', arguments: { ms: 300, message: 'done' } }, 5);
+    const call = caller.ask('tools/call', { name: 'later', arguments: { ms: 300, message: 'done' } }, 5);
     const { headers } = other;
     const meta = revision === MODERN ? { _meta: envelope() } : {};
     const { status } = await post(url, { jsonrpc: '2.0', method, params: { ...params, ...meta } }, headers);
@@ -187,7 +137,7 @@ describe.each(ERAS)('a request of revision %s', (revision, connect) => {
   });
 
   test('gets a result of seven megabytes', async () => {
-    const { result } = await ask('tools/call', { name: 'big', arguments: { bytes: 7_000_000 } });
+    const { result } = await caller.call('big', { bytes: 7_000_000 });
     expect(result.content[0].text).toHaveLength(7_000_000);
   });
 });
@@ -200,7 +150,7 @@ describe.each(ERAS)('in revision %s', (revision, connect) => {
     const { message, headers } = one.request('tools/call', {
       name: 'progress',
       arguments: { steps: 2 },
-      _meta: { progressToken: 1, ...(revision === MODERN && envelope()) },
+      _meta: { progressToken: 1 },
     });
     await using call = await openEvents(url, { message, headers });
     await call.untilEnd();
@@ -223,10 +173,7 @@ describe.each(ERAS)('in revision %s', (revision, connect) => {
     const call = post(url, message, headers, { signal: leave.signal }).catch(() => undefined);
     const refused =
       revision === MODERN
-        ? async () => {
-            const list = (await connect(url, 'b')).request('tools/list');
-            return post(url, list.message, list.headers);
-          }
+        ? async () => (await connect(url, 'b')).ask('tools/list')
         : () => post(url, INITIALIZE);
     await expect.poll(async () => (await refused()).status).toBe(503);
     const { headers: sent, text } = await refused();
