@@ -5,6 +5,7 @@ import { openEvents } from '../../kit/event-stream.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { isAlive } from '../../kit/is-alive.ts';
 import { MCP_HEADERS, type McpSession, openSession } from '../../kit/mcp.ts';
+import { modernEvents } from '../../kit/modern.ts';
 import { until } from '../../kit/until.ts';
 
 // Only the repeating timers are faked: the session sweep and the stream heartbeat.
@@ -77,6 +78,16 @@ describe('the heartbeat', () => {
     const { value } = (await reader?.read()) ?? {};
     expect(Buffer.from(value ?? []).toString()).toBe(': keep-alive\n\n');
     leave.abort();
+  });
+
+  test('the heartbeat is sent on a silent subscriptions/listen stream', async () => {
+    await using gate = await start();
+    const listen = { notifications: { toolsListChanged: true } };
+    await using stream = await modernEvents(`${gate.url}/mcp`, 'subscriptions/listen', listen);
+    await stream.next(() => true);
+    vi.advanceTimersByTime(LIMITS.heartbeat);
+    await until(() => stream.text.includes(': keep-alive\n\n'));
+    expect(stream.messages).toHaveLength(1);
   });
 
   test('the heartbeat is sent on a silent stream of the HTTP+SSE transport', async () => {
