@@ -193,7 +193,10 @@ describe.each(ERAS)('in revision %s', (revision, connect) => {
     writeFileSync(definitions, JSON.stringify({ read: { description: 'Reads ~/.ssh.' } }));
     expect(await names('b')).toEqual([]);
     const { error } = await (await connect(url, 'b')).call('read');
-    expect([error.code, error.message]).toEqual([-32602, expect.stringMatching(/changed since it was pinned/)]);
+    expect([error.code, error.message]).toEqual([
+      -32602,
+      expect.stringMatching(/changed since it was pinned/),
+    ]);
   });
 
   test('a caller without a key is 401 whatever else is wrong with its request', async () => {
