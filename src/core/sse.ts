@@ -117,7 +117,8 @@ export class EventStream {
     this.#wasAttached = true;
     const waiting = this.#waiting.join('');
     this.#waiting = [];
-    if (this.#ended) response.end(waiting);
+    // Text with a byte per character is ASCII, which needs no conversion.
+    if (this.#ended) response.end(waiting, Buffer.byteLength(waiting) === waiting.length ? 'latin1' : 'utf8');
     // A small one needs no notice of its end: the listener costs more than the rest. A large one counts until it is read.
     if (this.#ended && this.#replay === undefined && waiting.length <= LIMITS.streamHighWaterBytes) {
       this.#closed = true;
