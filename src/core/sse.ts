@@ -127,8 +127,7 @@ export class EventStream {
     }
     response.once('close', () => this.#left(response));
     if (this.#ended) return;
-    OPEN.add(this);
-    startHeartbeat();
+    joinHeartbeat(this);
     if (waiting !== '') this.#write(waiting);
     else response.flushHeaders();
   }
@@ -144,6 +143,8 @@ export class EventStream {
     this.#response = undefined;
     this.#isDetached = false;
     this.#waiting = frames;
+    // The client may leave before the other response is attached.
+    leaveHeartbeat(this);
     this.#caughtUp();
     earlier?.end();
     return true;
@@ -187,7 +188,7 @@ export class EventStream {
   #left(response: ServerResponse): void {
     // Another response has replaced this one.
     if (this.#response !== response) return;
-    OPEN.delete(this);
+    leaveHeartbeat(this);
     if (this.#replay !== undefined && !response.writableFinished) {
       this.#detach();
       return;
@@ -241,16 +242,19 @@ export class EventStream {
 const OPEN = new Set<EventStream>();
 let heartbeat: NodeJS.Timeout | undefined;
 
-function startHeartbeat(): void {
+function joinHeartbeat(stream: EventStream): void {
+  OPEN.add(stream);
   heartbeat ??= setInterval(() => {
-    if (OPEN.size === 0) {
-      clearInterval(heartbeat);
-      heartbeat = undefined;
-      return;
-    }
     const now = Date.now();
-    for (const stream of OPEN) stream.beat(now);
+    for (const each of OPEN) each.beat(now);
   }, LIMITS.heartbeat).unref();
+}
+
+function leaveHeartbeat(stream: EventStream): void {
+  OPEN.delete(stream);
+  if (OPEN.size > 0) return;
+  clearInterval(heartbeat);
+  heartbeat = undefined;
 }
 
 /** How much of a stream is kept for a client that reconnects. */
