@@ -33,7 +33,9 @@ export async function handleRequest(
     checkEncodedSlash(path, requestValidation.pathNormalization, route.api?.hasEncodedSlashes === true);
     ctx.route = route.name;
     setClientApi(ctx, route.api);
-    reply = await withAroundPolicies(route, ctx, () => runRoute(route, ctx));
+    reply = await (route.aroundPolicies.length === 0
+      ? runRoute(route, ctx)
+      : withAroundPolicies(route, ctx, () => runRoute(route, ctx)));
   } catch (error) {
     // Also without a route: if all routes of a port have the same API, its clients expect errors in the API's format.
     if (ctx.route === undefined) setClientApi(ctx, commonApi(routes));

@@ -116,6 +116,8 @@ const AUTHORITY =
 export function canonicalAuthority(text: string): string | undefined {
   const lower = text.toLowerCase();
   if (!AUTHORITY.test(lower)) return undefined;
+  // Neither a trailing dot nor an empty port: the usual case.
+  if (!/[.:](?::|$)/.test(lower)) return lower;
   return lower.replace(/:$/, '').replace(/\.(?=:|$)/, '');
 }
 

@@ -106,7 +106,7 @@ export const mcp = defineBackend({
     context.inspection.addBackend(context.path, () => sessions.state());
     context.inspection.bounds.push(...boundsOf(sessions, context));
     const backend: Backend = {
-      async handle(ctx) {
+      handle(ctx) {
         if (config.dnsRebindingProtection !== false)
           checkHostAndOrigin(ctx, context.hostnames, config.dnsRebindingProtection === true);
         return isLegacySse(ctx) ? handleLegacySse(ctx, sessions) : handleHttp(ctx, sessions);

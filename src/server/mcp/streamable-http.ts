@@ -179,7 +179,7 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
   } catch (error) {
     throw badMessage(error as RpcError, message.id ?? 'null');
   }
-  const session = sessions.create(principal.get(ctx), params);
+  const session = createSession(ctx, sessions, message, params);
   const abandon = (): void => void sessions.abandon(session);
   ctx.signal.addEventListener('abort', abandon, { once: true });
   try {
@@ -201,6 +201,20 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
     throw withRpcBody(error, message);
   } finally {
     ctx.signal.removeEventListener('abort', abandon);
+  }
+}
+
+/** @throws AppError with a JSON-RPC body, if no more sessions are possible */
+function createSession(
+  ctx: RequestContext,
+  sessions: SessionStore,
+  message: RpcMessage,
+  params: string,
+): Session {
+  try {
+    return sessions.create(principal.get(ctx), params);
+  } catch (error) {
+    throw withRpcBody(error, message);
   }
 }
 

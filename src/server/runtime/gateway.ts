@@ -98,6 +98,7 @@ class RunningGateway implements Gateway {
     this.metrics.accessLogLinesLost = () => this.#droppedLines.count;
     this.#events = {
       handle: (ctx, active) => this.#handle(ctx, active),
+      replied: (ctx, reply) => this.#replied(ctx, reply),
       ended: (ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes),
     };
   }
@@ -194,17 +195,20 @@ class RunningGateway implements Gateway {
     return this.#runtime.config.config.connectionTerminationDeadline;
   }
 
-  async #handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply> {
+  #handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply> {
     const { runtime } = active;
     activeConfig.set(ctx, active);
     logReads.set(ctx, runtime.logReads);
     this.#requests.began(ctx);
     if (this.traceSubscribers.active || this.#debugLog.isOn) this.#observe(ctx, runtime);
-    const reply = await handleRequest(ctx, active.gateway);
-    if (runtime.logReads.reads('response.body', 'response.bodyPrefix'))
-      recordBody(ctx, reply, runtime.config.frontendPolicies.http.maxBufferSize);
+    return handleRequest(ctx, active.gateway);
+  }
+
+  #replied(ctx: RequestContext, reply: Reply): void {
+    const { logReads, config } = (activeConfig.get(ctx) as ActiveConfig).runtime;
+    if (logReads.reads('response.body', 'response.bodyPrefix'))
+      recordBody(ctx, reply, config.frontendPolicies.http.maxBufferSize);
     ctx.timings.replied = performance.now();
-    return reply;
   }
 
   #observe(ctx: RequestContext, runtime: Runtime): void {

@@ -61,6 +61,7 @@ export interface Port {
 /** Handlers for the requests of a port. */
 export interface PortEvents {
   handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply>;
+  replied(ctx: RequestContext, reply: Reply): void;
   ended(ctx: RequestContext, status: number, bodyBytes: number): void;
 }
 
@@ -79,7 +80,7 @@ export function portKey({ name, port, address }: GatewayPlan): string {
 export async function openPort(
   { port, address, portPath }: GatewayPlan,
   first: ActiveConfig,
-  { handle, ended }: PortEvents,
+  { handle, replied, ended }: PortEvents,
   activeConfigFor: (port: number) => ActiveConfig,
   isOwnPort: boolean,
 ): Promise<Port> {
@@ -92,6 +93,7 @@ export async function openPort(
     address,
     limits: first.runtime.settings.limits,
     handle: (ctx) => handle(ctx, state.active),
+    replied,
     ended: (ctx, status, bodyBytes) => {
       // A pipelined request whose connection closed before it was handled has none yet.
       activeConfig.ensure(ctx, () => state.active);

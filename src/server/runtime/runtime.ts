@@ -278,7 +278,7 @@ export class LogReads {
 
   /** Whether an expression may read one of these dotted paths, such as `request.body`. Paths are constants, so the cache stays small. */
   reads(...paths: readonly string[]): boolean {
-    return paths.some((path) => this.#readsPath(path));
+    return this.#expressions.length > 0 && paths.some((path) => this.#readsPath(path));
   }
 
   #readsPath(path: string): boolean {

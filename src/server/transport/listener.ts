@@ -15,6 +15,8 @@ export interface ListenerOptions {
   readonly limits: Limits;
   /** Answers one request. Must not throw. */
   handle(ctx: RequestContext): Promise<Reply>;
+  /** Called with the reply, before it is sent or, if the client has left, discarded. */
+  replied?(ctx: RequestContext, reply: Reply): void;
   /** Called once per request after its response has ended, also if it was aborted; `status` is 0 if none was sent. */
   ended(ctx: RequestContext, status: number, bodyBytes: number): void;
   /** A client connected. */
@@ -133,6 +135,7 @@ async function serve(response: GatewayResponse, options: ListenerOptions): Promi
   const { context: ctx } = response;
   if (ctx === undefined) return;
   const reply = await options.handle(ctx);
+  options.replied?.(ctx, reply);
   // The client has disconnected, or the request was aborted and has been answered.
   if (response.destroyed || response.headersSent) return discardReply(reply);
   writeReply(ctx.request, response, reply);

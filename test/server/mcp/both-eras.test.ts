@@ -248,7 +248,10 @@ describe.each(ERAS)('in revision %s', (revision, connect) => {
     await expect.poll(async () => (await refused()).status).toBe(503);
     const { headers: sent, text } = await refused();
     expect(sent.get('retry-after')).toBe('5');
-    expect(text).toMatch(/already has 1 MCP sessions \(config\.mcp\.maxSessions\)/);
+    expect(JSON.parse(text).error).toEqual({
+      code: -32603,
+      message: expect.stringMatching(/already has 1 MCP sessions \(config\.mcp\.maxSessions\)/),
+    });
     leave.abort();
     await call;
   });
