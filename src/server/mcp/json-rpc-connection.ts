@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { TransientMap } from '../../core/transient-map.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { mirroredName } from './modern/envelope.ts';
@@ -40,7 +41,7 @@ export type OnUnrelated = (message: RpcMessage) => void;
 export class JsonRpcConnection {
   readonly #target: Pick<Target, 'name' | 'clean' | 'limits'>;
   readonly #log: Log;
-  readonly #pending = new Map<number, PendingCall>();
+  readonly #pending = new TransientMap<number, PendingCall>();
   readonly #onUnrelated: OnUnrelated;
   #channel: Channel | undefined;
   #nextId: number;
@@ -244,7 +245,7 @@ export class JsonRpcConnection {
       return undefined;
     }
     if (ABOUT_SERVER.test(message.method) || this.#pending.size !== 1) return undefined;
-    return this.#pending.values().next().value;
+    return this.#pending.values()[0];
   }
 
   #take(id: number): PendingCall | undefined {
@@ -257,7 +258,7 @@ export class JsonRpcConnection {
   #close(error: Error): void {
     if (this.#closed !== undefined) return;
     this.#closed = error;
-    const pending = [...this.#pending.values()];
+    const pending = this.#pending.values();
     this.#pending.clear();
     for (const call of pending) call.handler.failure(error);
     this.onClosed?.(error);

@@ -1,6 +1,7 @@
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { EventStream } from '../../core/sse.ts';
+import { TransientMap } from '../../core/transient-map.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import { Connection, type OpenTarget } from './connection.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
@@ -56,7 +57,7 @@ export class Session {
   /** Time of the last use, in ms of `performance.now()`. */
   lastUsed = performance.now();
   /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
-  readonly running = new Map<string, RunningRequest>();
+  readonly running = new TransientMap<string, RunningRequest>();
   closed = false;
   /** Whether the GET stream carries the responses of calls too (transport HTTP+SSE). */
   carriesCalls = false;
@@ -206,7 +207,7 @@ export class Session {
   #streamFor(rpc: JsonRpcConnection, stream: EventStream | undefined): EventStream | undefined {
     if (stream?.hasReader) return stream;
     if (this.#stream.reader !== undefined) return this.#stream.reader;
-    const calls = [...this.running.values()].filter((call) => call.stream.hasReader);
+    const calls = this.running.values().filter((call) => call.stream.hasReader);
     const own = calls.filter((call) => call.rpc === rpc);
     const other = this.requests.leastBusy((own.length > 0 ? own : calls).map((call) => call.stream));
     return other ?? (stream?.isOpen ? stream : undefined);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
+import { TransientMap } from '../../../core/transient-map.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
@@ -39,7 +40,7 @@ export class ModernView implements Channel {
   readonly #client: Envelope;
   readonly #capabilities: Readonly<Record<string, unknown>>;
   readonly #limits: Limits;
-  readonly #calls = new Map<number, ViewedCall>();
+  readonly #calls = new TransientMap<number, ViewedCall>();
   readonly #waiting = new Map<string, ViewedCall>();
   /** Handlers of the view's own requests, by id. */
   readonly #own = new Map<number, (message: RpcMessage | undefined) => void>();
@@ -249,7 +250,7 @@ export class ModernView implements Channel {
   #callFor(inReplyTo: number | undefined): ViewedCall | undefined {
     const known = inReplyTo === undefined ? undefined : this.#calls.get(inReplyTo);
     if (known !== undefined && takesInput(known.method)) return known;
-    const able = [...this.#calls.values()].filter(({ method }) => takesInput(method));
+    const able = this.#calls.values().filter(({ method }) => takesInput(method));
     return able.find(({ outer }) => outer !== undefined) ?? able[0];
   }
 
@@ -321,9 +322,7 @@ export class ModernView implements Channel {
       case 'notifications/progress': {
         const span = valueAt(text, ['params', 'progressToken']);
         const token = span && text.slice(span.start, span.end);
-        const call = [...this.#calls.values()].find(
-          (each) => each.token !== undefined && each.token === token,
-        );
+        const call = this.#calls.values().find((each) => each.token !== undefined && each.token === token);
         if (span === undefined || call === undefined) return;
         // While the call waits, only the latest is kept: progress increases.
         if (call.outer === undefined) call.progress = message;
@@ -351,7 +350,7 @@ export class ModernView implements Channel {
   /** The call that a log message belongs to. A server on stdio does not say: the only one with a log level. */
   #loggingCall(inReplyTo: number | undefined): ViewedCall | undefined {
     if (inReplyTo !== undefined) return this.#calls.get(inReplyTo);
-    const logging = [...this.#calls.values()].filter(({ logLevel }) => logLevel !== undefined);
+    const logging = this.#calls.values().filter(({ logLevel }) => logLevel !== undefined);
     return logging.length === 1 ? logging[0] : undefined;
   }
 
@@ -366,7 +365,7 @@ export class ModernView implements Channel {
   /** Cancels a request of the client. */
   #cancel(outer: number): void {
     if (this.#subscriptions.close(outer)) return;
-    const call = [...this.#calls.values()].find((each) => each.outer === outer);
+    const call = this.#calls.values().find((each) => each.outer === outer);
     if (call !== undefined) this.#drop(call, 'cancelled by the client');
   }
 

@@ -1,5 +1,6 @@
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
+import { TransientMap } from '../../../core/transient-map.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
 import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import {
@@ -54,7 +55,7 @@ export class SessionView implements Channel {
   readonly #channel: Channel;
   readonly #outer: ChannelEvents;
   readonly #options: SessionViewOptions;
-  readonly #calls = new Map<number, ViewedCall>();
+  readonly #calls = new TransientMap<number, ViewedCall>();
   /** Requests to the client, by their id as JSON text. */
   readonly #asked = new Map<string, { readonly call: ViewedCall; readonly key: string }>();
   /** Calls that are repeated after a list of the tools, by the id of its request. */
@@ -349,8 +350,9 @@ export class SessionView implements Channel {
   /** Cancels a request of the client. */
   #cancel({ params }: RpcMessage): void {
     const outer = Number(params['requestId']);
-    for (const [id, call] of this.#calls) {
+    for (const call of this.#calls.values()) {
       if (call.outer !== outer) continue;
+      const id = call.inner;
       this.#calls.delete(id);
       this.#channel.send(notificationMessage('notifications/cancelled', { ...params, requestId: id }), {});
       this.#channel.abandon(id);

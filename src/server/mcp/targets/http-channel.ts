@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { TransientMap } from '../../../core/transient-map.ts';
 import type { Upstream } from '../../transport/upstream.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
 import { encodedValue } from '../modern/envelope.ts';
@@ -58,7 +59,7 @@ export class HttpChannel implements Channel {
   readonly #target: HttpTarget;
   readonly #events: ChannelEvents;
   readonly #closed = new AbortController();
-  readonly #inFlight = new Map<number, AbortController>();
+  readonly #inFlight = new TransientMap<number, AbortController>();
   #sessionId: string | undefined;
   #version: string | undefined;
   /** The GET stream for messages outside a response; `isOver` once it will not be opened again. */
