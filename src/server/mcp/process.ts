@@ -6,6 +6,8 @@ import type { ChildSlots } from './targets/child-slots.ts';
 export interface McpProcess {
   /** Key for session ids (32 bytes). */
   readonly sessionKey: Buffer;
+  /** Whether other processes may have the key, so that they can continue sessions of this one. */
+  readonly isKeyConfigured: boolean;
   /** Milliseconds without a request after which a session ends. */
   readonly sessionIdle: number;
   /** Maximum number of sessions per backend. */

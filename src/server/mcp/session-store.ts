@@ -182,6 +182,7 @@ export class SessionStore {
    */
   register(session: Session, version: string, isResumable = this.#isResumable): void {
     session.version = version;
+    session.isResumable = isResumable;
     session.id = sealSession(this.#settings.sessionKey, {
       r: randomBytes(16).toString('base64url'),
       b: this.#options.backend,
@@ -256,7 +257,7 @@ export class SessionStore {
     for (const store of this.#previous) store.drain();
   }
 
-  /** Closes all sessions, then the targets. */
+  /** Closes all sessions, then the targets. Servers keep the sessions that another process can continue. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
     this.#removeEvictable();
@@ -265,6 +266,9 @@ export class SessionStore {
     this.#initializing.clear();
     const previous = [...this.#previous];
     this.#previous.clear();
+    for (const session of sessions)
+      if (this.#settings.isKeyConfigured && session.isResumable)
+        for (const { rpc } of session.connections) rpc?.channel?.keepSession?.();
     await Promise.all([
       ...sessions.map((session) => session.close()),
       ...previous.map((store) => store.close()),
@@ -348,6 +352,7 @@ export class SessionStore {
     );
     session.id = id;
     session.version = version;
+    session.isResumable = true;
     await Promise.all(
       session.connections.map(async (connection, index) => {
         const upstreamSession = state.s?.[index]?.[1];

@@ -59,6 +59,8 @@ export class Session {
   /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
   readonly running = new TransientMap<string, RunningRequest>();
   closed = false;
+  /** Whether another process with the same key can continue it. */
+  isResumable = false;
   /** Whether the GET stream carries the responses of calls too (transport HTTP+SSE). */
   carriesCalls = false;
   isDraining = false;

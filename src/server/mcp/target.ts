@@ -65,6 +65,8 @@ export interface Channel {
   readonly lastUsed?: number | undefined;
   /** Explanation for the log why a running server may not answer, without secrets. */
   diagnosis?(): string;
+  /** Lets the server keep the session when the channel is closed, because another process may continue it. */
+  keepSession?(): void;
   /** Ends the session at the server. Resolves when that is done or has failed. */
   close(): Promise<void>;
 }

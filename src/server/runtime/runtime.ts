@@ -257,6 +257,7 @@ function runtimeSettings(
   };
   setMcpProcess(settings, {
     sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
+    isKeyConfigured: config.session.key !== undefined,
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,
     children: new ChildSlots(config.mcp.maxChildren, allLimits),

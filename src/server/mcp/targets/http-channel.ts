@@ -59,6 +59,7 @@ export class HttpChannel implements Channel {
   readonly #target: HttpTarget;
   readonly #events: ChannelEvents;
   readonly #closed = new AbortController();
+  #isKept = false;
   readonly #inFlight = new TransientMap<number, AbortController>();
   #sessionId: string | undefined;
   #version: string | undefined;
@@ -101,8 +102,12 @@ export class HttpChannel implements Channel {
   /** Does nothing: each response has its own connection, which undici pauses when its reader is slow. */
   pause(): void {}
 
+  keepSession(): void {
+    this.#isKept = true;
+  }
+
   async close(): Promise<void> {
-    const ending = this.#sessionId;
+    const ending = this.#isKept ? undefined : this.#sessionId;
     this.#closed.abort();
     if (ending !== undefined) await endSession(this.#target, ending, this.#version);
   }
@@ -151,7 +156,10 @@ export class HttpChannel implements Channel {
     if (statusCode < 200 || statusCode > 299) {
       const body = await readText(response, BODY_IN_ERROR);
       if (this.#isModern && this.#receiveError(body, receiving)) return;
-      if (statusCode === 404 && this.#sessionId !== undefined)
+      if (
+        this.#sessionId !== undefined &&
+        (statusCode === 404 || (statusCode === 400 && isAboutSession(body)))
+      )
         throw new UpstreamSessionLost('the server no longer knows the session');
       if (statusCode === 405) throw postRefused(this.#target.upstream.address);
       throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
@@ -270,6 +278,15 @@ function postRefused(address: string): TargetFailure {
   const failure = new TargetFailure(problem, `${address}: ${problem}`);
   failure.isRefusedMethod = true;
   return failure;
+}
+
+/**
+ * Whether a body of status 400 is about the session. Servers answer 404 for a session that they no longer know (MCP, "Session
+ * Management"), but those that follow the examples of the official SDK answer 400 with "No valid session ID provided".
+ */
+function isAboutSession(body: string): boolean {
+  const error = rpcErrorIn(body);
+  return error?.code === -32_000 && /\bsession\b/i.test(error.message);
 }
 
 /**
