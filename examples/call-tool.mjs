@@ -41,8 +41,10 @@ const { serverInfo } = await request('initialize', {
 });
 await send({ method: 'notifications/initialized' });
 console.log(`connected to ${serverInfo.name} ${serverInfo.version}`);
-const { tools } = await request('tools/list');
+const { tools, _meta } = await request('tools/list');
 console.log(`${tools.length} tools: ${tools.map(({ name }) => name).join(', ')}`);
+for (const { name, error } of _meta?.['agctl/unavailableTargets'] ?? [])
+  console.log(`not in the list: ${name} (${error}); if it is still starting, run this again`);
 const samples = [
   ['everything_echo', { message: 'hello through the gateway' }],
   ['files_list_allowed_directories', {}],
