@@ -71,6 +71,28 @@ export const CLIENT_METHODS: ReadonlySet<string> = new Set([
   ...MODERN_REQUESTS,
 ]);
 
+/** Requests and notifications of servers in any revision. */
+const SERVER_METHODS = [
+  'ping',
+  'sampling/createMessage',
+  'elicitation/create',
+  'roots/list',
+  'notifications/cancelled',
+  'notifications/progress',
+  'notifications/message',
+  'notifications/resources/updated',
+  'notifications/resources/list_changed',
+  'notifications/tools/list_changed',
+  'notifications/prompts/list_changed',
+  'notifications/elicitation/complete',
+  'notifications/subscriptions/acknowledged',
+  'notifications/tasks',
+  'notifications/tasks/status',
+] as const;
+
+/** All methods of MCP. */
+export const MCP_METHODS: ReadonlySet<string> = new Set([...CLIENT_METHODS, ...SERVER_METHODS]);
+
 export const SESSION_HEADER = 'mcp-session-id';
 export const VERSION_HEADER = 'mcp-protocol-version';
 export const METHOD_HEADER = 'mcp-method';

@@ -487,7 +487,7 @@ describe('the configuration of mcpGuardrails', () => {
     return gate.live.served.diagnostics.map(({ code, message }) => `${code} ${message}`);
   };
 
-  test('a key of methods that no guarded method matches is a warning', async () => {
+  test('a key of methods that the processor cannot check is a warning', async () => {
     const methods = { 'tools/list': 'response', 'tools/call': 'full', '*/list': 'full' };
     expect(await diagnosticsOf([regex('mask', { methods })])).toEqual([
       'AGW0303 `tools/list: response` has no effect',
@@ -499,6 +499,28 @@ describe('the configuration of mcpGuardrails', () => {
       'AGW0303 `tools/list: request` has no effect',
       'AGW0303 `tasks/get: full` has no effect',
     ]);
+  });
+
+  test.each([
+    ['tool/call', '`tool/call` is not an MCP method: did you mean `tools/call`?'],
+    ['Tools/Call', '`Tools/Call` is not an MCP method: did you mean `tools/call`?'],
+    ['tool/*', '`tool/*` matches no MCP method: did you mean `tools/*`?'],
+    ['*/cal', '`*/cal` matches no MCP method: did you mean `*/call`?'],
+    ['task/get', '`task/get` is not an MCP method: did you mean `tasks/get`?'],
+    ['everything', '`everything` is not an MCP method'],
+  ])('the key %s of methods is an error', async (key, text) => {
+    const methods = { [key]: 'full', 'prompts/get': 'full' };
+    await expect(diagnosticsOf([regex('mask', { methods })])).rejects.toThrow(text);
+  });
+
+  test.each([
+    ['without keys', {}],
+    ['with all methods off', { '*': 'off' }],
+    ['with methods that its kind cannot check', { 'tools/list': 'response', 'roots/list': 'full' }],
+  ])('a processor %s checks nothing, which is an error', async (_what, methods) => {
+    await expect(diagnosticsOf([regex('mask', { methods })])).rejects.toThrow(
+      'methods: this processor checks nothing',
+    );
   });
 
   test.each([

@@ -1,3 +1,6 @@
+import { nearest } from '../../../core/suggest.ts';
+import { MCP_METHODS } from '../protocol.ts';
+
 /** Phases in which a processor checks a method (upstream). */
 export type Phases = 'off' | 'request' | 'response' | 'full';
 
@@ -43,6 +46,19 @@ export function rank(pattern: string, method: string): number {
   if (pattern === '*') return 1;
   if (pattern.endsWith('*') && method.startsWith(pattern.slice(0, -1))) return 3;
   return pattern.startsWith('*') && method.endsWith(pattern.slice(1)) ? 2 : 0;
+}
+
+/** Whether a key of `methods` is a method of MCP or a pattern that matches one. */
+export const namesMethod = (key: string): boolean => [...MCP_METHODS].some((method) => rank(key, method) > 0);
+
+/** The key that an unknown one was probably meant to be: of the same form, preferably for a method that is checked. */
+export function nearestKey(key: string, checkable: ReadonlyMap<string, Phases>): string | undefined {
+  const form = (method: string): string => {
+    if (key.endsWith('*')) return method.replace(/[^/]*$/, '*');
+    return key.startsWith('*') ? method.replace(/^.*\//, '*/') : method;
+  };
+  const forms = (methods: Iterable<string>): string[] => Array.from(methods, form);
+  return nearest(key, forms(checkable.keys())) ?? nearest(key, forms(MCP_METHODS));
 }
 
 /** `tasks/result` returns the result of a tool that ran as a task (MCP 2025-11-25, "Tasks"). */

@@ -3,7 +3,17 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { messageGuards } from '../request-fields.ts';
 import { type Guard, ProcessorChain } from './message-guards.ts';
-import { checkablePhases, commonPhases, DEFAULT_METHODS, METHOD_PATTERN, phasesOf, rank } from './methods.ts';
+import {
+  checkablePhases,
+  commonPhases,
+  DEFAULT_METHODS,
+  METHOD_PATTERN,
+  namesMethod,
+  nearestKey,
+  type Phases,
+  phasesOf,
+  rank,
+} from './methods.ts';
 import type { Processor } from './processor.ts';
 import { regex } from './regex.ts';
 import { remote } from './remote.ts';
@@ -93,28 +103,60 @@ export const mcpGuardrails = definePolicy({
 
 function compileGuard(config: ProcessorConfig, index: number, context: CompileContext): Guard | undefined {
   const checkable = checkablePhases(config.kind !== 'regex');
-  for (const [key, phases] of Object.entries(config.methods)) {
-    const matched = [...checkable].filter(([method]) => rank(key, method) > 0);
-    if (matched.some(([, possible]) => phases === 'off' || commonPhases(phases, possible) !== 'off'))
-      continue;
-    context.at('methods', key).report({
-      code: 'AGW0303',
-      severity: 'warning',
-      atKey: true,
-      message: `\`${key}: ${phases}\` has no effect`,
-      label: `\`${config.kind}\` checks ${[...checkable].map(([method, possible]) => (possible === 'full' ? method : `${method} (${possible})`)).join(', ')}`,
-      help: 'remove this key',
-    });
-  }
-  const processor = compileProcessor(config, context);
-  if (processor === undefined) return undefined;
   const phases = new Map(
     [...checkable].map(([method, possible]) => [
       method,
       commonPhases(phasesOf(method, config.methods), possible),
     ]),
   );
+  checkMethods(config, checkable, phases, context.at('methods'));
+  const processor = compileProcessor(config, context);
+  if (processor === undefined) return undefined;
   return { processor, phases, name: `processors[${index}] (${config.kind})` };
+}
+
+/** Reports keys that name no method or have no effect, and a processor without any effect: it would let all pass. */
+function checkMethods(
+  { kind, methods }: ProcessorConfig,
+  checkable: ReadonlyMap<string, Phases>,
+  checked: ReadonlyMap<string, Phases>,
+  context: CompileContext,
+): void {
+  const checks = `\`${kind}\` checks ${[...checkable].map(([method, possible]) => (possible === 'full' ? method : `${method} (${possible})`)).join(', ')}`;
+  const unknown = Object.keys(methods).filter((key) => !namesMethod(key));
+  for (const key of unknown) {
+    const meant = nearestKey(key, checkable);
+    const fault = key.includes('*') ? 'matches no MCP method' : 'is not an MCP method';
+    context.at(key).report({
+      code: 'AGW0104',
+      atKey: true,
+      message: `\`${key}\` ${fault}${meant === undefined ? '' : `: did you mean \`${meant}\`?`}`,
+      label: checks,
+      help: meant === undefined ? 'correct or remove this key' : `write \`${meant}\``,
+    });
+  }
+  for (const [key, phases] of Object.entries(methods)) {
+    if (unknown.includes(key)) continue;
+    const matched = [...checkable].filter(([method]) => rank(key, method) > 0);
+    if (matched.some(([, possible]) => phases === 'off' || commonPhases(phases, possible) !== 'off'))
+      continue;
+    context.at(key).report({
+      code: 'AGW0303',
+      severity: 'warning',
+      atKey: true,
+      message: `\`${key}: ${phases}\` has no effect`,
+      label: checks,
+      help: 'remove this key',
+    });
+  }
+  if (unknown.length > 0 || [...checked.values()].some((phases) => phases !== 'off')) return;
+  context.report({
+    code: 'AGW0104',
+    atKey: true,
+    message: 'this processor checks nothing',
+    label: checks,
+    help: 'add a method, such as `tools/call: full`, or remove the processor',
+  });
 }
 
 function compileProcessor(config: ProcessorConfig, context: CompileContext): Processor | undefined {
