@@ -120,6 +120,16 @@ export function compileToolView(
   reportCollisions(config, context);
   for (const key of ['rename', 'descriptions'] as const)
     for (const own of Object.keys(config[key])) {
+      if (own.includes('*')) {
+        context.at(key, own).report({
+          code: 'AGW0104',
+          atKey: true,
+          message: `\`${key}\` takes exact names, no patterns`,
+          label: '`*` matches nothing here',
+          help: 'write an entry for each tool, with the name that the target uses',
+        });
+        continue;
+      }
       if (view.includes(own)) continue;
       context.at(key, own).report({
         code: 'AGW0303',

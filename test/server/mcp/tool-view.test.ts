@@ -123,6 +123,13 @@ describe('the configuration of targets[].tools', () => {
     await expect(gateway(mcpConfig([target('a', [], tools)]))).rejects.toThrow();
   });
 
+  test.each(['rename', 'descriptions'])('a pattern as a key of %s is refused', async (key) => {
+    const tools = { include: ['h*'], [key]: { 'h*': 'x' } };
+    await expect(gateway(mcpConfig([target('a', [], tools)]))).rejects.toThrow(
+      `\`${key}\` takes exact names, no patterns`,
+    );
+  });
+
   test('a new name or description of a tool that is left out is a warning at its key', async () => {
     const tools = { include: ['get_*'], rename: { one: 'x' }, descriptions: { two: 'y' } };
     await using gate = await gateway(mcpConfig([target('a', [], tools)]));
