@@ -144,13 +144,16 @@ export class Connection {
     this.#unavailable = timeoutMessage(this.target.limits.slowTargetStartWait);
     this.#log.warn('mcp', 'target is slow to start; the session starts without it', {
       target: this.target.name,
-      problem: detailOf(this.timeoutFailure(this.#unavailable)),
+      problem: detailOf(this.timeoutFailure(this.#unavailable, true)),
     });
   }
 
-  /** The failure of a server that did not answer `initialize` before its timeout, with its diagnosis for the log. */
-  timeoutFailure(message: string): Error {
-    return timeoutFailure(this.target, message, this.#connecting?.channel?.diagnosis?.());
+  /**
+   * The failure of a server that did not answer `initialize` before its timeout, with its diagnosis for the log.
+   * `isStarting`: the gateway continues to wait for it.
+   */
+  timeoutFailure(message: string, isStarting = false): Error {
+    return timeoutFailure(this.target, message, this.#connecting?.channel?.diagnosis?.(isStarting));
   }
 
   /** Forwards a notification of the client if the target is connected. `initialized` is sent once per connection. */

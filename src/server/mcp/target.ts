@@ -63,8 +63,11 @@ export interface Channel {
   awaitsInput?(requestState?: string): boolean;
   /** Time of the last message in either direction, in ms of `performance.now()`; of child processes only. */
   readonly lastUsed?: number | undefined;
-  /** Explanation for the log why a running server may not answer, without secrets. */
-  diagnosis?(): string;
+  /**
+   * Explanation for the log why a running server does not answer, without secrets. `isStarting`: the gateway continues to
+   * wait for it.
+   */
+  diagnosis?(isStarting?: boolean): string;
   /** Lets the server keep the session when the channel is closed, because another process may continue it. */
   keepSession?(): void;
   /** Ends the session at the server. Resolves when that is done or has failed. */

@@ -87,7 +87,7 @@ describe('a target that does not answer initialize', () => {
     });
   });
 
-  test('the log has the last stderr lines, without secrets, and the missing environment variables of a target that does not answer initialize', async () => {
+  test('the log has the last stderr lines, without secrets, of a target that is slow to start, and its missing environment variables once it fails', async () => {
     const script = `
       console.error('connecting to https://me:hunter2@registry.example.com');
       setInterval(() => undefined, 1000)`;
@@ -102,7 +102,11 @@ describe('a target that does not answer initialize', () => {
     const line = (text: string) =>
       gate.log.find((each) => /\twarn\t/.test(each) && each.includes(text)) ?? '';
     expect(line('target is slow to start')).toContain('no answer within 1 s');
-    expect(line('target is slow to start')).toContain(rule);
+    expect(line('target is slow to start')).toContain(
+      'it is still starting and joins the session when it is ready',
+    );
+    expect(line('target is slow to start')).toContain('install it, or set stdio.warm');
+    expect(line('target is slow to start')).not.toContain('environment');
     expect(line('target is slow to start')).toContain(said);
     await until(() => line('target is not available') !== '');
     expect(line('target is not available')).toContain('no answer to initialize within 1.2 s');

@@ -116,8 +116,8 @@ export class ModernView implements Channel {
     this.#channel.pause(paused);
   }
 
-  diagnosis(): string {
-    return this.#channel.diagnosis?.() ?? '';
+  diagnosis(isStarting?: boolean): string {
+    return this.#channel.diagnosis?.(isStarting) ?? '';
   }
 
   close(): Promise<void> {

@@ -123,8 +123,8 @@ export class SessionView implements Channel {
     this.#channel.pause(paused);
   }
 
-  diagnosis(): string {
-    return this.#channel.diagnosis?.() ?? '';
+  diagnosis(isStarting?: boolean): string {
+    return this.#channel.diagnosis?.(isStarting) ?? '';
   }
 
   close(): Promise<void> {

@@ -94,8 +94,8 @@ export class SharedChannel implements Channel {
     this.#isSlow = paused;
   }
 
-  diagnosis(): string {
-    return this.#process.channel.diagnosis?.() ?? '';
+  diagnosis(isStarting?: boolean): string {
+    return this.#process.channel.diagnosis?.(isStarting) ?? '';
   }
 
   async close(): Promise<void> {

@@ -122,6 +122,7 @@ export const stdio = defineTarget({
         command,
         events,
         log: context.log,
+        startHint: startHint(config),
         hint: environmentHint(config),
         exited: () => {
           slots.release();
@@ -190,18 +191,27 @@ function environmentHint({ inheritEnv, clear_env }: z.output<typeof schema>): st
   return "its environment only has some of the gateway's variables (add more with stdio.env, or all with stdio.inheritEnv); ";
 }
 
+/** Hint for the log about a server that is slow to start. That alone does not indicate a wrong environment. */
+function startHint({ shared }: z.output<typeof schema>): string {
+  const advice = shared ? 'install it' : 'install it, or set stdio.warm';
+  return `it is still starting and joins the session when it is ready (a package that npx downloads starts slowly: ${advice}); `;
+}
+
 interface Opening {
   readonly target: Target;
   readonly command: Command;
   readonly events: ChannelEvents;
   readonly log: Log;
+  /** For the log, about a server that has not answered yet. */
+  readonly startHint: string;
   /** For the log, about a server that does not answer. */
   readonly hint: string;
   /** The child has exited, or was not started: its slot is free. */
   exited(): void;
 }
 
-async function openChannel({ target, command, events, log, hint, exited }: Opening): Promise<Channel> {
+async function openChannel(opening: Opening): Promise<Channel> {
+  const { target, command, events, log, startHint, hint, exited } = opening;
   const { name } = target;
   let lastUsed = performance.now();
   let child: Child;
@@ -263,7 +273,7 @@ async function openChannel({ target, command, events, log, hint, exited }: Openi
     abandon: () => undefined,
     listen: () => undefined,
     pause: (paused) => child.pause(paused),
-    diagnosis: () => `${hint}${child.describe()}`,
+    diagnosis: (isStarting) => `${isStarting === true ? startHint : hint}${child.describe()}`,
     close: () => child.stop(),
   };
 }
