@@ -31,6 +31,8 @@ interface ApiOptions {
   /** Further targets. */
   readonly targets?: readonly object[];
   readonly answer?: Answer;
+  /** Policies of the route. */
+  readonly policies?: object;
   readonly gateway?: TestGatewayOptions;
   /** Headers of the client. */
   readonly headers?: Record<string, string>;
@@ -43,7 +45,7 @@ export async function apiGateway(document: unknown, options: ApiOptions = {}): P
     { name: 'shop', openapi: { schema, host: `http://${api.address}`, ...options.target } },
     ...(options.targets ?? []),
   ];
-  const gate = await gateway(mcpConfig(targets), options.gateway);
+  const gate = await gateway(mcpConfig(targets, { route: { policies: options.policies } }), options.gateway);
   const session = await openSession(`${gate.url}/mcp`, options.headers);
   let id = 100;
   return {

@@ -23,6 +23,8 @@ export interface ClientCall {
   readonly message: RpcMessage;
   /** Headers for HTTP targets, which guardrails may replace. */
   headers: readonly string[];
+  /** Maximum time until the response headers of an HTTP target, in ms, from the policy `timeout`. */
+  readonly headTimeout: number | undefined;
   readonly stream: EventStream;
   /** Members of `_meta` for the gateway's own requests in the name of the caller, since revision 2026-07-28. */
   readonly meta?: Readonly<Record<string, unknown>>;
@@ -138,8 +140,13 @@ class ForwardedCall implements CallHandler {
     this.#since = call.observer?.callStarted(traceName(target), 'mcp') ?? 0;
     const id =
       span === undefined
-        ? rpc.forward(this.#message, headers, this)
-        : rpc.forward(withTraceMeta(this.#message, span), withTraceparent(headers, span), this);
+        ? rpc.forward(this.#message, headers, this, call.headTimeout)
+        : rpc.forward(
+            withTraceMeta(this.#message, span),
+            withTraceparent(headers, span),
+            this,
+            call.headTimeout,
+          );
     span?.setAttribute('jsonrpc.request.id', String(id));
     call.runsAt(target, rpc, id);
   }

@@ -354,7 +354,7 @@ function recordName(log: McpFields, kind: ItemKind, name: string): void {
 }
 
 async function runOnEach(call: ClientCall, capability: string): Promise<void> {
-  const { session, message, headers, stream } = call;
+  const { session, message, headers, headTimeout, stream } = call;
   // Capabilities are unknown in a resumed session: the server gets the request and may reject it.
   const able = session.connections.filter(
     ({ capabilities }) => capabilities === undefined || capability in capabilities,
@@ -364,7 +364,9 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   const outcomes = await Promise.allSettled(
     able.map((connection) =>
       withTimeout(
-        connection.readySoon(headers, true).then(({ rpc }) => rpc.call(message.method, params, headers)),
+        connection
+          .readySoon(headers, true)
+          .then(({ rpc }) => rpc.call(message.method, params, headers, undefined, headTimeout)),
         connection.target.limits,
       ),
     ),

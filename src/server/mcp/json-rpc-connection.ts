@@ -97,8 +97,13 @@ export class JsonRpcConnection {
     return this.#pending.size;
   }
 
-  /** Sends a client's request. Returns its id at the server, for `cancel`. */
-  forward(message: RpcMessage, headers: readonly string[], handler: CallHandler): number {
+  /** Sends a client's request. `headTimeout`: see `SendOptions`. Returns its id at the server, for `cancel`. */
+  forward(
+    message: RpcMessage,
+    headers: readonly string[],
+    handler: CallHandler,
+    headTimeout?: number,
+  ): number {
     const id = this.#nextId++;
     const meta = message.params['_meta'] as { progressToken?: unknown } | null | undefined;
     const isReplaced = this.hasSeveralCallers && meta?.progressToken !== undefined;
@@ -116,6 +121,7 @@ export class JsonRpcConnection {
       message: own ?? message,
       name: mirroredName(message),
       headers,
+      headTimeout,
     });
     return id;
   }
@@ -129,6 +135,7 @@ export class JsonRpcConnection {
     params: string | undefined,
     headers: readonly string[],
     within?: number,
+    headTimeout?: number,
   ): Promise<RpcMessage> {
     let id = 0;
     const answer = new Promise<RpcMessage>((resolve, reject) => {
@@ -136,7 +143,7 @@ export class JsonRpcConnection {
         params === undefined
           ? requestMessage('0', method)
           : `{"jsonrpc":"2.0","id":0,"method":${JSON.stringify(method)},"params":${params}}`;
-      id = this.forward(parseMessage(text), headers, {
+      const handler: CallHandler = {
         related: (message) => this.#onUnrelated(message),
         response: (_text, message) => {
           if (message.error)
@@ -145,7 +152,8 @@ export class JsonRpcConnection {
         },
         failure: reject,
         cancelled: () => reject(new Error(timeoutMessage(within ?? 0))),
-      });
+      };
+      id = this.forward(parseMessage(text), headers, handler, headTimeout);
     });
     if (within === undefined) return answer;
     const timer = setTimeout(() => this.cancel(id, 'no answer'), within);

@@ -169,6 +169,7 @@ async function readPages(
       cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor }),
       headers,
       connection.target.limits.listPageTimeout,
+      call.headTimeout,
     );
     items.push(...itemsOf(text, list, call, connection));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;

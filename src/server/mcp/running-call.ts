@@ -1,6 +1,7 @@
 import { ERRORS } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
+import { backendTimeouts } from '../kernel/backend.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -66,6 +67,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   readonly session: Session;
   readonly message: RpcMessage;
   headers: readonly string[];
+  readonly headTimeout: number | undefined;
   readonly log: McpFields;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
@@ -97,6 +99,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.message = message;
     this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
+    this.headTimeout = backendTimeouts.get(ctx)?.request;
     this.log = mcpFields.ensure(ctx, () => ({}));
     this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
     if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')

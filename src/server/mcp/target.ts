@@ -17,6 +17,8 @@ export interface SendOptions {
   readonly name?: string | undefined;
   /** End-to-end headers of the client's request, for HTTP targets. */
   readonly headers?: readonly string[];
+  /** Maximum time until the response headers of an HTTP target, in ms. Its own limit by default. */
+  readonly headTimeout?: number | undefined;
 }
 
 /** Callbacks of a channel to its owner. */

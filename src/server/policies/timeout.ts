@@ -15,7 +15,7 @@ const schema = z
     backendRequestTimeout: durationSchema
       .optional()
       .describe(
-        `Maximum time of one backend call until its response headers; then 504. ${durationText(LIMITS.upstreamHeadersTimeout)} by default.`,
+        `Maximum time of one backend call until its response headers; then 504, or an MCP error for calls of MCP servers over HTTP and of \`openapi\` targets. ${durationText(LIMITS.upstreamHeadersTimeout)} by default. No effect on stdio targets, whose responses have no headers.`,
       ),
     backendIdleTimeout: durationSchema
       .optional()

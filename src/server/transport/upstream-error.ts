@@ -3,6 +3,9 @@ import { AppError } from '../../core/errors.ts';
 /** The upstream was silent for too long within its response body. */
 export const BODY_TIMEOUT = 'UND_ERR_BODY_TIMEOUT';
 
+/** The response headers did not arrive in time; undici's code for its own limit. */
+const HEADERS_TIMEOUT = 'UND_ERR_HEADERS_TIMEOUT';
+
 /** The host name lookup took too long. */
 export const LOOKUP_TIMEOUT = 'LOOKUP_TIMEOUT';
 
@@ -15,6 +18,12 @@ export const CLIENT_GONE = 'CLIENT_GONE';
 /** An error with a code, raised by the gateway itself. */
 export const upstreamFailure = (code: string, message: string): Error =>
   Object.assign(new Error(message), { code });
+
+/** The response headers did not arrive within `UpstreamRequest.timeout`. */
+export const headersTimeout = (): Error => upstreamFailure(HEADERS_TIMEOUT, 'response timeout');
+
+/** Whether the response headers did not arrive in time. */
+export const isHeadersTimeout = (error: unknown): boolean => codeOf(error) === HEADERS_TIMEOUT;
 
 /** TLS errors: the connection was established but nothing was sent over it. */
 const NOT_SECURED: Readonly<Record<string, string>> = {
@@ -43,7 +52,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'connection timeout',
   ETIMEDOUT: 'connection timeout',
   EADDRNOTAVAIL: 'no local port is available',
-  UND_ERR_HEADERS_TIMEOUT: 'response timeout',
+  [HEADERS_TIMEOUT]: 'response timeout',
   UND_ERR_HEADERS_OVERFLOW: 'the response headers are too large',
   [UNSUPPORTED_ENCODING]: 'the response has a transfer-encoding other than chunked',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the response body does not match its Content-Length',
@@ -70,7 +79,7 @@ const NOT_CONNECTED = new Set([
 ]);
 /** Errors of getaddrinfo: `EAI_AGAIN`, `EAI_FAIL` and others. */
 const isLookupFailure = (code: string): boolean => code.startsWith('EAI_');
-const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'ETIMEDOUT']);
+const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', HEADERS_TIMEOUT, 'ETIMEDOUT']);
 
 /** Describes why a call failed, without address and stack. */
 export function explainUpstreamError(error: unknown): string {

@@ -9,6 +9,7 @@ import {
   BODY_TIMEOUT,
   CLIENT_GONE,
   explainUpstreamError,
+  headersTimeout,
   isUnreachable,
   UNSUPPORTED_ENCODING,
   upstreamError,
@@ -28,7 +29,7 @@ export interface UpstreamRequest {
   readonly client?: RelayClient;
   /** For `request`: the span of the request that it is made for. */
   readonly span?: RequestSpan | undefined;
-  /** Maximum time until the response headers, including the connection, in ms. Only for `relay`; no limit by default. */
+  /** Maximum time until the response headers, including the connection, in ms; no limit by default. */
   readonly timeout?: number;
   /** Maximum silence within the response body in ms; no limit by default. Waiting for a slow client does not count. */
   readonly bodyIdle?: number;
@@ -193,8 +194,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 }
 
-const abortOnTimeout = (call: Relay): void =>
-  call.abort(upstreamFailure('UND_ERR_HEADERS_TIMEOUT', 'response timeout'));
+const abortOnTimeout = (call: Relay): void => call.abort(headersTimeout());
 
 function textHeaders(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   return Array.isArray(raw)

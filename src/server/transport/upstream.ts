@@ -9,7 +9,7 @@ import { withoutFields } from '../kernel/header-list.ts';
 import type { CallMeter, CallSpan } from '../kernel/observer.ts';
 import type { TlsOptions } from './backend-tls.ts';
 import { hostLookup } from './host-lookup.ts';
-import { explainUpstreamError } from './upstream-error.ts';
+import { explainUpstreamError, headersTimeout } from './upstream-error.ts';
 import {
   type Destination,
   Reachability,
@@ -165,10 +165,11 @@ async function sendRequest(
   span: CallSpan | undefined,
 ): Promise<Dispatcher.ResponseData> {
   const started = performance.now();
+  const limit = request.timeout === undefined ? undefined : new HeadersLimit(request.timeout, request.signal);
   try {
     const response = await pool.request({
       ...dispatchOptions(request, span),
-      signal: request.signal ?? null,
+      signal: limit?.signal ?? request.signal ?? null,
     });
     meter?.answered(performance.now() - started);
     reachability?.answered();
@@ -177,6 +178,26 @@ async function sendRequest(
   } catch (error) {
     span?.fail(explainUpstreamError(error), errorType(error));
     throw error;
+  } finally {
+    limit?.end();
+  }
+}
+
+/** Aborts a request whose response headers do not arrive in time. undici's own limit excludes the time to connect. */
+class HeadersLimit {
+  readonly signal: AbortSignal;
+  readonly #timer: NodeJS.Timeout;
+
+  /** `timeout` is in ms; `other` aborts the request and its response for another reason. */
+  constructor(timeout: number, other: AbortSignal | undefined) {
+    const abort = new AbortController();
+    this.signal = other === undefined ? abort.signal : AbortSignal.any([other, abort.signal]);
+    this.#timer = setTimeout(() => abort.abort(headersTimeout()), timeout);
+  }
+
+  /** The headers have arrived, or the request has failed. */
+  end(): void {
+    clearTimeout(this.#timer);
   }
 }
 

@@ -6,6 +6,7 @@ import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type Json, openSession, post, toolCall } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
+import { modernCall, modernUpstream } from '../../kit/modern.ts';
 import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 import { until } from '../../kit/until.ts';
 import { refusingPort } from '../../kit/upstream.ts';
@@ -259,6 +260,74 @@ describe('an unreachable HTTP target', () => {
     const { error } = await session.send(call(1, 'x'));
     expect(error.code).toBe(-32603);
     expect(up.of('tools/call')).toHaveLength(1);
+  });
+});
+
+const upstreamWithSessions = (name: string, script: Script) => mcpUpstream({ name, script });
+const openAndCall = async (url: string) => (await openSession(url)).send(call(1, 'x'));
+const callOnce = (url: string) => modernCall(url, 'say', { message: 'x' });
+
+describe('backendRequestTimeout of an HTTP target', () => {
+  const limited = (targets: object[]) =>
+    gateway(mcpConfig(targets, { route: { policies: { timeout: { backendRequestTimeout: '500ms' } } } }));
+
+  test('a call to an HTTP target that sends no response headers fails, is cancelled there, and the session continues', async () => {
+    let calls = 0;
+    await using up = await mcpUpstream({
+      script: ({ message }) => message?.method === 'tools/call' && ++calls === 1,
+    });
+    await using gate = await limited([target(up)]);
+    const session = await openSession(`${gate.url}/mcp`);
+    const { error } = await session.send(call(1, 'x'));
+    expect(error).toEqual({
+      code: -32603,
+      message: 'target "up" is not available: no answer within 0.5 s',
+    });
+    await until(() => up.of('notifications/cancelled').length === 1);
+    expect(up.of('notifications/cancelled')[0]?.message.params.requestId).toBe(
+      up.of('tools/call')[0]?.message.id,
+    );
+    expect(up.of('tools/call')).toHaveLength(1);
+    expect(await session.send(call(2, 'again'))).toHaveProperty('result');
+  });
+
+  test('a list of an HTTP target that sends no response headers is given up', async () => {
+    await using up = await mcpUpstream({ script: on('tools/list', () => undefined) });
+    await using other = await mcpUpstream({ name: 'other' });
+    await using gate = await limited([target(up), target(other, 'other')]);
+    const session = await openSession(`${gate.url}/mcp`);
+    const { result } = await session.request('tools/list');
+    expect(result.tools).not.toHaveLength(0);
+    await until(() => up.of('notifications/cancelled').length === 1);
+    expect(up.of('notifications/cancelled')[0]?.message.params.requestId).toBe(
+      up.of('tools/list')[0]?.message.id,
+    );
+  });
+
+  test.each([
+    ['a client with sessions to a target without', modernUpstream, openAndCall],
+    ['a client without sessions to a target with them', upstreamWithSessions, callOnce],
+    ['a client without sessions to a target without', modernUpstream, callOnce],
+  ])('a call of %s fails without response headers', async (_, start, send) => {
+    await using up = await start('up', on('tools/call', () => undefined) as () => boolean);
+    await using gate = await limited([target(up)]);
+    const { error } = await send(`${gate.url}/mcp`);
+    expect(error.message).toBe('target "up" is not available: no answer within 0.5 s');
+  });
+
+  test('an HTTP target may take longer for the events of a response that has begun', async () => {
+    const begun = Promise.withResolvers<[Json, ServerResponse]>();
+    const script = on('tools/call', (request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      setTimeout(() => begun.resolve([request.message, response]), 700);
+    });
+    await using up = await mcpUpstream({ script });
+    await using gate = await limited([target(up)]);
+    const session = await openSession(`${gate.url}/mcp`);
+    const answer = session.send(call(1, 'x'));
+    const [{ id }, response] = await begun.promise;
+    response.end(events({ jsonrpc: '2.0', id, result: { content: [] } }));
+    expect(await answer).toMatchObject({ result: { content: [] } });
   });
 });
 

@@ -1,5 +1,6 @@
 import { ERRORS } from '../../../core/errors.ts';
 import { EventStream, type EventStreamOwner } from '../../../core/sse.ts';
+import { backendTimeouts } from '../../kernel/backend.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
@@ -42,6 +43,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   readonly session: CallerSession;
   readonly message: RpcMessage;
   headers: readonly string[];
+  readonly headTimeout: number | undefined;
   readonly stream = new EventStream();
   readonly log: McpFields;
   readonly keepsResult: boolean;
@@ -76,6 +78,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     this.session = session;
     this.message = message;
     this.headers = headers;
+    this.headTimeout = backendTimeouts.get(ctx)?.request;
     this.log = log;
     this.meta = envelopeMeta(envelope);
     this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;

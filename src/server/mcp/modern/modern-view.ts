@@ -91,7 +91,7 @@ export class ModernView implements Channel {
     return this.#channel.lastUsed;
   }
 
-  send(text: string, { id, method = '', message: sent, headers = [] }: SendOptions): void {
+  send(text: string, { id, method = '', message: sent, headers = [], headTimeout }: SendOptions): void {
     const message = sent ?? parseMessage(text, TARGET_BOUNDS);
     if (id === undefined) {
       if (message.method === 'notifications/cancelled') this.#cancel(Number(message.params['requestId']));
@@ -101,7 +101,7 @@ export class ModernView implements Channel {
       this.#channel.listen(headers);
       this.#subscriptions.open(id, message, headers);
     } else if (message.params['requestState'] !== undefined) this.#continue(message, id, headers);
-    else this.#call(message, id, headers);
+    else this.#call(message, id, headers, headTimeout);
   }
 
   awaitsInput(requestState?: string): boolean {
@@ -125,7 +125,12 @@ export class ModernView implements Channel {
     return this.#channel.close();
   }
 
-  #call(message: RpcMessage, outer: number, headers: readonly string[]): void {
+  #call(
+    message: RpcMessage,
+    outer: number,
+    headers: readonly string[],
+    headTimeout: number | undefined,
+  ): void {
     const meta = message.params['_meta'] as Record<string, unknown> | undefined;
     const logLevel = meta?.[META.logLevel] as string | undefined;
     this.#setLevel(logLevel, headers);
@@ -149,7 +154,7 @@ export class ModernView implements Channel {
     const { id, method } = call;
     const own = withoutEnvelope(withId(message, String(id)));
     const text = message.params['task'] === undefined ? own : withoutTask(own);
-    this.#channel.send(text, { id, method, headers });
+    this.#channel.send(text, { id, method, headers, headTimeout });
   }
 
   /** A log level holds for one request here, but for the whole session at the server. */

@@ -23,6 +23,7 @@ import { SessionListening } from './session-listening.ts';
 interface ViewedCall {
   readonly outer: number;
   readonly headers: readonly string[];
+  readonly headTimeout: number | undefined;
   /** The client's request with `_meta`, for another round. */
   readonly message: RpcMessage;
   /** Id of the latest request to the server. */
@@ -105,9 +106,9 @@ export class SessionView implements Channel {
     return this.#channel.lastUsed;
   }
 
-  send(text: string, { id, message: sent, headers = [] }: SendOptions): void {
+  send(text: string, { id, message: sent, headers = [], headTimeout }: SendOptions): void {
     const message = sent ?? parseMessage(text, TARGET_BOUNDS);
-    if (id !== undefined) this.#request(message, id, headers);
+    if (id !== undefined) this.#request(message, id, headers, headTimeout);
     else if (message.kind === 'response') this.#answered(message);
     else if (message.method === 'notifications/cancelled') this.#cancel(message);
   }
@@ -133,7 +134,12 @@ export class SessionView implements Channel {
     return this.#channel.close();
   }
 
-  #request(message: RpcMessage, outer: number, headers: readonly string[]): void {
+  #request(
+    message: RpcMessage,
+    outer: number,
+    headers: readonly string[],
+    headTimeout: number | undefined,
+  ): void {
     const { method, params } = message;
     switch (method) {
       case 'initialize':
@@ -157,6 +163,7 @@ export class SessionView implements Channel {
         const call: ViewedCall = {
           outer,
           headers,
+          headTimeout,
           message: parseMessage(text, TARGET_BOUNDS),
           inner: 0,
           rounds: 0,
@@ -181,6 +188,7 @@ export class SessionView implements Channel {
       method,
       name: mirroredName(message),
       headers: [...call.headers, ...headers],
+      headTimeout: call.headTimeout,
     });
   }
 
@@ -191,7 +199,8 @@ export class SessionView implements Channel {
     const params = { _meta: envelopeMeta(this.#options.client), cursor };
     const message = parseMessage(requestMessage(String(id), 'tools/list', params), TARGET_BOUNDS);
     this.#repeated.set(id, call);
-    this.#channel.send(message.text, { id, method: 'tools/list', headers: call.headers });
+    const { headers, headTimeout } = call;
+    this.#channel.send(message.text, { id, method: 'tools/list', headers, headTimeout });
   }
 
   #reply(outer: number, result: string): void {

@@ -4,19 +4,20 @@ import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import type { Upstream } from '../../transport/upstream.ts';
-import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
+import { explainUpstreamError, isHeadersTimeout, locatedProblem } from '../../transport/upstream-error.ts';
 import { encodedValue } from '../modern/envelope.ts';
 import {
   errorMessage,
   METHOD_HEADER,
   MODERN_REVISION,
   NAME_HEADER,
+  notificationMessage,
   rpcErrorIn,
   SESSION_HEADER,
   VERSION_HEADER,
 } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
-import { detailOf, TargetFailure } from '../target-failure.ts';
+import { detailOf, TargetFailure, timeoutFailure, timeoutMessage } from '../target-failure.ts';
 import {
   header,
   OversizedMessage,
@@ -112,7 +113,8 @@ export class HttpChannel implements Channel {
     if (ending !== undefined) await endSession(this.#target, ending, this.#version);
   }
 
-  async #post(text: string, { id, method, name: item, headers }: SendOptions): Promise<void> {
+  async #post(text: string, options: SendOptions): Promise<void> {
+    const { id, method, name: item, headers, headTimeout } = options;
     const { name, upstream, path, log } = this.#target;
     const abort = new AbortController();
     if (id !== undefined) this.#inFlight.set(id, abort);
@@ -133,13 +135,20 @@ export class HttpChannel implements Channel {
         ),
         body: text,
         signal,
+        ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
       });
       if (method === 'initialize') this.#sessionId = header(response, SESSION_HEADER) ?? this.#sessionId;
       await this.#receive(response, { id, headers, signal });
       if (id !== undefined) this.#events.failed(id, noResponse(upstream.address));
     } catch (error) {
       if (signal.aborted) return;
-      const failure = isClassified(error) ? error : callFailed(upstream.address, error);
+      const isLate = headTimeout !== undefined && isHeadersTimeout(error);
+      const failure = isLate
+        ? timeoutFailure({ endpoint: upstream.address }, timeoutMessage(headTimeout))
+        : isClassified(error)
+          ? error
+          : callFailed(upstream.address, error);
+      if (isLate && id !== undefined) this.#cancelLate(id, options);
       if (id === undefined)
         log.warn('mcp::http', 'a notification did not reach the target', {
           target: name,
@@ -149,6 +158,16 @@ export class HttpChannel implements Channel {
     } finally {
       if (id !== undefined) this.#inFlight.delete(id);
     }
+  }
+
+  /**
+   * Tells the server that nobody waits for a response: "the sender SHOULD issue a cancellation notification" (MCP
+   * 2025-11-25, "Timeouts"). Since revision 2026-07-28, the end of the connection says so.
+   */
+  #cancelLate(requestId: number, { headers = [], headTimeout }: SendOptions): void {
+    if (this.#isModern) return;
+    const text = notificationMessage('notifications/cancelled', { requestId, reason: 'timeout' });
+    void this.#post(text, { headers, headTimeout });
   }
 
   async #receive(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {

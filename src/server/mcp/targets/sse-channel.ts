@@ -145,7 +145,7 @@ export class SseChannel implements Channel {
     endpoint: Promise<string>,
     notified: Promise<void>,
     text: string,
-    { id, headers = [] }: SendOptions,
+    { id, headers = [], headTimeout }: SendOptions,
   ): Promise<void> {
     const { name, upstream, log } = this.#target;
     const abort = new AbortController();
@@ -160,6 +160,7 @@ export class SseChannel implements Channel {
         headers: [...headers, 'content-type', 'application/json'],
         body: text,
         signal,
+        ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
       });
       const { statusCode } = response;
       if (statusCode >= 200 && statusCode <= 299) return await response.body.dump();

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { type McpSession, post, toolCall } from '../../../kit/mcp.ts';
 import { apiGateway, openApi } from '../../../kit/openapi.ts';
@@ -333,6 +334,37 @@ describe('responses to an OpenAPI target', () => {
     await shop.session.send({ method: 'notifications/cancelled', params: { requestId: 5 } });
     await until(() => closed);
     await call;
+  });
+
+  test('backendRequestTimeout ends a call to an API that sends no response headers', async () => {
+    let closed = false;
+    await using shop = await apiGateway(documentOf('/x', {}), {
+      answer: (_, response) => {
+        response.on('close', () => {
+          closed = true;
+        });
+      },
+      policies: { timeout: { backendRequestTimeout: '100ms' } },
+    });
+    expect(await shop.call('op')).toEqual({
+      content: [{ type: 'text', text: 'the API did not answer within 0.1 s' }],
+      isError: true,
+    });
+    await until(() => closed);
+  });
+
+  test('backendRequestTimeout does not limit the response body of an API', async () => {
+    const begun = Promise.withResolvers<ServerResponse>();
+    await using shop = await apiGateway(documentOf('/x', {}), {
+      answer: (_, response) => {
+        response.writeHead(200, { 'content-type': 'text/plain' }).write('slow');
+        setTimeout(() => begun.resolve(response), 700);
+      },
+      policies: { timeout: { backendRequestTimeout: '500ms' } },
+    });
+    const call = shop.call('op');
+    (await begun.promise).end('ly');
+    expect(await call).toMatchObject({ content: [{ text: 'slowly' }] });
   });
 
   test('an API that cannot be reached is an error result with the reason, and the log has its address', async () => {

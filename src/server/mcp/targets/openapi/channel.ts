@@ -2,7 +2,8 @@ import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
 import type { Upstream } from '../../../transport/upstream.ts';
-import { explainUpstreamError, locatedProblem } from '../../../transport/upstream-error.ts';
+import { explainUpstreamError, isHeadersTimeout, locatedProblem } from '../../../transport/upstream-error.ts';
+import type { UpstreamRequest } from '../../../transport/upstream-request.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../message.ts';
 import {
   errorMessage,
@@ -50,7 +51,7 @@ export class OpenApiChannel implements Channel {
     this.#events = events;
   }
 
-  send(text: string, { id, headers = [] }: SendOptions): void {
+  send(text: string, { id, headers = [], headTimeout }: SendOptions): void {
     // Notifications need no reaction: a cancelled call is also aborted by `abandon`.
     if (id === undefined) return;
     const message = parseMessage(text, TARGET_BOUNDS);
@@ -59,7 +60,7 @@ export class OpenApiChannel implements Channel {
       void this.#refresh().then(() => this.#answer(id, () => this.#resultOf(message)));
     else if (message.method !== 'tools/call')
       queueMicrotask(() => this.#answer(id, () => this.#resultOf(message)));
-    else void this.#call(message, id, headers);
+    else void this.#call(message, id, headers, headTimeout);
   }
 
   agreed(): void {}
@@ -120,14 +121,27 @@ export class OpenApiChannel implements Channel {
     });
   }
 
-  async #call({ text, params }: RpcMessage, id: number, forwarded: readonly string[]): Promise<void> {
+  async #call(
+    { text, params }: RpcMessage,
+    id: number,
+    forwarded: readonly string[],
+    timeout: number | undefined,
+  ): Promise<void> {
     const { upstream, log, name } = this.#api;
     const abort = new AbortController();
     this.#inFlight.set(id, abort);
     try {
       const operation = this.#tools.find(({ name }) => name === params['name']);
+      const { signal } = abort;
       const result =
-        operation === undefined ? undefined : await this.#run(operation, text, forwarded, abort.signal);
+        operation === undefined
+          ? undefined
+          : await this.#run(
+              operation,
+              text,
+              forwarded,
+              timeout === undefined ? { signal } : { signal, timeout },
+            );
       this.#answer(id, () => {
         if (result !== undefined) return result;
         throw new RpcError(RPC.invalidParams, `Unknown tool: ${String(params['name'])}`);
@@ -139,7 +153,11 @@ export class OpenApiChannel implements Channel {
         target: name,
         problem: locatedProblem(upstream.address, error),
       });
-      this.#answer(id, () => failedResult(`the call to the API failed: ${explainUpstreamError(error)}`));
+      const problem =
+        timeout !== undefined && isHeadersTimeout(error)
+          ? `the API did not answer within ${timeout / 1000} s`
+          : `the call to the API failed: ${explainUpstreamError(error)}`;
+      this.#answer(id, () => failedResult(problem));
     } finally {
       this.#inFlight.delete(id);
     }
@@ -150,14 +168,14 @@ export class OpenApiChannel implements Channel {
     operation: Operation,
     message: string,
     forwarded: readonly string[],
-    signal: AbortSignal,
+    limits: Pick<UpstreamRequest, 'signal' | 'timeout'>,
   ): Promise<string> {
     try {
       const { headers, ...request } = requestOf(operation, message);
       const response = await this.#api.upstream.request({
         ...request,
         headers: this.#headers(forwarded, headers),
-        signal,
+        ...limits,
         bodyIdle: LIMITS.backendIdle,
       });
       return await toolResultOf(response);
