@@ -358,9 +358,9 @@ describe('responses to an OpenAPI target', () => {
     await using shop = await apiGateway(documentOf('/x', {}), {
       answer: (_, response) => {
         response.writeHead(200, { 'content-type': 'text/plain' }).write('slow');
-        setTimeout(() => begun.resolve(response), 700);
+        setTimeout(() => begun.resolve(response), 3_500);
       },
-      policies: { timeout: { backendRequestTimeout: '500ms' } },
+      policies: { timeout: { backendRequestTimeout: '3s' } },
     });
     const call = shop.call('op');
     (await begun.promise).end('ly');
