@@ -9,7 +9,7 @@ const go = folders.map((folder) => join(folder, 'go')).find((path) => existsSync
 
 /** The `missing` and `start` of a suite whose folder is a Go program: it is built, and its path is in `variable`. */
 export function goProgram(folder, variable) {
-  const missing = () => (go === undefined ? 'there is no Go on this machine' : undefined);
+  const missing = () => (go === undefined ? 'Go is not installed' : undefined);
   const start = async () => {
     const built = mkdtempSync(join(tmpdir(), 'agctl-go-'));
     const program = join(built, 'interop');

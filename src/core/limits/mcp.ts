@@ -103,7 +103,7 @@ export const MCP_LIMITS = {
    */
   relistInterval: 10 * SECOND,
   /**
-   * How long calls rely on the last list of the tools (`toolPinning: enforce`). Not every client is told of changes: since
+   * How long calls rely on the last list of the tools (`toolPinning: enforce`). Not every client is notified of changes: since
    * revision 2026-07-28 only those with `subscriptions/listen`, before it only those with a GET stream over HTTP.
    */
   pinVerdictAge: 60 * SECOND,

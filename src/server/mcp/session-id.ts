@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
 /** Contents of a session id, encrypted, so that another process with the same key can resume the session. */
 export interface SessionState {
@@ -47,3 +47,14 @@ export function openSession(key: Buffer, id: string): SessionState | undefined {
  * a slice would keep the whole id in memory.
  */
 export const nonceOf = (id: string): string => Buffer.from(id.slice(0, 16), 'latin1').toString('latin1');
+
+/**
+ * Hash of the caller that a session belongs to; hashed because it is part of the session id. Hashes UTF-16: JSON strings can
+ * contain lone surrogates (`\ud83d`), all of which become U+FFFD in UTF-8, so callers whose subjects differ only there
+ * would share sessions.
+ */
+export function ownerOf(principal: string | undefined): string | undefined {
+  return principal === undefined
+    ? undefined
+    : createHash('sha256').update(principal, 'utf16le').digest('base64url').slice(0, 22);
+}

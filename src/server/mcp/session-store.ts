@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { VERSION } from '../../core/version.ts';
@@ -9,7 +9,7 @@ import { type Caller, Callers } from './modern/callers.ts';
 import { initializing } from './open-target.ts';
 import type { McpProcess } from './process.ts';
 import { Session, type SessionOptions } from './session.ts';
-import { nonceOf, openSession, sealSession } from './session-id.ts';
+import { nonceOf, openSession, ownerOf, sealSession } from './session-id.ts';
 import type { Evictable } from './targets/child-slots.ts';
 
 /**
@@ -383,17 +383,6 @@ function targetState(name: string, connections: readonly (Connection | undefined
   const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
   if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };
   return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };
-}
-
-/**
- * Hash of the caller that a session belongs to; hashed because it is part of the session id. Hashes UTF-16: JSON strings can
- * contain lone surrogates (`\ud83d`), all of which become U+FFFD in UTF-8, so callers whose subjects differ only there
- * would share sessions.
- */
-export function ownerOf(principal: string | undefined): string | undefined {
-  return principal === undefined
-    ? undefined
-    : createHash('sha256').update(principal, 'utf16le').digest('base64url').slice(0, 22);
 }
 
 /** `initialize` parameters for a resumed session whose id does not contain the client's. */

@@ -12,7 +12,8 @@ import { errorMessage, RPC, resultMessage, VERSION_HEADER } from './protocol.ts'
 import { mcpFields } from './request-fields.ts';
 import { oneEvent, runCall } from './running-call.ts';
 import { Session, type SessionOptions } from './session.ts';
-import { ownerOf, type SessionStore } from './session-store.ts';
+import { ownerOf } from './session-id.ts';
+import type { SessionStore } from './session-store.ts';
 
 /** The revision of a request without a header for it (MCP 2025-06-18, "Protocol Version Header"). */
 const ASSUMED_REVISION = '2025-03-26';

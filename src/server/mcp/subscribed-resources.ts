@@ -20,7 +20,7 @@ export class SubscribedResources {
     return this.#uris.has(uri);
   }
 
-  /** Adds a resource. Returns the text of an error instead if there is no room for it. */
+  /** Adds a resource, or returns an error message if that would exceed a limit. */
   add(uri: string): string | undefined {
     if (this.#uris.has(uri)) return undefined;
     const problem = subscriptionProblem(this.#uris.size + 1, this.#characters + uri.length, this.#bounds);

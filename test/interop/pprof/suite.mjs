@@ -6,7 +6,7 @@ const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bi
 const go = folders.map((folder) => join(folder, 'go')).find((path) => existsSync(path));
 
 export function missing() {
-  return go === undefined ? 'there is no Go on this machine' : undefined;
+  return go === undefined ? 'Go is not installed' : undefined;
 }
 
 export async function start() {

@@ -13,7 +13,7 @@ export function missing() {
       stdio: 'ignore',
     });
   } catch {
-    return 'there is no Python 3.11 with venv on this machine';
+    return 'Python 3.11 or newer with venv is not installed';
   }
   return undefined;
 }

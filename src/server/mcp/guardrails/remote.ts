@@ -176,7 +176,7 @@ function mutationOf({ set, remove }: NonNullable<Answer['header_mutation']>): He
   const invalid = remove.find((name) => !isHeaderName(name));
   if (invalid !== undefined)
     throw new GuardrailError(
-      `header_mutation removes ${JSON.stringify(invalid.slice(0, 100))}, which is no header name`,
+      `header_mutation removes ${JSON.stringify(invalid.slice(0, 100))}, which is not a valid header name`,
     );
   return { set: pairs, remove };
 }

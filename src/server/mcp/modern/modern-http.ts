@@ -16,7 +16,8 @@ import {
 } from '../protocol.ts';
 import { mcpFields } from '../request-fields.ts';
 import { upstreamReply } from '../running-call.ts';
-import { ownerOf, type SessionStore } from '../session-store.ts';
+import { ownerOf } from '../session-id.ts';
+import type { SessionStore } from '../session-store.ts';
 import { UpstreamStatusError } from '../targets/http-body.ts';
 import type { CallerSession } from './caller-session.ts';
 import { discover } from './discover.ts';

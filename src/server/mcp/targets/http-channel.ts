@@ -161,7 +161,7 @@ export class HttpChannel implements Channel {
   }
 
   /**
-   * Tells the server that nobody waits for a response: "the sender SHOULD issue a cancellation notification" (MCP
+   * Tells the server that the gateway no longer waits for a response: "the sender SHOULD issue a cancellation notification" (MCP
    * 2025-11-25, "Timeouts"). Since revision 2026-07-28, the end of the connection says so.
    */
   #cancelLate(requestId: number, { headers = [], headTimeout }: SendOptions): void {
