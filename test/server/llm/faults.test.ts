@@ -89,8 +89,8 @@ describe('input of guardrails', () => {
         delay = Math.min(delay, await worstLoopDelay(() => chat(guarded.served, { ...CHAT, messages })));
         expect(seen).toHaveLength(messages.length);
       }
-      // 50 ms on an idle machine; provider, webhook and client share this process.
-      expect(delay).toBeLessThan(250);
+      // 50 ms on an idle core, several times that on a busy one; provider, webhook and client share this process.
+      expect(delay).toBeLessThan(500);
     }
   });
 });

@@ -7,8 +7,8 @@ import { answeringGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { watchedRoute } from '../../kit/watched.ts';
 
-/** The goal is 50 ms on an idle machine; a busy one pauses the process too. */
-const BOUND = 250;
+/** CPU time in ms: at most 70 on an idle core, several times that on a busy one. Unbounded work takes seconds here. */
+const BOUND = 1_000;
 
 /** Runs work three times and checks the worst delay of the best run, so that a pause of the machine does not fail. */
 async function expectFreeLoop(what: string, work: () => Promise<unknown>): Promise<void> {
