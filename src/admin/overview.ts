@@ -4,11 +4,14 @@ import { listenerKey, routeNames } from '../server/config/dump/names.ts';
 import type { GatewayPlan, RoutePlan } from '../server/config/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import type { BackendState } from '../server/kernel/inspection.ts';
+import { activityOf } from '../server/workers/activity.ts';
+import type { Activity } from '../server/workers/process-view.ts';
 import { diagnosticsJson } from './config-problems.ts';
 import type { Admin } from './sources.ts';
 
-export function overviewOf(admin: Admin): Overview {
+export async function overviewOf(admin: Admin): Promise<Overview> {
   const { gateway, levels, startedAt } = admin;
+  const { openRequests, backends } = await activityOf(gateway);
   const { source, diagnostics } = admin.served();
   const redactor = admin.redactor();
   const overview: Overview = {
@@ -18,11 +21,13 @@ export function overviewOf(admin: Admin): Overview {
     startedAt: new Date(startedAt).toISOString(),
     uptimeSeconds: Math.floor((Date.now() - startedAt) / 1000),
     config: source.file,
-    openRequests: gateway.openRequests.size,
+    openRequests,
     logLevel: levels.current,
     problems: diagnosticsJson(diagnostics, redactor),
     ...reloadView(admin),
-    gateways: gateway.listeners.map(({ gateway: each, port }) => gatewayView(each.plan, port, admin)),
+    gateways: gateway.listeners.map(({ gateway: each, port }) =>
+      gatewayView(each.plan, port, admin, backends),
+    ),
   };
   return redactor.value(overview) as Overview;
 }
@@ -49,7 +54,12 @@ function reloadView(admin: Admin): Pick<Overview, 'reload'> {
   };
 }
 
-function gatewayView(plan: GatewayPlan, port: number, admin: Admin): GatewayView {
+function gatewayView(
+  plan: GatewayPlan,
+  port: number,
+  admin: Admin,
+  states: Activity['backends'],
+): GatewayView {
   const { address } = plan;
   const isAny = address === undefined || address === '0.0.0.0' || address === '::';
   const host = isAny ? '127.0.0.1' : address.includes(':') ? `[${address}]` : address;
@@ -58,11 +68,16 @@ function gatewayView(plan: GatewayPlan, port: number, admin: Admin): GatewayView
     name: plan.name,
     port,
     url: `http://${host}:${port}`,
-    routes: plan.routes.map((route) => routeView(plan, route, admin)),
+    routes: plan.routes.map((route) => routeView(plan, route, admin, states)),
   };
 }
 
-function routeView(gateway: GatewayPlan, plan: RoutePlan, admin: Admin): RouteView {
+function routeView(
+  gateway: GatewayPlan,
+  plan: RoutePlan,
+  admin: Admin,
+  states: Activity['backends'],
+): RouteView {
   const { hostnames, matches, policies, backends } = plan.config;
   const { source, runtime } = admin.served();
   const { key } = routeNames(gateway, plan);
@@ -81,8 +96,8 @@ function routeView(gateway: GatewayPlan, plan: RoutePlan, admin: Admin): RouteVi
       const place = plan.backendPath ?? [...plan.path, 'backends', index];
       // In a short form the path leads to the backend itself; in a route, to an object with its kind as key.
       const at = plan.backendPath === undefined ? kindOf(backend) : undefined;
-      const state = runtime.inspection.backend([...place, ...(at === undefined ? [] : [at])].join('.'));
-      return backendView(backend, state);
+      const state = states[[...place, ...(at === undefined ? [] : [at])].join('.')];
+      return backendView(backend, state ?? {});
     }),
   };
 }

@@ -14,7 +14,6 @@ import { statusPage } from './endpoints/status.ts';
 import { refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
 import { type OpenAddress, openAddress } from './open.ts';
-import { RecentRequests } from './recent-requests.ts';
 import type { Admin, AdminSources } from './sources.ts';
 
 export interface AdminServer {
@@ -36,7 +35,6 @@ export async function startAdmin(
   sources: AdminSources,
 ): Promise<AdminServer> {
   const { log } = sources;
-  const requests = new RecentRequests();
   const levels = new LogLevels(log);
   let opened: readonly OpenAddress[] = [];
   const admin: Admin = {
@@ -44,7 +42,6 @@ export async function startAdmin(
     served: () => sources.served(),
     stop: () => sources.stop(),
     redactor: redactors(sources),
-    requests,
     levels,
     streams: new Set(),
     startedAt: Date.now(),
@@ -55,13 +52,13 @@ export async function startAdmin(
     await app.close();
     throw error;
   });
-  const stopListening = sources.gateway.onRequestFinished((fields) => requests.add(fields));
+  const stopRecording = sources.gateway.recordRequests();
   announce(opened, sources);
   return {
     addresses: opened.map(({ text }) => text),
     url: opened[0]?.url,
     async close() {
-      stopListening();
+      stopRecording();
       levels.close();
       for (const stream of admin.streams) stream.end();
       await Promise.all(opened.map(closeServer));

@@ -1,14 +1,13 @@
-import type { LineSink, Log } from '../core/log.ts';
+import type { Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
 import type { Queued } from '../server/observe/trace-stream.ts';
-import type { Gateway } from '../server/runtime/gateway.ts';
 import type { CurrentConfig, ReloadState } from '../server/runtime/reload/live-config.ts';
+import type { Serving } from '../server/workers/serving.ts';
 import type { LogLevels } from './log-levels.ts';
-import type { RecentRequests } from './recent-requests.ts';
 
 /** What the admin server reads, and the few actions that it may perform. */
 export interface AdminSources {
-  readonly gateway: Gateway;
+  readonly gateway: Serving;
   /** The active configuration; a reload changes it. */
   served(): CurrentConfig;
   /** State of reloading; undefined if the configuration cannot be reloaded. */
@@ -21,8 +20,6 @@ export interface AdminSources {
   readonly isConfigWritable?: boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
-  /** Log outputs by name. */
-  readonly sinks: Readonly<Record<string, LineSink>>;
   /** Folder of the built pages, if there is one. */
   readonly webApp?: string;
   /** Stops the gateway gracefully; resolves when open requests have finished. */
@@ -39,7 +36,6 @@ export interface AdminStream {
 export interface Admin extends AdminSources {
   /** Redacts the secrets of the active configuration. */
   redactor(): Redactor;
-  readonly requests: RecentRequests;
   readonly levels: LogLevels;
   /** Open streams; each is ended when the server closes. */
   readonly streams: Set<AdminStream>;

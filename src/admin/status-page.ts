@@ -1,7 +1,7 @@
 import { outcomeOfFields } from '../core/outcome.ts';
 import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
 import { counted } from '../core/render/counted.ts';
-import type { RecentRequest } from './recent-requests.ts';
+import type { RecentRequest } from '../server/observe/recent-requests.ts';
 
 /** HTML that needs no escaping. */
 class Html {

@@ -9,6 +9,7 @@ import { loadConfigText } from '../../src/server/config/load.ts';
 import { type Gateway, startGateway } from '../../src/server/runtime/gateway.ts';
 import { LiveConfig } from '../../src/server/runtime/reload/live-config.ts';
 import { compileRuntime } from '../../src/server/runtime/runtime.ts';
+import { OwnServing } from '../../src/server/workers/own-process.ts';
 import { until } from './until.ts';
 
 /** Lines on single requests cost them a tracer, which requests seldom have. */
@@ -103,7 +104,11 @@ export async function gateway(
     ? await startAdmin(
         { kind: 'tcp', hosts: ['127.0.0.1'], port: adminPort },
         {
-          gateway: running,
+          gateway: new OwnServing({
+            gateway: running,
+            runtime: () => reloads.served.runtime,
+            sinks: { log: logLines, accessLog },
+          }),
           served: () => reloads.served,
           ...(live === undefined ? {} : { reloadState: () => reloads.state }),
           folder,
@@ -111,7 +116,6 @@ export async function gateway(
           ...(webApp === undefined ? {} : { webApp }),
           env: environment,
           log,
-          sinks: { log: logLines, accessLog },
           stop,
         },
       )

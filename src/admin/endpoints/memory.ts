@@ -1,94 +1,41 @@
-import { readFile } from 'node:fs/promises';
-import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
-import { boundsOf } from '../bounds.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
+import { ownBounds } from '../own-bounds.ts';
 
-/** Memory usage of the process, and every bounded buffer with its use and maximum. Member names are upstream's. */
+/**
+ * Memory usage, and every bounded buffer with its use and maximum. Member names are upstream's. With several workers, the
+ * figures are their sums, and `workers` has those of each.
+ */
 export const memory = defineEndpoint({
   path: '/memory',
   methods: ['GET'],
   async handle(_request, reply, admin) {
-    const heap = getHeapStatistics();
-    const usage = process.memoryUsage();
+    const { processes } = admin.gateway;
+    const each = await Promise.all(
+      processes.map(async (process) => ({
+        name: process.name,
+        ...(await process.memory()),
+        bounds: await process.bounds(),
+      })),
+    );
+    const [first, ...others] = each.map(({ name, bounds, cgroup, ...memory }) => memory);
+    const bounds = await ownBounds(admin);
     return sendJson(reply, {
       captured_at_unix_ms: Date.now(),
       capture_mode: 'v8',
-      allocation_stats: {
-        allocated: heap.used_heap_size + usage.external,
-        heap_used: usage.heapUsed,
-        heap_total: usage.heapTotal,
-        external: usage.external,
-        array_buffers: usage.arrayBuffers,
-        resident: usage.rss,
-      },
-      allocator: {
-        kind: 'v8',
-        comparable: {
-          allocated_bytes: heap.used_heap_size,
-          active_bytes: heap.total_physical_size,
-          resident_bytes: usage.rss,
-          mapped_bytes: heap.total_heap_size,
-          // Reserved from the system but free; V8's `total_available_size` counts up to the heap limit instead.
-          retained_bytes: heap.total_heap_size - heap.used_heap_size,
-          metadata_bytes: heap.malloced_memory,
-          committed_bytes: heap.total_heap_size,
-          allocator_structures: heap.number_of_native_contexts,
-        },
-        specific: {
-          heap_size_limit: heap.heap_size_limit,
-          peak_malloced_memory: heap.peak_malloced_memory,
-          number_of_detached_contexts: heap.number_of_detached_contexts,
-          spaces: Object.fromEntries(
-            getHeapSpaceStatistics().map((space) => [space.space_name, space.space_used_size]),
-          ),
-        },
-      },
-      cgroup: await cgroup(),
-      smaps: await smaps(),
-      bounds: await boundsOf(admin),
+      ...(others.reduce(sum, first) as object),
+      // The kernel limits all processes together.
+      cgroup: each[0]?.cgroup ?? null,
+      ...(others.length === 0
+        ? { bounds: [...(each[0]?.bounds ?? []), ...bounds] }
+        : { bounds, workers: each.map(({ cgroup, ...own }) => own) }),
     });
   },
 });
 
-/** Converts `Rss:  1234 kB` to `rss: 1263616`. Null if the file does not exist. */
-async function smaps(): Promise<Readonly<Record<string, number>> | null> {
-  const text = await optional('/proc/self/smaps_rollup');
-  if (text === undefined) return null;
-  const fields = [...text.matchAll(/^(\w+):\s+(\d+) kB$/gm)].map(
-    ([, name = '', kilobytes]): [string, number] => [snakeCase(name), Number(kilobytes) * 1024],
-  );
-  return Object.fromEntries(fields);
-}
-
-function snakeCase(name: string): string {
-  return name
-    .replace(/([a-z])([A-Z])/g, '$1_$2')
-    .replace(/([A-Za-z])PmdMapped/g, '$1_pmd_mapped')
-    .toLowerCase();
-}
-
-/** Memory of the control group (version 2), if the kernel limits it. */
-async function cgroup(): Promise<Readonly<Record<string, number>> | null> {
-  const group = /^0::(.*)$/m.exec((await optional('/proc/self/cgroup')) ?? '')?.[1];
-  if (group === undefined) return null;
-  for (const folder of [`/sys/fs/cgroup${group}`, '/sys/fs/cgroup']) {
-    const [current, stat] = await Promise.all([
-      optional(`${folder}/memory.current`),
-      optional(`${folder}/memory.stat`),
-    ]);
-    if (current === undefined || stat === undefined) continue;
-    const fields = Object.fromEntries(
-      [...stat.matchAll(/^(\w+) (\d+)$/gm)].map(([, name = '', value]): [string, number] => [
-        name,
-        Number(value),
-      ]),
-    );
-    const usage = Number(current);
-    return { usage, working_set: Math.max(0, usage - (fields['inactive_file'] ?? 0)), ...fields };
-  }
-  return null;
-}
-
-function optional(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch(() => undefined);
+/** Adds the numbers of two values of the same shape; anything else is that of the first. */
+function sum(a: unknown, b: unknown): unknown {
+  if (typeof a === 'number' && typeof b === 'number') return a + b;
+  if (typeof a !== 'object' || a === null || typeof b !== 'object' || b === null) return a;
+  const other = b as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(Object.entries(a).map(([key, value]) => [key, sum(value, other[key])]));
 }

@@ -6,6 +6,6 @@ export const metrics = defineEndpoint({
   path: '/metrics',
   methods: ['GET'],
   async handle(request, reply, { gateway }) {
-    return reply.type(contentType(request.headers.accept)).send(await gateway.metrics.render());
+    return reply.type(contentType(request.headers.accept)).send(await gateway.renderMetrics());
   },
 });

@@ -5,5 +5,5 @@ import { overviewOf } from '../overview.ts';
 export const overview = defineEndpoint({
   path: '/api/overview',
   methods: ['GET'],
-  handle: (_request, reply, admin) => sendJson(reply, overviewOf(admin)),
+  handle: async (_request, reply, admin) => sendJson(reply, await overviewOf(admin)),
 });

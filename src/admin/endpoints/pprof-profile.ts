@@ -1,21 +1,25 @@
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
-import { profileCpu } from '../profile/cpu-profiler.ts';
 import { cpuParameters } from '../profile/duration.ts';
+import { profileCpu } from '../profile/merged-profile.ts';
 
 /** A CPU profile as raw pprof. Parameters that are not whole numbers in their range count as absent, as in upstream. */
 export const pprofProfile = defineEndpoint({
   path: '/debug/pprof/profile',
   methods: ['GET'],
   isSlow: true,
-  async handle(request, reply) {
+  async handle(request, reply, { gateway }) {
     // The specified response, which tools interpret as "not supported".
     if (process.platform !== 'linux') return reply.code(404).send();
     const left = new AbortController();
     reply.raw.once('close', () => left.abort());
-    const profile = await profileCpu({
-      ...cpuParameters(parameter(request, 'seconds'), parameter(request, 'frequency')),
-      signal: left.signal,
-    });
+    const { seconds, frequency } = cpuParameters(
+      parameter(request, 'seconds'),
+      parameter(request, 'frequency'),
+    );
+    const profile = await profileCpu(
+      { processes: gateway.processes, seconds, signal: left.signal },
+      frequency,
+    );
     if (profile === undefined)
       return sendText(reply, 409, 'another CPU profile is running: try again when it has ended\n');
     return reply.type('application/octet-stream').send(Buffer.from(profile));

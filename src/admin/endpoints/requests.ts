@@ -1,7 +1,7 @@
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream } from '../../core/sse.ts';
+import type { RecentRequest } from '../../server/observe/recent-requests.ts';
 import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
-import type { RecentRequest } from '../recent-requests.ts';
 
 /**
  * The last requests with their access-log fields, oldest first: `limit` of them, or those after the id `after`. With
@@ -11,12 +11,13 @@ export const requests = defineEndpoint({
   path: '/api/requests',
   methods: ['GET'],
   isSlow: true,
-  handle(request, reply, { requests: recent, redactor, streams }) {
+  async handle(request, reply, { gateway: { requests: recent }, redactor, streams }) {
     const limit = whole(parameter(request, 'limit')) ?? LIMITS.recentRequests;
     const accepts = request.headers.accept ?? '';
     const resumed = request.headers['last-event-id'];
     const after =
       whole(parameter(request, 'after') ?? (typeof resumed === 'string' ? resumed : undefined)) ?? 0;
+    await recent.update();
     const clean = (entry: RecentRequest): unknown => redactor().value(entry);
     if (!accepts.includes('text/event-stream'))
       return sendJson(reply, { requests: recent.list(limit, after).map(clean) });

@@ -9,13 +9,14 @@ const SHOWN = 20;
 export const statusPage = defineEndpoint({
   path: '/ui/status',
   methods: ['GET'],
-  handle(_request, reply, admin) {
+  async handle(_request, reply, admin) {
     const redactor = admin.redactor();
-    const recent = admin.requests
+    await admin.gateway.requests.update();
+    const recent = admin.gateway.requests
       .list(SHOWN)
       .reverse()
       .map((request) => redactor.value(request) as typeof request);
-    return reply.type('text/html; charset=utf-8').send(render(overviewOf(admin), recent));
+    return reply.type('text/html; charset=utf-8').send(render(await overviewOf(admin), recent));
   },
 });
 

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { LIMITS } from '../../core/limits.ts';
 
 /**
@@ -29,16 +28,4 @@ interface Range {
 function inRange(text: string | undefined, { min, max, default: otherwise }: Range): number {
   const value = /^\+?\d{1,9}$/.test(text ?? '') ? Number(text) : Number.NaN;
   return value >= min && value <= max ? value : otherwise;
-}
-
-/** Duration of a profile, and a signal that ends it early. */
-export interface MeasureTime {
-  readonly seconds: number;
-  /** Ends the measurement early; its samples are lost. */
-  readonly signal: AbortSignal;
-}
-
-/** Resolves when the time is over, or immediately when the signal is aborted. */
-export async function measured({ seconds, signal }: MeasureTime): Promise<void> {
-  await setTimeout(seconds * 1000, undefined, { signal }).catch(() => undefined);
 }

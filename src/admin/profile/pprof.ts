@@ -1,16 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { Location, Function as PprofFunction, Profile, Sample, StringTable, ValueType } from 'pprof-format';
-
-/** A code location from the inspector. Lines count from 0. */
-export interface CallFrame {
-  readonly functionName: string;
-  readonly scriptId: string;
-  readonly url: string;
-  readonly lineNumber: number;
-}
-
-/** Frames from the innermost to the outermost. */
-export type Stack = readonly CallFrame[];
+import type { CallFrame, Stack } from '../../server/workers/profile/samples.ts';
 
 interface Unit {
   readonly type: string;

@@ -11,10 +11,11 @@ import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/
 import type { Config } from '../../server/config/schema.ts';
 import { OperatorServerError, openSignalServers, Readiness } from '../../server/observe/operator-servers.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
-import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
+import { type RunningGateway, startGateway } from '../../server/runtime/gateway.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
 import { type CurrentConfig, LiveConfig } from '../../server/runtime/reload/live-config.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
+import { OwnServing } from '../../server/workers/own-process.ts';
 import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
@@ -106,7 +107,7 @@ async function build(setup: Setup, loaded: ValidConfig): Promise<Built> {
 
 /** The running servers. */
 interface Opened {
-  readonly gateway: Gateway;
+  readonly gateway: RunningGateway;
   readonly admin: AdminServer | undefined;
   /** Undefined if the configuration came from standard input. */
   readonly live: LiveConfig | undefined;
@@ -150,7 +151,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   let admin: AdminServer | undefined;
   try {
     admin = await openAdminServer({
-      gateway,
+      gateway: new OwnServing({ gateway, runtime: () => (live?.served ?? served).runtime, sinks }),
       served: () => live?.served ?? served,
       ...(live === undefined ? {} : { reloadState: () => live.state }),
       folder,
@@ -158,7 +159,6 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
       isConfigWritable: options.uiWrite ?? false,
       env,
       log,
-      sinks,
       webApp: fileURLToPath(new URL('../../web/admin', import.meta.url)),
       stop: () => shutdown.stop(),
     });

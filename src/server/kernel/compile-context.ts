@@ -6,6 +6,7 @@ import type { TracePlace } from '../../core/trace/event.ts';
 import type { ExpressionScope, TracedExpression } from './expression.ts';
 import type { Inspection } from './inspection.ts';
 import type { CallKind, CallMeter } from './observer.ts';
+import type { Operations, Shared, SharedState } from './shared-state.ts';
 import type { SlotHolder } from './slot.ts';
 import type { RequestValidation } from './validate-request.ts';
 
@@ -33,6 +34,8 @@ export interface CompileContext {
   cel(source: string, scope: ExpressionScope): TracedExpression;
   /** Like `cel`, for a boolean expression: also reports an expression that never returns a boolean. */
   condition(source: string, scope: ExpressionScope): TracedExpression;
+  /** State of the component being compiled that all workers share. `name` tells several states of a component apart. */
+  shared<T extends Operations>(name: string, operations: T, receive?: (event: never) => void): Shared<T>;
   /** Location of the section being compiled in the configuration file, for traces. */
   place(): TracePlace;
   /** Reports a problem at this path. Compiling continues, so that all problems are reported at once. */
@@ -65,6 +68,7 @@ export interface RuntimeSettings extends SlotHolder {
   readonly secretNames: SecretNames;
   /** Bytes of a body that are buffered for expressions: `frontendPolicies.http.maxBufferSize`, 2 MiB by default. */
   readonly maxBufferSize: number;
+  readonly sharedState: SharedState;
   /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;
   /** Returns a function that increments a counter, given the values of its labels. */

@@ -70,7 +70,8 @@ export class Inspection {
   }
 }
 
-function mergeStates(a: BackendState, b: BackendState): BackendState {
+/** The state of a backend that is compiled, or runs, more than once. */
+export function mergeStates(a: BackendState, b: BackendState): BackendState {
   const sessions = sum(a.sessions, b.sessions);
   const targets = [a.targets, b.targets].filter((each) => each !== undefined);
   const endpoints = [a.endpoints, b.endpoints].filter((each) => each !== undefined);

@@ -17,20 +17,14 @@ interface GatewayRoutes {
  * The request flow. Each step may end it with a reply or an error. The response phase then runs for every entered policy
  * in reverse order, so an error response also gets CORS headers, for example. Never rejects.
  */
-export async function handleRequest(
-  ctx: RequestContext,
-  { router, routes, requestValidation }: GatewayRoutes,
-): Promise<Reply> {
+export async function handleRequest(ctx: RequestContext, gateway: GatewayRoutes): Promise<Reply> {
+  const { routes, requestValidation } = gateway;
   let reply: Reply;
   try {
-    const { path, query, host } = validateRequest(ctx.request, ctx.headers, requestValidation);
-    ctx.path = path;
-    ctx.query = query;
-    ctx.host = host;
-    const route = router(ctx);
+    const route = findRoute(ctx, gateway);
     ctx.observer?.routed(routes, route);
     if (route === undefined) throw new AppError('route_not_found');
-    checkEncodedSlash(path, requestValidation.pathNormalization, route.api?.hasEncodedSlashes === true);
+    checkEncodedSlash(ctx.path, requestValidation.pathNormalization, route.api?.hasEncodedSlashes === true);
     ctx.route = route.name;
     setClientApi(ctx, route.api);
     reply = await (route.aroundPolicies.length === 0
@@ -44,6 +38,18 @@ export async function handleRequest(
   // An aborted request has been answered already: this reply is discarded.
   if (ctx.abortedWith === undefined) runResponsePhase(ctx, reply);
   return reply;
+}
+
+/** Validates the request and returns its route, if there is one. @throws AppError for an invalid request */
+export function findRoute(
+  ctx: RequestContext,
+  { router, requestValidation }: Omit<GatewayRoutes, 'routes'>,
+): Route | undefined {
+  const { path, query, host } = validateRequest(ctx.request, ctx.headers, requestValidation);
+  ctx.path = path;
+  ctx.query = query;
+  ctx.host = host;
+  return router(ctx);
 }
 
 function setClientApi(ctx: RequestContext, api: ClientApi | undefined): void {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { RE2JS } from 're2js';
 import type { AppError, Reason } from '../../core/errors.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
@@ -43,6 +44,8 @@ export interface ClientConnection {
   readonly port: number;
   /** The socket. Node removes it from a finished request whose body was read as a stream. */
   readonly connection: object;
+  /** The gateway's own side of the connection. */
+  readonly local: { readonly localAddress?: string | undefined; readonly localPort?: number | undefined };
 }
 
 /** Times of a request: in ms from `performance.now()`, or where it says so in Unix time in ms. */
@@ -100,6 +103,11 @@ export interface Policy {
 /** Answers the requests that pass the policies. */
 export interface Backend {
   handle(ctx: RequestContext): Promise<Reply>;
+  /**
+   * The worker, from 1 to `workers`, that has the state that the request needs, such as its session. Undefined: any
+   * worker can answer it. Called before the policies of the route.
+   */
+  workerFor?(ctx: RequestContext, workers: number): number | undefined;
   /** Called whenever a configuration with the backend takes effect, also if it was in use before. */
   served?(): void;
   /** Called at shutdown, or when a reload removes the backend: idle streams should end. */
@@ -233,7 +241,14 @@ export class RequestContext implements SlotHolder {
   #abortController: AbortController | undefined;
   #isAbandoned = false;
 
-  constructor(request: IncomingMessage, response: ServerResponse, listener: string, headers: HeaderList) {
+  /** `client`: the connection of the client, if it is not the socket of the request. */
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    listener: string,
+    headers: HeaderList,
+    client: ClientConnection = connectionOf(request.socket),
+  ) {
     this.request = request;
     this.response = response;
     this.listener = listener;
@@ -241,12 +256,7 @@ export class RequestContext implements SlotHolder {
     // The listener handles `checkContinue`, so Node does not send `100 Continue` itself: it is sent once the body is read.
     const expectsContinue = request.headers.expect?.toLowerCase() === '100-continue';
     this.body = new RequestBody(request, expectsContinue ? () => response.writeContinue() : undefined);
-    // Read now: a closed socket no longer has a remote address.
-    this.client = {
-      address: canonicalAddress(request.socket.remoteAddress ?? ''),
-      port: request.socket.remotePort ?? 0,
-      connection: request.socket,
-    };
+    this.client = client;
   }
 
   get method(): string {
@@ -314,6 +324,12 @@ export class RequestContext implements SlotHolder {
     if (this.#isAbandoned) this.#abortController.abort();
     return this.#abortController.signal;
   }
+}
+
+/** Read at the start of a request: a closed socket no longer has a remote address. */
+function connectionOf(socket: Socket): ClientConnection {
+  const { remoteAddress = '', remotePort = 0 } = socket;
+  return { address: canonicalAddress(remoteAddress), port: remotePort, connection: socket, local: socket };
 }
 
 /** Converts the IPv4-mapped address of a dual-stack socket, `::ffff:a.b.c.d`, to `a.b.c.d`. */

@@ -134,7 +134,7 @@ export const mcp = defineBackend({
  * @throws AppError `host_not_allowed`
  */
 function checkHostAndOrigin(ctx: RequestContext, allowedHosts: ReadonlySet<string>, always: boolean): void {
-  const { localAddress } = ctx.request.socket;
+  const { localAddress } = ctx.client.local;
   const origin = ctx.headers.get('origin');
   const header = rebindingHeader({ localAddress, host: withoutPort(ctx.host), origin }, allowedHosts, always);
   if (header === undefined) return;

@@ -43,7 +43,7 @@ export type TraceOpening =
  * how many.
  */
 export function openTraceStream(
-  subscribers: TraceSubscribers,
+  subscribers: Pick<TraceSubscribers, 'subscribe'>,
   { expression, follow, count }: TraceStreamOptions,
 ): TraceOpening {
   const compiled = expression === undefined || expression === '' ? undefined : compileTraceFilter(expression);
@@ -54,6 +54,7 @@ export function openTraceStream(
   const stream = new TraceStream(follow === true && count === undefined);
   const subscription = subscribers.subscribe({
     filter: compiled?.filter,
+    expression: expression === '' ? undefined : expression,
     follow: follow === true,
     count: count === undefined ? undefined : Number(count),
     sink: (event) => stream.event(event),
@@ -93,7 +94,8 @@ class TraceStream extends Readable {
 
   begin(subscription: TraceSubscription): void {
     this.#subscription = subscription;
-    this.#add(READY_FRAME);
+    if (subscription.ready === undefined) this.#add(READY_FRAME);
+    else void subscription.ready.then(() => this.#add(READY_FRAME));
     this.#keepalive = setInterval(() => {
       // Queued frames already keep the connection alive.
       if (this.#frames.length === 0) this.#add(KEEPALIVE_FRAME);

@@ -18,6 +18,8 @@ export type TraceFilter = (raw: VariableResolver) => boolean;
 export interface SubscribeOptions {
   /** Default: any request. */
   readonly filter?: TraceFilter | undefined;
+  /** The text that the filter was compiled from. */
+  readonly expression?: string | undefined;
   /** Whether to trace requests until cancelled. Their events carry `requestId`. Default: one request. */
   readonly follow?: boolean;
   /** Number of requests to trace, sequential or concurrent. Events carry `requestId` if it is more than 1. */
@@ -31,6 +33,8 @@ export interface SubscribeOptions {
 }
 
 export interface TraceSubscription {
+  /** Resolves when further requests are traced; absent if that is immediately. */
+  readonly ready?: Promise<void>;
   /** Stops receiving events. Requests in flight continue untraced. */
   cancel(): void;
 }

@@ -10,7 +10,9 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { tokenListeners } from '../kernel/shared-slots.ts';
+import { RateLimits, type Taken } from './rate-limits.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const limitSchema = z.strictObject({
@@ -38,10 +40,10 @@ const schema = z
   .array(limitSchema)
   .min(1)
   .describe(
-    'Token buckets of this process. If any bucket is empty, the request is rejected with 429. Buckets start full.',
+    'Token buckets of this gateway, which its workers share. If any bucket is empty, the request is rejected with 429. Buckets start full.',
   );
 
-/** Rate limits, counted in this process only. */
+/** Rate limits, counted in this gateway only. */
 export const localRateLimit = definePolicy({
   key: 'localRateLimit',
   requestExpressions: ['[].key'],
@@ -55,55 +57,60 @@ export const localRateLimit = definePolicy({
   }),
   checkRoute: warnAboutUncountedTokens,
   compile(limits, context) {
-    const compiled = limits.map((limit, index) => ({
-      buckets: new Buckets(limit),
-      key: limit.key === undefined ? undefined : context.at(index, 'key').cel(limit.key, requestScope),
-    }));
-    for (const [index, { buckets }] of compiled.entries()) {
+    const own = new RateLimits(limits);
+    const shared = context.shared('buckets', {
+      take: (keys: readonly string[], isFreeOfTokens: boolean) => own.take(keys, isFreeOfTokens),
+      deduct: (index: number, key: string, tokens: number) => own.deduct(index, key, tokens),
+    });
+    const keys = limits.map(({ key }, index) =>
+      key === undefined ? undefined : context.at(index, 'key').cel(key, requestScope),
+    );
+    for (const index of limits.keys())
       context.inspection.bounds.push({
         name: 'localRateLimit.keys',
         at: context.at(index).path.join('.'),
         max: LIMITS.rateLimitKeys,
-        used: () => buckets.size,
+        used: () => own.size(index),
       });
-    }
     /** The bucket with the fewest tokens, by request, for the headers `x-ratelimit-*`. */
     const lowestBuckets = new WeakMap<object, TokenBucket>();
-    return {
-      request(ctx) {
-        const now = performance.now();
-        const lookup = resolverFor(ctx);
-        const buckets = compiled.map(({ buckets: set, key }) => set.find(keyOf(key, lookup), now));
-        // Listing models uses no tokens, so clients with an empty bucket may still do it.
-        const isFree = ctx.api?.usesTokens(ctx) === false;
-        const empty = buckets.find(
-          (bucket, index) => !(isFree && limits[index]?.type === 'tokens') && bucket.remaining(now) < 1,
-        );
-        const lowest = empty ?? buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
-        lowestBuckets.set(ctx, lowest);
-        if (empty !== undefined) {
-          ctx.observer?.policy({
-            kind: 'localRateLimit',
-            action: 'deny',
-            reason: 'the bucket is empty',
-            snapshot: { limit: empty.size },
-          });
-          throw new AppError('rate_limited', {
-            headers: ['retry-after', String(Math.max(1, empty.secondsUntil(1, now)))],
-          });
-        }
-        // Taken from all buckets or from none: a rejected request costs nothing.
-        for (const [index, bucket] of buckets.entries()) {
-          if (limits[index]?.type === 'requests') bucket.take(1);
-          else tokenListeners.ensure(ctx, () => []).push((tokens) => bucket.take(tokens));
-        }
+    const decide = (ctx: RequestContext, keysOfRequest: readonly string[], taken: Taken): undefined => {
+      const now = performance.now();
+      const lowest = TokenBucket.of(taken.lowest, now);
+      lowestBuckets.set(ctx, lowest);
+      if (taken.isDenied) {
         ctx.observer?.policy({
           kind: 'localRateLimit',
-          action: 'apply',
-          reason: 'no bucket is empty',
-          snapshot: { remaining: Math.floor(lowest.remaining(now)) },
+          action: 'deny',
+          reason: 'the bucket is empty',
+          snapshot: { limit: lowest.size },
         });
-        return undefined;
+        throw new AppError('rate_limited', {
+          headers: ['retry-after', String(Math.max(1, lowest.secondsUntil(1, now)))],
+        });
+      }
+      for (const [index, { type }] of limits.entries())
+        if (type === 'tokens')
+          tokenListeners
+            .ensure(ctx, () => [])
+            .push((tokens) => void shared.call.deduct(index, keysOfRequest[index] as string, tokens));
+      ctx.observer?.policy({
+        kind: 'localRateLimit',
+        action: 'apply',
+        reason: 'no bucket is empty',
+        snapshot: { remaining: Math.floor(lowest.remaining(now)) },
+      });
+      return undefined;
+    };
+    return {
+      request(ctx) {
+        const lookup = resolverFor(ctx);
+        const keysOfRequest = keys.map((key) => keyOf(key, lookup));
+        // Listing models uses no tokens, so clients with an empty bucket may still do it.
+        const taken = shared.call.take(keysOfRequest, ctx.api?.usesTokens(ctx) === false);
+        return taken instanceof Promise
+          ? taken.then((outcome) => decide(ctx, keysOfRequest, outcome))
+          : decide(ctx, keysOfRequest, taken);
       },
       response(ctx, reply) {
         const bucket = lowestBuckets.get(ctx);
@@ -111,6 +118,7 @@ export const localRateLimit = definePolicy({
         if (bucket !== undefined && !reply.headers.has('x-ratelimit-limit'))
           setHeaders(reply.headers, bucket);
       },
+      close: () => shared.release(),
     };
   },
 });
@@ -130,37 +138,6 @@ function keyOf(key: Expression | undefined, lookup: VariableResolver): string {
   const text = JSON.stringify(tryEvaluate(key, lookup)) ?? UNKNOWN;
   // Long keys are hashed, so that the memory of `LIMITS.rateLimitKeys` keys is bounded.
   return text.length <= 64 ? text : hash('sha256', text, 'base64url');
-}
-
-type Limit = z.output<typeof limitSchema>;
-
-/** The buckets of one limit by key. Over `LIMITS.rateLimitKeys` keys, the least recently used bucket is removed. */
-class Buckets {
-  readonly #limit: Limit;
-  readonly #byKey = new Map<string, TokenBucket>();
-
-  constructor(limit: Limit) {
-    this.#limit = limit;
-  }
-
-  get size(): number {
-    return this.#byKey.size;
-  }
-
-  find(key: string, now: number): TokenBucket {
-    const known = this.#byKey.get(key);
-    if (known !== undefined) {
-      this.#byKey.delete(key);
-      this.#byKey.set(key, known);
-      return known;
-    }
-    if (this.#byKey.size >= LIMITS.rateLimitKeys)
-      this.#byKey.delete(this.#byKey.keys().next().value as string);
-    const { maxTokens, tokensPerFill, fillInterval } = this.#limit;
-    const bucket = new TokenBucket(maxTokens, tokensPerFill, fillInterval, now);
-    this.#byKey.set(key, bucket);
-    return bucket;
-  }
 }
 
 function warnAboutUncountedTokens(

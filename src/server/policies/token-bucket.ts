@@ -1,3 +1,12 @@
+/** State of a bucket that does not depend on the clock of a process: `age` is the time since the last fill, in ms. */
+export interface BucketState {
+  readonly size: number;
+  readonly perFill: number;
+  readonly interval: number;
+  readonly tokens: number;
+  readonly age: number;
+}
+
 /** A token bucket that starts full. Times are in ms of a monotonic clock, so changes of the wall clock have no effect. */
 export class TokenBucket {
   /** Maximum number of tokens. */
@@ -15,6 +24,26 @@ export class TokenBucket {
     this.#interval = interval;
     this.#tokens = size;
     this.#filledAt = now;
+  }
+
+  /** The bucket itself, or a copy of one whose state another process has sent. */
+  static of(bucket: TokenBucket | BucketState, now: number): TokenBucket {
+    if (bucket instanceof TokenBucket) return bucket;
+    const copy = new TokenBucket(bucket.size, bucket.perFill, bucket.interval, now - bucket.age);
+    copy.#tokens = bucket.tokens;
+    return copy;
+  }
+
+  toJSON(): BucketState {
+    const now = performance.now();
+    const tokens = this.remaining(now);
+    return {
+      size: this.size,
+      perFill: this.#perFill,
+      interval: this.#interval,
+      tokens,
+      age: now - this.#filledAt,
+    };
   }
 
   /** Number of tokens; negative if more were taken than available. */

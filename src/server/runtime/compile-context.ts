@@ -9,6 +9,8 @@ import type { Expression, ExpressionScope, TracedExpression } from '../kernel/ex
 export interface ContextOptions
   extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings' | 'redactor' | 'inspection'> {
   readonly source: YamlSource;
+  /** Identifies the component being compiled, with its inputs, in all processes of the gateway. */
+  readonly component?: string;
   /** Maps a path of the configuration to a path of the file, if the configuration is only a part of the file. */
   sourcePath?(path: Path): Path;
   /** Called for every problem with its path. */
@@ -42,6 +44,8 @@ export function createContext(
     hostnames,
     report,
     place: () => place('key'),
+    shared: (name, operations, receive) =>
+      settings.sharedState.join(`${options.component}/${name}`, operations, receive),
     at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),
     condition(text, scope) {
       const expression = this.cel(text, scope);

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Path } from '../../core/diagnostic.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
@@ -81,7 +82,7 @@ export class ComponentCache {
     const component =
       known !== undefined && isDeepStrictEqual(known.inputs, inputs)
         ? known
-        : compileComponent(inputs, options, path, hostnames, compile);
+        : compileComponent(name, inputs, options, path, hostnames, compile);
     // A duplicate name is an error in the configuration, but both components must be closed.
     let key = name;
     while (this.#components.has(key)) key += '\u0000';
@@ -141,6 +142,7 @@ export class ComponentCache {
 }
 
 function compileComponent<T extends object>(
+  name: string,
   inputs: unknown,
   options: ContextOptions,
   path: Path,
@@ -157,6 +159,7 @@ function compileComponent<T extends object>(
   };
   const componentOptions: ContextOptions = {
     ...options,
+    component: `${name} ${hash('sha256', JSON.stringify(inputs), 'base64url')}`,
     settings: { ...options.settings, secretNames: output.secretNames },
     inspection: output.inspection,
     report: (whole, problem) => void output.problems.push({ path: relativePath(whole), problem }),

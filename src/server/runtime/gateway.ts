@@ -2,6 +2,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { overlap } from '../../core/listen.ts';
 import type { LineSink, Log } from '../../core/log.ts';
 import { addressOf } from '../config/plan.ts';
+import { replyToError } from '../kernel/error-response.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -24,6 +25,7 @@ import type { RetiredComponents } from './component-cache.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
 import { type ActiveConfig, activeConfig, openPort, type Port, type PortEvents, portKey } from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
+import { placementOf, type WorkerRole } from './worker-role.ts';
 
 export { PortError } from './port.ts';
 
@@ -32,6 +34,16 @@ export interface GatewayOptions {
   readonly log: Log;
   /** Destination of access-log lines. */
   readonly accessLog: LineSink;
+  /** If the gateway is one of several workers. */
+  readonly worker?: WorkerRole | undefined;
+}
+
+/** A compiled configuration whose ports are open, and which is not active yet. */
+export interface PreparedReload {
+  /** Activates it, in one turn of the event loop. */
+  commit(): void;
+  /** Closes what was opened for it. */
+  abort(): Promise<void>;
 }
 
 /** A running gateway. */
@@ -53,6 +65,8 @@ export interface Gateway {
    * changed, and the new runtime is closed.
    */
   reload(next: Runtime): Promise<void>;
+  /** The first half of `reload`, for workers that activate a configuration together. Rejects as `reload` does. */
+  prepare(next: Runtime): Promise<PreparedReload>;
   /** Whether a shutdown has started. */
   readonly isClosing: boolean;
   /**
@@ -63,13 +77,13 @@ export interface Gateway {
 }
 
 /** Opens all ports of the runtime. If one cannot be opened, closes the others and rejects with `PortError`. */
-export async function startGateway({ runtime, log, accessLog }: GatewayOptions): Promise<Gateway> {
-  const gateway = new RunningGateway(runtime, log, accessLog);
+export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+  const gateway = new RunningGateway(options);
   await gateway.start();
   return gateway;
 }
 
-class RunningGateway implements Gateway {
+export class RunningGateway implements Gateway {
   readonly metrics: Metrics;
   readonly traceSubscribers = createTraceSubscribers();
   readonly #log: Log;
@@ -78,6 +92,7 @@ class RunningGateway implements Gateway {
   readonly #droppedLines: DroppedLinesReporter;
   readonly #requests = new OpenRequests();
   readonly #events: PortEvents;
+  readonly #worker: WorkerRole | undefined;
   #runtime: Runtime;
   #tracing: Tracing | undefined;
   /** Spans lost by exporters that have been closed. */
@@ -87,8 +102,9 @@ class RunningGateway implements Gateway {
   readonly #retiring = new Set<Promise<void>>();
   isClosing = false;
 
-  constructor(runtime: Runtime, log: Log, sink: LineSink) {
+  constructor({ runtime, log, accessLog: sink, worker }: GatewayOptions) {
     this.#runtime = runtime;
+    this.#worker = worker;
     this.#log = log;
     this.#debugLog = new RequestDebugLog(log);
     this.metrics = runtime.metrics;
@@ -118,32 +134,52 @@ class RunningGateway implements Gateway {
   }
 
   async reload(next: Runtime): Promise<void> {
+    const prepared = await this.prepare(next);
+    prepared.commit();
+    // A shutdown that started meanwhile has closed only the previous ports: the new ones would keep the process alive.
+    if (this.isClosing) await this.close();
+  }
+
+  async prepare(next: Runtime): Promise<PreparedReload> {
     const previous = this.#runtime;
     let tracing = this.#tracing;
-    let ports: Map<string, Port>;
-    try {
-      if (next.tracing !== previous.tracing) tracing = await this.#openTracing(next);
-      ports = await this.#openPorts(next, tracing);
-    } catch (error) {
+    const abort = async (): Promise<void> => {
       if (tracing !== this.#tracing) await tracing?.close();
       await next.components.close(previous.components);
+    };
+    try {
+      if (next.tracing !== previous.tracing) tracing = await this.#openTracing(next);
+      const ports = await this.#openPorts(next, tracing);
+      const opened = [...ports].filter(([key]) => !this.#ports.has(key)).map(([, { listener }]) => listener);
+      return {
+        commit: () => this.#activate(next, ports, tracing),
+        abort: async () => {
+          await Promise.all(opened.map((listener) => listener.close(0)));
+          await abort();
+        },
+      };
+    } catch (error) {
+      await abort();
       throw error;
     }
-    // No `await` from here on: all ports switch in the same event-loop turn.
+  }
+
+  /** Without an `await`: all ports switch in the same event-loop turn. */
+  #activate(next: Runtime, ports: Map<string, Port>, tracing: Tracing | undefined): void {
+    const previous = this.#runtime;
     const removed = [...this.#ports].filter(([key]) => !ports.has(key)).map(([, port]) => port);
     const retired = next.components.replace(previous.components, next.source);
     const tracingBefore = this.#tracing;
     for (const { plan } of next.gateways) {
       const port = this.#ports.get(portKey(plan));
-      if (port !== undefined) port.active = activeConfigFor(next, plan.name, tracing, port.listener.port);
+      if (port !== undefined)
+        port.active = activeConfigFor(next, plan.name, tracing, this.#worker, port.listener.port);
     }
     this.#ports = ports;
     this.#runtime = next;
     this.#setTracing(next, tracing);
     next.components.served();
     this.#retirePrevious(removed, retired, tracingBefore === tracing ? undefined : tracingBefore);
-    // A shutdown that started meanwhile has closed only the previous ports: the new ones would keep the process alive.
-    if (this.isClosing) await this.close();
   }
 
   get listeners(): Gateway['listeners'] {
@@ -200,11 +236,25 @@ class RunningGateway implements Gateway {
     activeConfig.set(ctx, active);
     logReads.set(ctx, runtime.logReads);
     this.#requests.began(ctx);
+    const worker = active.placement?.(ctx);
+    if (worker !== undefined) return this.#forward(ctx, worker);
     if (this.traceSubscribers.active || this.#debugLog.isOn) this.#observe(ctx, runtime);
     return handleRequest(ctx, active.gateway);
   }
 
+  async #forward(ctx: RequestContext, worker: number): Promise<Reply> {
+    isForwarded.set(ctx, true);
+    try {
+      return await (this.#worker as WorkerRole).forward(ctx, worker);
+    } catch (error) {
+      // Nobody else logs it.
+      isForwarded.set(ctx, false);
+      return replyToError(ctx.abortedWith ?? error, ctx);
+    }
+  }
+
   #replied(ctx: RequestContext, reply: Reply): void {
+    if (isForwarded.get(ctx) === true) return;
     const { logReads, config } = (activeConfig.get(ctx) as ActiveConfig).runtime;
     if (logReads.reads('response.body', 'response.bodyPrefix'))
       recordBody(ctx, reply, config.frontendPolicies.http.maxBufferSize);
@@ -227,6 +277,7 @@ class RunningGateway implements Gateway {
 
   #ended(ctx: RequestContext, status: number, bodyBytes: number): void {
     this.#requests.ended(ctx);
+    if (isForwarded.get(ctx) === true) return;
     const { runtime, tracing, bind } = activeConfig.get(ctx) as ActiveConfig;
     const llm = llmCall.get(ctx);
     if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
@@ -248,9 +299,12 @@ class RunningGateway implements Gateway {
     try {
       for (const { plan } of runtime.gateways) {
         const known = this.#ports.get(portKey(plan));
-        const configFor = (port?: number): ActiveConfig => activeConfigFor(runtime, plan.name, tracing, port);
+        const configFor = (port?: number): ActiveConfig =>
+          activeConfigFor(runtime, plan.name, tracing, this.#worker, port);
         const isOwnPort = ownAddresses.some((address) => overlap(address, addressOf(plan)));
-        const port = known ?? (await openPort(plan, configFor(), this.#events, configFor, isOwnPort));
+        const acceptor = this.#worker?.acceptor(portKey(plan));
+        const port =
+          known ?? (await openPort(plan, configFor(), this.#events, configFor, isOwnPort, acceptor));
         ports.set(portKey(plan), port);
         if (known !== undefined) continue;
         opened.push(port);
@@ -307,6 +361,9 @@ class RunningGateway implements Gateway {
   }
 }
 
+/** Whether another worker answers the request, and logs, measures and traces it. */
+const isForwarded = new Slot<boolean>();
+
 /** The trace observer of a request. */
 const tracers = new Slot<TraceObserver>();
 
@@ -315,12 +372,14 @@ function activeConfigFor(
   runtime: Runtime,
   gatewayName: string,
   tracing: Tracing | undefined,
+  worker: WorkerRole | undefined,
   port?: number,
 ): ActiveConfig {
   const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
   return {
     runtime,
     gateway: tracing === undefined ? gateway : { ...gateway, router: tracing.around(gateway.router) },
+    placement: worker && placementOf(gateway, worker),
     tracing,
     bind:
       port === undefined

@@ -5,8 +5,9 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
-import { type Listener, openListener } from '../transport/listener.ts';
+import { type Acceptor, type Listener, openListener } from '../transport/listener.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
+import type { Placement } from './worker-role.ts';
 
 /** The configuration that one port uses for new requests. A reload replaces it; in-flight requests keep theirs. */
 export interface ActiveConfig {
@@ -15,6 +16,8 @@ export interface ActiveConfig {
   readonly gateway: GatewayRuntime;
   readonly tracing: Tracing | undefined;
   readonly bind: BindMetrics | undefined;
+  /** In a worker, unless it can answer all requests. */
+  readonly placement: Placement | undefined;
 }
 
 /** The configuration that handles a request from start to end. A reload does not change it. */
@@ -75,6 +78,7 @@ export function portKey({ name, port, address }: GatewayPlan): string {
  * Opens a port. Once its number is known, `activeConfigFor` returns the configuration that it uses.
  *
  * @param isOwnPort Whether this process already has the port open under another address, for the error message.
+ * @param acceptor In a worker: the process that has opened the port passes its connections on.
  * @throws PortError
  */
 export async function openPort(
@@ -83,12 +87,14 @@ export async function openPort(
   { handle, replied, ended }: PortEvents,
   activeConfigFor: (port: number) => ActiveConfig,
   isOwnPort: boolean,
+  acceptor?: Acceptor,
 ): Promise<Port> {
   const state = { active: first };
   const listener = await openListener({
     get listener() {
       return state.active.gateway.plan.name;
     },
+    acceptor,
     port,
     address,
     limits: first.runtime.settings.limits,

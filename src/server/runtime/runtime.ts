@@ -19,6 +19,7 @@ import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import type { Route } from '../kernel/request-context.ts';
 import { createRouter, type Router } from '../kernel/router.ts';
+import { OWN_STATE } from '../kernel/shared-state.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
 import { mcpProcessOf, setMcpProcess } from '../mcp/process.ts';
@@ -251,6 +252,7 @@ function runtimeSettings(
     slots: undefined,
     requestValidation: config.http,
     limits: allLimits,
+    sharedState: OWN_STATE,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,

@@ -1,14 +1,27 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { type Reply, RequestContext } from '../kernel/request-context.ts';
+import { forwardedClient } from './forward.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
 import { coalesceSmallWrites } from './write-coalescing.ts';
 
+/** Where a worker gets the connections of a port, which another process accepts. */
+export interface Acceptor {
+  /** The open port. */
+  readonly port: number;
+  /** Path of the Unix socket on which other workers forward requests. */
+  readonly socketPath: string;
+  /** Passes each new connection to `accept`, until the returned function is called. */
+  connections(accept: (socket: Socket) => void): () => void;
+}
+
 export interface ListenerOptions {
   readonly listener: string;
+  /** If absent, the listener opens the port itself. */
+  readonly acceptor?: Acceptor | undefined;
   readonly port: number;
   /** IP address; all IPv4 and IPv6 addresses by default. */
   readonly address?: string | undefined;
@@ -70,14 +83,12 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
     response.once('close', onClosed);
-    response.context = new RequestContext(
-      request,
-      response,
-      options.listener,
-      new HeaderList(request.rawHeaders),
-    );
+    const headers = new HeaderList(request.rawHeaders);
+    const client = injected?.isForwarded(request) === true ? forwardedClient(headers, request) : undefined;
+    response.context = new RequestContext(request, response, options.listener, headers, client);
     if (pipeline.add(response)) void serve(response, options);
   };
+  const injected = options.acceptor && new InjectedConnections(server, options.acceptor, limits.connections);
   server.on('connection', coalesceSmallWrites);
   server.on('request', onRequest);
   // `100 Continue` is sent once the body is read (see `RequestBody`).
@@ -95,16 +106,75 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
       options.disconnected?.(this.bytesRead, this.bytesWritten);
     }
     server.on('connection', (socket) => {
+      if (injected?.isPeer(socket) === true) return;
       options.connected?.();
       socket.once('close', onSocketClosed);
     });
   }
-  await listen(server, options);
+  if (injected !== undefined) return injected.listen();
+  await listen(server, { port: options.port, host: options.address });
   return {
     port: (server.address() as AddressInfo).port,
     connections: promisify(server.getConnections.bind(server)),
     close: (deadline, beforeAbort) => closeServer(server, deadline, beforeAbort),
   };
+}
+
+/**
+ * The connections of a worker's port: those of clients, which another process has accepted, and those of other workers,
+ * which forward requests to the server's Unix socket.
+ */
+class InjectedConnections {
+  readonly #server: Server;
+  readonly #acceptor: Acceptor;
+  readonly #max: number;
+  readonly #open = new Set<Socket>();
+  #onEmpty: (() => void) | undefined;
+
+  constructor(server: Server, acceptor: Acceptor, max: number) {
+    this.#server = server;
+    this.#acceptor = acceptor;
+    this.#max = max;
+  }
+
+  /** Whether another worker has forwarded the request. */
+  isForwarded = ({ socket }: IncomingMessage): boolean => this.isPeer(socket);
+
+  /** Whether the connection is that of another worker. */
+  isPeer = (socket: Socket): boolean => !this.#open.has(socket);
+
+  /** The server of a worker listens on a socket even if no one forwards to it: Node checks timeouts only then. */
+  async listen(): Promise<Listener> {
+    await listen(this.#server, { path: this.#acceptor.socketPath });
+    const stop = this.#acceptor.connections((socket) => this.#accept(socket));
+    return {
+      port: this.#acceptor.port,
+      connections: () => Promise.resolve(this.#open.size),
+      close: async (deadline, beforeAbort) => {
+        stop();
+        const closed = new Promise<void>((resolve) => {
+          this.#onEmpty = resolve;
+        });
+        if (this.#open.size === 0) this.#onEmpty?.();
+        await closeServer(this.#server, deadline, beforeAbort, closed);
+      },
+    };
+  }
+
+  #accept(socket: Socket): void {
+    if (this.#open.size >= this.#max) {
+      socket.destroy();
+      return;
+    }
+    // As Node's HTTP server does: a client may close its side once it has sent its request.
+    socket.allowHalfOpen = true;
+    this.#open.add(socket);
+    socket.once('close', () => {
+      this.#open.delete(socket);
+      if (this.#open.size === 0) this.#onEmpty?.();
+    });
+    this.#server.emit('connection', socket);
+  }
 }
 
 /** A response with its request context. */
@@ -141,17 +211,23 @@ async function serve(response: GatewayResponse, options: ListenerOptions): Promi
   writeReply(ctx.request, response, reply);
 }
 
-function listen(server: Server, { port, address }: ListenerOptions): Promise<void> {
+function listen(server: Server, options: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ port, host: address }, () => {
+    server.listen(options, () => {
       server.off('error', reject);
       resolve();
     });
   });
 }
 
-function closeServer(server: Server, deadline: number, beforeAbort?: () => boolean): Promise<void> {
+/** `others` resolves when connections that the server has not accepted itself are closed. */
+function closeServer(
+  server: Server,
+  deadline: number,
+  beforeAbort?: () => boolean,
+  others?: Promise<void>,
+): Promise<void> {
   return new Promise((resolve) => {
     const closeAll = (): void => server.closeAllConnections();
     let timer = setTimeout(() => {
@@ -160,11 +236,12 @@ function closeServer(server: Server, deadline: number, beforeAbort?: () => boole
     }, deadline);
     // Connections that become idle while closing would otherwise be kept alive.
     const idle = setInterval(() => server.closeIdleConnections(), 50);
-    server.close(() => {
+    const done = (): void => {
       clearTimeout(timer);
       clearInterval(idle);
       resolve();
-    });
+    };
+    server.close(() => (others === undefined ? done() : void others.then(done)));
     server.closeIdleConnections();
   });
 }

@@ -39,13 +39,14 @@ export function createRegistry(metrics: readonly SampledMetric[]): Registry {
   return registry;
 }
 
-type Source = () => MetricValues | undefined | Promise<MetricValues | undefined>;
+/** Reads one metric; undefined if it has no values. */
+export type MetricSource = () => MetricValues | undefined | Promise<MetricValues | undefined>;
 
 /**
  * Renders metrics as OpenMetrics text, which the classic Prometheus text parser also accepts. Metrics without values
  * are omitted. A full histogram has 34,000 lines, so the event loop gets a turn after each metric.
  */
-export async function renderMetrics(sources: readonly Source[]): Promise<string> {
+export async function renderMetrics(sources: readonly MetricSource[]): Promise<string> {
   const { AggregatorRegistry, Registry } = promClient();
   const texts: string[] = [];
   for (const source of sources) {

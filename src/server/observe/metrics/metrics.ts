@@ -13,9 +13,9 @@ import { type LlmCall, llmCall } from '../../llm/call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import { logScope } from '../scopes.ts';
-import { createRegistry, renderMetrics, type SampledMetric } from './exposition.ts';
+import { createRegistry, type MetricSource, renderMetrics, type SampledMetric } from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';
-import { LabelValues, UNKNOWN } from './family.ts';
+import { LabelValues, type MetricValues, UNKNOWN } from './family.ts';
 import { processMetrics } from './process.ts';
 import { RouteSeries } from './route-series.ts';
 
@@ -85,15 +85,23 @@ export class Metrics {
 
   /** Renders all metrics as OpenMetrics text. Metrics removed by `config.metrics.remove` are omitted. */
   async render(): Promise<string> {
+    return renderMetrics(await this.#sources());
+  }
+
+  /** The values of all metrics that are printed. */
+  async read(): Promise<MetricValues[]> {
+    const all: MetricValues[] = [];
+    for (const source of await this.#sources()) all.push(...[(await source()) ?? []].flat());
+    return all;
+  }
+
+  async #sources(): Promise<MetricSource[]> {
     this.#registry ??= createRegistry(this.#sampledMetrics());
     const isPrinted = ({ name }: { readonly name: string }): boolean =>
       this.#policy?.isRemoved(name) !== true;
-    const read = (await this.#registry.getMetricsAsJSON()).filter(isPrinted);
+    const sampled = (await this.#registry.getMetricsAsJSON()).filter(isPrinted);
     const counted = Object.values(this.families).filter(isPrinted);
-    return renderMetrics([
-      ...read.map((metric) => () => metric),
-      ...counted.map((family) => () => family.read()),
-    ]);
+    return [...sampled.map((metric) => () => metric), ...counted.map((family) => () => family.read())];
   }
 
   #sampledMetrics(): readonly SampledMetric[] {

@@ -1,31 +1,30 @@
 import { type Profiler, Session } from 'node:inspector/promises';
-import { type MeasureTime, measured } from './duration.ts';
-import { PprofBuilder, type Stack } from './pprof.ts';
-
-export interface CpuProfileOptions extends MeasureTime {
-  /** Samples per second. */
-  readonly frequency: number;
-}
+import { measured, type Samples, type Stack } from './samples.ts';
 
 let isRunning = false;
 
 /**
- * Measures where this process spends CPU time. Returns undefined if a measurement is already running, because V8 has a
- * single profiler.
+ * Measures for some seconds where this process spends CPU time, with `frequency` samples per second. Returns undefined if
+ * a measurement is already running, because V8 has a single profiler. `signal` ends it early.
  */
-export async function profileCpu(options: CpuProfileOptions): Promise<Uint8Array | undefined> {
+export async function sampleCpu(
+  seconds: number,
+  frequency: number,
+  signal: AbortSignal,
+): Promise<Samples | undefined> {
   if (isRunning) return undefined;
   isRunning = true;
   const session = new Session();
   try {
     session.connect();
     await session.post('Profiler.enable');
-    await session.post('Profiler.setSamplingInterval', { interval: Math.round(1e6 / options.frequency) });
+    await session.post('Profiler.setSamplingInterval', { interval: Math.round(1e6 / frequency) });
     const startedAt = Date.now();
     await session.post('Profiler.start');
-    await measured(options);
+    await measured(seconds, signal);
     const { profile } = await session.post('Profiler.stop');
-    return await encode(profile, startedAt, options.frequency);
+    const duration = (profile.endTime - profile.startTime) / 1000;
+    return { startedAt, duration, stacks: samplesOf(profile, frequency) };
   } finally {
     session.disconnect();
     isRunning = false;
@@ -35,26 +34,23 @@ export async function profileCpu(options: CpuProfileOptions): Promise<Uint8Array
 /** Pseudo-functions of the profiler; idle time is not CPU time. */
 const NOT_RUNNING = new Set(['(idle)', '(root)']);
 
-function encode(profile: Profiler.Profile, startedAt: number, frequency: number): Promise<Uint8Array> {
-  const stacks = stacksOf(profile);
-  const builder = new PprofBuilder();
+/** One entry per node of the profile, with the number of its samples and their time in ns. */
+function samplesOf(profile: Profiler.Profile, frequency: number): Samples['stacks'] {
+  const totals = new Map<number, [count: number, nanoseconds: number]>();
   const { samples = [], timeDeltas = [] } = profile;
   for (const [index, id] of samples.entries()) {
-    const stack = stacks.get(id);
-    const name = stack?.[0]?.functionName;
-    if (stack === undefined || stack.length === 0 || NOT_RUNNING.has(name ?? '')) continue;
     // A sample represents the time until the next one. Clocks of two cores can differ slightly.
     const micros = Math.max(0, timeDeltas[index + 1] ?? 1e6 / frequency);
-    builder.add(stack, [1, Math.round(micros * 1000)]);
+    const total = totals.get(id) ?? [0, 0];
+    totals.set(id, [total[0] + 1, total[1] + Math.round(micros * 1000)]);
   }
-  return builder.encode({
-    values: [
-      { type: 'samples', unit: 'count' },
-      { type: 'cpu', unit: 'nanoseconds' },
-    ],
-    period: { type: 'cpu', unit: 'nanoseconds', every: Math.round(1e9 / frequency) },
-    startedAt,
-    duration: (profile.endTime - profile.startTime) / 1000,
+  const stacks = stacksOf(profile);
+  return [...totals].flatMap(([id, values]) => {
+    const stack = stacks.get(id) ?? [];
+    const [innermost] = stack;
+    return innermost === undefined || NOT_RUNNING.has(innermost.functionName)
+      ? []
+      : [[stack, values] as const];
   });
 }
 

@@ -1,5 +1,5 @@
-import { LIMITS } from '../core/limits.ts';
-import type { Field, FieldValue } from '../server/observe/request-fields.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Field, FieldValue } from './request-fields.ts';
 
 /** One finished request, with its access-log fields. */
 export interface RecentRequest {

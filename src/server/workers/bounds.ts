@@ -1,9 +1,11 @@
-import { LIMITS } from '../core/limits.ts';
-import { cachedPatternCount } from '../server/expressions/cel/functions/regex.ts';
-import { CEL_LIMITS } from '../server/expressions/cel/limits.ts';
-import type { Bound } from '../server/kernel/inspection.ts';
-import { hostLookup } from '../server/transport/host-lookup.ts';
-import type { Admin } from './sources.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { LineSink } from '../../core/log.ts';
+import { cachedPatternCount } from '../expressions/cel/functions/regex.ts';
+import { CEL_LIMITS } from '../expressions/cel/limits.ts';
+import type { Bound } from '../kernel/inspection.ts';
+import type { Gateway } from '../runtime/gateway.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { hostLookup } from '../transport/host-lookup.ts';
 
 /** A bounded buffer, queue, cache or count, as listed by `/memory`. */
 export interface ShownBound {
@@ -17,9 +19,8 @@ export interface ShownBound {
   readonly dropped?: number;
 }
 
-/** All bounds, with their maximum, and their current use if it outlasts a single request. */
-export async function boundsOf(admin: Admin): Promise<ShownBound[]> {
-  const { gateway, sinks } = admin;
+/** All bounds of a process that handles requests, with their maximum, and their use if it outlasts a single request. */
+export async function processBounds({ gateway, runtime, sinks }: BoundSources): Promise<ShownBound[]> {
   const connections = await gateway.connections();
   return [
     ...connections.map(({ name, count }) => ({
@@ -28,8 +29,7 @@ export async function boundsOf(admin: Admin): Promise<ShownBound[]> {
       used: count,
       max: LIMITS.connections,
     })),
-    ...[...admin.served().runtime.inspection.bounds, ...PROCESS, ...gateway.metrics.bounds()].map(shown),
-    ...(await ownBounds(admin)),
+    ...[...runtime.inspection.bounds, ...PROCESS, ...gateway.metrics.bounds()].map(shown),
     ...Object.entries(sinks).map(([name, sink]) => ({
       name: 'log.queueBytes',
       at: name,
@@ -39,6 +39,14 @@ export async function boundsOf(admin: Admin): Promise<ShownBound[]> {
     })),
     ...EACH,
   ];
+}
+
+/** Where the bounds are. */
+export interface BoundSources {
+  readonly gateway: Pick<Gateway, 'connections' | 'metrics'>;
+  readonly runtime: Pick<Runtime, 'inspection'>;
+  /** Log outputs by name. */
+  readonly sinks: Readonly<Record<string, LineSink>>;
 }
 
 const shown = ({ name, at, max, used }: Bound): ShownBound => ({
@@ -53,28 +61,6 @@ const PROCESS: readonly Bound[] = [
   { name: 'upstream.hosts', max: LIMITS.cachedHostLookups, used: () => hostLookup.remembered },
   { name: 'cel.patterns', max: CEL_LIMITS.patterns, used: cachedPatternCount },
 ];
-
-/** Bounds of the admin server. For a bound per stream, the fullest stream counts. */
-async function ownBounds({ gateway, requests, streams, connections }: Admin): Promise<ShownBound[]> {
-  const queued = [...streams].flatMap((stream) => stream.queued?.() ?? []);
-  return [
-    { name: 'trace.watchers', used: gateway.traceSubscribers.size, max: LIMITS.traceWatchers },
-    {
-      name: 'trace.queueEvents',
-      used: Math.max(0, ...queued.map(({ events }) => events)),
-      max: LIMITS.traceQueueEvents,
-    },
-    {
-      name: 'trace.queueBytes',
-      used: Math.max(0, ...queued.map(({ bytes }) => bytes)),
-      max: LIMITS.traceQueueBytes,
-    },
-    { name: 'admin.connections', used: await connections(), max: LIMITS.operatorServerConnections },
-    { name: 'admin.streams', used: streams.size, max: LIMITS.adminStreams },
-    { name: 'admin.recentRequests', used: requests.length, max: LIMITS.recentRequests },
-    { name: 'admin.recentRequestBytes', used: requests.size, max: LIMITS.recentRequestBytes },
-  ];
-}
 
 /** Buffers that live only as long as a request or message. Counting them would cost every request. */
 const EACH: readonly ShownBound[] = [

@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http';
+import { type HeaderList, withoutFields } from '../kernel/header-list.ts';
+import type { ClientConnection, Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Upstream } from './upstream.ts';
+
+/**
+ * Last header of a request that one worker forwards to another: the addresses of the client's connection. Only read from
+ * requests on the worker's own socket, where no client can send one.
+ */
+const CLIENT_HEADER = 'x-agctl-client';
+
+const NOT_FORWARDED: ReadonlySet<string> = new Set(['expect', CLIENT_HEADER]);
+
+/**
+ * Lets another worker answer a request, with its own policies, metrics and access log. `upstream` is the socket of that
+ * worker for the port of the request.
+ *
+ * @throws AppError if the worker cannot be reached or does not answer
+ */
+export async function forwardToWorker(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
+  const { address, port, local } = ctx.client;
+  const { localAddress = '', localPort = 0 } = local;
+  const client = [address, port, localAddress, localPort].join(' ');
+  const { status, headers, body } = await upstream.relay({
+    method: ctx.method,
+    path: ctx.request.url ?? '/',
+    headers: [...withoutFields(ctx.headers.raw, NOT_FORWARDED), CLIENT_HEADER, client],
+    body: ctx.body.forUpstream(),
+    client: ctx,
+  });
+  return { status, headers, body };
+}
+
+/** Removes the header of `forwardToWorker` and returns the client's connection from it. */
+export function forwardedClient(headers: HeaderList, { socket }: IncomingMessage): ClientConnection {
+  const [address = '', port, localAddress = '', localPort] = (headers.get(CLIENT_HEADER) ?? '').split(' ');
+  headers.delete(CLIENT_HEADER);
+  const local = { localAddress, localPort: Number(localPort) };
+  return { address, port: Number(port), connection: socket, local };
+}

@@ -1,0 +1,13 @@
+import { type BackendState, mergeStates } from '../kernel/inspection.ts';
+import type { Activity } from './process-view.ts';
+import type { Serving } from './serving.ts';
+
+/** What all processes of a gateway are doing. */
+export async function activityOf({ processes }: Serving): Promise<Activity> {
+  const each = await Promise.all(processes.map((process) => process.activity()));
+  const backends: Record<string, BackendState> = {};
+  for (const activity of each)
+    for (const [path, state] of Object.entries(activity.backends))
+      backends[path] = backends[path] === undefined ? state : mergeStates(backends[path], state);
+  return { openRequests: each.reduce((sum, { openRequests }) => sum + openRequests, 0), backends };
+}

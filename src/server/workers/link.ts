@@ -1,0 +1,133 @@
+import type { SendHandle } from 'node:child_process';
+import type { Socket } from 'node:net';
+
+/** The end of an IPC channel: a child process, or `process` in a child. */
+export interface IpcPort {
+  send?(
+    message: unknown,
+    handle?: SendHandle,
+    options?: object,
+    sent?: (error: Error | null) => void,
+  ): boolean;
+  on(event: 'message', listener: (message: unknown, handle?: unknown) => void): unknown;
+}
+
+/** What one process can ask of the other, by name. Arguments and results are JSON values. */
+export type Calls = Readonly<Record<string, (...args: never[]) => unknown>>;
+
+/** A call, or its answer. `id` is 0 if no answer is expected. */
+type Frame =
+  | { readonly id: number; readonly call: string; readonly args: readonly unknown[] }
+  | { readonly id: number; readonly result?: unknown; readonly error?: string };
+
+/** The other process has ended, or was told to: its answer will not come. */
+export class LinkClosed extends Error {
+  constructor() {
+    super('the other process has ended');
+    this.name = 'LinkClosed';
+  }
+}
+
+/**
+ * Calls between two processes over Node's IPC channel. Calls and answers of one event-loop turn are sent as one message,
+ * because a message costs about 20 µs in each process, whatever its length.
+ */
+export class Link<Local extends Calls, Other extends Calls> {
+  readonly #port: IpcPort;
+  readonly #local: Local;
+  readonly #onSocket: ((port: string, socket: Socket) => void) | undefined;
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  #queue: Frame[] = [];
+  #lastId = 0;
+  #isClosed = false;
+
+  /** `onSocket` receives the connections that the other process passes on with `pass`. */
+  constructor(port: IpcPort, local: Local, onSocket?: (port: string, socket: Socket) => void) {
+    this.#port = port;
+    this.#local = local;
+    this.#onSocket = onSocket;
+    port.on('message', (message, handle) => this.#receive(message, handle as Socket | undefined));
+  }
+
+  /** Calls a function of the other process. Rejects with its error message, or with `LinkClosed`. */
+  call<Name extends keyof Other & string>(
+    name: Name,
+    ...args: Parameters<Other[Name]>
+  ): Promise<Awaited<ReturnType<Other[Name]>>> {
+    if (this.#isClosed) return Promise.reject(new LinkClosed());
+    const id = ++this.#lastId;
+    const waiter = Promise.withResolvers<unknown>();
+    this.#waiting.set(id, waiter);
+    this.#post({ id, call: name, args });
+    return waiter.promise as Promise<Awaited<ReturnType<Other[Name]>>>;
+  }
+
+  /** Calls a function of the other process, whose result does not matter. */
+  tell<Name extends keyof Other & string>(name: Name, ...args: Parameters<Other[Name]>): void {
+    if (!this.#isClosed) this.#post({ id: 0, call: name, args });
+  }
+
+  /** Passes a connection to the other process. This process no longer reads or writes it. */
+  pass(port: string, socket: Socket): void {
+    this.#port.send?.(port, socket, {}, (error) => {
+      if (error !== null) socket.destroy();
+    });
+  }
+
+  /** Number of calls without an answer. */
+  get unanswered(): number {
+    return this.#waiting.size;
+  }
+
+  /** Rejects all calls without an answer: the other process has ended. */
+  close(): void {
+    this.#isClosed = true;
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of waiting) reject(new LinkClosed());
+  }
+
+  #post(frame: Frame): void {
+    this.#queue.push(frame);
+    if (this.#queue.length === 1) setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    const frames = this.#queue;
+    this.#queue = [];
+    if (this.#isClosed) return;
+    // An error means that the other process has gone, which its exit tells, too.
+    this.#port.send?.(frames, undefined, {}, () => undefined);
+  }
+
+  #receive(message: unknown, handle: Socket | undefined): void {
+    if (typeof message === 'string') {
+      // The client has left on the way.
+      if (handle !== undefined) this.#onSocket?.(message, handle);
+      return;
+    }
+    for (const frame of message as readonly Frame[]) this.#handle(frame);
+  }
+
+  #handle(frame: Frame): void {
+    if ('call' in frame) {
+      const called = this.#local[frame.call] as ((...args: readonly unknown[]) => unknown) | undefined;
+      void this.#answer(frame.id, () => called?.(...frame.args));
+      return;
+    }
+    const waiter = this.#waiting.get(frame.id);
+    this.#waiting.delete(frame.id);
+    if (frame.error === undefined) waiter?.resolve(frame.result);
+    else waiter?.reject(new Error(frame.error));
+  }
+
+  async #answer(id: number, perform: () => unknown): Promise<void> {
+    try {
+      const result = await perform();
+      if (id !== 0) this.#post({ id, result });
+    } catch (error) {
+      if (id === 0) throw error;
+      this.#post({ id, error: error instanceof Error ? error.message : String(error) });
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import { LIMITS } from '../../core/limits.ts';
+import type { LineSink } from '../../core/log.ts';
+import { counted } from '../../core/render/counted.ts';
+import type { MetricValues } from '../observe/metrics/family.ts';
+import { type RecentRequest, RecentRequests } from '../observe/recent-requests.ts';
+import type { Gateway, RunningGateway } from '../runtime/gateway.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { processBounds, type ShownBound } from './bounds.ts';
+import { type MemoryUsage, memoryUsage } from './memory-usage.ts';
+import type { Activity, ProcessView } from './process-view.ts';
+import { sampleCpu } from './profile/cpu-samples.ts';
+import { sampleHeap } from './profile/heap-samples.ts';
+import type { Samples } from './profile/samples.ts';
+import type { RequestHistory, Serving } from './serving.ts';
+
+export interface OwnProcessOptions {
+  /** Undefined if there is only one process. */
+  readonly name?: string;
+  readonly gateway: RunningGateway;
+  /** The active configuration. */
+  runtime(): Runtime;
+  /** Log outputs by name. */
+  readonly sinks: Readonly<Record<string, LineSink>>;
+}
+
+/** This process, which handles requests. */
+export class OwnProcess implements ProcessView {
+  readonly name: string | undefined;
+  readonly requests = new RecentRequests();
+  readonly #options: OwnProcessOptions;
+  #sampling = new AbortController();
+
+  constructor(options: OwnProcessOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  recordRequests(): () => void {
+    return this.#options.gateway.onRequestFinished((fields) => this.requests.add(fields));
+  }
+
+  async activity(): Promise<Activity> {
+    const { inspection } = this.#options.runtime();
+    const states = inspection.backendPaths.map((path) => [path, inspection.backend(path)] as const);
+    return { openRequests: this.#options.gateway.openRequests.size, backends: Object.fromEntries(states) };
+  }
+
+  bounds(): Promise<readonly ShownBound[]> {
+    const { gateway, sinks } = this.#options;
+    return processBounds({ gateway, runtime: this.#options.runtime(), sinks });
+  }
+
+  memory(): Promise<MemoryUsage> {
+    return memoryUsage();
+  }
+
+  async tasks(): Promise<readonly string[]> {
+    return [...gatewayTasks(this.#options.gateway), ...backendTasks(this.#options.runtime())];
+  }
+
+  metrics(): Promise<readonly MetricValues[]> {
+    return this.#options.gateway.metrics.read();
+  }
+
+  async recentRequests(afterId: number): Promise<readonly RecentRequest[]> {
+    return this.requests.list(undefined, afterId);
+  }
+
+  cpuSamples(seconds: number, frequency: number): Promise<Samples | undefined> {
+    return sampleCpu(seconds, frequency, this.#sampling.signal);
+  }
+
+  heapSamples(seconds: number): Promise<Samples | undefined> {
+    return sampleHeap(seconds, this.#sampling.signal);
+  }
+
+  stopSampling(): void {
+    this.#sampling.abort();
+    this.#sampling = new AbortController();
+  }
+}
+
+function gatewayTasks({ openRequests, listeners }: Gateway): string[] {
+  const now = performance.now();
+  const open = [...openRequests];
+  const listed = open.slice(0, LIMITS.listedTasks);
+  const lines: string[] = [];
+  for (const { gateway: each, port } of listeners) {
+    const { name } = each.plan;
+    lines.push(`gateway ${name} on port ${port}`);
+    for (const ctx of listed.filter(({ listener }) => listener === name)) {
+      const to = ctx.endpoint === undefined ? '' : ` to ${ctx.endpoint}`;
+      const age = Math.round(now - ctx.timings.started);
+      lines.push(
+        `  ${ctx.method} ${ctx.path} from ${ctx.client.address}, route ${ctx.route ?? '-'}${to}, for ${age} ms`,
+      );
+    }
+  }
+  if (open.length > listed.length) lines.push(`and ${counted(open.length - listed.length, 'more request')}`);
+  return lines;
+}
+
+function backendTasks({ inspection }: Runtime): string[] {
+  const lines: string[] = [];
+  for (const place of inspection.backendPaths) {
+    const { sessions, targets = [] } = inspection.backend(place);
+    if (sessions === undefined) continue;
+    lines.push(`mcp backend ${place}: ${counted(sessions, 'session')}`);
+    for (const { name, state: how, connections, problem } of targets)
+      lines.push(
+        `  target ${name}: ${how}, ${counted(connections, 'connection')}${problem === undefined ? '' : `: ${problem}`}`,
+      );
+  }
+  return lines;
+}
+
+/** A gateway whose requests this process handles. */
+export class OwnServing implements Serving {
+  readonly processes: readonly [OwnProcess];
+  readonly traceSubscribers: Serving['traceSubscribers'];
+  readonly requests: RequestHistory;
+  readonly #gateway: RunningGateway;
+
+  constructor(options: OwnProcessOptions) {
+    const own = new OwnProcess(options);
+    this.processes = [own];
+    this.#gateway = options.gateway;
+    this.traceSubscribers = options.gateway.traceSubscribers;
+    this.requests = Object.assign(own.requests, { update: () => Promise.resolve() });
+  }
+
+  get listeners(): Serving['listeners'] {
+    return this.#gateway.listeners;
+  }
+
+  recordRequests(): () => void {
+    return this.processes[0].recordRequests();
+  }
+
+  renderMetrics(): Promise<string> {
+    return this.#gateway.metrics.render();
+  }
+}

@@ -1,0 +1,37 @@
+import type { BackendState } from '../kernel/inspection.ts';
+import type { MetricValues } from '../observe/metrics/family.ts';
+import type { RecentRequest } from '../observe/recent-requests.ts';
+import type { ShownBound } from './bounds.ts';
+import type { MemoryUsage } from './memory-usage.ts';
+import type { Samples } from './profile/samples.ts';
+
+/** What requests and backends are doing. */
+export interface Activity {
+  /** Requests whose response has not ended. */
+  readonly openRequests: number;
+  /** State of the backends, by their path in the configuration. */
+  readonly backends: Readonly<Record<string, BackendState>>;
+}
+
+/** One process that handles requests, as the admin server sees it. All results are JSON values. */
+export interface ProcessView {
+  /** `worker 1`; undefined if there is only one process. */
+  readonly name: string | undefined;
+  activity(): Promise<Activity>;
+  /** Its bounded buffers, queues, caches and counts. */
+  bounds(): Promise<readonly ShownBound[]>;
+  memory(): Promise<MemoryUsage>;
+  /** Gateways with their open requests, and MCP targets, as indented lines. */
+  tasks(): Promise<readonly string[]>;
+  metrics(): Promise<readonly MetricValues[]>;
+  /** The requests that finished after the one with this id, oldest first. */
+  recentRequests(afterId: number): Promise<readonly RecentRequest[]>;
+  /**
+   * Samples of the CPU time of the next `seconds`, `frequency` per second, or of the memory that is allocated then.
+   * Undefined if the process is being sampled already.
+   */
+  cpuSamples(seconds: number, frequency: number): Promise<Samples | undefined>;
+  heapSamples(seconds: number): Promise<Samples | undefined>;
+  /** Ends sampling early: nobody waits for its result. */
+  stopSampling(): void;
+}
