@@ -9,7 +9,7 @@ import type { Gateway } from '../server/runtime/gateway.ts';
 interface BannerFacts {
   readonly file: string;
   readonly warnings: string;
-  readonly gateway: Gateway;
+  readonly gateway: Pick<Gateway, 'listeners'>;
   readonly admin: AdminServer | undefined;
   readonly config: Config;
   readonly ms: number;

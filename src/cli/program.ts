@@ -26,6 +26,10 @@ export function createProgram(context: Context, setExit: (code: number) => void)
   serveCommand(program, false, run);
   const gateway = program.command('gateway').description('commands of the gateway');
   serveCommand(gateway, false, run);
+  gateway
+    .command('worker', { hidden: true })
+    .description('handle requests for a gateway with several workers, which starts this command itself')
+    .action(run(() => import('./commands/gateway-worker.ts')));
   const memory = memoryCommands(program, run);
   checkCommand(program, run);
   program.commandsGroup('Configuration:');

@@ -92,6 +92,8 @@ export class LogDirectives {
   readonly #known = new Map<string, number>();
   /** Another number after every change. */
   version = 0;
+  /** Called after every change with the current clauses. */
+  onChange: ((current: string) => void) | undefined;
 
   /** @throws InvalidDirectives */
   constructor(initial: string) {
@@ -134,6 +136,7 @@ export class LogDirectives {
     this.#directives = directives;
     this.#known.clear();
     this.version += 1;
+    this.onChange?.(this.current);
   }
 
   /** All clauses as text, the longest target first and the bare level last. */

@@ -9,13 +9,16 @@ import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { counted } from '../../core/render/counted.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
+import { workerCount } from '../../server/config/workers.ts';
 import { OperatorServerError, openSignalServers, Readiness } from '../../server/observe/operator-servers.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
-import { type RunningGateway, startGateway } from '../../server/runtime/gateway.ts';
+import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
 import { type CurrentConfig, LiveConfig } from '../../server/runtime/reload/live-config.ts';
-import { compileRuntime } from '../../server/runtime/runtime.ts';
+import { compileRuntime, type Runtime } from '../../server/runtime/runtime.ts';
 import { OwnServing } from '../../server/workers/own-process.ts';
+import type { Serving } from '../../server/workers/serving.ts';
+import { WorkerError, WorkerPool } from '../../server/workers/worker-pool.ts';
 import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
@@ -81,6 +84,7 @@ interface Built {
   readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
   /** Whether programs read the log: then nothing else is printed. */
   readonly isJson: boolean;
+  readonly pool: WorkerPool | undefined;
 }
 
 /** Compiles the configuration. @throws CommandError for errors in it, after reporting them */
@@ -92,22 +96,46 @@ async function build(setup: Setup, loaded: ValidConfig): Promise<Built> {
   const { directives, problem } = initialDirectives(config, context.env);
   const log = createLog(sinks.log, directives, format);
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
-  const { runtime, diagnostics: found } = compileRuntime({ config, source, log, folder, env: context.env });
+  const pool = workerPool(setup, config, log, sinks);
+  const { runtime, diagnostics: found } = compileRuntime({
+    config,
+    source,
+    log,
+    folder,
+    env: context.env,
+    sharing: pool?.sharing,
+  });
   const diagnostics = [...loaded.diagnostics, ...found];
   const isValid = diagnostics.every(({ severity }) => severity !== 'error');
   const isJson = format === 'json';
   if (isJson && isValid) logWarnings(diagnostics, log);
   else showDiagnostics(setup, loaded, diagnostics);
   if (!isValid) {
-    await runtime.close();
+    await Promise.all([runtime.close(), pool?.close()]);
     throw new CommandError('not_ok', `${file} is not a valid configuration`);
   }
-  return { served: { config, runtime, source, diagnostics }, log, sinks, isJson };
+  return { served: { config, runtime, source, diagnostics }, log, sinks, isJson, pool };
 }
+
+/** The workers, if there are several. */
+function workerPool(
+  { folder, context: { env } }: Setup,
+  config: Config,
+  log: Log,
+  sinks: Built['sinks'],
+): WorkerPool | undefined {
+  const count = workerCount(config);
+  if (count === 1) return undefined;
+  const program = fileURLToPath(new URL('../../../bin/agctl.js', import.meta.url));
+  return new WorkerPool({ program, args: ['gateway', 'worker'], env, count, folder, log, sinks });
+}
+
+/** A gateway in this process, or in workers. */
+type ServedGateway = Pick<Gateway, 'listeners' | 'reload' | 'isClosing' | 'metrics' | 'close'>;
 
 /** The running servers. */
 interface Opened {
-  readonly gateway: RunningGateway;
+  readonly gateway: ServedGateway;
   readonly admin: AdminServer | undefined;
   /** Undefined if the configuration came from standard input. */
   readonly live: LiveConfig | undefined;
@@ -134,7 +162,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   const { env } = context;
   const readiness = new Readiness();
   const isServing = readiness.begin('gateway');
-  const { gateway, closeServers } = await openGateway(built, readiness, env);
+  const { gateway, serving, closeServers } = await openGateway(built, readiness, env);
   const shutdown = shutdownOnSignals({
     log,
     sinks: Object.values(sinks),
@@ -151,7 +179,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   let admin: AdminServer | undefined;
   try {
     admin = await openAdminServer({
-      gateway: new OwnServing({ gateway, runtime: () => (live?.served ?? served).runtime, sinks }),
+      gateway: serving(() => (live?.served ?? served).runtime),
       served: () => live?.served ?? served,
       ...(live === undefined ? {} : { reloadState: () => live.state }),
       folder,
@@ -175,16 +203,32 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
 }
 
 async function openGateway(
-  { served: { config, runtime, source }, log, sinks: { accessLog } }: Built,
+  { served: { config, runtime, source }, log, sinks, pool }: Built,
   readiness: Readiness,
   env: Context['env'],
-): Promise<Pick<Opened, 'gateway' | 'closeServers'>> {
+): Promise<
+  Pick<Opened, 'gateway' | 'closeServers'> & {
+    /** The gateway as the admin server sees it. */
+    serving(runtime: () => Runtime): Serving;
+  }
+> {
+  const renderMetrics = (): Promise<string> => pool?.renderMetrics() ?? runtime.metrics.render();
   let closeServers: (() => Promise<void>) | undefined;
   try {
-    closeServers = await openSignalServers({ config, metrics: runtime.metrics, readiness, env, log });
-    return { gateway: await startGateway({ runtime, log, accessLog }), closeServers };
+    closeServers = await openSignalServers({ config, renderMetrics, readiness, env, log });
+    if (pool !== undefined) {
+      await pool.start(runtime);
+      return { gateway: pool, serving: () => pool, closeServers };
+    }
+    const gateway = await startGateway({ runtime, log, accessLog: sinks.accessLog });
+    return {
+      gateway,
+      serving: (active) => new OwnServing({ gateway, runtime: active, sinks }),
+      closeServers,
+    };
   } catch (error) {
-    await Promise.all([closeServers?.(), runtime.close()]);
+    await Promise.all([closeServers?.(), runtime.close(), pool?.close()]);
+    if (error instanceof WorkerError) throw new CommandError('not_ok', error.message);
     if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
     throw new UnopenedError(portDiagnostic(error, source));
   }

@@ -39,6 +39,34 @@ export const PROCESS_LIMITS = {
   idleCheckInterval: 30 * SECOND,
   idleUtilization: 0.05,
   idleHeapGrowth: 32 * MIB,
+  /**
+   * Workers: how often each is asked whether its event loop runs, and after which silence it is killed. A collection of a
+   * full heap, the longest known pause, takes less than 3 s.
+   */
+  workerPingInterval: SECOND,
+  workerSilence: 10 * SECOND,
+  /** How long a worker may take to start; and to end, after the time in which it finishes requests. */
+  workerStart: 60 * SECOND,
+  workerStopGrace: 5 * SECOND,
+  /**
+   * A worker that ends is replaced at once; one that ends within `workerShortLife` of its start, after a wait that
+   * doubles from the minimum to the maximum.
+   */
+  workerShortLife: 5 * SECOND,
+  workerRestartMin: 100,
+  workerRestartMax: 5 * SECOND,
+  /** How long a request waits for the worker that has its session, while that is being replaced. */
+  workerWait: 5 * SECOND,
+  /**
+   * Connections that are passed to a worker before it has taken earlier ones; and those that wait, over all workers, until
+   * one takes them. A further one is closed.
+   */
+  workerPassing: 16,
+  waitingConnections: 1024,
+  /** Log lines of a worker are written when they are complete, or this long. */
+  workerLogLine: MIB,
+  /** How often the last requests of workers are read while a page shows them. */
+  workerRequestInterval: 250,
   /** Names and problems of one reload in the log; further ones are only counted. */
   reloadNames: 20,
   reloadProblems: 10,

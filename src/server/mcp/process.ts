@@ -14,6 +14,8 @@ export interface McpProcess {
   readonly maxSessions: number;
   /** Limits child processes of all stdio targets. */
   readonly children: ChildSlots;
+  /** Number of this worker, from 1, if there are several. */
+  readonly worker: number | undefined;
 }
 
 const processes = new Slot<McpProcess>();

@@ -3,14 +3,14 @@ import type { Path } from '../../core/diagnostic.ts';
 import { parseListenAddress } from '../../core/listen.ts';
 import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
-import type { Metrics } from './metrics/metrics.ts';
 
 /** What the metrics and readiness servers need. */
 export interface OperatorServers {
   readonly config: {
     readonly config: { readonly statsAddr?: string | undefined; readonly readinessAddr?: string | undefined };
   };
-  readonly metrics: Metrics;
+  /** Returns all metrics as OpenMetrics text. */
+  renderMetrics(): Promise<string>;
   readonly readiness: Readiness;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
@@ -23,7 +23,7 @@ export interface OperatorServers {
  */
 export async function openSignalServers({
   config: { config },
-  metrics,
+  renderMetrics,
   readiness,
   env,
   log,
@@ -39,7 +39,7 @@ export async function openSignalServers({
       variable: 'STATS_ADDR',
       fallback: ':15020',
       configured: config.statsAddr,
-      onRequest: statsHandler(metrics),
+      onRequest: statsHandler(renderMetrics),
     },
     {
       component: 'readiness',
@@ -155,14 +155,16 @@ export function readinessHandler(
 const OPEN_METRICS = 'application/openmetrics-text';
 
 /** Handles `/metrics` and `/stats/prometheus`, any method, with the metrics as OpenMetrics text. Other paths: 404. */
-function statsHandler(metrics: Metrics): (request: IncomingMessage, response: ServerResponse) => void {
+function statsHandler(
+  renderMetrics: OperatorServers['renderMetrics'],
+): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const path = request.url?.split('?')[0];
     if (path !== '/metrics' && path !== '/stats/prometheus') {
       response.writeHead(404).end();
       return;
     }
-    void metrics.render().then((text) => {
+    void renderMetrics().then((text) => {
       response.writeHead(200, { 'content-type': contentType(request.headers.accept) }).end(text);
     });
   };

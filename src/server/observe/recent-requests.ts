@@ -46,6 +46,11 @@ export class RecentRequests {
 
   /** Adds the fields of a request that has just finished. */
   add(fields: readonly Field[]): void {
+    this.addFinished(fields, Date.now());
+  }
+
+  /** The same for one that finished at `endedAt`, in ms since 1970. */
+  addFinished(fields: readonly Field[], endedAt: number): void {
     const text = JSON.stringify(shortened(fields));
     const start = this.#makeRoom(text.length * UTF8_BYTES);
     this.#next = start + this.#text.write(text, start);
@@ -53,7 +58,7 @@ export class RecentRequests {
     const slot = this.#newest % LIMITS.recentRequests;
     this.#starts[slot] = start;
     this.#ends[slot] = this.#next;
-    this.#endedAt[slot] = Date.now();
+    this.#endedAt[slot] = endedAt;
     if (this.#watchers.size === 0) return;
     const shown = this.#read(this.#newest);
     for (const watcher of this.#watchers) watcher(shown);

@@ -108,9 +108,9 @@ export const localRateLimit = definePolicy({
         const keysOfRequest = keys.map((key) => keyOf(key, lookup));
         // Listing models uses no tokens, so clients with an empty bucket may still do it.
         const taken = shared.call.take(keysOfRequest, ctx.api?.usesTokens(ctx) === false);
-        return taken instanceof Promise
-          ? taken.then((outcome) => decide(ctx, keysOfRequest, outcome))
-          : decide(ctx, keysOfRequest, taken);
+        if (!(taken instanceof Promise)) return decide(ctx, keysOfRequest, taken);
+        // No outcome: a reload has removed this limit since the request began.
+        return taken.then((outcome: Taken | undefined) => outcome && decide(ctx, keysOfRequest, outcome));
       },
       response(ctx, reply) {
         const bucket = lowestBuckets.get(ctx);

@@ -309,7 +309,7 @@ export class RunningGateway implements Gateway {
         if (known !== undefined) continue;
         opened.push(port);
         const bind = `bind/${port.listener.port}`;
-        this.#log.info('proxy::gateway', 'started bind', { bind, listener: plan.name });
+        this.#logBind('started bind', bind, plan.name);
       }
     } catch (error) {
       await Promise.all(opened.map(({ listener }) => listener.close(0)));
@@ -328,7 +328,7 @@ export class RunningGateway implements Gateway {
     for (const { value } of unused) value.drain?.();
     for (const { listener, active } of removed) {
       const bind = `bind/${listener.port}`;
-      this.#log.info('proxy::gateway', 'stopping bind', { bind, listener: active.gateway.plan.name });
+      this.#logBind('stopping bind', bind, active.gateway.plan.name);
     }
     const closed = this.#closePorts(removed);
     const retired = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
@@ -344,6 +344,11 @@ export class RunningGateway implements Gateway {
       })
       .finally(() => this.#retiring.delete(retired));
     this.#retiring.add(retired);
+  }
+
+  /** In a worker, the process that has opened the port logs it. */
+  #logBind(event: string, bind: string, listener: string): void {
+    if (this.#worker === undefined) this.#log.info('proxy::gateway', event, { bind, listener });
   }
 
   async #openTracing({ tracing }: Runtime): Promise<Tracing | undefined> {

@@ -14,12 +14,13 @@ import { type GatewayPlan, planGateways, type RoutePlan } from '../config/plan.t
 import { redactorOf } from '../config/redact.ts';
 import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
 import type { Config } from '../config/schema.ts';
+import { workerProblems } from '../config/workers.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import type { Route } from '../kernel/request-context.ts';
 import { createRouter, type Router } from '../kernel/router.ts';
-import { OWN_STATE } from '../kernel/shared-state.ts';
+import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
 import { mcpProcessOf, setMcpProcess } from '../mcp/process.ts';
@@ -79,8 +80,20 @@ export interface CompileOptions {
   readonly previous?: Runtime | undefined;
   /** Maps a path of `config` to a path of the file, if `config` was partially recovered. */
   readonly sourcePath?: (path: Path) => Path;
+  /** What the workers of a gateway share, if there are several. A reload keeps it. */
+  readonly sharing?: Sharing | undefined;
   /** Limits that differ from `LIMITS`, for tests. A reload keeps those of the previous runtime. */
   readonly limits?: Partial<Limits>;
+}
+
+/** What the workers of a gateway share. */
+export interface Sharing {
+  readonly state: SharedState;
+  /** Key for session ids (32 bytes), unless one is configured. */
+  readonly sessionKey: Buffer;
+  /** Number of this worker, from 1 to `count`; 0 in the process that starts them. */
+  readonly index: number;
+  readonly count: number;
 }
 
 /**
@@ -96,7 +109,11 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const config = previous === undefined ? loaded : withProcessOf(previous.config, loaded);
   const diagnostics: Diagnostic[] = [];
   const { gateways, detached, problems } = planGateways(config);
-  problems.push(...ownPortProblems(gateways, config, source, options.env), ...openBackendProblems(gateways));
+  problems.push(
+    ...ownPortProblems(gateways, config, source, options.env),
+    ...openBackendProblems(gateways),
+    ...workerProblems(config),
+  );
   // Without ports before the reload, none are lost.
   if (gateways.length === 0 && problems.length === 0)
     problems.push(noPortProblem(previous !== undefined && previous.gateways.length > 0, source));
@@ -106,7 +123,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   diagnostics.push(...lint(source));
   const inspection = new Inspection();
   const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
-  const settings = runtimeSettings(config, metrics, previous?.settings, options.limits);
+  const settings = runtimeSettings(config, metrics, previous?.settings, options);
   let known: Redactor | undefined;
   const redactor = (): Redactor => {
     known ??= redactorOf(source, options.env);
@@ -240,7 +257,7 @@ function runtimeSettings(
   { config, frontendPolicies }: Config,
   metrics: Metrics,
   previous: RuntimeSettings | undefined,
-  limits: Partial<Limits> = {},
+  { limits = {}, sharing }: Pick<CompileOptions, 'limits' | 'sharing'>,
 ): RuntimeSettings {
   const own = {
     secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
@@ -252,17 +269,21 @@ function runtimeSettings(
     slots: undefined,
     requestValidation: config.http,
     limits: allLimits,
-    sharedState: OWN_STATE,
+    sharedState: sharing?.state ?? OWN_STATE,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,
   };
+  const { key } = config.session;
+  // Each worker has its share, rounded up.
+  const share = (total: number): number => Math.ceil(total / (sharing?.count ?? 1));
   setMcpProcess(settings, {
-    sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
-    isKeyConfigured: config.session.key !== undefined,
+    sessionKey: key === undefined ? (sharing?.sessionKey ?? randomBytes(32)) : Buffer.from(key, 'hex'),
+    isKeyConfigured: key !== undefined,
     sessionIdle: config.mcp.sessionTtl,
-    maxSessions: config.mcp.maxSessions,
-    children: new ChildSlots(config.mcp.maxChildren, allLimits),
+    maxSessions: share(config.mcp.maxSessions),
+    children: new ChildSlots(share(config.mcp.maxChildren), allLimits),
+    worker: sharing?.index,
   });
   return settings;
 }

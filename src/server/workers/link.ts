@@ -15,6 +15,9 @@ export interface IpcPort {
 /** What one process can ask of the other, by name. Arguments and results are JSON values. */
 export type Calls = Readonly<Record<string, (...args: never[]) => unknown>>;
 
+/** Receives a connection and the id of its port; no connection if the client has left on the way. */
+type SocketReceiver = (port: string, socket: Socket | undefined) => void;
+
 /** A call, or its answer. `id` is 0 if no answer is expected. */
 type Frame =
   | { readonly id: number; readonly call: string; readonly args: readonly unknown[] }
@@ -35,14 +38,14 @@ export class LinkClosed extends Error {
 export class Link<Local extends Calls, Other extends Calls> {
   readonly #port: IpcPort;
   readonly #local: Local;
-  readonly #onSocket: ((port: string, socket: Socket) => void) | undefined;
+  readonly #onSocket: SocketReceiver | undefined;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   #queue: Frame[] = [];
   #lastId = 0;
   #isClosed = false;
 
   /** `onSocket` receives the connections that the other process passes on with `pass`. */
-  constructor(port: IpcPort, local: Local, onSocket?: (port: string, socket: Socket) => void) {
+  constructor(port: IpcPort, local: Local, onSocket?: SocketReceiver) {
     this.#port = port;
     this.#local = local;
     this.#onSocket = onSocket;
@@ -102,8 +105,7 @@ export class Link<Local extends Calls, Other extends Calls> {
 
   #receive(message: unknown, handle: Socket | undefined): void {
     if (typeof message === 'string') {
-      // The client has left on the way.
-      if (handle !== undefined) this.#onSocket?.(message, handle);
+      this.#onSocket?.(message, handle);
       return;
     }
     for (const frame of message as readonly Frame[]) this.#handle(frame);

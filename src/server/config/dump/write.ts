@@ -9,6 +9,7 @@ import { VERSION } from '../../../core/version.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from '../plan.ts';
 import type { Config, RouteConfig } from '../schema.ts';
+import { workerCount } from '../workers.ts';
 import { type BackendState, backendsOf, modelsOf } from './backends.ts';
 import { listenerKey, routeNames } from './names.ts';
 import { frontendPolicies, inlinePolicies } from './policies.ts';
@@ -202,14 +203,25 @@ function dumpVersion(): DumpVersion {
 }
 
 /** Settings of the process, in upstream's names; settings without a meaning here are omitted. */
-function dumpSettings({ config, frontendPolicies }: Config): Readonly<Record<string, unknown>> {
-  const { logging, metrics, tracing, mcp, modelCatalog, session, connectionTerminationDeadline, ...others } =
-    config;
+function dumpSettings(whole: Config): Readonly<Record<string, unknown>> {
+  const { config, frontendPolicies } = whole;
+  const {
+    logging,
+    metrics,
+    tracing,
+    mcp,
+    modelCatalog,
+    session,
+    connectionTerminationDeadline,
+    workers: _workers,
+    workerThreads: _workerThreads,
+    ...others
+  } = config;
   const { add, remove, filter } = frontendPolicies.accessLog;
   return {
     ipv6Enabled: true,
     terminationMaxDeadline: goDuration(connectionTerminationDeadline),
-    numWorkerThreads: 1,
+    numWorkerThreads: workerCount(whole),
     availableCpus: availableParallelism(),
     ...Object.fromEntries(Object.entries(others).map(([key, value]) => [key, addressOf(key, value)])),
     tracing: tracing.otlpEndpoint === undefined ? null : dumpTracing(tracing),

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Counter, Gauge, OpenMetricsContentType, Registry } from 'prom-client';
+import type { Aggregator, Counter, Gauge, OpenMetricsContentType, Registry } from 'prom-client';
 import { type FamilyInfo, type MetricValues, promClient } from './family.ts';
 
 /** A metric of the process or the gateway whose value is sampled at each scrape. */
@@ -7,6 +7,8 @@ export interface SampledMetric extends FamilyInfo {
   /** Default: a gauge. */
   readonly type?: 'counter';
   readonly labels?: Readonly<Record<string, string>>;
+  /** Which value counts for several processes; default: their sum. */
+  readonly ofSeveral?: 'first' | 'max';
   /** Returns the current value. If undefined, the metric is omitted from this scrape. */
   read(): number | undefined;
 }
@@ -15,8 +17,10 @@ export interface SampledMetric extends FamilyInfo {
 export function createRegistry(metrics: readonly SampledMetric[]): Registry {
   const { Registry, Counter, Gauge } = promClient();
   const registry = new Registry();
-  for (const { name, help, type, labels = {}, read } of metrics) {
-    const options = { name, help: `${help}.`, labelNames: Object.keys(labels), registers: [registry] };
+  for (const { name, help, type, labels = {}, ofSeveral, read } of metrics) {
+    const labelNames = Object.keys(labels);
+    const aggregator: Aggregator = ofSeveral ?? 'sum';
+    const options = { name, help: `${help}.`, labelNames, registers: [registry], aggregator };
     if (type === 'counter')
       new Counter({
         ...options,
@@ -41,6 +45,14 @@ export function createRegistry(metrics: readonly SampledMetric[]): Registry {
 
 /** Reads one metric; undefined if it has no values. */
 export type MetricSource = () => MetricValues | undefined | Promise<MetricValues | undefined>;
+
+/** One metric from its values in several processes: the sum, unless the metric says otherwise. */
+export async function mergeValues(metrics: readonly MetricValues[]): Promise<MetricValues> {
+  const { AggregatorRegistry } = promClient();
+  const registry = AggregatorRegistry.aggregate(metrics.map((metric) => [metric]));
+  const [merged] = await registry.getMetricsAsJSON();
+  return merged as MetricValues;
+}
 
 /**
  * Renders metrics as OpenMetrics text, which the classic Prometheus text parser also accepts. Metrics without values

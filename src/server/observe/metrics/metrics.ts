@@ -54,6 +54,9 @@ export class Metrics {
   /** Returns the number of access-log lines that were not written. Undefined until the access log is created. */
   accessLogLinesLost: (() => number) | undefined;
 
+  /** Counts workers. Undefined without workers: the metrics are then omitted. */
+  workers: (() => { readonly ready: number; readonly restarts: number }) | undefined;
+
   configure(policy: MetricsPolicy): void {
     this.#policy = policy;
   }
@@ -109,6 +112,7 @@ export class Metrics {
       {
         name: 'gw_config_synchronized',
         help: '1 if the last configuration reload succeeded, 0 if it failed',
+        ofSeveral: 'first',
         read: () => (this.isSynchronized ? 1 : 0),
       },
       {
@@ -124,7 +128,24 @@ export class Metrics {
         read: () => this.accessLogLinesLost?.(),
       },
       ...this.#process,
-      { name: 'gw_build_info', help: 'Version of the program', labels: { tag: VERSION }, read: () => 1 },
+      {
+        name: 'gw_workers',
+        help: 'Workers that take connections',
+        read: () => this.workers?.().ready,
+      },
+      {
+        name: 'gw_worker_restarts',
+        help: 'Workers that have ended unexpectedly and were replaced',
+        type: 'counter',
+        read: () => this.workers?.().restarts,
+      },
+      {
+        name: 'gw_build_info',
+        help: 'Version of the program',
+        labels: { tag: VERSION },
+        ofSeveral: 'first',
+        read: () => 1,
+      },
     ];
   }
 

@@ -23,12 +23,14 @@ export function processMetrics(): SampledMetric[] {
     {
       name: 'gw_process_start_time_seconds',
       help: 'Start time of the process as Unix time',
+      ofSeveral: 'first',
       read: () => Math.round(performance.timeOrigin) / 1000,
     },
     { name: 'gw_process_open_fds', help: 'Open file descriptors', read: openFiles },
     {
       name: 'gw_process_event_loop_utilization_ratio',
       help: 'Share of time the event loop was busy since the last scrape',
+      ofSeveral: 'max',
       read: () => {
         const now = performance.eventLoopUtilization();
         const { utilization } = performance.eventLoopUtilization(now, last);

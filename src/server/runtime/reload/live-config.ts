@@ -40,7 +40,7 @@ export interface ReloadState {
 export interface LiveConfigOptions {
   /** The configuration at start. */
   readonly served: CurrentConfig;
-  readonly gateway: Gateway;
+  readonly gateway: Pick<Gateway, 'reload' | 'isClosing' | 'metrics'>;
   /** Absolute path of the file. */
   readonly path: string;
   /** The file as it was named on the command line, for messages. */
@@ -210,8 +210,9 @@ export class LiveConfig {
     try {
       await gateway.reload(runtime);
     } catch (error) {
-      if (!(error instanceof PortError)) throw error;
-      this.#failed([...all, portDiagnostic(error, source)], '', source);
+      if (error instanceof PortError) this.#failed([...all, portDiagnostic(error, source)], '', source);
+      // Other processes are involved, which may fail for other reasons.
+      else this.#failed(all, error instanceof Error ? error.message : String(error), source);
       return false;
     }
     this.#served = { config: runtime.config, runtime, source, diagnostics: all };

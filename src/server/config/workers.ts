@@ -1,0 +1,48 @@
+import { availableParallelism } from 'node:os';
+import { z } from 'zod';
+import type { Problem } from '../kernel/compile-context.ts';
+
+const auto = z.literal('auto');
+const count = z.int().min(1).max(256);
+
+/** `config.workers`, and upstream's name for it, which also accepts a number in quotes. */
+export const workerFields = {
+  workers: z
+    .union([count, auto])
+    .optional()
+    .describe(
+      'Number of processes that handle requests, or `auto` for one per core that the process may use. All share ports, sessions, rate limits, metrics and the admin server. `maxSessions` and `maxChildren` are divided among them. 1 by default: requests are handled without a second process.',
+    ),
+  workerThreads: z
+    .union([count, auto, z.string().regex(/^[1-9]\d{0,2}$/, { error: 'expected a number or `auto`' })])
+    .optional()
+    .describe("Upstream's name for `workers`."),
+};
+
+interface Configured {
+  readonly config: {
+    readonly workers?: number | 'auto' | undefined;
+    readonly workerThreads?: number | string | undefined;
+  };
+}
+
+/** Number of processes that handle requests. */
+export function workerCount({ config: { workers, workerThreads } }: Configured): number {
+  const configured = workers ?? workerThreads ?? 1;
+  return configured === 'auto' ? availableParallelism() : Number(configured);
+}
+
+/** Reports both names at once. */
+export function workerProblems({ config }: Configured): (Problem & { readonly path: readonly string[] })[] {
+  if (config.workers === undefined || config.workerThreads === undefined) return [];
+  return [
+    {
+      code: 'AGW0105',
+      path: ['config', 'workerThreads'],
+      message: '`workers` and `workerThreads` cannot be used together',
+      label: 'another name for `workers`',
+      help: 'remove one of them',
+      atKey: true,
+    },
+  ];
+}

@@ -1,0 +1,72 @@
+import type { TraceEvent } from '../../core/trace/event.ts';
+import type { ProcessView } from './process-view.ts';
+
+/** An open port: its number, and a short name that is the same in all processes. */
+export interface PortInfo {
+  readonly id: string;
+  readonly port: number;
+}
+
+/** The open ports, by `portKey`. */
+export type PortList = Readonly<Record<string, PortInfo>>;
+
+/** Prefixes of the Unix sockets of the running workers, by their number. */
+export type PeerList = Readonly<Record<number, string>>;
+
+/** What a worker needs to start. */
+export interface WorkerStart {
+  /** From 1 to `count`. */
+  readonly index: number;
+  readonly count: number;
+  /** The configuration, its name in messages, and the folder that its paths are relative to. */
+  readonly text: string;
+  readonly file: string;
+  readonly folder: string;
+  readonly ports: PortList;
+  /** Prefix of the worker's Unix sockets. */
+  readonly sockets: string;
+  /** Key for session ids, in hexadecimal digits. */
+  readonly sessionKey: string;
+  readonly logDirectives: string;
+}
+
+export interface TraceRequest {
+  readonly expression: string | undefined;
+  readonly follow: boolean;
+  readonly count: number | undefined;
+}
+
+/** What a worker does when the primary process asks. */
+export type WorkerCalls = Omit<{ [Name in keyof ProcessView]: ProcessView[Name] }, 'name'> & {
+  start(start: WorkerStart): Promise<void>;
+  /** Answers at once, unless the event loop is blocked. */
+  ping(): void;
+  /** Compiles a configuration and keeps it ready. Returns why it cannot be used, if so. */
+  prepare(text: string, ports: PortList): Promise<string | undefined>;
+  /** Activates the configuration that was prepared, or discards it. */
+  commit(): void;
+  abort(): Promise<void>;
+  /** Finishes open requests, and ends. */
+  drain(): Promise<void>;
+  peers(peers: PeerList): void;
+  logDirectives(directives: string): void;
+  /** An event of the shared state. */
+  event(key: string, event: unknown): void;
+  recordRequests(): void;
+  /** Traces requests until `untrace`. Their events are sent with `traced`. */
+  trace(id: number, request: TraceRequest): void;
+  untrace(id: number): void;
+};
+
+/** What the primary process does when a worker asks. */
+export type PrimaryCalls = {
+  /** The worker has taken a connection that was passed to it. */
+  taken(): void;
+  /** An operation on the shared state. */
+  shared(key: string, name: string, args: readonly unknown[]): unknown;
+  traced(id: number, event: TraceEvent): void;
+  /** The last event of a request. */
+  traceEnded(id: number, requestId: string | undefined): void;
+  /** The worker has a bug and will end: it gets no more connections. */
+  failing(): void;
+};

@@ -1,0 +1,32 @@
+import { mergeValues, renderMetrics } from '../observe/metrics/exposition.ts';
+import type { MetricValues } from '../observe/metrics/family.ts';
+
+/** Metrics of several processes as one. */
+export class MergedMetrics {
+  /** Counts of workers that have ended: a counter must not fall. */
+  #ended: Promise<readonly MetricValues[]> = Promise.resolve([]);
+
+  /** A worker has ended, whose metrics were last read as `metrics`. */
+  workerEnded(metrics: readonly MetricValues[]): void {
+    const counts = metrics.filter(({ type }) => String(type) !== 'gauge');
+    this.#ended = this.#ended.then((before) => mergeAll([before, counts]));
+  }
+
+  /** Renders the metrics of processes as OpenMetrics text; the first one has those that are not added up. */
+  async render(processes: readonly (readonly MetricValues[])[]): Promise<string> {
+    const merged = await mergeAll([...processes, await this.#ended]);
+    return renderMetrics(merged.map((metric) => () => metric));
+  }
+}
+
+async function mergeAll(processes: readonly (readonly MetricValues[])[]): Promise<MetricValues[]> {
+  const byName = new Map<string, MetricValues[]>();
+  for (const metric of processes.flat()) {
+    const known = byName.get(metric.name);
+    if (known === undefined) byName.set(metric.name, [metric]);
+    else known.push(metric);
+  }
+  const merged: MetricValues[] = [];
+  for (const metrics of byName.values()) merged.push(await mergeValues(metrics));
+  return merged;
+}

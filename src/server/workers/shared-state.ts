@@ -1,0 +1,70 @@
+import type { Operations, Remote, Shared, SharedState } from '../kernel/shared-state.ts';
+import type { PrimaryCalls, WorkerCalls } from './calls.ts';
+import type { Link } from './link.ts';
+
+/** The state that all workers share, in the process that holds it. */
+export class HeldState implements SharedState {
+  readonly #components = new Map<string, Operations>();
+  readonly #publish: (key: string, event: unknown) => void;
+
+  /** `publish` sends an event to all workers. */
+  constructor(publish: (key: string, event: unknown) => void) {
+    this.#publish = publish;
+  }
+
+  join<T extends Operations>(key: string, operations: T): Shared<T> {
+    this.#components.set(key, operations);
+    return {
+      call: operations as unknown as Remote<T>,
+      publish: (event) => this.#publish(key, event),
+      release: () => {
+        if (this.#components.get(key) === operations) this.#components.delete(key);
+      },
+    };
+  }
+
+  /**
+   * Performs an operation for a worker. Undefined if the component is gone: the request began with a configuration that
+   * has since been replaced.
+   */
+  perform(key: string, name: string, args: readonly unknown[]): unknown {
+    const operation = this.#components.get(key)?.[name] as
+      | ((...args: readonly unknown[]) => unknown)
+      | undefined;
+    return operation?.(...args);
+  }
+}
+
+/** The shared state as a worker sees it: operations are performed by the process that holds it. */
+export class RemoteState implements SharedState {
+  readonly #link: Pick<Link<WorkerCalls, PrimaryCalls>, 'call'>;
+  readonly #receivers = new Map<string, Set<(event: never) => void>>();
+
+  constructor(link: Pick<Link<WorkerCalls, PrimaryCalls>, 'call'>) {
+    this.#link = link;
+  }
+
+  join<T extends Operations>(key: string, operations: T, receive?: (event: never) => void): Shared<T> {
+    const call = Object.fromEntries(
+      Object.keys(operations).map((name) => [
+        name,
+        (...args: readonly unknown[]) => this.#link.call('shared', key, name, args),
+      ]),
+    ) as unknown as Remote<T>;
+    const receivers = this.#receivers.get(key) ?? new Set();
+    if (receive !== undefined) this.#receivers.set(key, receivers.add(receive));
+    return {
+      call,
+      publish: () => undefined,
+      release: () => {
+        if (receive !== undefined) receivers.delete(receive);
+        if (receivers.size === 0) this.#receivers.delete(key);
+      },
+    };
+  }
+
+  /** Passes an event on to the component that it was published for. */
+  received(key: string, event: unknown): void {
+    for (const receive of this.#receivers.get(key) ?? []) receive(event as never);
+  }
+}

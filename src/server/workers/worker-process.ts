@@ -1,0 +1,188 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { LIMITS, type Limits } from '../../core/limits.ts';
+import type { LineSink, Log } from '../../core/log.ts';
+import type { MetricValues } from '../observe/metrics/family.ts';
+import type { RecentRequest } from '../observe/recent-requests.ts';
+import type { ShownBound } from './bounds.ts';
+import type { PrimaryCalls, WorkerCalls, WorkerStart } from './calls.ts';
+import { LineRelay } from './line-relay.ts';
+import { Link } from './link.ts';
+import type { MemoryUsage } from './memory-usage.ts';
+import type { Activity, ProcessView } from './process-view.ts';
+import type { Samples } from './profile/samples.ts';
+
+/** How a worker ended. */
+export interface WorkerEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface WorkerProcessOptions {
+  /** The program, and the arguments that make it a worker. */
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
+  readonly limits: Limits;
+  calls(worker: WorkerProcess): PrimaryCalls;
+}
+
+const SCOPE = 'agctl::workers';
+
+/** One worker, as the primary process sees it. */
+export class WorkerProcess implements ProcessView {
+  readonly index: number;
+  readonly name: string;
+  /** Prefix of its Unix sockets. */
+  readonly sockets: string;
+  readonly link: Link<PrimaryCalls, WorkerCalls>;
+  readonly startedAt = performance.now();
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<WorkerEnd>;
+  /** It takes connections. */
+  isReady = false;
+  /** It was ready once: only then is another one started in its place. */
+  hasStarted = false;
+  isReplaced = false;
+  /** Connections passed to it that it has not taken yet. */
+  passing = 0;
+  /** Its metrics when they were last read. */
+  lastMetrics: readonly MetricValues[] = [];
+  readonly #child: ChildProcess;
+  readonly #log: Log;
+  readonly #limits: Limits;
+  #ping: NodeJS.Timeout | undefined;
+
+  constructor(index: number, sockets: string, options: WorkerProcessOptions) {
+    this.index = index;
+    this.name = `worker ${index}`;
+    this.sockets = sockets;
+    this.#log = options.log;
+    this.#limits = options.limits;
+    this.#child = fork(options.program, options.args, {
+      env: options.env as NodeJS.ProcessEnv,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      // The port of a debugger can be opened once.
+      execArgv: process.execArgv.filter((argument) => !argument.startsWith('--inspect')),
+    });
+    this.link = new Link(this.#child, options.calls(this));
+    const relays = [
+      new LineRelay(this.#child.stdout, options.sinks.accessLog),
+      new LineRelay(this.#child.stderr, options.sinks.log),
+    ];
+    this.ended = new Promise((resolve) => {
+      const over = (code: number | null, signal: NodeJS.Signals | null): void => {
+        this.isReady = false;
+        clearInterval(this.#ping);
+        this.link.close();
+        for (const relay of relays) relay.end();
+        resolve({ code, signal });
+      };
+      // After `exit`, output may still arrive. It ends with `close`, unless a child of the worker keeps the pipe open.
+      this.#child.once('exit', (code, signal) => {
+        const timer = setTimeout(() => over(code, signal), LIMITS.exitGrace);
+        this.#child.once('close', () => {
+          clearTimeout(timer);
+          over(code, signal);
+        });
+      });
+      this.#child.once('error', () => over(null, null));
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** Starts the worker. Rejects with the reason if it does not become ready. */
+  async start(start: WorkerStart): Promise<void> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new Error('it did not start in time')), this.#limits.workerStart);
+    try {
+      await Promise.race([this.link.call('start', start), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+    this.isReady = true;
+    this.hasStarted = true;
+    this.#watch();
+  }
+
+  /** Passes a connection to it. */
+  pass(portId: string, socket: Socket): void {
+    this.passing += 1;
+    this.link.pass(portId, socket);
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+
+  /** Kills the worker if its event loop does not answer for `workerSilence` ms. */
+  #watch(): void {
+    let answeredAt = performance.now();
+    let isAsked = false;
+    this.#ping = setInterval(() => {
+      const silence = performance.now() - answeredAt;
+      if (isAsked && silence > this.#limits.workerSilence) {
+        this.#log.error(SCOPE, 'a worker does not answer and is killed', {
+          worker: this.index,
+          pid: this.pid,
+          'silent.ms': Math.round(silence),
+        });
+        this.kill();
+        return;
+      }
+      if (isAsked) return;
+      isAsked = true;
+      this.link.call('ping').then(
+        () => {
+          isAsked = false;
+          answeredAt = performance.now();
+        },
+        () => undefined,
+      );
+      // The silence is that of this question.
+      answeredAt = performance.now();
+    }, this.#limits.workerPingInterval).unref();
+  }
+
+  activity(): Promise<Activity> {
+    return this.link.call('activity');
+  }
+
+  bounds(): Promise<readonly ShownBound[]> {
+    return this.link.call('bounds');
+  }
+
+  memory(): Promise<MemoryUsage> {
+    return this.link.call('memory');
+  }
+
+  tasks(): Promise<readonly string[]> {
+    return this.link.call('tasks');
+  }
+
+  async metrics(): Promise<readonly MetricValues[]> {
+    this.lastMetrics = await this.link.call('metrics');
+    return this.lastMetrics;
+  }
+
+  recentRequests(afterId: number): Promise<readonly RecentRequest[]> {
+    return this.link.call('recentRequests', afterId);
+  }
+
+  cpuSamples(seconds: number, frequency: number): Promise<Samples | undefined> {
+    return this.link.call('cpuSamples', seconds, frequency);
+  }
+
+  heapSamples(seconds: number): Promise<Samples | undefined> {
+    return this.link.call('heapSamples', seconds);
+  }
+
+  stopSampling(): void {
+    this.link.tell('stopSampling');
+  }
+}

@@ -1,0 +1,227 @@
+import type { Socket } from 'node:net';
+import { createLog, fileSink, type LineSink, type Log } from '../../core/log.ts';
+import { renderConcise } from '../../core/render/machine.ts';
+import { type LoadedConfig, loadConfigText } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { compileTraceFilter } from '../observe/trace-subscribers.ts';
+import type { PreparedReload, RunningGateway } from '../runtime/gateway.ts';
+import { startGateway } from '../runtime/gateway.ts';
+import { compileRuntime, type Runtime } from '../runtime/runtime.ts';
+import type { PortList, PrimaryCalls, TraceRequest, WorkerCalls, WorkerStart } from './calls.ts';
+import { type IpcPort, Link } from './link.ts';
+import { OwnProcess } from './own-process.ts';
+import { Peers } from './peers.ts';
+import { WorkerPorts } from './ports-of-worker.ts';
+import { RemoteState } from './shared-state.ts';
+
+const STDOUT = 1;
+const STDERR = 2;
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** What a worker is made of, once the primary process has sent its configuration. */
+interface Running {
+  readonly start: WorkerStart;
+  readonly log: Log;
+  readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
+  readonly gateway: RunningGateway;
+  readonly ports: WorkerPorts;
+  readonly peers: Peers;
+  readonly view: OwnProcess;
+}
+
+/**
+ * A worker process: handles the requests of connections that the primary process passes to it, and does what that
+ * process asks. It ends when it is told to, or when the primary process has ended.
+ */
+export class Worker {
+  readonly #env: Env;
+  readonly #link: Link<WorkerCalls, PrimaryCalls>;
+  readonly #state: RemoteState;
+  #running: Running | undefined;
+  #runtime: Runtime | undefined;
+  #prepared: { readonly reload: PreparedReload; readonly runtime: Runtime } | undefined;
+  readonly #traces = new Map<number, () => void>();
+  readonly #ended = Promise.withResolvers<void>();
+  #draining: Promise<void> | undefined;
+
+  constructor(port: IpcPort, env: Env) {
+    this.#env = env;
+    this.#link = new Link(port, this.#calls(), (id, socket) => this.#take(id, socket));
+    this.#state = new RemoteState(this.#link);
+  }
+
+  /** Resolves when open requests have finished and everything is closed. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** Log outputs, to be flushed before the process ends. */
+  get sinks(): readonly LineSink[] {
+    return Object.values(this.#running?.sinks ?? {});
+  }
+
+  /** A bug: the error is logged, the primary process starts another worker, and this one finishes its requests. */
+  failed(error: unknown): void {
+    const problem = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.#running?.log.error('agctl', 'internal error, stopping', { problem });
+    this.#link.tell('failing');
+    void this.drain();
+  }
+
+  /** Finishes open requests, then closes everything. */
+  drain(): Promise<void> {
+    this.#draining ??= this.#drain();
+    return this.#draining;
+  }
+
+  async #drain(): Promise<void> {
+    for (const cancel of this.#traces.values()) cancel();
+    await this.#running?.gateway.close();
+    await this.#running?.peers.close();
+    this.#ended.resolve();
+  }
+
+  #calls(): WorkerCalls {
+    const view = (): OwnProcess => this.#started.view;
+    return {
+      start: (start) => this.#start(start),
+      ping: () => undefined,
+      prepare: (text, ports) => this.#prepare(text, ports),
+      commit: () => this.#commit(),
+      abort: () => this.#abort(),
+      drain: () => this.drain(),
+      peers: (peers) => this.#started.peers.set(peers),
+      logDirectives: (directives) => this.#started.log.directives.replace(directives),
+      event: (key, event) => this.#state.received(key, event),
+      recordRequests: () => void view().recordRequests(),
+      trace: (id, request) => this.#trace(id, request),
+      untrace: (id) => {
+        this.#traces.get(id)?.();
+        this.#traces.delete(id);
+      },
+      activity: () => view().activity(),
+      bounds: () => view().bounds(),
+      memory: () => view().memory(),
+      tasks: () => view().tasks(),
+      metrics: () => view().metrics(),
+      recentRequests: (afterId) => view().recentRequests(afterId),
+      cpuSamples: (seconds, frequency) => view().cpuSamples(seconds, frequency),
+      heapSamples: (seconds) => view().heapSamples(seconds),
+      stopSampling: () => view().stopSampling(),
+    };
+  }
+
+  get #started(): Running {
+    if (this.#running === undefined) throw new Error('the worker has not started');
+    return this.#running;
+  }
+
+  async #start(start: WorkerStart): Promise<void> {
+    const { index, count } = start;
+    const loaded = this.#load(start.text, start);
+    const { logging } = loaded.config.config;
+    const sinks = { log: fileSink(STDERR), accessLog: fileSink(STDOUT) };
+    const log = createLog(sinks.log, start.logDirectives, logging.format);
+    const runtime = this.#compile(loaded, start, log);
+    const ports = new WorkerPorts(start.sockets, start.ports);
+    const peers = new Peers();
+    const gateway = await startGateway({
+      runtime,
+      log,
+      accessLog: sinks.accessLog,
+      worker: {
+        index,
+        count,
+        acceptor: (key) => ports.acceptor(key),
+        forward: (ctx, to) => peers.forward(ctx, to, ports.idOf(ctx.client.local.localPort ?? 0)),
+      },
+    });
+    this.#runtime = runtime;
+    const view = new OwnProcess({
+      name: `worker ${index}`,
+      gateway,
+      runtime: () => this.#runtime as Runtime,
+      sinks,
+    });
+    this.#running = { start, log, sinks, gateway, ports, peers, view };
+  }
+
+  /** @throws Error with the problems of the configuration, which the primary process has found valid */
+  #load(text: string, { file }: WorkerStart): LoadedConfig & { readonly config: Config } {
+    const loaded = loadConfigText(text, file, this.#env);
+    if (loaded.config === undefined) throw new Error(renderConcise(loaded.diagnostics));
+    return { ...loaded, config: loaded.config };
+  }
+
+  #compile(
+    { config, source }: LoadedConfig & { readonly config: Config },
+    { folder, sessionKey, index, count }: WorkerStart,
+    log: Log,
+  ): Runtime {
+    const { runtime, diagnostics } = compileRuntime({
+      config,
+      source,
+      log,
+      folder,
+      env: this.#env,
+      previous: this.#runtime,
+      sharing: { state: this.#state, sessionKey: Buffer.from(sessionKey, 'hex'), index, count },
+    });
+    const errors = diagnostics.filter(({ severity }) => severity === 'error');
+    if (errors.length === 0) return runtime;
+    void runtime.components.close(this.#runtime?.components);
+    throw new Error(renderConcise(errors));
+  }
+
+  async #prepare(text: string, ports: PortList): Promise<string | undefined> {
+    const { start, log, gateway, ports: own } = this.#started;
+    await this.#abort();
+    try {
+      own.set(ports);
+      const runtime = this.#compile(this.#load(text, start), start, log);
+      this.#prepared = { reload: await gateway.prepare(runtime), runtime };
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  #commit(): void {
+    if (this.#prepared === undefined) return;
+    this.#runtime = this.#prepared.runtime;
+    this.#prepared.reload.commit();
+    this.#prepared = undefined;
+  }
+
+  async #abort(): Promise<void> {
+    const prepared = this.#prepared;
+    this.#prepared = undefined;
+    await prepared?.reload.abort();
+  }
+
+  #take(id: string, socket: Socket | undefined): void {
+    this.#link.tell('taken');
+    // The client may have left on the way.
+    if (socket === undefined) return;
+    if (this.#running === undefined || this.#draining !== undefined) socket.destroy();
+    else this.#running.ports.take(id, socket);
+  }
+
+  #trace(id: number, { expression, follow, count }: TraceRequest): void {
+    const compiled = expression === undefined ? undefined : compileTraceFilter(expression);
+    const subscription = this.#started.gateway.traceSubscribers.subscribe({
+      // The primary process has compiled it before.
+      filter: compiled !== undefined && 'filter' in compiled ? compiled.filter : undefined,
+      follow,
+      count,
+      sink: (event) => this.#link.tell('traced', id, event),
+      requestEnded: (requestId) => this.#link.tell('traceEnded', id, requestId),
+      // The requests of one that traces several have ended with `requestEnded`.
+      ended: () => {
+        if ((count ?? 1) === 1) this.#link.tell('traceEnded', id, undefined);
+      },
+    });
+    if (subscription !== undefined) this.#traces.set(id, () => subscription.cancel());
+  }
+}
