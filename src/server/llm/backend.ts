@@ -122,6 +122,7 @@ export const llm = defineBackend({
     return {
       handle: (ctx) => handle(ctx, runtime),
       close: async () => {
+        for (const { failover } of virtual.values()) failover?.close();
         await Promise.all([
           guardrails?.close(),
           ...compiled.flatMap((model) => [model.upstream?.close(), model.guardrails?.close()]),

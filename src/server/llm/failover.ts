@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CompileContext } from '../kernel/compile-context.ts';
 import { EndpointStats } from './health.ts';
 import type { Model } from './model.ts';
 
@@ -33,17 +34,26 @@ export class Failover {
   /** Targets by ascending priority number. */
   readonly #groups: readonly (readonly FailoverTarget[])[];
 
-  /** `entryOf` returns the entry of `models` that matches a name. */
+  /** `entryOf` returns the entry of `models` that matches a name; `context` is that of the virtual model `name`. */
   constructor(
     targets: z.output<typeof failoverSchema>['targets'],
     entryOf: (model: string) => Model | undefined,
+    name: string,
+    context: CompileContext,
   ) {
     const groups = new Map<number, FailoverTarget[]>();
     for (const { model, priority } of targets) {
-      const target = { model, stats: statsOf(entryOf(model), model) };
+      const entry = entryOf(model);
+      const target = { model, stats: statsOf(entry, model) };
+      target.stats.evictBy(entry?.health.eviction ?? {}, `failover ${name} ${model}`, context);
       groups.set(priority, [...(groups.get(priority) ?? []), target]);
     }
     this.#groups = [...groups].sort(([a], [b]) => a - b).map(([, group]) => group);
+  }
+
+  /** The virtual model is no longer used. */
+  close(): void {
+    for (const { stats } of this.#groups.flat()) stats.close();
   }
 
   /** The best untried target; an evicted one only if all are evicted. Undefined if every target was tried. */
@@ -72,9 +82,7 @@ export class Failover {
 
 /** An entry with a pattern gets separate statistics per model name, because provider limits are often per model. */
 function statsOf(entry: Model | undefined, model: string): EndpointStats {
-  const stats = entry === undefined || entry.name !== model ? new EndpointStats() : entry.stats;
-  stats.eviction = entry?.health.eviction ?? {};
-  return stats;
+  return entry === undefined || entry.name !== model ? new EndpointStats() : entry.stats;
 }
 
 /** Power of two random choices: always using the best target would overload it. */

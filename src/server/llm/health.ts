@@ -8,6 +8,7 @@ import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Shared } from '../kernel/shared-state.ts';
 import { providerReplyScope } from './variables.ts';
 
 const share = z.number().min(0).max(1);
@@ -147,10 +148,52 @@ export interface Outcome {
   readonly retryAfter?: number | undefined;
 }
 
-/** Health and latency of one provider endpoint, measured until the response headers. Costs a few additions per call. */
+/** Decides when failures evict an endpoint. With several workers, one rule counts the calls of all of them. */
+class EvictionRule {
+  readonly #eviction: Eviction;
+  /** Consecutive. */
+  #failures = 0;
+  #health = 1;
+  /** Evictions without a successful call in between. */
+  #inARow = 0;
+  /** Time of `performance.now()`. */
+  #evictedUntil: number | undefined;
+
+  constructor(eviction: Eviction) {
+    this.#eviction = eviction;
+  }
+
+  /** Records the outcome of a call. Returns for how many ms it evicts the endpoint, if it does. */
+  record({ isFailure, retryAfter }: Outcome): number | undefined {
+    const { consecutiveFailures, healthThreshold, duration, restoreHealth } = this.#eviction;
+    const now = performance.now();
+    if (this.#evictedUntil !== undefined && now >= this.#evictedUntil) {
+      this.#evictedUntil = undefined;
+      this.#health = restoreHealth ?? this.#health;
+    }
+    this.#failures = isFailure ? this.#failures + 1 : 0;
+    this.#health = averaged(this.#health, isFailure ? 0 : 1);
+    if (!isFailure) this.#inARow = 0;
+    if (!isFailure || this.#evictedUntil !== undefined) return undefined;
+    const hasCondition = consecutiveFailures !== undefined || healthThreshold !== undefined;
+    const isMet =
+      this.#failures >= (consecutiveFailures ?? Number.POSITIVE_INFINITY) ||
+      this.#health < (healthThreshold ?? 0);
+    if (hasCondition && !isMet) return undefined;
+    this.#inARow += 1;
+    const length = (duration ?? retryAfter ?? LIMITS.eviction) * this.#inARow;
+    this.#evictedUntil = now + Math.min(length, LIMITS.evictionMax);
+    return this.#evictedUntil - now;
+  }
+}
+
+const averaged = (average: number, newest: number): number => average + NEWEST_WEIGHT * (newest - average);
+
+/**
+ * Health and latency of one provider endpoint, measured until the response headers. Costs a few additions per call. With
+ * several workers, they are those of this process; only evictions are common to all.
+ */
 export class EndpointStats {
-  /** Set for endpoints with alternatives. Undefined: never evicted. */
-  eviction: Eviction | undefined;
   #pending = 0;
   #total = 0;
   #failures = 0;
@@ -159,10 +202,36 @@ export class EndpointStats {
   /** Moving average in ms. */
   #latency = 0;
   #ejections = 0;
-  /** Ejections without a successful call in between. */
-  #ejectionsInARow = 0;
   /** Time of `performance.now()`. */
   #evictedUntil: number | undefined;
+  #restoreHealth: number | undefined;
+  /** Set for endpoints with alternatives. Undefined: never evicted. */
+  #evictions: Shared<{ record(outcome: Outcome): void }> | undefined;
+
+  /** Evicts the endpoint when it fails. `name` is unique in the component that is being compiled. */
+  evictBy(eviction: Eviction, name: string, context: CompileContext): void {
+    if (this.#evictions !== undefined) return;
+    this.#restoreHealth = eviction.restoreHealth;
+    const rule = new EvictionRule(eviction);
+    const evictions = context.shared(
+      name,
+      {
+        record: (outcome: Outcome): void => {
+          const length = rule.record(outcome);
+          if (length === undefined) return;
+          this.#evictFor(length);
+          evictions.publish(length);
+        },
+      },
+      (length: number) => this.#evictFor(length),
+    );
+    this.#evictions = evictions;
+  }
+
+  /** The endpoint is no longer used. */
+  close(): void {
+    this.#evictions?.release();
+  }
 
   /** Records the start of a call. Returns the start time for `callEnded`. */
   callStarted(): number {
@@ -177,32 +246,21 @@ export class EndpointStats {
   }
 
   /** Records the outcome of a call that started at `startedAt`. */
-  callEnded(startedAt: number, { status, isFailure, retryAfter }: Outcome): void {
+  callEnded(startedAt: number, outcome: Outcome): void {
+    const { status, isFailure } = outcome;
     this.#pending -= 1;
     this.#failures = isFailure ? this.#failures + 1 : 0;
-    this.#health += NEWEST_WEIGHT * ((isFailure ? 0 : 1) - this.#health);
-    const now = performance.now();
-    if (isFailure) this.#evict(now, retryAfter);
-    else this.#ejectionsInARow = 0;
+    this.#health = averaged(this.#health, isFailure ? 0 : 1);
+    void this.#evictions?.call.record(outcome);
     // Fast failures would otherwise make a failing endpoint look like the fastest.
     if (status === 0 || isFailure) return;
-    const took = now - startedAt;
-    this.#latency = this.#latency === 0 ? took : this.#latency + NEWEST_WEIGHT * (took - this.#latency);
+    const took = performance.now() - startedAt;
+    this.#latency = this.#latency === 0 ? took : averaged(this.#latency, took);
   }
 
-  #evict(now: number, retryAfter: number | undefined): void {
-    const { eviction } = this;
-    if (eviction === undefined || this.isEvicted(now)) return;
-    const { consecutiveFailures, healthThreshold, duration } = eviction;
-    const hasCondition = consecutiveFailures !== undefined || healthThreshold !== undefined;
-    const isMet =
-      this.#failures >= (consecutiveFailures ?? Number.POSITIVE_INFINITY) ||
-      this.#health < (healthThreshold ?? 0);
-    if (hasCondition && !isMet) return;
+  #evictFor(length: number): void {
     this.#ejections += 1;
-    this.#ejectionsInARow += 1;
-    const length = (duration ?? retryAfter ?? LIMITS.eviction) * this.#ejectionsInARow;
-    this.#evictedUntil = now + Math.min(length, LIMITS.evictionMax);
+    this.#evictedUntil = performance.now() + length;
   }
 
   /** Whether the endpoint is evicted at `now` (`performance.now()`). */
@@ -210,7 +268,7 @@ export class EndpointStats {
     if (this.#evictedUntil === undefined) return false;
     if (now < this.#evictedUntil) return true;
     this.#evictedUntil = undefined;
-    this.#health = this.eviction?.restoreHealth ?? this.#health;
+    this.#health = this.#restoreHealth ?? this.#health;
     return false;
   }
 

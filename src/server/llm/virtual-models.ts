@@ -111,7 +111,8 @@ export function compileVirtualModels(
       });
     }
     if (weighted !== undefined) compiled.set(name, { choose: byWeight(weighted.targets) });
-    else if (failover !== undefined) compiled.set(name, byFailover(new Failover(failover.targets, entryOf)));
+    else if (failover !== undefined)
+      compiled.set(name, byFailover(new Failover(failover.targets, entryOf, name, at)));
     else compiled.set(name, { choose: byCondition(conditional.targets, place) });
   }
   return compiled;

@@ -8,6 +8,7 @@ import type { Bound } from '../kernel/inspection.ts';
 import type { Backend, RequestContext } from '../kernel/request-context.ts';
 import { withoutPort } from '../kernel/router.ts';
 import { handleLegacySse, isLegacySse } from './legacy-sse.ts';
+import { type Placed, workerFor } from './placement.ts';
 import { mcpProcessOf } from './process.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
@@ -103,6 +104,7 @@ export const mcp = defineBackend({
       },
       mcpProcessOf(context.settings),
     );
+    const placed = placementOf(config, name);
     context.inspection.addBackend(context.path, () => sessions.state());
     context.inspection.bounds.push(...boundsOf(sessions, context));
     const backend: Backend = {
@@ -111,6 +113,7 @@ export const mcp = defineBackend({
           checkHostAndOrigin(ctx, context.hostnames, config.dnsRebindingProtection === true);
         return isLegacySse(ctx) ? handleLegacySse(ctx, sessions) : handleHttp(ctx, sessions);
       },
+      workerFor: (ctx, workers) => workerFor(ctx, workers, placed),
       served: () => sessions.served(),
       drain: () => sessions.drain(),
       takeOver(previous) {
@@ -143,6 +146,14 @@ function checkHostAndOrigin(ctx: RequestContext, allowedHosts: ReadonlySet<strin
     message: rebindingMessage(header, 'a configured hostname (dnsRebindingProtection of the mcp backend)'),
     detail: `${header}: ${value.slice(0, 100)}`,
   });
+}
+
+function placementOf({ targets, statefulMode }: McpBackendConfig, backend: string): Placed {
+  const processes = targets.flatMap(({ stdio }) => stdio ?? []);
+  const hasProcesses = processes.length > 0;
+  const sharesProcess =
+    processes.some(({ shared }) => shared) || (hasProcesses && statefulMode === 'stateless');
+  return { backend, hasProcesses, sharesProcess };
 }
 
 /** Session store by backend, for the backend that replaces it after a reload. */

@@ -7,6 +7,7 @@ import { principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
 import type { RpcMessage } from './message.ts';
 import { initializing } from './open-target.ts';
+import { SESSION_PARAMETER } from './placement.ts';
 import { badMessage, errorMessage, RPC, RpcError, SESSION_HEADER } from './protocol.ts';
 import { mcpFields, messageGuards } from './request-fields.ts';
 import { eventStreamReply, RunningCall, rejectDuplicateId, startCall } from './running-call.ts';
@@ -20,9 +21,6 @@ import {
   messageIn,
   requireEventStream,
 } from './streamable-http.ts';
-
-/** Query parameter with the session id, as in the official SDKs. */
-const SESSION_PARAMETER = 'sessionId';
 
 /** A client of the transport HTTP+SSE. */
 interface LegacyClient {

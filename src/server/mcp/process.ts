@@ -16,6 +16,8 @@ export interface McpProcess {
   readonly children: ChildSlots;
   /** Number of this worker, from 1, if there are several. */
   readonly worker: number | undefined;
+  /** The share of this worker in a number of things that all workers have together. */
+  share(total: number): number;
 }
 
 const processes = new Slot<McpProcess>();

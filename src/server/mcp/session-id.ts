@@ -19,18 +19,31 @@ export interface SessionState {
   readonly i?: string;
 }
 
-/** Creates a session id: base64url of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes). `key` has 32 bytes. */
-export function sealSession(key: Buffer, state: SessionState): string {
+/**
+ * Creates a session id: base64url of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes), and `.` with the number of
+ * the worker that has the session, if there are several. `key` has 32 bytes.
+ */
+export function sealSession(key: Buffer, state: SessionState, worker?: number): string {
   const nonce = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);
   const text = Buffer.concat([cipher.update(JSON.stringify(state), 'utf8'), cipher.final()]);
-  return Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url');
+  const sealed = Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url');
+  return worker === undefined ? sealed : `${sealed}.${worker}`;
 }
+
+/** Number of the worker that created the id; undefined if there was only one. Anyone can write a number. */
+export function workerOf(id: string): number | undefined {
+  const number = WORKER.exec(id)?.[1];
+  return number === undefined ? undefined : Number(number);
+}
+
+const WORKER = /\.([1-9]\d{0,2})$/;
 
 /** Contents of a session id; undefined if it was not created with this key or is not canonical base64url. */
 export function openSession(key: Buffer, id: string): SessionState | undefined {
-  const bytes = Buffer.from(id, 'base64url');
-  if (bytes.length < 29 || bytes.toString('base64url') !== id) return undefined;
+  const sealed = id.replace(WORKER, '');
+  const bytes = Buffer.from(sealed, 'base64url');
+  if (bytes.length < 29 || bytes.toString('base64url') !== sealed) return undefined;
   try {
     const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12));
     decipher.setAuthTag(bytes.subarray(-16));

@@ -183,7 +183,7 @@ export class SessionStore {
   register(session: Session, version: string, isResumable = this.#isResumable): void {
     session.version = version;
     session.isResumable = isResumable;
-    session.id = sealSession(this.#settings.sessionKey, {
+    const state = {
       r: randomBytes(16).toString('base64url'),
       b: this.#options.backend,
       ...(session.owner === undefined ? {} : { p: session.owner }),
@@ -198,7 +198,8 @@ export class SessionStore {
               : {}),
           }
         : {}),
-    });
+    };
+    session.id = sealSession(this.#settings.sessionKey, state, this.#settings.worker);
     this.#initializing.delete(session);
     this.#sessions.set(session.id, session);
     this.#logEvent('session started', session);

@@ -275,17 +275,24 @@ function runtimeSettings(
     ...own,
   };
   const { key } = config.session;
-  // Each worker has its share, rounded up.
-  const share = (total: number): number => Math.ceil(total / (sharing?.count ?? 1));
+  const share = (total: number): number => shareOf(total, sharing);
   setMcpProcess(settings, {
     sessionKey: key === undefined ? (sharing?.sessionKey ?? randomBytes(32)) : Buffer.from(key, 'hex'),
     isKeyConfigured: key !== undefined,
     sessionIdle: config.mcp.sessionTtl,
-    maxSessions: share(config.mcp.maxSessions),
-    children: new ChildSlots(share(config.mcp.maxChildren), allLimits),
+    maxSessions: Math.max(1, share(config.mcp.maxSessions)),
+    children: new ChildSlots(Math.max(1, share(config.mcp.maxChildren)), allLimits),
     worker: sharing?.index,
+    share,
   });
   return settings;
+}
+
+/** The shares of all workers add up to the total. */
+function shareOf(total: number, sharing: Sharing | undefined): number {
+  if (sharing === undefined) return total;
+  const { index, count } = sharing;
+  return Math.floor(total / count) + (index <= total % count ? 1 : 0);
 }
 
 /**

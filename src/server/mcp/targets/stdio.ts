@@ -115,7 +115,7 @@ export const stdio = defineTarget({
         await Promise.all([shared?.close(), warm?.close()]);
       },
     };
-    const slots = mcpProcessOf(context.settings).children;
+    const { children: slots, share } = mcpProcessOf(context.settings);
     const start = (events: ChannelEvents): Promise<Channel> =>
       openChannel({
         target,
@@ -135,9 +135,10 @@ export const stdio = defineTarget({
       await slots.take();
       return start(events);
     };
+    const spares = share(config.warm);
     const warm =
-      config.warm > 0 && !config.shared
-        ? new WarmChildren(config.warm, { name, log: context.log, limits: target.limits, slots, start })
+      spares > 0 && !config.shared
+        ? new WarmChildren(spares, { name, log: context.log, limits: target.limits, slots, start })
         : undefined;
     const shared = config.shared
       ? new SharedServer(target, context.log, open, config.idleTimeout)
