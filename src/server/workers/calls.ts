@@ -65,8 +65,8 @@ export type PrimaryCalls = {
   /** An operation on the shared state. */
   shared(key: string, name: string, args: readonly unknown[]): unknown;
   traced(id: number, event: TraceEvent): void;
-  /** The last event of a request. */
-  traceEnded(id: number, requestId: string | undefined): void;
+  /** The last event of a request; `requestId` is empty if only one is traced. */
+  traceEnded(id: number, requestId: string): void;
   /** The worker has a bug and will end: it gets no more connections. */
   failing(): void;
 };

@@ -1,6 +1,5 @@
-import type { Socket } from 'node:net';
 import { LIMITS } from '../../core/limits.ts';
-import type { WorkerProcess } from './worker-process.ts';
+import type { Connection, WorkerProcess } from './worker-process.ts';
 
 /**
  * Divides new connections among the workers: in turn, among those that have taken most of what was passed to them. So a
@@ -9,7 +8,7 @@ import type { WorkerProcess } from './worker-process.ts';
  */
 export class Dispatcher {
   readonly #workers: () => readonly WorkerProcess[];
-  #waiting: { readonly portId: string; readonly socket: Socket }[] = [];
+  #waiting: Connection[] = [];
   #next = 0;
 
   constructor(workers: () => readonly WorkerProcess[]) {
@@ -21,12 +20,12 @@ export class Dispatcher {
     return this.#waiting.length;
   }
 
-  accepted(portId: string, socket: Socket): void {
-    if (this.#waiting.length >= LIMITS.waitingConnections) {
-      socket.destroy();
-      return;
+  /** Adds connections that need a worker. */
+  add(...connections: readonly Connection[]): void {
+    for (const connection of connections) {
+      if (this.#waiting.length < LIMITS.waitingConnections) this.#waiting.push(connection);
+      else connection.socket.destroy();
     }
-    this.#waiting.push({ portId, socket });
     this.dispatch();
   }
 
@@ -36,8 +35,7 @@ export class Dispatcher {
       const worker = this.#choose();
       if (worker === undefined) return;
       const first = this.#waiting.shift();
-      // A client that has left while it waited needs no worker.
-      if (first !== undefined && !first.socket.destroyed) worker.pass(first.portId, first.socket);
+      if (first !== undefined) worker.pass(first);
     }
   }
 

@@ -12,7 +12,7 @@ export interface IpcPort {
   on(event: 'message', listener: (message: unknown, handle?: unknown) => void): unknown;
 }
 
-/** What one process can ask of the other, by name. Arguments and results are JSON values. */
+/** What one process can ask of the other, by name. Arguments are JSON values (so `undefined` is `null`), and results too. */
 export type Calls = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 /** Receives a connection and the id of its port; no connection if the client has left on the way. */
@@ -70,16 +70,17 @@ export class Link<Local extends Calls, Other extends Calls> {
     if (!this.#isClosed) this.#post({ id: 0, call: name, args });
   }
 
-  /** Passes a connection to the other process. This process no longer reads or writes it. */
-  pass(port: string, socket: Socket): void {
-    this.#port.send?.(port, socket, {}, (error) => {
-      if (error !== null) socket.destroy();
-    });
+  /** Like `tell`, at once: the message has left this process when the function returns, unless the other one is stuck. */
+  tellNow<Name extends keyof Other & string>(name: Name, ...args: Parameters<Other[Name]>): void {
+    this.#send([{ id: 0, call: name, args }]);
   }
 
-  /** Number of calls without an answer. */
-  get unanswered(): number {
-    return this.#waiting.size;
+  /**
+   * Passes a connection to the other process. It stays open here, unread: Node would lose it if the other process ended
+   * before it took the connection.
+   */
+  pass(port: string, socket: Socket): void {
+    this.#port.send?.(port, socket, { keepOpen: true }, () => undefined);
   }
 
   /** Rejects all calls without an answer: the other process has ended. */
@@ -98,7 +99,10 @@ export class Link<Local extends Calls, Other extends Calls> {
   #flush(): void {
     const frames = this.#queue;
     this.#queue = [];
-    if (this.#isClosed) return;
+    if (!this.#isClosed) this.#send(frames);
+  }
+
+  #send(frames: readonly Frame[]): void {
     // An error means that the other process has gone, which its exit tells, too.
     this.#port.send?.(frames, undefined, {}, () => undefined);
   }

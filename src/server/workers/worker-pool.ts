@@ -79,7 +79,7 @@ export class WorkerPool
     });
     this.sharing = { state: this.#state, sessionKey: randomBytes(32), index: 0, count: options.count };
     this.#dispatcher = new Dispatcher(() => this.processes);
-    this.#ports = new SharedPorts((portId, socket) => this.#dispatcher.accepted(portId, socket));
+    this.#ports = new SharedPorts((portId, socket) => this.#dispatcher.add({ portId, socket }));
     this.traceSubscribers = new WorkerTraces(() => this.processes);
     this.requests = new WorkerRequests(() => this.processes);
     this.#droppedLines = new DroppedLinesReporter(options.sinks.accessLog, options.log);
@@ -251,7 +251,7 @@ export class WorkerPool
   #callsOf(worker: WorkerProcess): PrimaryCalls {
     return {
       taken: () => {
-        worker.passing -= 1;
+        worker.taken();
         this.#dispatcher.dispatch();
       },
       shared: (key, name, args) => this.#state.perform(key, name, args),
@@ -268,7 +268,11 @@ export class WorkerPool
     this.#workers.delete(worker);
     this.traceSubscribers.ended(worker);
     this.#merged.workerEnded(worker.lastMetrics);
-    if (this.isClosing) return;
+    if (this.isClosing) {
+      for (const { socket } of worker.takeBack()) socket.destroy();
+      return;
+    }
+    this.#dispatcher.add(...worker.takeBack());
     this.#options.log.error(SCOPE, 'a worker has ended; its connections are lost', {
       worker: worker.index,
       pid: worker.pid,

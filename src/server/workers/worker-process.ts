@@ -12,6 +12,12 @@ import type { MemoryUsage } from './memory-usage.ts';
 import type { Activity, ProcessView } from './process-view.ts';
 import type { Samples } from './profile/samples.ts';
 
+/** A connection that was accepted at a port. */
+export interface Connection {
+  readonly portId: string;
+  readonly socket: Socket;
+}
+
 /** How a worker ended. */
 export interface WorkerEnd {
   readonly code: number | null;
@@ -46,8 +52,8 @@ export class WorkerProcess implements ProcessView {
   /** It was ready once: only then is another one started in its place. */
   hasStarted = false;
   isReplaced = false;
-  /** Connections passed to it that it has not taken yet. */
-  passing = 0;
+  /** Connections passed to it that it has not taken yet, in order. */
+  readonly #untaken: Connection[] = [];
   /** Its metrics when they were last read. */
   lastMetrics: readonly MetricValues[] = [];
   readonly #child: ChildProcess;
@@ -110,10 +116,25 @@ export class WorkerProcess implements ProcessView {
     this.#watch();
   }
 
+  /** Number of connections passed to it that it has not taken yet. */
+  get passing(): number {
+    return this.#untaken.length;
+  }
+
   /** Passes a connection to it. */
-  pass(portId: string, socket: Socket): void {
-    this.passing += 1;
-    this.link.pass(portId, socket);
+  pass(connection: Connection): void {
+    this.#untaken.push(connection);
+    this.link.pass(connection.portId, connection.socket);
+  }
+
+  /** It has taken the first of the connections: this process lets go of it. */
+  taken(): void {
+    this.#untaken.shift()?.socket.destroy();
+  }
+
+  /** The connections that it has not taken, and, as it has ended, will not take. Nothing of them has been read. */
+  takeBack(): readonly Connection[] {
+    return this.#untaken.splice(0);
   }
 
   kill(): void {

@@ -45,7 +45,7 @@ export class WorkerTraces {
     this.#open.get(id)?.event(worker, event);
   }
 
-  requestEnded(worker: WorkerProcess, id: number, requestId: string | undefined): void {
+  requestEnded(worker: WorkerProcess, id: number, requestId: string): void {
     this.#open.get(id)?.requestEnded(worker, requestId);
   }
 
@@ -90,7 +90,7 @@ class PooledTrace implements TraceSubscription {
     this.options.sink(this.#isSingle ? event : { ...event, requestId: request.id });
   }
 
-  requestEnded(worker: WorkerProcess, requestId: string | undefined): void {
+  requestEnded(worker: WorkerProcess, requestId: string): void {
     const key = keyOf(worker, requestId);
     const request = this.#requests.get(key);
     if (request === undefined) return;

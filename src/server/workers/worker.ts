@@ -201,7 +201,8 @@ export class Worker {
   }
 
   #take(id: string, socket: Socket | undefined): void {
-    this.#link.tell('taken');
+    // Before anything is read: without this message, another worker gets the connection if this one ends.
+    this.#link.tellNow('taken');
     // The client may have left on the way.
     if (socket === undefined) return;
     if (this.#running === undefined || this.#draining !== undefined) socket.destroy();
@@ -219,7 +220,7 @@ export class Worker {
       requestEnded: (requestId) => this.#link.tell('traceEnded', id, requestId),
       // The requests of one that traces several have ended with `requestEnded`.
       ended: () => {
-        if ((count ?? 1) === 1) this.#link.tell('traceEnded', id, undefined);
+        if ((count ?? 1) === 1) this.#link.tell('traceEnded', id, '');
       },
     });
     if (subscription !== undefined) this.#traces.set(id, () => subscription.cancel());

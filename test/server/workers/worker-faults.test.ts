@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest';
+import type { WorkerProcess } from '../../../src/server/workers/worker-process.ts';
+import { isAlive } from '../../kit/is-alive.ts';
+import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+import { freshly, type WorkerGateway, workerGateway } from '../../kit/workers.ts';
+
+const BODY = { name: 'hello', policies: { directResponse: { status: 200, body: 'hello' } } };
+const config = (routes: readonly object[] = [BODY]) => ({
+  config: { connectionTerminationDeadline: '2s' },
+  gateways: { default: { port: 0, routes } },
+});
+
+/** Sends requests on connections of their own until the returned function is called, which resolves to the outcomes. */
+function load(url: string): () => Promise<readonly string[]> {
+  const outcomes: string[] = [];
+  let isOver = false;
+  const senders = Array.from({ length: 8 }, async () => {
+    while (!isOver)
+      outcomes.push(
+        await freshly(url).then(
+          ({ status }) => String(status),
+          (error: { code?: string }) => String(error.code),
+        ),
+      );
+  });
+  return async () => {
+    isOver = true;
+    await Promise.all(senders);
+    return outcomes;
+  };
+}
+
+async function replaced(gate: WorkerGateway, before: readonly number[], which: number): Promise<void> {
+  await until(() => gate.pids().length === 2 && !gate.pids().includes(before[which] as number), 20_000);
+}
+
+/** A preloaded module with which a test makes a worker misbehave: there is no other way to break it on command. */
+const misbehaving = (signal: string, code: string): Record<string, string> => ({
+  NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(`process.on('${signal}', () => { ${code} });`)}`,
+});
+
+describe('a worker that is killed', () => {
+  test('takes only its own connections with it and is replaced, each in turn', async () => {
+    await using gate = await workerGateway(config());
+    const stop = load(gate.url);
+    const lost: number[] = [];
+    for (const which of [0, 1]) {
+      const before = gate.pids();
+      process.kill(before[which] as number, 'SIGKILL');
+      await replaced(gate, before, which);
+      lost.push(gate.log.filter((line) => line.includes('a worker has ended')).length);
+    }
+    const outcomes = await stop();
+    expect(lost).toEqual([1, 2]);
+    expect(outcomes.filter((each) => each === '200').length).toBeGreaterThan(20);
+    // One request per connection: no more than those that the two workers had.
+    expect(outcomes.filter((each) => each !== '200' && each !== 'ECONNRESET')).toEqual([]);
+    expect(outcomes.filter((each) => each === 'ECONNRESET').length).toBeLessThanOrEqual(16);
+    expect(await (await fetch(`${gate.admin}/metrics`)).text()).toContain('\ngw_worker_restarts_total 2\n');
+  });
+
+  test('does not lower the counters that were read before', async () => {
+    await using gate = await workerGateway(config());
+    for (let index = 0; index < 10; index++) await freshly(gate.url);
+    const total = async (): Promise<number> => {
+      const text = await (await fetch(`${gate.admin}/metrics`)).text();
+      return Number(/^gw_requests_total\{.*\} (\d+)$/m.exec(text)?.[1]);
+    };
+    await until(async () => (await total()) === 10);
+    const before = gate.pids();
+    process.kill(before[0] as number, 'SIGKILL');
+    await replaced(gate, before, 0);
+    expect(await total()).toBe(10);
+  });
+
+  test('leaves connections to the other one while both are replaced', async () => {
+    await using gate = await workerGateway(config());
+    const before = gate.pids();
+    for (const pid of before) process.kill(pid, 'SIGKILL');
+    await until(() => gate.pids().length === 0);
+    // It waits in the primary process for a worker.
+    expect((await freshly(gate.url)).status).toBe(200);
+    await until(() => gate.pids().length === 2, 20_000);
+  });
+});
+
+test('a worker in an endless loop gets no further connections and is killed and replaced', async () => {
+  await using gate = await workerGateway(config(), {
+    limits: { workerPingInterval: 100, workerSilence: 1_000 },
+    env: misbehaving('SIGUSR2', 'for (;;);'),
+  });
+  const before = gate.pids();
+  process.kill(before[0] as number, 'SIGUSR2');
+  const stop = load(gate.url);
+  await replaced(gate, before, 0);
+  const outcomes = await stop();
+  expect(gate.log.some((line) => line.includes('a worker does not answer and is killed'))).toBe(true);
+  expect(outcomes.filter((each) => each === '200').length).toBeGreaterThan(20);
+  // Those that it had when the loop began.
+  expect(outcomes.filter((each) => each !== '200').length).toBeLessThanOrEqual(8);
+});
+
+test('a worker that runs out of memory is replaced', async () => {
+  const hoard = 'const all = []; for (;;) all.push(new Array(1000).fill({}));';
+  const { NODE_OPTIONS } = misbehaving('SIGUSR2', hoard);
+  await using gate = await workerGateway(config(), {
+    env: { NODE_OPTIONS: `--max-old-space-size=96 ${NODE_OPTIONS}` },
+  });
+  const before = gate.pids();
+  process.kill(before[1] as number, 'SIGUSR2');
+  await replaced(gate, before, 1);
+  expect(gate.log.join('')).toContain('JavaScript heap out of memory');
+  expect((await freshly(gate.url)).status).toBe(200);
+});
+
+test('a worker with an uncaught error finishes its requests, and another one takes its place', async () => {
+  let release: (() => void) | undefined;
+  await using backend = await httpUpstream((_, response) => {
+    release = () => response.end('late');
+  });
+  await using gate = await workerGateway(config([{ name: 'slow', backends: [{ host: backend.address }] }]), {
+    env: misbehaving('SIGUSR2', "setImmediate(() => { throw new Error('on command'); });"),
+  });
+  const pids = gate.pids();
+  const slow = freshly(gate.url);
+  await until(() => release !== undefined);
+  const open = await Promise.all(
+    gate.pool.processes.map(async (each) => (await each.activity()).openRequests),
+  );
+  const which = open.indexOf(1);
+  process.kill(pids[which] as number, 'SIGUSR2');
+  await replaced(gate, pids, which);
+  expect(isAlive(pids[which] as number)).toBe(true);
+  release?.();
+  expect((await slow).text).toBe('late');
+  await until(() => !isAlive(pids[which] as number));
+  expect(gate.log.join('')).toContain('internal error, stopping');
+});
+
+test('a shutdown finishes the open requests of all workers', async () => {
+  const releases: (() => void)[] = [];
+  await using backend = await httpUpstream((_, response) => {
+    releases.push(() => response.end('done'));
+  });
+  const gate = await workerGateway(config([{ name: 'slow', backends: [{ host: backend.address }] }]));
+  const replies = [freshly(gate.url), freshly(gate.url), freshly(gate.url)];
+  await until(() => releases.length === 3);
+  const pids = gate.pids();
+  const closed = gate[Symbol.asyncDispose]();
+  await expect(freshly(gate.url)).rejects.toThrow();
+  for (const release of releases) release();
+  expect((await Promise.all(replies)).map(({ text }) => text)).toEqual(['done', 'done', 'done']);
+  await closed;
+  expect(pids.filter(isAlive)).toEqual([]);
+});
+
+describe('a reload with workers', () => {
+  const saying = (body: string, more: object = {}) =>
+    config([{ name: 'a', policies: { directResponse: { status: 200, body } }, ...more }]);
+
+  test('activates the configuration in all workers', async () => {
+    await using gate = await workerGateway(saying('one'));
+    await gate.reload(saying('two'));
+    const texts = await Promise.all(Array.from({ length: 6 }, () => freshly(gate.url)));
+    expect(new Set(texts.map(({ text }) => text))).toEqual(new Set(['two']));
+  });
+
+  test('activates it in no worker if one refuses it', async () => {
+    await using gate = await workerGateway(saying('one'));
+    refusePrepare(gate.pool.processes[1]);
+    await expect(gate.reload(saying('two'))).rejects.toThrow('the file is gone');
+    const texts = await Promise.all(Array.from({ length: 6 }, () => freshly(gate.url)));
+    expect(new Set(texts.map(({ text }) => text))).toEqual(new Set(['one']));
+  });
+
+  test('opens and closes ports, also for a worker that starts later', async () => {
+    const two = {
+      config: {},
+      gateways: { default: { port: 0, routes: [BODY] }, second: { port: 0, routes: [BODY] } },
+    };
+    await using gate = await workerGateway(config());
+    await gate.reload(two);
+    const before = gate.pids();
+    process.kill(before[0] as number, 'SIGKILL');
+    await replaced(gate, before, 0);
+    const urls = gate.pool.listeners.map(({ port }) => `http://127.0.0.1:${port}`);
+    for (const url of [...urls, ...urls, ...urls, ...urls]) expect((await freshly(url)).text).toBe('hello');
+    await gate.reload(config());
+    await expect(freshly(urls[1] as string)).rejects.toThrow();
+    expect((await freshly(urls[0] as string)).text).toBe('hello');
+  });
+
+  test('loses no request in 30 reloads', async () => {
+    await using gate = await workerGateway(saying('0'));
+    const stop = load(gate.url);
+    for (let index = 1; index <= 30; index++) await gate.reload(saying(String(index)));
+    expect(new Set(await stop())).toEqual(new Set(['200']));
+    expect((await freshly(gate.url)).text).toBe('30');
+  });
+
+  test('waits for a worker that is being replaced, which then has the new configuration', async () => {
+    await using gate = await workerGateway(saying('one'));
+    const before = gate.pids();
+    process.kill(before[0] as number, 'SIGKILL');
+    await until(() => gate.pids().length === 1);
+    await gate.reload(saying('two'));
+    await replaced(gate, before, 0);
+    const texts = await Promise.all(Array.from({ length: 6 }, () => freshly(gate.url)));
+    expect(new Set(texts.map(({ text }) => text))).toEqual(new Set(['two']));
+  });
+});
+
+/** As if only this worker could not read a file of the configuration. */
+function refusePrepare(worker: WorkerProcess | undefined): void {
+  const link = worker?.link as unknown as { call(...args: unknown[]): Promise<unknown> };
+  const call = link.call.bind(link);
+  link.call = async (...args) => {
+    const result = await call(...args);
+    return args[0] === 'prepare' ? 'the file is gone' : result;
+  };
+}
