@@ -1,4 +1,4 @@
-// npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH] [--quiet]
+// npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH] [--workers N] [--quiet]
 // npm run conformance -- --command 'node server.js' | --url http://127.0.0.1:3000/mcp [--target direct] [--revision …]
 // npm run conformance -- --leg client [--revision 2025-11-25] [--target http|direct]
 // The first judges what clients of the gateway get, the second the same with another server than the fixture (`--target direct`:
@@ -25,6 +25,7 @@ function readOptions() {
       command: { type: 'string' },
       url: { type: 'string' },
       bin: { type: 'string' },
+      workers: { type: 'string' },
       // Prints only required scenarios that failed.
       quiet: { type: 'boolean', default: false },
     },
@@ -56,7 +57,7 @@ async function main(options) {
   const server = otherServer(options);
   const { scenarios, passed, required } = isClient
     ? await runClientLeg(options.revision, options.target === 'direct' ? 'direct' : 'gateway')
-    : await runConformance({ ...options, server });
+    : await runConformance({ ...options, workers: options.workers && Number(options.workers), server });
   const pinned = isClient || server !== undefined ? required : await expectedScore(options.revision);
   for (const scenario of scenarios)
     if (!options.quiet || (scenario.required && !scenario.passed)) console.log(line(scenario));

@@ -10,6 +10,7 @@ export interface Trial {
   server?: OtherServer | undefined;
   /** The `agctl.js` to run; default: the one of this checkout. */
   bin?: string;
+  workers?: number;
 }
 
 /** The outcome of one run of the suite. */
@@ -25,9 +26,9 @@ export interface Score {
 const OTHER_SCENARIO_MS = 30_000;
 
 /** @throws Error for a command without the gateway: the suite judges servers over HTTP only */
-function start({ target, server, bin }: Trial): Promise<Pick<Endpoint, 'url' | 'stop'>> {
-  if (server === undefined) return startTarget(target, bin);
-  if (target !== 'direct') return startGatewayOf(server, bin);
+function start({ target, server, ...program }: Trial): Promise<Pick<Endpoint, 'url' | 'stop'>> {
+  if (server === undefined) return startTarget(target, program);
+  if (target !== 'direct') return startGatewayOf(server, program);
   if ('command' in server) throw new Error('a stdio server can only be judged through the gateway');
   return Promise.resolve({ url: server.url, stop: () => Promise.resolve() });
 }

@@ -40,16 +40,26 @@ function bannerReader(): (line: string) => string | undefined {
   };
 }
 
+/** The gateway to run. */
+export interface Program {
+  /** Its `agctl.js`; default: the one of this checkout, which must be built. */
+  readonly bin?: string | undefined;
+  /** `config.workers`. */
+  readonly workers?: number | undefined;
+}
+
 /**
  * The gateway with one target, so that names reach the client unprefixed.
  *
  * @param target the target's transport as in the configuration
- * @param bin the `agctl.js` to run; default: the one of this checkout, which must be built
  */
-export async function startGateway(target: Record<string, unknown>, bin = builtGateway): Promise<Endpoint> {
+export async function startGateway(
+  target: Record<string, unknown>,
+  { bin = builtGateway, workers }: Program = {},
+): Promise<Endpoint> {
   const dir = await mkdtemp(join(tmpdir(), 'agctl-conformance-'));
   const routes = [{ backends: [{ mcp: { targets: [{ name: 'everything', ...target }] } }] }];
-  const config = { config: { adminAddr: 'off' }, gateways: { default: { port: 0, routes } } };
+  const config = { config: { adminAddr: 'off', workers }, gateways: { default: { port: 0, routes } } };
   const file = join(dir, 'config.yaml');
   // JSON is YAML.
   await writeFile(file, JSON.stringify(config, null, 2));
@@ -76,7 +86,7 @@ export async function startGateway(target: Record<string, unknown>, bin = builtG
  * @param settings other members of `stdio`
  */
 export function startStdioGateway(
-  bin?: string,
+  program?: Program,
   env: Record<string, string> = {},
   settings: object = {},
 ): Promise<Endpoint> {
@@ -84,14 +94,14 @@ export function startStdioGateway(
   const { NODE_COMPILE_CACHE } = process.env;
   const cached = NODE_COMPILE_CACHE === undefined ? env : { NODE_COMPILE_CACHE, ...env };
   const stdio = { cmd: process.execPath, args: [fixture], env: cached, ...settings };
-  return startGateway({ stdio }, bin);
+  return startGateway({ stdio }, program);
 }
 
 /** The gateway in front of the fixture as an HTTP server. */
-export async function startHttpGateway(bin?: string): Promise<Endpoint> {
+export async function startHttpGateway(program?: Program): Promise<Endpoint> {
   const upstream = await startFixture();
   try {
-    const gateway = await startGateway({ mcp: { host: upstream.url } }, bin);
+    const gateway = await startGateway({ mcp: { host: upstream.url } }, program);
     const stop = async () => {
       try {
         await gateway.stop();
@@ -107,17 +117,17 @@ export async function startHttpGateway(bin?: string): Promise<Endpoint> {
 }
 
 /** Starts what `target` names. */
-export function startTarget(target: Target, bin?: string): Promise<Endpoint> {
+export function startTarget(target: Target, program?: Program): Promise<Endpoint> {
   if (target === 'direct') return startFixture();
-  return target === 'http' ? startHttpGateway(bin) : startStdioGateway(bin);
+  return target === 'http' ? startHttpGateway(program) : startStdioGateway(program);
 }
 
 /** The gateway in front of another server, which runs in the current folder and with the whole environment. */
-export function startGatewayOf(server: OtherServer, bin?: string): Promise<Endpoint> {
-  if ('url' in server) return startGateway({ mcp: { host: server.url } }, bin);
+export function startGatewayOf(server: OtherServer, program?: Program): Promise<Endpoint> {
+  if ('url' in server) return startGateway({ mcp: { host: server.url } }, program);
   // A shell splits the command as its author expects; `exec` leaves no shell between the gateway and the server.
   const args = ['-c', `exec ${server.command}`];
   // Each session has its own process, which takes seconds to start in some languages: more than the suite waits at times.
   const settings = { cwd: process.cwd(), inheritEnv: true, warm: 2 };
-  return startGateway({ stdio: { cmd: '/bin/sh', args, ...settings } }, bin);
+  return startGateway({ stdio: { cmd: '/bin/sh', args, ...settings } }, program);
 }

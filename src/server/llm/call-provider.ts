@@ -56,7 +56,11 @@ export async function callProvider(
     const isAbandoned = outcome.status === 0 && ctx.isAbandoned && isOver;
     for (const [index, each] of affected.entries()) {
       if (isAbandoned) each.callAbandoned();
-      else each.callEnded(startTimes[index] as number, outcome);
+      else {
+        const recorded = each.callEnded(startTimes[index] as number, outcome);
+        // The client's next call, at another worker, already avoids the model.
+        if (outcome.isFailure && recorded instanceof Promise) await recorded;
+      }
     }
     if (ctx.observer !== undefined && outcome.isFailure) traceEviction(ctx.observer, call, stats);
   }

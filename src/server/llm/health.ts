@@ -245,17 +245,21 @@ export class EndpointStats {
     this.#pending -= 1;
   }
 
-  /** Records the outcome of a call that started at `startedAt`. */
-  callEnded(startedAt: number, outcome: Outcome): void {
+  /**
+   * Records the outcome of a call that started at `startedAt`. Returns a promise if another process decides about evictions:
+   * it resolves when all workers are being told.
+   */
+  callEnded(startedAt: number, outcome: Outcome): void | Promise<void> {
     const { status, isFailure } = outcome;
     this.#pending -= 1;
     this.#failures = isFailure ? this.#failures + 1 : 0;
     this.#health = averaged(this.#health, isFailure ? 0 : 1);
-    void this.#evictions?.call.record(outcome);
     // Fast failures would otherwise make a failing endpoint look like the fastest.
-    if (status === 0 || isFailure) return;
-    const took = performance.now() - startedAt;
-    this.#latency = this.#latency === 0 ? took : averaged(this.#latency, took);
+    if (status !== 0 && !isFailure) {
+      const took = performance.now() - startedAt;
+      this.#latency = this.#latency === 0 ? took : averaged(this.#latency, took);
+    }
+    return this.#evictions?.call.record(outcome);
   }
 
   #evictFor(length: number): void {

@@ -145,7 +145,7 @@ export class WorkerPool
     const problem = problems.find((each) => each !== undefined);
     if (problem !== undefined) {
       await Promise.all(workers.map((worker) => worker.link.call('abort').catch(ignoreEnd)));
-      await this.#ports.close(opened);
+      this.#ports.close(opened);
       await next.components.close(previous.components);
       throw new WorkerError(problem);
     }
@@ -154,7 +154,7 @@ export class WorkerPool
     const removed = this.#ports.without(plans);
     for (const plan of removed) this.#logPort('stopping bind', this.#ports.portOf(plan), plan.name);
     for (const plan of opened) this.#logPort('started bind', this.#ports.portOf(plan), plan.name);
-    await this.#ports.close(removed);
+    this.#ports.close(removed);
     const { unused, inherited } = next.components.replace(previous.components, next.source);
     for (const { value } of inherited) value.retired?.();
     await Promise.all(unused.map(({ value }) => value.close?.()));
@@ -175,7 +175,7 @@ export class WorkerPool
     if (this.isClosing) return;
     this.isClosing = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    await this.#ports.close(this.#ports.without([]));
+    this.#ports.close(this.#ports.without([]));
     this.#dispatcher.close();
     await Promise.all([...this.#workers].map((worker) => this.#stop(worker)));
     await this.#runtime?.close();
