@@ -139,12 +139,11 @@ describe('an MCP session at a gateway with two workers', () => {
 
   test('is logged once per request, with the address of the client', async () => {
     const session = await open('own');
-    const before = gate.accessLog.length;
-    for (let index = 0; index < 4; index++) await call('own', session);
-    await until(() => gate.accessLog.length >= before + 4);
-    const lines = gate.accessLog.slice(before);
-    expect(lines).toHaveLength(4);
-    expect(lines.every((line) => / src\.addr=127\.0\.0\.1:\d+ /.test(line))).toBe(true);
+    for (let index = 0; index < 4; index++) await call('own/logged', session);
+    const lines = (): string[] => gate.accessLog.filter((line) => line.includes('/own/logged'));
+    await until(() => lines().length >= 4);
+    expect(lines()).toHaveLength(4);
+    expect(lines().every((line) => / src\.addr=127\.0\.0\.1:\d+ /.test(line))).toBe(true);
   });
 
   test('runs a process that sessions share once', async () => {
@@ -188,11 +187,11 @@ test('requests of revision 2026-07-28 of one caller share one process of a targe
 
 test('no client can claim an address with the header that workers use among themselves', async () => {
   const session = await open('own');
-  const before = gate.accessLog.length;
   for (let index = 0; index < 4; index++)
-    await call('own', { ...session, 'x-agctl-client': '9.9.9.9 1 9.9.9.9 1' });
-  await until(() => gate.accessLog.length >= before + 4);
-  expect(gate.accessLog.slice(before).join('')).not.toContain('9.9.9.9');
+    await call('own/claimed', { ...session, 'x-agctl-client': '9.9.9.9 1 9.9.9.9 1' });
+  const lines = (): string[] => gate.accessLog.filter((line) => line.includes('/own/claimed'));
+  await until(() => lines().length === 4);
+  expect(lines().join('')).not.toContain('9.9.9.9');
 });
 
 describe('when a worker is killed', () => {
