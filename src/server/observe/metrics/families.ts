@@ -1,5 +1,5 @@
-import type { Counter, Histogram } from 'prom-client';
 import { counterFamily, type Family, histogramFamily } from './family.ts';
+import type { Counter, Histogram } from './series.ts';
 
 // Names, labels and buckets match upstream's dashboards, with the prefix `gw_`.
 

@@ -1,13 +1,20 @@
 import { createRequire } from 'node:module';
-import type { Counter, Histogram, MetricObjectWithValues, MetricValueWithName } from 'prom-client';
 import { LIMITS } from '../../../core/limits.ts';
+import { Counter, Histogram, type Series, type SeriesValues } from './series.ts';
 
 /** Label values: `overflow` where a limit on distinct values is reached, `unknown` where there is no value. */
 const OVERFLOW = 'overflow';
 export const UNKNOWN = 'unknown';
 
 /** A metric with its values, in the form that prom-client returns and accepts. */
-export type MetricValues = MetricObjectWithValues<MetricValueWithName<string>>;
+export interface MetricValues {
+  readonly name: string;
+  readonly help: string;
+  /** `counter` or `histogram`; prom-client declares an enumeration that it does not have. */
+  readonly type: unknown;
+  readonly aggregator: string;
+  readonly values: SeriesValues;
+}
 
 export interface FamilyInfo {
   /** Without the `_total` suffix of a counter. */
@@ -19,31 +26,29 @@ export interface FamilyInfo {
 type PromClient = typeof import('prom-client');
 let library: PromClient | undefined;
 
-/**
- * Loads prom-client at the first series or scrape. Loading takes 35 ms, and `config validate`, which compiles a
- * configuration but counts nothing, should not pay for it.
- */
+/** Loads prom-client at the first scrape. Loading takes 35 ms, and most commands print no metrics. */
 export function promClient(): PromClient {
   library ??= createRequire(import.meta.url)('prom-client') as PromClient;
   return library;
 }
 
-/**
- * A metric with labels: one prom-client metric for each combination of label values, created on first use.
- *
- * A single prom-client metric with `labelNames` would build and look up the text of all labels at
- * each change: 1.2 µs per observation with ten labels, against 0.25 µs without labels (docs/decisions/0030).
- */
-export class Family<Series extends Counter | Histogram> {
+/** A metric with labels: one series for each combination of label values, created on first use. */
+export class Family<S extends Series> {
   readonly name: string;
+  readonly #info: FamilyInfo & { readonly type: 'counter' | 'histogram' };
   readonly #labelNames: readonly string[];
-  readonly #create: () => Series;
-  readonly #series = new Map<string, LabelledSeries<Series>>();
+  readonly #create: () => S;
+  readonly #series = new Map<string, LabelledSeries<S>>();
   /** Collects what exceeds `LIMITS.metricSeries`, so that sums remain correct. */
-  #overflow: LabelledSeries<Series> | undefined;
+  #overflow: LabelledSeries<S> | undefined;
 
-  constructor(name: string, labelNames: readonly string[], create: () => Series) {
-    this.name = name;
+  constructor(
+    info: FamilyInfo & { readonly type: 'counter' | 'histogram' },
+    labelNames: readonly string[],
+    create: () => S,
+  ) {
+    this.name = info.name;
+    this.#info = info;
     this.#labelNames = labelNames;
     this.#create = create;
   }
@@ -52,17 +57,17 @@ export class Family<Series extends Counter | Histogram> {
    * The series with these label values, in the order of the label names; created if needed. Beyond
    * `LIMITS.metricSeries`, the shared overflow series. Callers should cache the result to avoid the lookup.
    */
-  with(values: readonly string[]): Series {
+  with(values: readonly string[]): S {
     const key = values.join('\u0000');
     const known = this.#series.get(key);
-    if (known !== undefined) return known.metric;
+    if (known !== undefined) return known.series;
     if (this.#series.size >= LIMITS.metricSeries) {
       this.#overflow ??= this.#labelled(this.#labelNames.map(() => OVERFLOW));
-      return this.#overflow.metric;
+      return this.#overflow.series;
     }
     const made = this.#labelled(values);
     this.#series.set(key, made);
-    return made.metric;
+    return made.series;
   }
 
   /** The number of series, without the overflow series. */
@@ -71,66 +76,40 @@ export class Family<Series extends Counter | Histogram> {
   }
 
   /** The values of all series; undefined if there is none. */
-  async read(): Promise<MetricValues | undefined> {
+  read(): MetricValues | undefined {
     const all = [...this.#series.values(), ...(this.#overflow === undefined ? [] : [this.#overflow])];
-    const read = await Promise.all(
-      all.map(async ({ labels, metric }): Promise<MetricValues> => {
-        const { values, ...info } = await metric.get();
-        return {
-          ...info,
-          values: toOpenMetrics(values).map((value) => ({
-            ...value,
-            labels: { ...value.labels, ...labels },
-          })),
-        };
-      }),
+    if (all.length === 0) return undefined;
+    const { name, help, type } = this.#info;
+    const values = all.flatMap(({ labels, series }) =>
+      series.read(name).map((value) => ({ ...value, labels: { ...value.labels, ...labels } })),
     );
-    const [first] = read;
-    return first === undefined ? undefined : { ...first, values: read.flatMap(({ values }) => values) };
+    return { name, help: `${help}.`, type, aggregator: 'sum', values };
   }
 
-  #labelled(values: readonly string[]): LabelledSeries<Series> {
+  #labelled(values: readonly string[]): LabelledSeries<S> {
     const labels = Object.fromEntries(
       this.#labelNames.map((name, index) => [name, values[index] ?? UNKNOWN]),
     );
-    return { labels, metric: this.#create() };
+    return { labels, series: this.#create() };
   }
 }
 
-/** Orders the values of one series with sum and count before the buckets, and formats `le` as OpenMetrics requires. */
-function toOpenMetrics(values: MetricValues['values']): MetricValues['values'] {
-  const isBucket = ({ labels }: MetricValues['values'][number]): boolean => labels['le'] !== undefined;
-  return [
-    ...values.filter((value) => !isBucket(value)),
-    ...values
-      .filter(isBucket)
-      .map((value) => ({ ...value, labels: { le: openMetricsNumber(value.labels['le']) } })),
-  ];
-}
-
-/** OpenMetrics: "le ... MUST be a float", so `1` is written as `1.0`. */
-function openMetricsNumber(value: string | number | undefined): string {
-  return Number.isInteger(value) ? `${value}.0` : String(value);
-}
-
-interface LabelledSeries<Series> {
+interface LabelledSeries<S> {
   readonly labels: Readonly<Record<string, string>>;
-  readonly metric: Series;
+  readonly series: S;
 }
 
-export function counterFamily({ name, help }: FamilyInfo, labelNames: readonly string[]): Family<Counter> {
-  const options = { name, help: `${help}.`, registers: [] };
-  return new Family(name, labelNames, () => new (promClient().Counter)(options));
+export function counterFamily(info: FamilyInfo, labelNames: readonly string[]): Family<Counter> {
+  return new Family({ ...info, type: 'counter' }, labelNames, () => new Counter());
 }
 
 /** `bounds`: upper bucket bounds in ascending order, without `+Inf`. */
 export function histogramFamily(
-  { name, help }: FamilyInfo,
+  info: FamilyInfo,
   labelNames: readonly string[],
   bounds: readonly number[],
 ): Family<Histogram> {
-  const options = { name, help: `${help}.`, registers: [], buckets: [...bounds] };
-  return new Family(name, labelNames, () => new (promClient().Histogram)(options));
+  return new Family({ ...info, type: 'histogram' }, labelNames, () => new Histogram(bounds));
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Counter, Histogram, Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
@@ -18,6 +18,7 @@ import { createFamilies, type Families } from './families.ts';
 import { LabelValues, type MetricValues, UNKNOWN } from './family.ts';
 import { processMetrics } from './process.ts';
 import { RouteSeries } from './route-series.ts';
+import type { Counter, Histogram } from './series.ts';
 
 /** Identifies the port that requests arrive on. The names are label values. */
 export interface BindNames {

@@ -1,7 +1,7 @@
-import type { Counter, Histogram } from 'prom-client';
 import { LIMITS } from '../../../core/limits.ts';
 import type { LlmCall } from '../../llm/call.ts';
 import type { Families } from './families.ts';
+import type { Counter, Histogram } from './series.ts';
 
 /** Labels of a finished request, without those of its route. */
 export interface HttpLabels {
