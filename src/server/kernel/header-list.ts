@@ -59,8 +59,31 @@ function sameName(a: string, b: string): boolean {
   return a.length === b.length && (a === b || a.toLowerCase() === b.toLowerCase());
 }
 
+/** A set of field names. */
+export class FieldNames {
+  readonly #names: ReadonlySet<string>;
+  /** The lengths of the names: lower-casing the name of every field of a message costs more than all lookups. */
+  readonly #lengths: readonly boolean[];
+
+  constructor(names: Iterable<string>) {
+    this.#names = new Set(Array.from(names, (name) => name.toLowerCase()));
+    const lengths: boolean[] = [];
+    for (const { length } of this.#names) lengths[length] = true;
+    this.#lengths = lengths;
+  }
+
+  /** Whether it contains a name, in upper or lower case. */
+  has(name: string): boolean {
+    return this.#lengths[name.length] === true && this.#names.has(name.toLowerCase());
+  }
+
+  *[Symbol.iterator](): Iterator<string> {
+    yield* this.#names;
+  }
+}
+
 /** Hop-by-hop fields, which apply to one connection and are never forwarded (RFC 9110 §7.6.1 and §11.7). */
-export const HOP_BY_HOP: ReadonlySet<string> = new Set([
+export const HOP_BY_HOP = new FieldNames([
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -85,32 +108,35 @@ export function connectionOptions(value: string): string[] {
  * per message: a later call would let the sender remove fields that policies or the gateway have added.
  */
 export function removeHopByHop({ raw }: HeaderList): void {
-  let named: string[] = [];
-  for (let i = 0; i < raw.length; i += 2)
-    if (sameName(raw[i] as string, 'connection'))
-      named = named.concat(connectionOptions(raw[i + 1] as string));
-  keepFields(raw, (name) => !HOP_BY_HOP.has(name) && !named.includes(name));
+  let removed = HOP_BY_HOP;
+  for (let i = 0; i < raw.length; i += 2) {
+    const value = raw[i + 1] as string;
+    // The usual value names a field that is removed anyway.
+    if (!sameName(raw[i] as string, 'connection') || value === 'keep-alive') continue;
+    removed = new FieldNames([...removed, ...connectionOptions(value)]);
+  }
+  removeFields(raw, removed);
 }
 
-/** Removes in place every field for whose lower-case name `keep` returns false. */
-export function keepFields(raw: string[], keep: (name: string) => boolean): void {
+/** Removes the fields of these names in place. */
+export function removeFields(raw: string[], names: FieldNames): void {
   let length = 0;
   for (let i = 0; i < raw.length; i += 2) {
-    if (!keep((raw[i] as string).toLowerCase())) continue;
-    raw[length] = raw[i] as string;
-    raw[length + 1] = raw[i + 1] as string;
+    if (names.has(raw[i] as string)) continue;
+    if (length < i) {
+      raw[length] = raw[i] as string;
+      raw[length + 1] = raw[i + 1] as string;
+    }
     length += 2;
   }
-  raw.length = length;
+  if (length < raw.length) raw.length = length;
 }
 
-/** A copy without the fields of these names, which must be lower case. */
-export function withoutFields(raw: readonly string[], names: ReadonlySet<string>): string[] {
+/** A copy without the fields of these names. */
+export function withoutFields(raw: readonly string[], names: FieldNames): string[] {
   const kept: string[] = [];
-  for (let i = 0; i < raw.length; i += 2) {
-    if (names.has((raw[i] as string).toLowerCase())) continue;
-    kept.push(raw[i] as string, raw[i + 1] as string);
-  }
+  for (let i = 0; i < raw.length; i += 2)
+    if (!names.has(raw[i] as string)) kept.push(raw[i] as string, raw[i + 1] as string);
   return kept;
 }
 

@@ -5,7 +5,7 @@ import { HOP_BY_HOP } from './header-list.ts';
 export function warnOfRemovedHeader(name: string, context: CompileContext): void {
   const isUnderscored =
     name.includes('_') && context.settings.requestValidation.headersWithUnderscores !== 'allow';
-  const isHopByHop = HOP_BY_HOP.has(name.toLowerCase());
+  const isHopByHop = HOP_BY_HOP.has(name);
   if (!isUnderscored && !isHopByHop) return;
   context.report({
     code: 'AGW0303',

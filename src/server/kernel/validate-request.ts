@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { LIMITS } from '../../core/limits.ts';
 import { validationError } from './error-response.ts';
-import { connectionOptions, type HeaderList, HOP_BY_HOP, keepFields } from './header-list.ts';
+import { connectionOptions, FieldNames, type HeaderList, HOP_BY_HOP, removeFields } from './header-list.ts';
 import { canonicalAuthority, canonicalPath, type PathMode } from './request-target.ts';
 
 /** `config.http`. */
@@ -160,7 +160,7 @@ function validateHeaders(headers: HeaderList, underscores: UnderscoreMode): stri
     if (lower === 'host') host = raw[i + 1] as string;
   }
   if (removed !== undefined) removeAt(raw, removed);
-  if (named.length > 0) keepFields(raw, (name) => !named.includes(name));
+  if (named.length > 0) removeFields(raw, new FieldNames(named));
   return host;
 }
 

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
-import { HeaderList, withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { DecodedBody, isDecodable } from '../transport/decoded-body.ts';
 import type { UpstreamBody } from '../transport/upstream-body.ts';
@@ -14,7 +14,7 @@ import type { EndpointStats, Outcome } from './health.ts';
 import type { Model } from './model.ts';
 import { traceEviction } from './trace-events.ts';
 
-const NOT_FORWARDED = new Set([
+const NOT_FORWARDED = new FieldNames([
   'host',
   'content-length',
   'content-encoding',
@@ -23,7 +23,7 @@ const NOT_FORWARDED = new Set([
   'cookie',
 ]);
 
-const NOT_RETURNED = new Set([
+const NOT_RETURNED = new FieldNames([
   // The client's cookies are not forwarded, so the provider would never get its own back.
   'set-cookie',
   // Addresses at the provider: a client that followed them would send its own key there.

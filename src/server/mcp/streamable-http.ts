@@ -3,7 +3,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { emptyReply } from '../kernel/error-response.ts';
-import { type HeaderList, withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
@@ -230,7 +230,7 @@ function withRpcBody(error: unknown, message: RpcMessage): unknown {
   });
 }
 
-const NOT_FORWARDED = new Set([
+const NOT_FORWARDED = new FieldNames([
   'host',
   'content-length',
   'content-type',

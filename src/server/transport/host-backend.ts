@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { backendTimeouts, defineBackend } from '../kernel/backend.ts';
-import { withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { createUpstream, parseAddress, type Upstream } from './upstream.ts';
@@ -36,7 +36,7 @@ export const host = defineBackend({
   },
 });
 
-const NOT_FORWARDED = new Set(['host', 'expect']);
+const NOT_FORWARDED = new FieldNames(['host', 'expect']);
 
 /**
  * The Host header. Like upstream's default, `urlRewrite.authority: auto`: a service that is configured with a host name

@@ -5,7 +5,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
-import { withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import type { CallMeter, CallSpan } from '../kernel/observer.ts';
 import type { TlsOptions } from './backend-tls.ts';
 import { hostLookup } from './host-lookup.ts';
@@ -113,7 +113,7 @@ export function createUpstream(
   };
 }
 
-const AUTHORIZATION: ReadonlySet<string> = new Set(['authorization']);
+const AUTHORIZATION = new FieldNames(['authorization']);
 
 function authorized(request: UpstreamRequest, authorization: string | undefined): UpstreamRequest {
   if (authorization === undefined) return request;
@@ -131,13 +131,14 @@ const STALE = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
  * A server may close a kept-alive connection at the moment it is used. A request that may be sent twice is then retried
  * once. Any other request fails, because the server may have started to process it.
  */
-async function retryStale<T>(
-  { method, body, signal, client, isReplaySafe }: UpstreamRequest,
-  send: () => Promise<T>,
-): Promise<T> {
+function retryStale<T>(request: UpstreamRequest, send: () => Promise<T>): Promise<T> {
+  const { method, body, isReplaySafe } = request;
   const mayRepeat =
     isReplaySafe === true || (IDEMPOTENT.has(method) && (body === undefined || body === null));
-  if (!mayRepeat) return send();
+  return mayRepeat ? sendAgainIfStale(request, send) : send();
+}
+
+async function sendAgainIfStale<T>({ signal, client }: UpstreamRequest, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
-import { isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
+import { FieldNames, isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
 import type { Upstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError, isHeadersTimeout, locatedProblem } from '../../../transport/upstream-error.ts';
 import type { UpstreamRequest } from '../../../transport/upstream-request.ts';
@@ -188,11 +188,10 @@ export class OpenApiChannel implements Channel {
   /** Configured headers and those of the arguments, which have other names, replace those of the client's request. */
   #headers(forwarded: readonly string[], own: readonly string[]): string[] {
     const { headers } = this.#api;
-    const names = (list: readonly string[]): string[] =>
-      list.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
-    const configured = new Set(names(headers));
+    const names = (list: readonly string[]): string[] => list.filter((_, index) => index % 2 === 0);
+    const configured = new FieldNames(names(headers));
     return [
-      ...withoutFields(forwarded, new Set([...configured, ...names(own)])),
+      ...withoutFields(forwarded, new FieldNames([...configured, ...names(own)])),
       ...own,
       ...headers,
       ...(configured.has('accept') ? [] : ['accept', 'application/json, text/*;q=0.5, */*;q=0.1']),
