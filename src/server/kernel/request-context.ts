@@ -42,10 +42,36 @@ export interface ClientConnection {
   /** IP address; an IPv4 client of a dual-stack socket has its IPv4 address. */
   readonly address: string;
   readonly port: number;
+  /** Address and port, for logs. */
+  readonly label: string;
   /** The socket. Node removes it from a finished request whose body was read as a stream. */
   readonly connection: object;
   /** The gateway's own side of the connection. */
   readonly local: { readonly localAddress?: string | undefined; readonly localPort?: number | undefined };
+}
+
+/** A property of the socket: all requests of a connection share it. */
+const CLIENT = Symbol('client');
+
+/** The client of a connection. The first call reads its address, which a closed socket no longer has. */
+function clientOf(socket: Socket & { [CLIENT]?: ClientConnection }): ClientConnection {
+  socket[CLIENT] ??= newClient(socket);
+  return socket[CLIENT];
+}
+
+function newClient(socket: Socket): ClientConnection {
+  const { remoteAddress = '', remotePort = 0 } = socket;
+  return clientConnection(canonicalAddress(remoteAddress), remotePort, { connection: socket, local: socket });
+}
+
+/** The connection of the client with this address. */
+export function clientConnection(
+  address: string,
+  port: number,
+  rest: Pick<ClientConnection, 'connection' | 'local'>,
+): ClientConnection {
+  const label = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  return { address, port, label, ...rest };
 }
 
 /** Times of a request: in ms from `performance.now()`, or where it says so in Unix time in ms. */
@@ -247,7 +273,7 @@ export class RequestContext implements SlotHolder {
     response: ServerResponse,
     listener: string,
     headers: HeaderList,
-    client: ClientConnection = connectionOf(request.socket),
+    client: ClientConnection = clientOf(request.socket),
   ) {
     this.request = request;
     this.response = response;
@@ -324,12 +350,6 @@ export class RequestContext implements SlotHolder {
     if (this.#isAbandoned) this.#abortController.abort();
     return this.#abortController.signal;
   }
-}
-
-/** Read at the start of a request: a closed socket no longer has a remote address. */
-function connectionOf(socket: Socket): ClientConnection {
-  const { remoteAddress = '', remotePort = 0 } = socket;
-  return { address: canonicalAddress(remoteAddress), port: remotePort, connection: socket, local: socket };
 }
 
 /** Converts the IPv4-mapped address of a dual-stack socket, `::ffff:a.b.c.d`, to `a.b.c.d`. */

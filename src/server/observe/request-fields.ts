@@ -25,7 +25,7 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   add(fields, 'listener', ctx.listener);
   add(fields, 'route', ctx.route);
   add(fields, 'endpoint', ctx.endpoint);
-  add(fields, 'src.addr', sourceAddress(ctx));
+  add(fields, 'src.addr', ctx.client.label);
   add(fields, 'http.method', ctx.method);
   add(fields, 'http.host', requestedHost(ctx));
   add(fields, 'http.path', redactedTarget(ctx));
@@ -136,9 +136,4 @@ function redactedTarget(ctx: RequestContext): string | undefined {
   if (url === undefined) return undefined;
   if (secretParameters === undefined || at === -1) return redactTarget(url);
   return redactTarget(url.slice(0, at) + withoutParameters(url.slice(at), secretParameters));
-}
-
-function sourceAddress(ctx: RequestContext): string {
-  const { address, port } = ctx.client;
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

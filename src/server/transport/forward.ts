@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { type HeaderList, withoutFields } from '../kernel/header-list.ts';
-import type { ClientConnection, Reply, RequestContext } from '../kernel/request-context.ts';
+import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
+import {
+  type ClientConnection,
+  clientConnection,
+  type Reply,
+  type RequestContext,
+} from '../kernel/request-context.ts';
 import type { Upstream } from './upstream.ts';
 
 /**
@@ -9,7 +14,7 @@ import type { Upstream } from './upstream.ts';
  */
 const CLIENT_HEADER = 'x-agctl-client';
 
-const NOT_FORWARDED: ReadonlySet<string> = new Set(['expect', CLIENT_HEADER]);
+const NOT_FORWARDED = new FieldNames(['expect', CLIENT_HEADER]);
 
 /**
  * Lets another worker answer a request, with its own policies, metrics and access log. `upstream` is the socket of that
@@ -36,5 +41,5 @@ export function forwardedClient(headers: HeaderList, { socket }: IncomingMessage
   const [address = '', port, localAddress = '', localPort] = (headers.get(CLIENT_HEADER) ?? '').split(' ');
   headers.delete(CLIENT_HEADER);
   const local = { localAddress, localPort: Number(localPort) };
-  return { address, port: Number(port), connection: socket, local };
+  return clientConnection(address, Number(port), { connection: socket, local });
 }

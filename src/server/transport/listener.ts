@@ -82,7 +82,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     if (next !== undefined) void serve(next, options);
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
-    response.once('close', onClosed);
+    response.on('close', onClosed);
     const headers = new HeaderList(request.rawHeaders);
     const client = injected?.isForwarded(request) === true ? forwardedClient(headers, request) : undefined;
     response.context = new RequestContext(request, response, options.listener, headers, client);
