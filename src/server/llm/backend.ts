@@ -165,7 +165,7 @@ async function handle(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   requireAllowed(ctx, requested);
   const request = { requested, body, endpoint };
   const virtual = runtime.virtual.get(requested);
-  if (virtual === undefined) return callModel(ctx, runtime, request);
+  if (virtual === undefined) return await callModel(ctx, runtime, request);
   const target = chooseTarget(virtual, ctx, body.value);
   if (virtual.failover === undefined) return callModel(ctx, runtime, { ...request, target });
   return callWithFailover(ctx, runtime, { ...request, target }, virtual.failover);
@@ -268,7 +268,8 @@ async function callModel(
   changeFields(body, model.fields, resolverFor(ctx));
   // The requested model is already authorized; the provider's model name comes from the configuration.
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
-  await guardRequest(ctx, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
+  const requestGuardrails = [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])];
+  if (requestGuardrails.length > 0) await guardRequest(ctx, call, requestGuardrails, body);
   // The prompt as sent: a guardrail may have masked the client's texts.
   if (logReads.get(ctx)?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
@@ -310,7 +311,6 @@ async function guardRequest(
   webhooks: readonly Webhook[],
   body: CallBody,
 ): Promise<void> {
-  if (webhooks.length === 0) return;
   const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
   if (media > 0) call.unseenMedia = media;
   const { texts, replace } = requestTexts(body);

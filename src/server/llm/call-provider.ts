@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
-import { FieldNames, HeaderList, withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, HeaderList, removeFields, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { DecodedBody, isDecodable } from '../transport/decoded-body.ts';
 import type { UpstreamBody } from '../transport/upstream-body.ts';
@@ -45,7 +45,8 @@ export async function callProvider(
   { call, body, stats }: { readonly call: LlmCall; readonly body: CallBody; readonly stats: EndpointStats },
 ): Promise<Reply> {
   const affected = stats === model.stats ? [stats] : [stats, model.stats];
-  const startTimes = affected.map((each) => each.callStarted());
+  const startedAt = performance.now();
+  for (const each of affected) each.callStarted();
   let outcome: Outcome = { status: 0, isFailure: true };
   try {
     const reply = await sendToProvider(ctx, model, call, body);
@@ -54,10 +55,10 @@ export async function callProvider(
   } finally {
     const isOver = ctx.response.destroyed || ctx.abortedWith !== undefined;
     const isAbandoned = outcome.status === 0 && ctx.isAbandoned && isOver;
-    for (const [index, each] of affected.entries()) {
+    for (const each of affected) {
       if (isAbandoned) each.callAbandoned();
       else {
-        const recorded = each.callEnded(startTimes[index] as number, outcome);
+        const recorded = each.callEnded(startedAt, outcome);
         // The client's next call, at another worker, already avoids the model.
         if (outcome.isFailure && recorded instanceof Promise) await recorded;
       }
@@ -114,8 +115,11 @@ async function sendToProvider(
   } = await (ctx.observer === undefined ? sent : ctx.observer.call(model.upstream.address, sent));
   rejectRedirect(ctx, status, received, answer);
   ctx.reason = 'Upstream';
-  const reply = { status, headers: new HeaderList(withoutFields(received.raw, NOT_RETURNED)) };
-  return { ...reply, body: await decodeResponse(ctx, reply.headers, answer) };
+  removeFields(received.raw, NOT_RETURNED);
+  const coding = received.all('content-encoding').join(', ').trim().toLowerCase();
+  const isPlain = coding === '' || coding === 'identity';
+  const decoded = isPlain ? answer : await decodeResponse(ctx, received, answer, coding);
+  return { status, headers: received, body: decoded };
 }
 
 /**
@@ -151,9 +155,8 @@ async function decodeResponse(
   ctx: RequestContext,
   headers: HeaderList,
   body: UpstreamBody,
+  coding: string,
 ): Promise<UpstreamBody> {
-  const coding = headers.all('content-encoding').join(', ').trim().toLowerCase();
-  if (coding === '' || coding === 'identity') return body;
   if (!isDecodable(coding)) {
     body.discard();
     throw undecodable(ctx, `the response has the content-encoding \`${coding.slice(0, 100)}\``);

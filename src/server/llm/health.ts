@@ -233,11 +233,10 @@ export class EndpointStats {
     this.#evictions?.release();
   }
 
-  /** Records the start of a call. Returns the start time for `callEnded`. */
-  callStarted(): number {
+  /** Records the start of a call. */
+  callStarted(): void {
     this.#pending += 1;
     this.#total += 1;
-    return performance.now();
   }
 
   /** Records that the client disconnected before a response, which does not affect the provider's health. */
@@ -246,7 +245,7 @@ export class EndpointStats {
   }
 
   /**
-   * Records the outcome of a call that started at `startedAt`. Returns a promise if another process decides about evictions:
+   * Records the outcome of a call that started at `startedAt` (`performance.now()`). Returns a promise if another process decides about evictions:
    * it resolves when all workers are being told.
    */
   callEnded(startedAt: number, outcome: Outcome): void | Promise<void> {

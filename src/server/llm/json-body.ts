@@ -85,31 +85,24 @@ export class JsonBody implements CallBody {
     if (this.#changes.size === 0) return this.#text;
     const present = this.#members;
     const edits: Edit[] = [];
-    const added = new Set(this.#changes.keys());
+    const added = new Map(this.#changes);
+    let removed = 0;
     for (const [key, span] of present) {
       if (!this.#changes.has(key)) continue;
       added.delete(key);
       const text = this.#changes.get(key);
-      if (text !== undefined) edits.push({ ...span, text });
+      if (text === undefined) removed += 1;
+      else edits.push({ ...span, text });
     }
-    if (this.#removedCount() > 0) {
+    if (removed > 0) {
       const marked = present.map(([key, span]) => ({ span, isRemoved: this.#isRemoved(key) }));
       edits.push(...removals(this.#text, marked));
     }
     const changed = edits.length === 0 ? this.#text : edit(this.#text, edits);
-    const insertions = [...added].flatMap((key) => {
-      const text = this.#changes.get(key);
-      return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
-    });
-    const remaining = present.length - this.#removedCount();
-    return insertMembers(changed, insertions, remaining === 0);
-  }
-
-  /** The number of removed members of the text. */
-  #removedCount(): number {
-    let count = 0;
-    for (const [key] of this.#members) if (this.#isRemoved(key)) count += 1;
-    return count;
+    const insertions: string[] = [];
+    for (const [key, text] of added)
+      if (text !== undefined) insertions.push(`${JSON.stringify(key)}:${text}`);
+    return insertMembers(changed, insertions, present.length === removed);
   }
 
   #isRemoved(key: string): boolean {

@@ -12,7 +12,12 @@ import { JsonBody } from './json-body.ts';
  * invalid.
  */
 export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit: number): Promise<CallBody> {
-  const bytes = await readBytes(ctx, limit);
+  let bytes: Buffer;
+  try {
+    bytes = await ctx.body.read(limit);
+  } catch (error) {
+    throw tooLargeForLlm(error) ?? error;
+  }
   const contentType = ctx.headers.get('content-type') ?? '';
   if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
     return FormBody.parse(bytes, contentType);
@@ -22,19 +27,10 @@ export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit
   return body;
 }
 
-async function readBytes(ctx: RequestContext, limit: number): Promise<Buffer> {
-  try {
-    return await ctx.body.read(limit);
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'body_too_large') {
-      throw llmError(
-        'body_too_large',
-        'request_body_too_large',
-        'LLM request body exceeded the buffer limit',
-      );
-    }
-    throw error;
-  }
+/** The error for a body over the limit in the OpenAI format; undefined for other errors. */
+function tooLargeForLlm(error: unknown): AppError | undefined {
+  if (!(error instanceof AppError) || error.code !== 'body_too_large') return undefined;
+  return llmError('body_too_large', 'request_body_too_large', 'LLM request body exceeded the buffer limit');
 }
 
 /** Whether a provider might parse the body as JSON, whatever its content type. Such a body may name a model. */

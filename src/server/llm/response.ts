@@ -26,12 +26,12 @@ export interface ResponseOptions {
  * bytes are unchanged. Throws an `AppError` if a guardrail rejects (its status) or fails (503), or the reply is invalid
  * (502).
  */
-export async function processResponse(
+export function processResponse(
   ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
   options: ResponseOptions,
-): Promise<Reply> {
+): Reply | Promise<Reply> {
   const { body, headers, status } = reply;
   removeHeadersWithKey(headers, options.keyEncodings);
   call.progress = status < 200 || status > 299 ? 'rejected' : 'responding';
@@ -54,7 +54,7 @@ export async function processResponse(
     body.watcher = ctx;
     return reply;
   }
-  return guarded(ctx, call, reply, await collect(ctx, body, call), options.guardrails);
+  return collect(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options.guardrails));
 }
 
 /**
