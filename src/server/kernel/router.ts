@@ -27,6 +27,7 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
   }
   for (const group of [...exact.values(), ...wildcard.values(), any]) group.sort(byPrecedence);
   const suffixes = [...wildcard].sort(([a], [b]) => b.length - a.length);
+  if (exact.size === 0 && suffixes.length === 0) return (ctx) => firstMatch(any, ctx);
 
   return (ctx) => {
     const host = withoutPort(ctx.host);

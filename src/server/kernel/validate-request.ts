@@ -57,6 +57,8 @@ export function validateRequest(
 /** Returns the canonical authority and sets the Host field to it. */
 function hostOf(headers: HeaderList, value: string | undefined): string {
   if (value === undefined) return '';
+  // Most requests of a gateway name the same host.
+  if (value === usualHost) return value;
   const host = canonicalAuthority(value);
   if (host === undefined)
     throw validationError(
@@ -64,9 +66,13 @@ function hostOf(headers: HeaderList, value: string | undefined): string {
       'Host is not host and port',
       'the Host header is not a host and a port',
     );
-  if (host !== value) headers.replace('host', host);
+  if (host === value) usualHost = value;
+  else headers.replace('host', host);
   return host;
 }
+
+/** The last value that was canonical as sent. */
+let usualHost: string | undefined;
 
 function checkTransferEncoding(request: IncomingMessage): void {
   const encoding = request.headers['transfer-encoding'];

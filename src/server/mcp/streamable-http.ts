@@ -60,11 +60,12 @@ async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<
   checkVersion(ctx, message);
   if (message.kind === 'request' && message.method === 'initialize')
     return initialize(ctx, sessions, message);
-  const session = sessions.isStateless ? undefined : await findSession(ctx, sessions);
+  const found = sessions.isStateless ? undefined : findSession(ctx, sessions);
+  const session = found instanceof Promise ? await found : found;
   const headers = forwardedHeaders(ctx);
   if (message.kind === 'notification') checkNotification(message);
   if (session === undefined) return answerStateless(ctx, sessions, message, headers);
-  if (message.kind === 'request') return runCall(ctx, session, message, headers);
+  if (message.kind === 'request') return await runCall(ctx, session, message, headers);
   if (message.kind === 'response') session.answer(message, headers, messageGuards.get(ctx));
   else notify(session, message, headers);
   return emptyReply(202);
