@@ -2,11 +2,12 @@
 // the port for `/debug/trace`. Built like `agctl serve`, without its command line.
 import { createServer } from 'node:http';
 import { pipeline } from 'node:stream';
-import { createLog, fileSink } from '../../dist/core/log.js';
-import { loadConfigText, readConfigFile } from '../../dist/server/config/load.js';
-import { openTraceStream, TRACE_HEADERS } from '../../dist/server/observe/trace-stream.js';
-import { startGateway } from '../../dist/server/runtime/gateway.js';
-import { compileRuntime } from '../../dist/server/runtime/runtime.js';
+import { fileSink } from '../../src/core/file-sink.ts';
+import { createLog } from '../../src/core/log.ts';
+import { loadConfigText, readConfigFile } from '../../src/server/config/load.ts';
+import { openTraceStream, TRACE_HEADERS } from '../../src/server/observe/trace-stream.ts';
+import { startGateway } from '../../src/server/runtime/gateway.ts';
+import { compileRuntime } from '../../src/server/runtime/runtime.ts';
 
 const [file, tracePort] = process.argv.slice(2);
 const { config, source } = loadConfigText(readConfigFile(file), file, {});

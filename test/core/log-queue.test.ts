@@ -3,8 +3,8 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { fileSink } from '../../src/core/file-sink.ts';
 import { LIMITS } from '../../src/core/limits.ts';
-import { fileSink } from '../../src/core/log.ts';
 
 test('fileSink reports queued bytes, and none after flush', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'agctl-log-'));
@@ -21,8 +21,8 @@ test('fileSink reports queued bytes, and none after flush', async () => {
 });
 
 test('fileSink writes its last lines when the process exits immediately', () => {
-  const log = new URL('../../src/core/log.ts', import.meta.url).href;
-  const script = `import { fileSink } from '${log}'; fileSink(1).write('the last line\\n'); process.exit(3);`;
+  const module = new URL('../../src/core/file-sink.ts', import.meta.url).href;
+  const script = `import { fileSink } from '${module}'; fileSink(1).write('the last line\\n'); process.exit(3);`;
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script]);
   expect([status, String(stdout)]).toEqual([3, 'the last line\n']);
 });

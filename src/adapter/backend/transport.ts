@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { Pool } from 'undici';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+import { undici } from '../../core/undici.ts';
 
 /** One request to the memory backend. */
 export interface BackendRequest {
@@ -32,7 +32,7 @@ export class ReplyTooLongError extends Error {}
 
 /** Transport to a backend at an address from `memoryApiUrl`. Connections are opened on demand and kept alive. */
 export function httpTransport(base: URL): Transport {
-  const pool = new Pool(base.origin, {
+  const pool = new (undici().Pool)(base.origin, {
     connections: MEMORY_API_LIMITS.backendConnections,
     connect: { timeout: MEMORY_API_LIMITS.connectTimeout },
     // The caller's signal limits the duration of the whole call.

@@ -1,4 +1,5 @@
-import { createLog, fileSink } from '../../core/log.ts';
+import { fileSink } from '../../core/file-sink.ts';
+import { createLog } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';

@@ -17,13 +17,19 @@ const EMOJI = /^\p{Emoji_Presentation}|^\p{Emoji}\ufe0f/u;
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/u;
 /** Most texts need no segmentation, which costs 100 times as much. */
 const PLAIN = /^[\x20-\x7e]*$/;
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** Created on first use, which takes 15 ms: ICU reads its tables. */
+let segmenter: Intl.Segmenter | undefined;
+
+function segmentsOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
+  return segmenter.segment(text);
+}
 
 /** Escapes every character that could control a terminal, including line breaks and tabs. */
 export function escapeControls(text: string): string {
   if (PLAIN.test(text)) return text;
   let result = '';
-  for (const { segment } of segmenter.segment(text))
+  for (const { segment } of segmentsOf(text))
     result += isHarmless(segment) ? segment : escapeSegment(segment);
   return result;
 }
@@ -43,7 +49,7 @@ function escapeSegment(segment: string): string {
 export function displayWidth(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) width += segmentWidth(segment);
+  for (const { segment } of segmentsOf(text)) width += segmentWidth(segment);
   return width;
 }
 
@@ -65,7 +71,7 @@ export function layoutLine(line: string, masks: readonly { start: number; end: n
     column += width;
   };
   const plain = (end: number): void => {
-    for (const { segment, index } of segmenter.segment(line.slice(at, end))) {
+    for (const { segment, index } of segmentsOf(line.slice(at, end))) {
       const start = at + index;
       if (segment === '\t') push(start, start + 1, ' '.repeat(TAB - (column % TAB)), TAB - (column % TAB));
       else {

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Path } from '../diagnostic.ts';
 import { YAML_LIMITS } from '../yaml/limits.ts';
 import type { YamlSource } from '../yaml/source.ts';
-import { findingsOf, NO_MESSAGE, pathKey, withoutEmptyMappings } from './check.ts';
+import { CHECK_OPTIONS, findingsOf, pathKey, withoutEmptyMappings } from './check.ts';
 import { MAX_FINDINGS } from './issue.ts';
 import { alternatives, definition, isOptional, type Schema, schemasAt, valueAt } from './walk.ts';
 
@@ -29,7 +29,7 @@ export function recoverPartialConfig<T>(
     return undefined;
   const partial = new PartialConfig(schema, withoutEmptyMappings(schema, source.value).value);
   for (let round = 0; round < YAML_LIMITS.repairs; round++) {
-    const result = schema.safeParse(partial.value, { error: NO_MESSAGE });
+    const result = schema.safeParse(partial.value, CHECK_OPTIONS);
     if (result.success) {
       const damaged = [...source.poisonedPaths(), ...partial.damaged];
       return { value: result.data, damaged, sourcePath: (path) => partial.sourcePath(path) };

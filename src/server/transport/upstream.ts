@@ -1,8 +1,9 @@
 import { isIP } from 'node:net';
-import { buildConnector, type Dispatcher, Pool } from 'undici';
+import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { AppError, errorType } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import { undici } from '../../core/undici.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import { FieldNames, withoutFields } from '../kernel/header-list.ts';
@@ -56,7 +57,7 @@ export interface UpstreamOptions {
   readonly log?: Log;
 }
 
-/** Creates the pool of an upstream. Connections are opened on demand and kept alive for 4 s. */
+/** Creates the pool of an upstream, on first use. Connections are opened on demand and kept alive for 4 s. */
 export function createUpstream(
   { origin, socketPath }: UpstreamAddress,
   { connections, meter, tls, authorization, log }: UpstreamOptions = {},
@@ -69,33 +70,47 @@ export function createUpstream(
     ...tls,
   };
   const isNamed = socketPath === undefined && isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0;
-  const pool = new Pool(origin, {
-    connect: upstreamConnector(connect, meter),
-    headersTimeout: LIMITS.upstreamHeadersTimeout,
-    bodyTimeout: 0,
-    maxHeaderSize: LIMITS.headerBytes,
-    // Less than the 5 s of most servers: a request fails if the server closes the connection at the same moment.
-    keepAliveTimeout: 4_000,
-    ...(isNamed ? { clientTtl: LIMITS.connectionMaxAge } : {}),
-    ...(connections === undefined ? {} : { connections }),
-    pipelining: 1,
-  });
   const address =
     socketPath === undefined
       ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
       : `unix:${socketPath}`;
   const reachability = log === undefined ? undefined : new Reachability(address, log);
-  // Connection errors, not errors of requests: a request that is aborted while connecting says nothing about the upstream.
-  if (reachability !== undefined)
-    pool.on('connectionError', (_origin, _targets, error) => reachability.failed(error));
-  const destination: Destination = { pool, address, meter, reachability };
+  let pool: Pool | undefined;
+  let isClosed = false;
+  const openPool = (): Pool => {
+    pool = new (undici().Pool)(origin, {
+      connect: upstreamConnector(connect, meter),
+      headersTimeout: LIMITS.upstreamHeadersTimeout,
+      bodyTimeout: 0,
+      maxHeaderSize: LIMITS.headerBytes,
+      // Less than the 5 s of most servers: a request fails if the server closes the connection at the same moment.
+      keepAliveTimeout: 4_000,
+      ...(isNamed ? { clientTtl: LIMITS.connectionMaxAge } : {}),
+      ...(connections === undefined ? {} : { connections }),
+      pipelining: 1,
+    });
+    // Connection errors, not errors of requests: a request that is aborted while connecting says nothing about the upstream.
+    if (reachability !== undefined)
+      pool.on('connectionError', (_origin, _targets, error) => reachability.failed(error));
+    // Rejects requests with undici's error for a closed pool.
+    if (isClosed) void pool.destroy();
+    return pool;
+  };
+  const destination: Destination = {
+    get pool() {
+      return pool ?? openPool();
+    },
+    address,
+    meter,
+    reachability,
+  };
   return {
     address,
     authority: url.host,
     isNamed,
     isTls: url.protocol === 'https:',
     get connected() {
-      return pool.stats.connected;
+      return pool?.stats.connected ?? 0;
     },
     request: (given) => {
       const request = authorized(given, authorization);
@@ -109,7 +124,10 @@ export function createUpstream(
         relay(destination, request, startCallSpan(request, meter, address, url.origin)),
       );
     },
-    close: () => pool.destroy(),
+    close: async () => {
+      isClosed = true;
+      await pool?.destroy();
+    },
   };
 }
 
@@ -272,7 +290,7 @@ function upstreamConnector(
   options: buildConnector.BuildOptions,
   meter: CallMeter | undefined,
 ): buildConnector.connector {
-  const connect = buildConnector(options);
+  const connect = undici().buildConnector(options);
   return (target, callback) => {
     const started = performance.now();
     connect(target, ((...[error, socket]: Parameters<buildConnector.Callback>) => {
@@ -303,7 +321,7 @@ export function tryConnection(
   { protocol, host, hostname, port }: URL,
   timeout: number,
 ): Promise<Error | undefined> {
-  const connect = buildConnector({ timeout, lookup: hostLookup.forConnect });
+  const connect = undici().buildConnector({ timeout, lookup: hostLookup.forConnect });
   const target = {
     protocol,
     host,

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { createLog, fileSink, type LineSink, type Log } from '../../core/log.ts';
+import { fileSink } from '../../core/file-sink.ts';
+import { createLog, type LineSink, type Log } from '../../core/log.ts';
 import { renderConcise } from '../../core/render/machine.ts';
 import { type LoadedConfig, loadConfigText } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, type Dispatcher } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { undici } from '../../../core/undici.ts';
 import { DIMENSIONS } from '../store.ts';
 import { type Embedder, normalise } from './embedder.ts';
 
@@ -42,7 +43,7 @@ interface Failure {
  * normalized to length 1.
  */
 export function createRemoteEmbedder(options: RemoteOptions): Embedder {
-  const agent = new Agent({
+  const agent = new (undici().Agent)({
     connect: { timeout: LIMITS.connectTimeout },
     headersTimeout: MEMORY_STORE_LIMITS.embeddingTimeout,
     bodyTimeout: MEMORY_STORE_LIMITS.embeddingTimeout,
