@@ -6,10 +6,14 @@ import { root, runTogether, runWithChecks } from './run.mjs';
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/node');
 
 // Tests run what is built.
-await runTogether(['tsc', '-p', 'tsconfig.json'], [process.execPath, 'scripts/build-web.mjs']);
+await runTogether(
+  [process.execPath, 'scripts/build-program.mjs'],
+  [process.execPath, 'scripts/build-web.mjs'],
+);
 await runWithChecks(
   // No watching.
   ['vitest', ['run', ...process.argv.slice(2)], { CI: process.env.CI || 'npm test' }],
+  ['tsc', '-p', 'tsconfig.json'],
   ['tsc', '-p', 'tsconfig.test.json'],
   ['tsc', '-p', 'src/web/tsconfig.json'],
   ['biome', 'check', '--error-on-warnings', '.'],

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root, run } from './run.mjs';
 
-run('tsc', ['-p', 'tsconfig.json']);
+run(process.execPath, ['scripts/build-program.mjs']);
 run(process.execPath, ['scripts/build-web.mjs']);
 const folder = mkdtempSync(join(tmpdir(), 'agctl-quickstart-'));
 writeFileSync(join(folder, 'hello.txt'), 'Hello from the folder that the files target may read.\n');

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -87,33 +87,44 @@ describe('the files of commands', () => {
 });
 
 describe('startup', () => {
-  test('`agctl --version` loads no large module other than commander', async () => {
-    const hook = `
-      import { writeSync } from 'node:fs';
-      import { registerHooks } from 'node:module';
-      registerHooks({ load(url, context, next) { writeSync(2, url + '\\n'); return next(url, context); } });
-    `;
-    const args = [
-      '--import',
-      `data:text/javascript,${encodeURIComponent(hook)}`,
-      'bin/agctl.js',
-      '--version',
-    ];
-    const { stdout, stderr } = await run(process.execPath, args, { cwd: root });
+  // The files of modules, and at the end the modules of Node.js.
+  const hook = `
+    import { writeSync } from 'node:fs';
+    import { registerHooks } from 'node:module';
+    registerHooks({ load(url, context, next) { writeSync(2, url + '\\n'); return next(url, context); } });
+    process.on('exit', () => writeSync(2, process.moduleLoadList.join('\\n') + '\\n'));
+  `;
+
+  test('`agctl --version` loads one file of the program and no package', async () => {
+    const { stdout, loaded } = await loadedBy('--version');
     expect(stdout).toBe(`${JSON.parse(read('package.json')).version}\n`);
-    const loaded = stderr.split('\n').filter((line) => line.startsWith('file:'));
-    expect(loaded).toContainEqual(expect.stringMatching(/\/dist\/cli\/program\.js$/));
-    expect(packagesOf(loaded)).toEqual(['commander']);
-    expect(
-      loaded.filter((url) => /\/dist\/(?:server|admin|adapter|cli\/commands|cli\/tui)\//.test(url)),
-    ).toEqual([]);
+    expect(loaded.filter((line) => line.startsWith('file:')).map(fromRoot)).toEqual([
+      'bin/agctl.js',
+      'dist/cli/main.js',
+      'dist/cli/base.js',
+      'dist/cli/rolldown-runtime.js',
+    ]);
   });
 
-  /** Names of the packages that the modules belong to. */
-  function packagesOf(urls: readonly string[]): string[] {
-    const names = urls.map((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(url)?.[1]);
-    return [...new Set(names.filter((name) => name !== undefined))];
+  test('`agctl config validate` loads no package, no HTTP server and none of the modules for requests', async () => {
+    const { loaded } = await loadedBy('config', 'validate', '-f', 'examples/policies.yaml');
+    const files = loaded.filter((line) => line.startsWith('file:')).map(fromRoot);
+    expect(files).toContain('dist/cli/config.js');
+    expect(files.filter((file) => !/^(?:bin|dist\/cli)\//.test(file))).toEqual([]);
+    expect(files.length).toBeLessThan(8);
+    const forRequests = /^NativeModule (?:_?http|https|tls|zlib|dns|child_process|.*undici)/;
+    expect(loaded.filter((line) => forRequests.test(line))).toEqual([]);
+  });
+
+  async function loadedBy(...args: string[]): Promise<{ stdout: string; loaded: string[] }> {
+    const preload = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`];
+    const { stdout, stderr } = await run(process.execPath, [...preload, 'bin/agctl.js', ...args], {
+      cwd: root,
+    });
+    return { stdout, loaded: stderr.split('\n') };
   }
+
+  const fromRoot = (url: string): string => relative(root, fileURLToPath(url));
 });
 
 describe('the npm package', () => {
@@ -123,26 +134,42 @@ describe('the npm package', () => {
     const [{ files }] = Object.values(JSON.parse(stdout)) as [{ files: { path: string }[] }];
     const paths = files.map(({ path }) => path);
     const allowed =
-      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|examples\/.+|docs\/(?:decisions\/)?[\w-]+\.md|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY)\.md)$/;
+      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.js|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|examples\/.+|docs\/(?:decisions\/)?[\w-]+\.md|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY)\.md)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(paths).toEqual(
-      expect.arrayContaining(['bin/agctl.js', 'dist/cli/main.js', 'man/agctl.1', 'examples/quickstart.yaml']),
+      expect.arrayContaining([
+        'bin/agctl.js',
+        'dist/cli/main.js',
+        'dist/THIRD-PARTY-NOTICES.txt',
+        'man/agctl.1',
+        'examples/quickstart.yaml',
+      ]),
     );
   });
 });
 
 describe('docs/dependencies.md', () => {
-  const [runtime = '', development = ''] = read('docs/dependencies.md').split('\n## ').slice(1);
+  const [installed = '', bundled = '', development = ''] = read('docs/dependencies.md')
+    .split('\n## ')
+    .slice(1);
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
 
-  test.each([
-    ['dependencies', runtime],
-    ['devDependencies', development],
-  ])('docs/dependencies.md gives a reason for each of %s', (field, text) => {
-    const listed = text.split('\n').filter((line) => line.startsWith('- '));
-    const names = listed.map((line) => /^- `([^`]+)`: \S.{20,}$/.exec(line)?.[1] ?? `no reason: ${line}`);
-    expect(names).toEqual(Object.keys(manifest[field] ?? {}).sort());
+  test('docs/dependencies.md gives a reason for each package that is installed or bundled or helps to develop', () => {
+    const { dependencies = {}, devDependencies = {} } = manifest;
+    expect(reasonsIn(installed)).toEqual(Object.keys(dependencies).sort());
+    const expected = Object.keys(devDependencies).filter((name) => !reasonsIn(bundled).includes(name));
+    expect(reasonsIn(development)).toEqual(expected.sort());
   });
+
+  test('docs/dependencies.md and the notices of the program list the same bundled packages', () => {
+    const notices = read('dist/THIRD-PARTY-NOTICES.txt').matchAll(/^(\S+) \d+\.\d+\.\d+ \(.+\)$/gm);
+    expect(reasonsIn(bundled)).toEqual([...notices].map(([, name]) => name));
+  });
+
+  function reasonsIn(text: string): string[] {
+    const listed = text.split('\n').filter((line) => line.startsWith('- '));
+    return listed.map((line) => /^- `([^`]+)`: \S.{20,}$/.exec(line)?.[1] ?? `no reason: ${line}`);
+  }
 });
 
 function importsOf(source: string): string[] {

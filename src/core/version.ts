@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { PACKAGE_ROOT } from './package-root.ts';
 
-/** The version in package.json, which is next to `dist/` in the package and next to `src/` in a checkout. */
+/** The version in package.json. */
 export const VERSION: string = (
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  JSON.parse(readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8')) as { version: string }
 ).version;

@@ -7,6 +7,7 @@ import { fileSink } from '../../core/file-sink.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createLog, type LineSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
+import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { counted } from '../../core/render/counted.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
@@ -127,7 +128,7 @@ function workerPool(
 ): WorkerPool | undefined {
   const count = workerCount(config);
   if (count === 1) return undefined;
-  const program = fileURLToPath(new URL('../../../bin/agctl.js', import.meta.url));
+  const program = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
   return new WorkerPool({ program, args: ['gateway', 'worker'], env, count, folder, log, sinks });
 }
 
@@ -188,7 +189,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
       isConfigWritable: options.uiWrite ?? false,
       env,
       log,
-      webApp: fileURLToPath(new URL('../../web/admin', import.meta.url)),
+      webApp: fileURLToPath(new URL('dist/web/admin', PACKAGE_ROOT)),
       stop: () => shutdown.stop(),
     });
   } catch (error) {

@@ -6,9 +6,9 @@ import { type BodySink, UpstreamBody } from './upstream-body.ts';
 type Decompress = ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>;
 
 // Decoded data is emitted as it arrives, not only once a block is complete.
-const FLUSH = { flush: constants.Z_SYNC_FLUSH };
+const flushed = (): { flush: number } => ({ flush: constants.Z_SYNC_FLUSH });
 
-const gunzip = (): Decompress => createGunzip(FLUSH);
+const gunzip = (): Decompress => createGunzip(flushed());
 
 /** By content coding (RFC 9110 §8.4.1). Each function gets the first byte of the body. */
 const DECODERS: ReadonlyMap<string, (first: number) => Decompress> = new Map<
@@ -18,7 +18,10 @@ const DECODERS: ReadonlyMap<string, (first: number) => Decompress> = new Map<
   ['gzip', gunzip],
   ['x-gzip', gunzip],
   // RFC 9110 §8.4.1.2: some servers omit the zlib header (RFC 1950), whose first byte ends in 8.
-  ['deflate', (first: number) => ((first & 0x0f) === 8 ? createInflate(FLUSH) : createInflateRaw(FLUSH))],
+  [
+    'deflate',
+    (first: number) => ((first & 0x0f) === 8 ? createInflate(flushed()) : createInflateRaw(flushed())),
+  ],
   ['br', () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH })],
 ]);
 

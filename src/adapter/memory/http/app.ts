@@ -7,6 +7,7 @@ import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../../core/memory-limits.ts';
+import { PACKAGE_ROOT } from '../../../core/package-root.ts';
 import type { Memory } from '../memory.ts';
 import { type Access, checkAccess } from './access.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -148,8 +149,8 @@ function codeOf(status: number): string {
   return status === 415 ? 'unsupported_media_type' : 'invalid';
 }
 
-/** The built dashboard, next to the compiled program. */
-const BUILT = fileURLToPath(new URL('../../../web/memory', import.meta.url));
+/** The built dashboard. */
+const BUILT = fileURLToPath(new URL('dist/web/memory', PACKAGE_ROOT));
 
 const PAGE = `<!doctype html>
 <html lang="en">

@@ -57,8 +57,8 @@ class StoreThread {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.opened = promise;
     this.#openPromise = { resolve, reject };
-    // The source is .ts, the published file .js.
-    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
+    // The name of the bundled file is that in scripts/build-program.mjs.
+    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './sqlite-worker.js';
     this.#worker = new Worker(new URL(file, import.meta.url), {
       workerData: { path },
       name: 'agctl-memory',

@@ -1,0 +1,78 @@
+// Bundles the program into dist/cli: a file for each command, and one for what commands share (docs/decisions/0043).
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { rolldown } from 'rolldown';
+import { fileOfExport, lazyNodeModules } from './bundle/lazy-node-modules.mjs';
+import { thirdPartyNotices } from './bundle/third-party-notices.mjs';
+import { root } from './run.mjs';
+
+/** Files that something starts by name. */
+const ENTRIES = { main: 'src/cli/main.ts', 'sqlite-worker': 'src/adapter/memory/sqlite/worker.ts' };
+
+/**
+ * Node.js spends half a millisecond on each module file, so everything that a command loads at its start is one file, as
+ * far as no earlier one has it.
+ */
+const FILES = [
+  ['base', 'src/cli/main.ts'],
+  ['config', 'src/cli/commands/config-validate.ts'],
+  ['gateway', 'src/cli/commands/gateway-serve.ts'],
+];
+
+/** The name of a module's file; null for one that is split by the commands that use it. */
+function fileOf(id, context) {
+  filesOfModules ??= new Map(
+    FILES.toReversed().flatMap(([name, start]) =>
+      [...loadedBy(join(root, start), context)].map((loaded) => [loaded, name]),
+    ),
+  );
+  return filesOfModules.get(id) ?? null;
+}
+let filesOfModules;
+
+/** The modules that a module imports, directly or not, and itself. */
+function loadedBy(id, context, found = new Set()) {
+  if (found.has(id)) return found;
+  found.add(id);
+  for (const imported of context.getModuleInfo(id)?.importedIds ?? []) loadedBy(imported, context, found);
+  return found;
+}
+
+const started = performance.now();
+const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+// Packages that are installed with this one stay outside; those of devDependencies are bundled.
+const installed = Object.keys({ ...dependencies, ...peerDependencies });
+const isInstalled = (id) => installed.some((name) => id === name || id.startsWith(`${name}/`));
+
+const bundle = await rolldown({
+  cwd: root,
+  input: ENTRIES,
+  platform: 'node',
+  external: isInstalled,
+  plugins: [lazyNodeModules()],
+  // Every problem that it reports is an error in one of the files above.
+  onLog: (level, { message }) => {
+    if (level === 'warn') throw new Error(message);
+  },
+});
+const dir = join(root, 'dist/cli');
+rmSync(dir, { recursive: true, force: true });
+const { output } = await bundle.write({
+  dir,
+  format: 'esm',
+  entryFileNames: '[name].js',
+  chunkFileNames: '[name].js',
+  codeSplitting: {
+    groups: [
+      { name: fileOfExport, priority: 1, debugName: 'exports of Node.js' },
+      { name: fileOf, debugName: 'files of commands' },
+    ],
+  },
+  // Names and lines remain, for stack traces and profiles.
+  minify: false,
+  comments: { legal: true, annotation: false, jsdoc: false },
+});
+await bundle.close();
+writeFileSync(join(root, 'dist/THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(output, root));
+process.stderr.write(`ok  program  (${((performance.now() - started) / 1000).toFixed(1)} s)\n`);
