@@ -12,9 +12,22 @@ if (major < 22 || (major === 22 && minor < 19)) {
   // loads without them. Up to half of the threads look up host names, each for as long as a resolver is silent; with
   // libuv's default of four, two hanging names would block all others.
   if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '24';
+  useCompileCache();
   void import('../dist/cli/main.js')
     .then(({ main }) => main(process.argv.slice(2)))
     .then((code) => {
       process.exitCode = code;
     });
+}
+
+/**
+ * Lets Node.js keep compiled code of this program, which saves a fifth of the CPU time of short commands. In a folder of
+ * this user: who can write to it decides what runs here, so Node's default, below the temporary folder, will not do.
+ * Where the folder cannot be created, commands work without it. NODE_COMPILE_CACHE names another one, and
+ * NODE_DISABLE_COMPILE_CACHE=1 turns it off.
+ */
+function useCompileCache() {
+  const { join } = require('node:path');
+  const cache = process.env.XDG_CACHE_HOME || (process.env.HOME && join(process.env.HOME, '.cache'));
+  if (cache) require('node:module').enableCompileCache(join(cache, 'agctl'));
 }
