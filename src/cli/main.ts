@@ -7,9 +7,10 @@ import { createProgram } from './program.ts';
 export async function main(argv: readonly string[], context: Context = processContext()): Promise<number> {
   quietOnClosedPipe(context);
   let exit = EXIT_CODES.ok.code as number;
-  const program = createProgram(context, (code) => {
+  const setExit = (code: number): void => {
     exit = code;
-  });
+  };
+  const program = createProgram(context, setExit, argv[0]);
   try {
     await program.parseAsync(argv, { from: 'user' });
     return exit;

@@ -7,7 +7,7 @@ const WHERE = '\nWhich gateway: --local, --admin, or the environment variable AG
  * The commands that inspect a running gateway; returns the groups. Upstream's former names (`agctl trace`, `agctl
  * config all`, …) also work but are hidden.
  */
-export function proxyCommands(program: Command, configGroup: Command, run: Bind): Command[] {
+export function proxyCommands(program: Command, run: Bind): Command[] {
   program.commandsGroup('A running gateway:');
   const proxy = program.command('proxy').description('inspect a running gateway, and change its log levels');
   const config = proxy
@@ -16,17 +16,18 @@ export function proxyCommands(program: Command, configGroup: Command, run: Bind)
     .description('the configuration that a gateway has loaded');
   const profile = proxy.command('profile').description('record CPU and heap profiles');
   const oldProfile = program.command('profile', { hidden: true }).description('agctl proxy profile');
-  for (const [parent, hidden] of [
-    [config, false],
-    [configGroup, true],
-  ] as const)
-    configCommands(parent, hidden, run);
+  configCommands(config, false, run);
   for (const parent of [profile, oldProfile]) profileCommands(parent, run);
   trace(proxy, false, run);
   trace(program, true, run);
   logCommand(proxy, run);
   stateCommands(proxy, run);
   return [proxy, config, profile, oldProfile];
+}
+
+/** Adds upstream's former names of `agctl proxy config …` to `agctl config`. */
+export function formerConfigCommands(config: Command, run: Bind): void {
+  configCommands(config, true, run);
 }
 
 /** Adds the options that select an admin server. `port`: upstream's option for another port of this machine. */

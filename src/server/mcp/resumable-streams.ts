@@ -14,7 +14,7 @@ export interface ResumableStream {
 }
 
 /** Part of stream ids, so that ids of other processes, or from before a restart, are unknown here. */
-const PROCESS = randomBytes(6).toString('base64url');
+let processId: string | undefined;
 /** Marks ids of GET streams: a client may always open another one, but not another response stream. */
 const OF_SESSION = 's';
 let streams = 0;
@@ -42,7 +42,8 @@ export class ResumableStreams {
   add(owner: ResumableStream, isCall: boolean): string | undefined {
     if (this.#streams.size >= this.#limits.resumableStreams && !this.#removeOldest()) return undefined;
     streams += 1;
-    const id = `${PROCESS}-${isCall ? '' : OF_SESSION}${streams}`;
+    processId ??= randomBytes(6).toString('base64url');
+    const id = `${processId}-${isCall ? '' : OF_SESSION}${streams}`;
     this.#streams.set(id, { owner, timer: undefined });
     return id;
   }

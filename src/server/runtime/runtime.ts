@@ -276,8 +276,13 @@ function runtimeSettings(
   };
   const { key } = config.session;
   const share = (total: number): number => shareOf(total, sharing);
+  let sessionKey = key === undefined ? sharing?.sessionKey : Buffer.from(key, 'hex');
   setMcpProcess(settings, {
-    sessionKey: key === undefined ? (sharing?.sessionKey ?? randomBytes(32)) : Buffer.from(key, 'hex'),
+    // On first use: loading `node:crypto` takes 10 ms, and `config validate` opens no session.
+    get sessionKey() {
+      sessionKey ??= randomBytes(32);
+      return sessionKey;
+    },
     isKeyConfigured: key !== undefined,
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: Math.max(1, share(config.mcp.maxSessions)),
