@@ -39,6 +39,16 @@ function loadedBy(id, context, found = new Set()) {
   return found;
 }
 
+/** V8 keeps a text with one character outside Latin-1 in two bytes per character, and decodes ASCII fastest. */
+const asciiOnly = {
+  name: 'ascii-only',
+  renderChunk(code) {
+    if (/String\.raw`[^`]*[^\0-\x7f]/.test(code))
+      throw new Error('String.raw with a character outside ASCII');
+    return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  },
+};
+
 const started = performance.now();
 const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 // Packages that are installed with this one stay outside; those of devDependencies are bundled.
@@ -50,7 +60,7 @@ const bundle = await rolldown({
   input: ENTRIES,
   platform: 'node',
   external: isInstalled,
-  plugins: [lazyNodeModules()],
+  plugins: [lazyNodeModules(), asciiOnly],
   // Every problem that it reports is an error in one of the files above.
   onLog: (level, { message }) => {
     if (level === 'warn') throw new Error(message);
