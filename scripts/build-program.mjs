@@ -1,5 +1,5 @@
 // Bundles the program into dist/cli: a file for each command, and one for what commands share (docs/decisions/0043).
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { rolldown } from 'rolldown';
@@ -67,12 +67,12 @@ const bundle = await rolldown({
   },
 });
 const dir = join(root, 'dist/cli');
-rmSync(dir, { recursive: true, force: true });
 const { output } = await bundle.write({
   dir,
   format: 'esm',
   entryFileNames: '[name].js',
   chunkFileNames: '[name].js',
+  cleanDir: true,
   codeSplitting: {
     groups: [
       { name: fileOfExport, priority: 1, debugName: 'exports of Node.js' },
