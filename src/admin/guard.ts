@@ -3,6 +3,18 @@ import { isIP } from 'node:net';
 import { isLoopbackHost, withoutBrackets } from '../core/dns-rebinding.ts';
 import { isLoopback } from '../core/listen.ts';
 
+/** On every response: no page may frame, sniff or cache it, and pages load nothing from other origins. */
+export const HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const;
+
 /**
  * The admin server has no users: whoever can connect may use it. Web pages must not, although they run on a machine
  * that can connect: a page may use its own host name (DNS rebinding), or send a request without reading the response

@@ -1,17 +1,12 @@
-import { existsSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fastifyStatic } from '@fastify/static';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import { isLoopback, type ListenAddress } from '../core/listen.ts';
 import type { Redactor } from '../core/redact.ts';
 import { redactorOf } from '../server/config/redact.ts';
 import type { CurrentConfig } from '../server/runtime/reload/live-config.ts';
-import type { Endpoint } from './endpoint.ts';
-import { endpoints } from './endpoints/index.ts';
-import { statusPage } from './endpoints/status.ts';
-import { refusal } from './guard.ts';
+import { HEADERS, refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
 import { type OpenAddress, openAddress } from './open.ts';
 import type { Admin, AdminSources } from './sources.ts';
@@ -47,11 +42,8 @@ export async function startAdmin(
     startedAt: Date.now(),
     connections: () => connectionsOf(opened),
   };
-  const app = await createApp(admin);
-  opened = await openAddress(address, handlerOf(app, admin)).catch(async (error: unknown) => {
-    await app.close();
-    throw error;
-  });
+  const handler = new Handler(admin);
+  opened = await openAddress(address, handler.handle);
   const stopRecording = sources.gateway.recordRequests();
   announce(opened, sources);
   return {
@@ -62,7 +54,7 @@ export async function startAdmin(
       levels.close();
       for (const stream of admin.streams) stream.end();
       await Promise.all(opened.map(closeServer));
-      await app.close();
+      await handler.close();
     },
   };
 }
@@ -88,70 +80,23 @@ function redactors({ served, env }: AdminSources): () => Redactor {
   };
 }
 
-/** On every response: no page may frame, sniff or cache it, and pages load nothing from other origins. */
-const HEADERS = {
-  'cache-control': 'no-store',
-  'content-security-policy':
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-} as const;
+/** Answers requests. What does so is loaded at the first one that is allowed: 300 modules, for nobody most of the time. */
+class Handler {
+  readonly #admin: Admin;
+  #loading: Promise<FastifyInstance> | undefined;
 
-async function createApp(admin: Admin): Promise<FastifyInstance> {
-  const app = fastify({ bodyLimit: LIMITS.adminBody, routerOptions: { ignoreTrailingSlash: true } });
-  // Endpoints parse their bodies themselves, whatever the content type.
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
-  app.addHook('onRequest', async (_request, reply) => void reply.headers(HEADERS));
-  const isBuilt = await serveWebApp(app, admin.webApp);
-  // If the pages have not been built, the status page replaces them.
-  const served = isBuilt ? endpoints : [...endpoints, { ...statusPage, path: '/ui' }];
-  for (const endpoint of served) addEndpoint(app, endpoint, admin);
-  const methods = new Map(served.map(({ path, methods: allowed }) => [path, allowed]));
-  methods.set('/ui', ['GET']);
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.replace(/[?#].*$/, '').replace(/(?<=.)\/$/, '');
-    const allowed = methods.get(path);
-    if (allowed === undefined) return reply.code(404).send();
-    return reply.code(405).header('allow', allowed.join(',')).send();
-  });
-  app.setErrorHandler((error, _request, reply) => onError(error, reply, admin));
-  await app.ready();
-  return app;
-}
+  constructor(admin: Admin) {
+    this.#admin = admin;
+  }
 
-function addEndpoint(app: FastifyInstance, { path, methods, isSlow, handle }: Endpoint, admin: Admin): void {
-  app.route({
-    url: path,
-    method: [...methods],
-    exposeHeadRoute: false,
-    handler: async (request: FastifyRequest, reply: FastifyReply) => {
-      if (isSlow === true) request.raw.socket.setTimeout(0);
-      const answer = await handle(request, reply, admin);
-      return answer ?? reply;
-    },
-  });
-}
-
-function onError(error: unknown, reply: FastifyReply, admin: Admin): FastifyReply {
-  const { statusCode = 500 } = error as { statusCode?: number };
-  const text = admin.redactor().text(messageOf(error));
-  if (statusCode >= 500) admin.log.warn('admin', 'an admin request failed', { problem: text });
-  return reply.code(statusCode).type('text/plain; charset=utf-8').send(`${text}\n`);
-}
-
-function handlerOf(app: FastifyInstance, admin: Admin) {
-  return (request: IncomingMessage, response: ServerResponse): void => {
-    const hosts = new Set(admin.served().config.config.adminHosts.map((host) => host.toLowerCase()));
+  readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    const hosts = new Set(this.#admin.served().config.config.adminHosts.map((host) => host.toLowerCase()));
     const refused = refusal(request, hosts);
     if (refused === undefined) {
-      app.routing(request, response);
+      void this.#answer(request, response);
       return;
     }
-    admin.log.debug('admin', 'a request was rejected', {
+    this.#admin.log.debug('admin', 'a request was rejected', {
       host: request.headers.host,
       origin: request.headers.origin,
     });
@@ -160,6 +105,21 @@ function handlerOf(app: FastifyInstance, admin: Admin) {
       .writeHead(403, { ...HEADERS, 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
       .end(refused);
   };
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      this.#loading ??= import('./app.ts').then(({ createApp }) => createApp(this.#admin));
+      (await this.#loading).routing(request, response);
+    } catch (error) {
+      this.#admin.log.warn('admin', 'the admin pages cannot be loaded', { problem: messageOf(error) });
+      response.destroy();
+    }
+  }
+
+  async close(): Promise<void> {
+    // A failure has been logged.
+    await (await this.#loading?.catch(() => undefined))?.close();
+  }
 }
 
 function announce(opened: readonly OpenAddress[], { log }: AdminSources): void {
@@ -187,30 +147,4 @@ function closeServer({ server }: OpenAddress): Promise<void> {
     });
     server.closeIdleConnections();
   });
-}
-
-/**
- * Serves the built pages at `/ui`, if they exist. A path below it without a dot is a page and gets `index.html`; any
- * other path is a file, or status 404.
- */
-async function serveWebApp(app: FastifyInstance, folder: string | undefined): Promise<boolean> {
-  if (folder === undefined || !existsSync(`${folder}/index.html`)) return false;
-  await app.register(fastifyStatic, {
-    root: folder,
-    serve: false,
-    cacheControl: false,
-    dotfiles: 'deny',
-    // The folder also contains compressed scripts and style sheets.
-    preCompressed: true,
-  });
-  app.get('/ui', { exposeHeadRoute: false }, (_request, reply) => reply.sendFile('index.html'));
-  app.get('/ui/*', { exposeHeadRoute: false }, (request, reply) => {
-    const name = (request.params as { '*': string })['*'];
-    const isFile = name.includes('.') || name.startsWith('assets/');
-    // Names of built files change with their content.
-    if (name.startsWith('assets/'))
-      return reply.sendFile(name, { immutable: true, maxAge: '365d', cacheControl: true });
-    return reply.sendFile(isFile ? name : 'index.html');
-  });
-  return true;
 }

@@ -1,5 +1,5 @@
 import { AdminAddressError } from '../admin/open.ts';
-import type { AdminServer } from '../admin/server.ts';
+import { type AdminServer, startAdmin } from '../admin/server.ts';
 import type { AdminSources } from '../admin/sources.ts';
 import type { Diagnostic } from '../core/diagnostic.ts';
 import { CommandError } from '../core/exit-codes.ts';
@@ -41,8 +41,6 @@ export async function openAdminServer(sources: AdminSources): Promise<AdminServe
   if (address === undefined)
     throw new CommandError('usage', `ADMIN_ADDR is not an address: ${LISTEN_ADDRESS_FORMS}`);
   if (address.kind === 'off') return undefined;
-  // Loaded on demand: a gateway without an admin server starts faster.
-  const { startAdmin } = await import('../admin/server.ts');
   try {
     return await startAdmin(address, sources);
   } catch (error) {
