@@ -39,6 +39,19 @@ function loadedBy(id, context, found = new Set()) {
   return found;
 }
 
+/** Packages that the program loads by `require`, at their first use: a file each. */
+const ON_DEMAND = ['prom-client', 'undici'];
+
+/** Names those files instead of the packages. */
+const onDemand = {
+  name: 'on-demand',
+  transform: (code) =>
+    ON_DEMAND.reduce(
+      (text, name) => text.replaceAll(`(import.meta.url)('${name}')`, `(import.meta.url)('./${name}.cjs')`),
+      code,
+    ),
+};
+
 /** V8 keeps a text with one character outside Latin-1 in two bytes per character, and decodes ASCII fastest. */
 const asciiOnly = {
   name: 'ascii-only',
@@ -55,34 +68,55 @@ const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'p
 const installed = Object.keys({ ...dependencies, ...peerDependencies });
 const isInstalled = (id) => installed.some((name) => id === name || id.startsWith(`${name}/`));
 
-const bundle = await rolldown({
+const options = {
   cwd: root,
-  input: ENTRIES,
   platform: 'node',
   external: isInstalled,
-  plugins: [lazyNodeModules(), asciiOnly],
   // Every problem that it reports is an error in one of the files above.
   onLog: (level, { message }) => {
     if (level === 'warn') throw new Error(message);
   },
-});
-const dir = join(root, 'dist/cli');
-const { output } = await bundle.write({
-  dir,
-  format: 'esm',
-  entryFileNames: '[name].js',
-  chunkFileNames: '[name].js',
-  cleanDir: true,
-  codeSplitting: {
-    groups: [
-      { name: fileOfExport, priority: 1, debugName: 'exports of Node.js' },
-      { name: fileOf, debugName: 'files of commands' },
-    ],
-  },
+};
+const output = {
+  dir: join(root, 'dist/cli'),
   // Names and lines remain, for stack traces and profiles.
   minify: false,
   comments: { legal: true, annotation: false, jsdoc: false },
-});
-await bundle.close();
-writeFileSync(join(root, 'dist/THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(output, root));
+};
+
+const program = await build(
+  { ...options, input: ENTRIES, plugins: [lazyNodeModules(), onDemand, asciiOnly] },
+  {
+    ...output,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    cleanDir: true,
+    codeSplitting: {
+      groups: [
+        { name: fileOfExport, priority: 1, debugName: 'exports of Node.js' },
+        { name: fileOf, debugName: 'files of commands' },
+      ],
+    },
+  },
+);
+const packages = await Promise.all(
+  ON_DEMAND.map((name) =>
+    build(
+      { ...options, input: { [name]: name }, external: [], plugins: [asciiOnly] },
+      { ...output, format: 'cjs', entryFileNames: '[name].cjs', codeSplitting: false },
+    ),
+  ),
+);
+writeFileSync(
+  join(root, 'dist/THIRD-PARTY-NOTICES.txt'),
+  thirdPartyNotices([...program, ...packages.flat()], root),
+);
 process.stderr.write(`ok  program  (${((performance.now() - started) / 1000).toFixed(1)} s)\n`);
+
+async function build(input, output) {
+  const bundle = await rolldown(input);
+  const written = await bundle.write(output);
+  await bundle.close();
+  return written.output;
+}

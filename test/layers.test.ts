@@ -134,7 +134,7 @@ describe('the npm package', () => {
     const [{ files }] = Object.values(JSON.parse(stdout)) as [{ files: { path: string }[] }];
     const paths = files.map(({ path }) => path);
     const allowed =
-      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.js|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|examples\/.+|docs\/(?:decisions\/)?[\w-]+\.md|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY)\.md)$/;
+      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.c?js|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|examples\/.+|docs\/(?:decisions\/)?[\w-]+\.md|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY)\.md)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(paths).toEqual(
       expect.arrayContaining([
@@ -161,9 +161,9 @@ describe('docs/dependencies.md', () => {
     expect(reasonsIn(development)).toEqual(expected.sort());
   });
 
-  test('docs/dependencies.md and the notices of the program list the same bundled packages', () => {
+  test('the notices of the program contain the licence of each package that docs/dependencies.md calls bundled', () => {
     const notices = read('dist/THIRD-PARTY-NOTICES.txt').matchAll(/^(\S+) \d+\.\d+\.\d+ \(.+\)$/gm);
-    expect(reasonsIn(bundled)).toEqual([...notices].map(([, name]) => name));
+    expect([...notices].map(([, name]) => name)).toEqual(expect.arrayContaining(reasonsIn(bundled)));
   });
 
   function reasonsIn(text: string): string[] {

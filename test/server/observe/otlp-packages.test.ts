@@ -103,13 +103,7 @@ const HOOK = `
 `;
 
 test.each([
-  // `prom-client` needs `@opentelemetry/api`.
-  [
-    'no tracing',
-    undefined,
-    [],
-    ['sdk-trace', 'opentelemetry/resources', 'exporter-trace', '@grpc', 'protobufjs'],
-  ],
+  ['no tracing', undefined, ['sonic-boom'], ['@opentelemetry', '@grpc', 'protobufjs']],
   [
     'http',
     'http',
@@ -129,7 +123,6 @@ test.each([
     const loaded = stderr
       .split('\n')
       .filter((line) => line.startsWith('loaded ') && line.includes('node_modules'));
-    expect(loaded.length).toBeGreaterThan(10);
     const isLoaded = (name: string): boolean => loaded.some((line) => line.includes(name));
     expect([some.filter((name) => !isLoaded(name)), none.filter(isLoaded)]).toEqual([[], []]);
   },
