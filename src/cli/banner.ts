@@ -4,6 +4,7 @@ import { VERSION } from '../core/version.ts';
 import { openBackends } from '../server/config/open-backends.ts';
 import type { RoutePlan } from '../server/config/plan.ts';
 import type { Config } from '../server/config/schema.ts';
+import { workerCount } from '../server/config/workers.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
 
 interface BannerFacts {
@@ -34,9 +35,11 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
       `  admin server         ${admin.url === undefined ? admin.addresses.join(' ') : `${admin.url}/ui`}`,
     );
   const seconds = config.config.connectionTerminationDeadline / 1000;
+  const count = workerCount(config);
+  const workers = count === 1 ? '' : ` with ${count} workers`;
   lines.push(
     '',
-    `ready in ${Math.round(ms)} ms. Ctrl-C stops after open requests finish (at most ${seconds} s); a second Ctrl-C stops now.`,
+    `ready in ${Math.round(ms)} ms${workers}. Ctrl-C stops after open requests finish (at most ${seconds} s); a second Ctrl-C stops now.`,
     '',
   );
   return lines.join('\n');

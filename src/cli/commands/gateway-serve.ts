@@ -133,7 +133,10 @@ function workerPool(
 }
 
 /** A gateway in this process, or in workers. */
-type ServedGateway = Pick<Gateway, 'listeners' | 'reload' | 'isClosing' | 'metrics' | 'close'>;
+type ServedGateway = Pick<
+  Gateway,
+  'listeners' | 'reload' | 'filesChanged' | 'isClosing' | 'metrics' | 'close'
+>;
 
 /** The running servers. */
 interface Opened {

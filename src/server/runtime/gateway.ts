@@ -67,6 +67,8 @@ export interface Gateway {
   reload(next: Runtime): Promise<void>;
   /** The first half of `reload`, for workers that activate a configuration together. Rejects as `reload` does. */
   prepare(next: Runtime): Promise<PreparedReload>;
+  /** Files that components of the active configuration reload themselves have changed. `files`: absolute paths. */
+  filesChanged(files: readonly string[]): void;
   /** Whether a shutdown has started. */
   readonly isClosing: boolean;
   /**
@@ -180,6 +182,10 @@ export class RunningGateway implements Gateway {
     this.#setTracing(next, tracing);
     next.components.served();
     this.#retirePrevious(removed, retired, tracingBefore === tracing ? undefined : tracingBefore);
+  }
+
+  filesChanged(files: readonly string[]): void {
+    for (const file of files) for (const changed of this.#runtime.reloadedFiles.get(file) ?? []) changed();
   }
 
   get listeners(): Gateway['listeners'] {

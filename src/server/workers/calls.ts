@@ -46,6 +46,7 @@ export type WorkerCalls = Omit<{ [Name in keyof ProcessView]: ProcessView[Name] 
   /** Activates the configuration that was prepared, or discards it. */
   commit(): void;
   abort(): Promise<void>;
+  filesChanged(files: readonly string[]): void;
   /** Finishes open requests, and ends. */
   drain(): Promise<void>;
   peers(peers: PeerList): void;

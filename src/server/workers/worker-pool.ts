@@ -44,7 +44,9 @@ export class WorkerError extends Error {
  * worker, holds what the workers share, and replaces workers that end.
  */
 export class WorkerPool
-  implements Serving, Pick<Gateway, 'listeners' | 'reload' | 'isClosing' | 'close' | 'metrics'>
+  implements
+    Serving,
+    Pick<Gateway, 'listeners' | 'reload' | 'filesChanged' | 'isClosing' | 'close' | 'metrics'>
 {
   isClosing = false;
   readonly traceSubscribers: WorkerTraces;
@@ -70,6 +72,11 @@ export class WorkerPool
   /** Starts of workers and reloads run one after the other: a worker starts with the active configuration. */
   #last: Promise<unknown> = Promise.resolve();
   #records = false;
+  /** The process ends at once, after a second signal: so do the workers. */
+  readonly #killAll = (): void => {
+    for (const worker of this.#workers) worker.kill();
+    rmSync(this.#sockets, { recursive: true, force: true });
+  };
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
@@ -106,6 +113,7 @@ export class WorkerPool
    */
   async start(runtime: Runtime): Promise<void> {
     this.#runtime = runtime;
+    process.once('exit', this.#killAll);
     const { metrics, gateways } = runtime;
     metrics.workers = () => ({ ready: this.processes.length, restarts: this.#restarts });
     metrics.accessLogLinesLost = () => this.#droppedLines.count;
@@ -160,6 +168,10 @@ export class WorkerPool
     await Promise.all(unused.map(({ value }) => value.close?.()));
   }
 
+  filesChanged(files: readonly string[]): void {
+    for (const worker of this.#workers) worker.link.tell('filesChanged', files);
+  }
+
   recordRequests(): () => void {
     this.#records = true;
     for (const worker of this.processes) worker.link.tell('recordRequests');
@@ -180,6 +192,7 @@ export class WorkerPool
     await Promise.all([...this.#workers].map((worker) => this.#stop(worker)));
     await this.#runtime?.close();
     this.#droppedLines.close();
+    process.off('exit', this.#killAll);
     rmSync(this.#sockets, { recursive: true, force: true });
   }
 

@@ -91,6 +91,7 @@ export class Worker {
       prepare: (text, ports) => this.#prepare(text, ports),
       commit: () => this.#commit(),
       abort: () => this.#abort(),
+      filesChanged: (files) => this.#started.gateway.filesChanged(files),
       drain: () => this.drain(),
       peers: (peers) => this.#started.peers.set(peers),
       logDirectives: (directives) => this.#started.log.directives.replace(directives),

@@ -40,7 +40,7 @@ export interface ReloadState {
 export interface LiveConfigOptions {
   /** The configuration at start. */
   readonly served: CurrentConfig;
-  readonly gateway: Pick<Gateway, 'reload' | 'isClosing' | 'metrics'>;
+  readonly gateway: Pick<Gateway, 'reload' | 'filesChanged' | 'isClosing' | 'metrics'>;
   /** Absolute path of the file. */
   readonly path: string;
   /** The file as it was named on the command line, for messages. */
@@ -117,8 +117,7 @@ export class LiveConfig {
   #filesChanged(files: readonly string[]): void {
     const { path, log } = this.#options;
     log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
-    for (const file of files)
-      for (const changed of this.#served.runtime.reloadedFiles.get(file) ?? []) changed();
+    this.#options.gateway.filesChanged(files);
     if (files.some((file) => this.#compiledFrom.includes(file))) void this.#enqueue(true);
     else if (files.includes(path)) void this.#enqueue(false);
   }
