@@ -28,7 +28,10 @@ async function waiting(more: object = {}) {
 
 /** Process ids of the workers: the children of the process. */
 function workersOf({ pid }: ServeProcess): number[] {
-  return execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).trim().split('\n').map(Number);
+  return execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map(Number);
 }
 
 describe('agctl serve with config.workers', () => {
