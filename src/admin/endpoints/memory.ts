@@ -1,3 +1,4 @@
+import { answersOf } from '../../server/workers/process-view.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 import { ownBounds } from '../own-bounds.ts';
 
@@ -10,22 +11,20 @@ export const memory = defineEndpoint({
   methods: ['GET'],
   async handle(_request, reply, admin) {
     const { processes } = admin.gateway;
-    const each = await Promise.all(
-      processes.map(async (process) => ({
-        name: process.name,
-        ...(await process.memory()),
-        bounds: await process.bounds(),
-      })),
-    );
+    const each = await answersOf(processes, async (process) => ({
+      name: process.name,
+      ...(await process.memory()),
+      bounds: await process.bounds(),
+    }));
     const [first, ...others] = each.map(({ name, bounds, cgroup, ...memory }) => memory);
     const bounds = await ownBounds(admin);
     return sendJson(reply, {
       captured_at_unix_ms: Date.now(),
       capture_mode: 'v8',
-      ...(others.reduce(sum, first) as object),
+      ...(others.reduce(sum, first ?? {}) as object),
       // The kernel limits all processes together.
       cgroup: each[0]?.cgroup ?? null,
-      ...(others.length === 0
+      ...(processes.length === 1
         ? { bounds: [...(each[0]?.bounds ?? []), ...bounds] }
         : { bounds, workers: each.map(({ cgroup, ...own }) => own) }),
     });

@@ -12,7 +12,7 @@ export const tasks = defineEndpoint({
   async handle(_request, reply, admin) {
     const workload = await Promise.all(
       admin.gateway.processes.map(async (process) => {
-        const lines = await process.tasks();
+        const lines = await process.tasks().catch(() => ['does not answer']);
         return process.name === undefined ? lines : [process.name, ...lines.map((line) => `  ${line}`)];
       }),
     );

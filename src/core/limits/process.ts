@@ -45,6 +45,8 @@ export const PROCESS_LIMITS = {
    */
   workerPingInterval: SECOND,
   workerSilence: 10 * SECOND,
+  /** How long the admin server waits for what a worker reports. */
+  workerAnswer: 2 * SECOND,
   /** How long a worker may take to start; and to end, after the time in which it finishes requests. */
   workerStart: 60 * SECOND,
   workerStopGrace: 5 * SECOND,

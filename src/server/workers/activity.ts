@@ -1,10 +1,10 @@
 import { type BackendState, mergeStates } from '../kernel/inspection.ts';
-import type { Activity } from './process-view.ts';
+import { type Activity, answersOf } from './process-view.ts';
 import type { Serving } from './serving.ts';
 
 /** What all processes of a gateway are doing. */
 export async function activityOf({ processes }: Serving): Promise<Activity> {
-  const each = await Promise.all(processes.map((process) => process.activity()));
+  const each = await answersOf(processes, (process) => process.activity());
   const backends: Record<string, BackendState> = {};
   for (const activity of each)
     for (const [path, state] of Object.entries(activity.backends))

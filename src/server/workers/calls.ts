@@ -61,8 +61,9 @@ export type WorkerCalls = Omit<{ [Name in keyof ProcessView]: ProcessView[Name] 
 
 /** What the primary process does when a worker asks. */
 export type PrimaryCalls = {
-  /** The worker has taken a connection that was passed to it. */
+  /** The worker has taken the oldest connection that was passed to it; or refused it, because it will end. */
   taken(): void;
+  refused(): void;
   /** An operation on the shared state. */
   shared(key: string, name: string, args: readonly unknown[]): unknown;
   traced(id: number, event: TraceEvent): void;

@@ -35,3 +35,12 @@ export interface ProcessView {
   /** Ends sampling early: nobody waits for its result. */
   stopSampling(): void;
 }
+
+/** What each of several processes answers. One that does not, because it is blocked or has just ended, is left out. */
+export async function answersOf<T>(
+  processes: readonly ProcessView[],
+  ask: (process: ProcessView) => Promise<T>,
+): Promise<T[]> {
+  const settled = await Promise.allSettled(processes.map(ask));
+  return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+}

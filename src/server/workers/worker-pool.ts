@@ -264,8 +264,13 @@ export class WorkerPool
   #callsOf(worker: WorkerProcess): PrimaryCalls {
     return {
       taken: () => {
-        worker.taken();
+        // The worker has a copy.
+        worker.answered()?.socket.destroy();
         this.#dispatcher.dispatch();
+      },
+      refused: () => {
+        const connection = worker.answered();
+        if (connection !== undefined) this.#dispatcher.add(connection);
       },
       shared: (key, name, args) => this.#state.perform(key, name, args),
       traced: (id, event) => this.traceSubscribers.traced(worker, id, event),

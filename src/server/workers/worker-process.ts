@@ -127,9 +127,9 @@ export class WorkerProcess implements ProcessView {
     this.link.pass(connection.portId, connection.socket);
   }
 
-  /** It has taken the first of the connections: this process lets go of it. */
-  taken(): void {
-    this.#untaken.shift()?.socket.destroy();
+  /** Returns the oldest of the connections, which it has taken or refused. */
+  answered(): Connection | undefined {
+    return this.#untaken.shift();
   }
 
   /** The connections that it has not taken, and, as it has ended, will not take. Nothing of them has been read. */
@@ -171,28 +171,28 @@ export class WorkerProcess implements ProcessView {
   }
 
   activity(): Promise<Activity> {
-    return this.link.call('activity');
+    return inTime(this.link.call('activity'));
   }
 
   bounds(): Promise<readonly ShownBound[]> {
-    return this.link.call('bounds');
+    return inTime(this.link.call('bounds'));
   }
 
   memory(): Promise<MemoryUsage> {
-    return this.link.call('memory');
+    return inTime(this.link.call('memory'));
   }
 
   tasks(): Promise<readonly string[]> {
-    return this.link.call('tasks');
+    return inTime(this.link.call('tasks'));
   }
 
   async metrics(): Promise<readonly MetricValues[]> {
-    this.lastMetrics = await this.link.call('metrics');
+    this.lastMetrics = await inTime(this.link.call('metrics'));
     return this.lastMetrics;
   }
 
   recentRequests(afterId: number): Promise<readonly RecentRequest[]> {
-    return this.link.call('recentRequests', afterId);
+    return inTime(this.link.call('recentRequests', afterId));
   }
 
   cpuSamples(seconds: number, frequency: number): Promise<Samples | undefined> {
@@ -205,5 +205,16 @@ export class WorkerProcess implements ProcessView {
 
   stopSampling(): void {
     this.link.tell('stopSampling');
+  }
+}
+
+/** Rejects if a worker takes longer than `LIMITS.workerAnswer`: its event loop is blocked, and the others have answers. */
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error('the worker does not answer')), LIMITS.workerAnswer);
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -203,12 +203,16 @@ export class Worker {
   }
 
   #take(id: string, socket: Socket | undefined): void {
+    if (this.#running === undefined || this.#draining !== undefined) {
+      // Closes only the copy of this process.
+      socket?.destroy();
+      this.#link.tellNow('refused');
+      return;
+    }
     // Before anything is read: without this message, another worker gets the connection if this one ends.
     this.#link.tellNow('taken');
     // The client may have left on the way.
-    if (socket === undefined) return;
-    if (this.#running === undefined || this.#draining !== undefined) socket.destroy();
-    else this.#running.ports.take(id, socket);
+    if (socket !== undefined) this.#running.ports.take(id, socket);
   }
 
   #trace(id: number, { expression, follow, count }: TraceRequest): void {

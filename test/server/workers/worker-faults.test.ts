@@ -220,3 +220,23 @@ function refusePrepare(worker: WorkerProcess | undefined): void {
     return args[0] === 'prepare' ? 'the file is gone' : result;
   };
 }
+
+test('the admin server shows the other workers while one is blocked', async () => {
+  await using gate = await workerGateway(config(), {
+    limits: { workerStopGrace: 100, workerSilence: 3_000 },
+    env: misbehaving('SIGUSR2', 'for (;;);'),
+  });
+  for (let index = 0; index < 4; index++) await freshly(gate.url);
+  process.kill(gate.pids()[0] as number, 'SIGUSR2');
+  const [tasks, memory, metrics] = await Promise.all(
+    ['/debug/tasks', '/memory', '/metrics'].map(async (path) => (await fetch(`${gate.admin}${path}`)).text()),
+  );
+  expect(JSON.parse(tasks as string).workload).toEqual([
+    'worker 1',
+    '  does not answer',
+    'worker 2',
+    expect.stringContaining('gateway default'),
+  ]);
+  expect(JSON.parse(memory as string).workers).toMatchObject([{ name: 'worker 2' }]);
+  expect(metrics).toContain('gw_requests_total');
+});
