@@ -11,6 +11,7 @@ const BENCHMARKS = {
   llm: ['llm.mjs', 'chat completions and streams, compared with a bare relay, Portkey and nginx'],
   'llm-streams': ['llm-streams.mjs', 'many streams at the pace of a model, each event checked'],
   profile: ['profile.mjs', 'where the gateway spends its time (select a workload with --case)'],
+  start: ['start.mjs', 'CPU time, duration and memory of commands that start'],
   cli: ['cli.mjs', 'what agctl proxy config costs for a dump of 20 MB'],
   cel: ['cel.mjs', 'what expressions cost'],
   auth: ['auth.mjs', 'what token validation costs, and whether our results agree with those of jose'],
