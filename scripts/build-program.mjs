@@ -40,14 +40,16 @@ function loadedBy(id, context, found = new Set()) {
 }
 
 /** Packages that the program loads by `require`, at their first use: a file each. */
-const ON_DEMAND = ['prom-client', 'undici'];
+const ON_DEMAND = ['@marcbachmann/cel-js', 'prom-client', 're2js', 'undici'];
+const fileOfPackage = (name) => name.replace(/^@.*\//, '');
 
 /** Names those files instead of the packages. */
 const onDemand = {
   name: 'on-demand',
   transform: (code) =>
     ON_DEMAND.reduce(
-      (text, name) => text.replaceAll(`(import.meta.url)('${name}')`, `(import.meta.url)('./${name}.cjs')`),
+      (text, name) =>
+        text.replaceAll(`(import.meta.url)('${name}')`, `(import.meta.url)('./${fileOfPackage(name)}.cjs')`),
       code,
     ),
 };
@@ -103,8 +105,8 @@ const program = await build(
 const packages = await Promise.all(
   ON_DEMAND.map((name) =>
     build(
-      { ...options, input: { [name]: name }, external: [], plugins: [asciiOnly] },
-      { ...output, format: 'cjs', entryFileNames: '[name].cjs', codeSplitting: false },
+      { ...options, input: { [fileOfPackage(name)]: name }, external: [], plugins: [asciiOnly] },
+      { ...output, format: 'cjs', exports: 'named', entryFileNames: '[name].cjs', codeSplitting: false },
     ),
   ),
 );

@@ -1,5 +1,6 @@
-import { RE2JS } from 're2js';
+import type { RE2JS } from 're2js';
 import { z } from 'zod';
+import { re2 } from '../../core/re2.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json-text.ts';
 import { compileRegex } from '../kernel/match.ts';
@@ -86,7 +87,7 @@ export function compilePatterns({ action, rules }: PatternConfig, context: Compi
     rules.map((rule, index): Rule => {
       if (rule.builtin !== undefined) {
         const { pattern, hint, replacement, isValid = () => true } = BUILTINS[rule.builtin];
-        const compiled = RE2JS.compile(pattern);
+        const compiled = re2().compile(pattern);
         const find = (text: string): Span[] =>
           hint.test(text)
             ? matchesOf(compiled, text).filter(({ start, end }) => isValid(text.slice(start, end)))

@@ -1,6 +1,7 @@
-import { RE2JS } from 're2js';
+import type { RE2JS } from 're2js';
 import { z } from 'zod';
 import { messageOf } from '../../core/errors.ts';
+import { re2 } from '../../core/re2.ts';
 import type { CompileContext } from './compile-context.ts';
 import { warnOfRemovedHeader } from './removed-header.ts';
 import type { RequestMatcher, TextMatcher } from './request-context.ts';
@@ -140,7 +141,7 @@ function canonical(path: string, context: CompileContext): string {
 /** Compiles a regular expression (RE2). An invalid one is reported, and an empty one is returned. */
 export function compileRegex(source: string, context: CompileContext): RE2JS {
   try {
-    return RE2JS.compile(source);
+    return re2().compile(source);
   } catch (error) {
     context.report({
       code: 'AGW0104',
@@ -148,6 +149,6 @@ export function compileRegex(source: string, context: CompileContext): RE2JS {
       label: messageOf(error).replace(/^error parsing regexp: /, ''),
       notes: ['regular expressions use RE2 syntax, which has no look-around and no backreferences'],
     });
-    return RE2JS.compile('');
+    return re2().compile('');
   }
 }

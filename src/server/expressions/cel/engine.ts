@@ -1,4 +1,5 @@
-import { type ASTNode, Environment, ParseError } from '@marcbachmann/cel-js';
+import { createRequire } from 'node:module';
+import type { ASTNode, Environment } from '@marcbachmann/cel-js';
 import { CelSyntaxError } from './errors.ts';
 import { CEL_LIMITS } from './limits.ts';
 import { parserProblem } from './problems.ts';
@@ -10,16 +11,30 @@ import type { Literal, Node } from './syntax.ts';
  * replace built-ins (`matches` is a backtracking RegExp there), accept values of unknown type in `c ? 1 : "a"`, read
  * request members lazily, and fail without putting values into messages. `compile.ts` evaluates instead.
  */
-const grammar = new Environment({
-  unlistedVariablesAreDyn: true,
-  enableOptionalTypes: true,
-  limits: {
-    maxAstNodes: CEL_LIMITS.nodes,
-    maxDepth: CEL_LIMITS.depth,
-    maxListElements: CEL_LIMITS.nodes,
-    maxMapEntries: CEL_LIMITS.nodes,
-  },
-});
+function createGrammar({ Environment }: Package): Environment {
+  return new Environment({
+    unlistedVariablesAreDyn: true,
+    enableOptionalTypes: true,
+    limits: {
+      maxAstNodes: CEL_LIMITS.nodes,
+      maxDepth: CEL_LIMITS.depth,
+      maxListElements: CEL_LIMITS.nodes,
+      maxMapEntries: CEL_LIMITS.nodes,
+    },
+  });
+}
+
+type Package = typeof import('@marcbachmann/cel-js');
+let loaded: { readonly grammar: Environment; readonly ParseError: Package['ParseError'] } | undefined;
+
+/** Loads the package at the first expression: it declares all functions of its evaluator, which takes 10 ms. */
+function engine(): NonNullable<typeof loaded> {
+  if (loaded === undefined) {
+    const library = createRequire(import.meta.url)('@marcbachmann/cel-js') as Package;
+    loaded = { grammar: createGrammar(library), ParseError: library.ParseError };
+  }
+  return loaded;
+}
 
 /** Parses an expression. Throws `CelSyntaxError` with code AGW0201 or, over a limit, AGW0204. */
 export function parse(source: string): Node {
@@ -32,9 +47,9 @@ export function parse(source: string): Node {
     });
   }
   try {
-    return convert(grammar.parse(source).ast);
+    return convert(engine().grammar.parse(source).ast);
   } catch (error) {
-    if (error instanceof ParseError) {
+    if (error instanceof engine().ParseError) {
       throw parserProblem(source, error.code, error.summary, error.range ?? { start: 0, end: source.length });
     }
     // Prefix operators are not in the parser's depth count: thousands of `!` end on the stack instead.
@@ -146,5 +161,5 @@ function bytes(written: string, read: Uint8Array): Uint8Array {
       .toString('hex')
       .replace(/../g, (byte) => `\\x${byte}`),
   );
-  return grammar.parse(escaped).ast.args as Uint8Array;
+  return engine().grammar.parse(escaped).ast.args as Uint8Array;
 }

@@ -1,4 +1,5 @@
-import { RE2JS } from 're2js';
+import type { RE2JS } from 're2js';
+import { re2 } from '../../../../core/re2.ts';
 import { CEL_LIMITS, charge, chargeText } from '../limits.ts';
 import { asString, type FunctionDefinition, invalid, isString, method } from './define.ts';
 
@@ -12,7 +13,7 @@ export function compilePattern(source: string): RE2JS {
     if (source.length > CEL_LIMITS.patternLength)
       throw invalid(`a regular expression is longer than ${CEL_LIMITS.patternLength}`);
     try {
-      regex = RE2JS.compile(source);
+      regex = re2().compile(source);
     } catch {
       throw invalid('a regular expression is not valid RE2 (no look-around, no back-references)');
     }
@@ -31,7 +32,7 @@ export const cachedPatternCount = (): number => patternCache.size;
 /** Whether a text can be a pattern, for expressions that hold it literally. */
 export function isValidPattern(source: string): boolean {
   try {
-    RE2JS.compile(source);
+    re2().compile(source);
     return source.length <= CEL_LIMITS.patternLength;
   } catch {
     return false;
