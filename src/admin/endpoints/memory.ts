@@ -1,3 +1,4 @@
+import type { ShownBound } from '../../server/workers/bounds.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 import { ownBounds } from '../own-bounds.ts';
@@ -16,20 +17,25 @@ export const memory = defineEndpoint({
       ...(await process.memory()),
       bounds: await process.bounds(),
     }));
-    const [first, ...others] = each.map(({ name, bounds, cgroup, ...memory }) => memory);
-    const bounds = await ownBounds(admin);
+    const figures = each.map(({ bounds, cgroup, ...memory }) => memory);
+    const [first = {}, ...others] = figures.map(({ name, ...memory }) => memory);
     return sendJson(reply, {
       captured_at_unix_ms: Date.now(),
       capture_mode: 'v8',
-      ...(others.reduce(sum, first ?? {}) as object),
+      ...(others.reduce(sum, first) as object),
       // The kernel limits all processes together.
       cgroup: each[0]?.cgroup ?? null,
-      ...(processes.length === 1
-        ? { bounds: [...(each[0]?.bounds ?? []), ...bounds] }
-        : { bounds, workers: each.map(({ cgroup, ...own }) => own) }),
+      bounds: [...each.flatMap(({ name, bounds }) => located(name, bounds)), ...(await ownBounds(admin))],
+      ...(processes.length === 1 ? {} : { workers: figures }),
     });
   },
 });
+
+/** Says where the bounds are, if there are several processes. */
+function located(name: string | undefined, bounds: readonly ShownBound[]): readonly ShownBound[] {
+  if (name === undefined) return bounds;
+  return bounds.map(({ at, ...bound }) => ({ ...bound, at: at === undefined ? name : `${name}: ${at}` }));
+}
 
 /** Adds the numbers of two values of the same shape; anything else is that of the first. */
 function sum(a: unknown, b: unknown): unknown {

@@ -148,6 +148,10 @@ describe('a gateway with two workers', () => {
       (each: { allocation_stats: { resident: number } }) => each.allocation_stats.resident,
     );
     expect(memory.allocation_stats.resident).toBe(resident[0] + resident[1]);
+    const places = memory.bounds
+      .filter(({ name }: { name: string }) => name === 'connections')
+      .map(({ at }: { at: string }) => at);
+    expect(places).toEqual(['worker 1: default', 'worker 2: default']);
     const profile = fetch(`${gate.admin}/debug/pprof/profile?seconds=1&frequency=1000`);
     const isDone = profile.then(() => true);
     const load = async (): Promise<void> => {
