@@ -87,6 +87,19 @@ export class Timings {
   answered: number | undefined;
   /** The reply was ready. */
   replied: number | undefined;
+  /** The response ended. */
+  ended: number | undefined;
+
+  /** Called when the response has ended. */
+  end(): void {
+    this.endedAt = Date.now();
+    this.ended = performance.now();
+  }
+
+  /** Time from the arrival to the end of the response, or until now. */
+  get duration(): number {
+    return (this.ended ?? performance.now()) - this.started;
+  }
 }
 
 /** Names of a policy in traces, as upstream has them. */

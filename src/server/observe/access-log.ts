@@ -116,7 +116,7 @@ export class AccessLog {
     needsFields = false,
   ): readonly Field[] | undefined {
     const { directives, sink } = this.#options;
-    ctx.timings.endedAt = Date.now();
+    if (ctx.timings.endedAt === undefined) ctx.timings.end();
     // Rules may have cached variables earlier; the log needs their final values.
     ctx.clearVariables();
     const hasLine = directives.allows('request', 'info') && policy.isLogged(ctx);

@@ -51,7 +51,7 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   add(fields, 'error', redact(ctx.error), 'quoted');
   add(fields, 'error.detail', redact(ctx.errorDetail ?? mcp?.errorDetail), 'quoted');
   add(fields, 'reason', ctx.reason === 'Upstream' ? undefined : ctx.reason);
-  add(fields, 'duration', `${Math.round(performance.now() - ctx.timings.started)}ms`);
+  add(fields, 'duration', `${Math.round(ctx.timings.duration)}ms`);
   return fields;
 }
 

@@ -22,6 +22,7 @@ import type { Tracing } from '../observe/otlp/tracing.ts';
 import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
 import { createTraceSubscribers, type TraceSubscribers } from '../observe/trace-subscribers.ts';
 import type { RetiredComponents } from './component-cache.ts';
+import { FinishedRequests } from './finished-requests.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
 import { type ActiveConfig, activeConfig, openPort, type Port, type PortEvents, portKey } from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
@@ -93,6 +94,7 @@ export class RunningGateway implements Gateway {
   readonly #debugLog: RequestDebugLog;
   readonly #droppedLines: DroppedLinesReporter;
   readonly #requests = new OpenRequests();
+  readonly #finished = new FinishedRequests((ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes));
   readonly #events: PortEvents;
   readonly #worker: WorkerRole | undefined;
   #runtime: Runtime;
@@ -117,7 +119,7 @@ export class RunningGateway implements Gateway {
     this.#events = {
       handle: (ctx, active) => this.#handle(ctx, active),
       replied: (ctx, reply) => this.#replied(ctx, reply),
-      ended: (ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes),
+      ended: (ctx, status, bodyBytes) => this.#finished.add(ctx, status, bodyBytes),
     };
   }
 
@@ -217,6 +219,7 @@ export class RunningGateway implements Gateway {
     const closed = this.#closePorts([...this.#ports.values()]);
     this.#runtime.drain();
     await Promise.all([...closed, ...this.#retiring]);
+    await this.#finished.recorded();
     await this.#tracing?.close();
     await this.#runtime.close();
     this.#droppedLines.close();

@@ -74,7 +74,9 @@ export class OpenRequests implements OpenRequestList {
    * whether there was at least one. The caller then closes the connections.
    */
   abort(ports: ReadonlySet<number>, log: Log): boolean {
-    const open = [...this].filter(({ client }) => ports.has(client.local.localPort ?? 0));
+    const open = [...this].filter(
+      ({ client, timings }) => timings.ended === undefined && ports.has(client.local.localPort ?? 0),
+    );
     if (open.length === 0) return false;
     log.warn(
       'proxy::gateway',

@@ -228,7 +228,7 @@ export class BindMetrics {
    * Records a finished request. `status` is 0 if no response was sent; `bodyBytes` is the size of the response body.
    */
   ended(ctx: RequestContext, status: number, bodyBytes: number): void {
-    const seconds = (performance.now() - ctx.timings.started) / 1000;
+    const seconds = ctx.timings.duration / 1000;
     const route = this.#route(ctx.route ?? UNKNOWN, this.#metrics.custom(ctx));
     const http = route.http({
       backend: ctx.backend ?? UNKNOWN,
