@@ -112,7 +112,7 @@ describe('startup', () => {
     expect(files).toContain('dist/cli/config.js');
     expect(files.filter((file) => !/^(?:bin|dist\/cli)\//.test(file))).toEqual([]);
     expect(files.length).toBeLessThan(8);
-    const forRequests = /^NativeModule (?:_?http|https|tls|zlib|dns|child_process|.*undici)/;
+    const forRequests = /^NativeModule (?:_?http|https|tls|zlib|dns|crypto|child_process|.*undici)/;
     expect(loaded.filter((line) => forRequests.test(line))).toEqual([]);
   });
 

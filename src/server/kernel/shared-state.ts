@@ -23,15 +23,15 @@ export interface Shared<T extends Operations> {
 /** State that the workers of a gateway share. */
 export interface SharedState {
   /**
-   * Adds a component. `key` names it in all processes; components with the same key have the same configuration.
+   * Adds a component. `keyOf` names it in all processes; components with the same key have the same configuration.
    * `receive` gets the events that are published for it.
    */
-  join<T extends Operations>(key: string, operations: T, receive?: (event: never) => void): Shared<T>;
+  join<T extends Operations>(keyOf: () => string, operations: T, receive?: (event: never) => void): Shared<T>;
 }
 
 /** The shared state of a gateway without workers: every operation is a direct call. */
 export const OWN_STATE: SharedState = {
-  join: (_key, operations) => ({
+  join: (_keyOf, operations) => ({
     call: operations as unknown as Remote<typeof operations>,
     publish: () => undefined,
     release: () => undefined,

@@ -45,7 +45,7 @@ export function createContext(
     report,
     place: () => place('key'),
     shared: (name, operations, receive) =>
-      settings.sharedState.join(`${options.component}/${name}`, operations, receive),
+      settings.sharedState.join(() => `${options.component}/${name}`, operations, receive),
     at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),
     condition(text, scope) {
       const expression = this.cel(text, scope);

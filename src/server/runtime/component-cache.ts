@@ -159,7 +159,10 @@ function compileComponent<T extends object>(
   };
   const componentOptions: ContextOptions = {
     ...options,
-    component: `${name} ${hash('sha256', JSON.stringify(inputs), 'base64url')}`,
+    // Only workers need it: loading `node:crypto` takes 10 ms.
+    get component() {
+      return `${name} ${hash('sha256', JSON.stringify(inputs), 'base64url')}`;
+    },
     settings: { ...options.settings, secretNames: output.secretNames },
     inspection: output.inspection,
     report: (whole, problem) => void output.problems.push({ path: relativePath(whole), problem }),

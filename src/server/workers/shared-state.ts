@@ -12,7 +12,8 @@ export class HeldState implements SharedState {
     this.#publish = publish;
   }
 
-  join<T extends Operations>(key: string, operations: T): Shared<T> {
+  join<T extends Operations>(keyOf: () => string, operations: T): Shared<T> {
+    const key = keyOf();
     this.#components.set(key, operations);
     return {
       call: operations as unknown as Remote<T>,
@@ -44,7 +45,12 @@ export class RemoteState implements SharedState {
     this.#link = link;
   }
 
-  join<T extends Operations>(key: string, operations: T, receive?: (event: never) => void): Shared<T> {
+  join<T extends Operations>(
+    keyOf: () => string,
+    operations: T,
+    receive?: (event: never) => void,
+  ): Shared<T> {
+    const key = keyOf();
     const call = Object.fromEntries(
       Object.keys(operations).map((name) => [
         name,
