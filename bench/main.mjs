@@ -23,6 +23,10 @@ const BENCHMARKS = {
   web: ['web.mjs', 'what the web pages load, how soon they can be used, and the frame rate of the graph'],
   'mcp-churn': ['mcp-session-churn.mjs', 'resources that many MCP sessions leave behind'],
   'mcp-streams': ['mcp-streams.mjs', 'the memory of idle MCP streams, and after they have ended'],
+  scale: [
+    'scale.mjs',
+    'two workers compared with one process; connections, a limit and kill -9 with workers',
+  ],
   reload: ['reload.mjs', 'reloads under load: no lost request, no leak'],
   memory: ['memory.mjs', 'the memory service over stdio, compared with server-memory'],
   'memory-store': [

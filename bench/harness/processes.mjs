@@ -45,8 +45,8 @@ export function pinned(core, command, args) {
 }
 
 /** Pins this process too, because it reads the logs of what it starts. */
-export function pinSelf() {
-  if (canPin) spawnSync('taskset', ['-pc', String(LOAD_CORE), String(process.pid)]);
+export function pinSelf(core = LOAD_CORE) {
+  if (canPin) spawnSync('taskset', ['-pc', String(core), String(process.pid)]);
 }
 
 /** Whether a command is installed; prints that its row is missing if it is not. */
@@ -58,9 +58,9 @@ export function isInstalled(command, hint) {
 
 /**
  * Starts a command on a core. `ready` is a port to wait for, or a pattern that finds the port in its output. Resolves
- * to `{ pid, port, stop }`. Stdout is read and discarded, as a log collector would.
+ * to `{ pid, port, stop }`. Stdout is read and discarded, as a log collector would; `onStderr` gets what it logs.
  */
-export async function start(command, args, { core = SUT_CORE, ready, env = {}, cwd } = {}) {
+export async function start(command, args, { core = SUT_CORE, ready, env = {}, cwd, onStderr } = {}) {
   const child = spawn(...pinned(core, command, args), {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
@@ -75,6 +75,7 @@ export async function start(command, args, { core = SUT_CORE, ready, env = {}, c
   };
   child.stdout.on('data', ready instanceof RegExp ? keep : () => undefined);
   child.stderr.on('data', keep);
+  if (onStderr !== undefined) child.stderr.setEncoding('utf8').on('data', onStderr);
   const gone = once(child, 'exit');
   let port = ready;
   const deadline = performance.now() + startMs;
@@ -137,9 +138,10 @@ export async function freePort() {
   return port;
 }
 
-/** Starts a gateway on a configuration file that has `port: 0`. `nodeArgs` go before the program. */
-export function startGateway(bin, file, nodeArgs = []) {
+/** Starts a gateway on a configuration file that has `port: 0`. `nodeArgs` go before the program; `options` are `start`'s. */
+export function startGateway(bin, file, nodeArgs = [], options = {}) {
   return start(process.execPath, [...nodeArgs, bin, 'serve', '-f', file], {
+    ...options,
     // The second form is a log in JSON.
     ready: /(?:^ {2}gateway \S+ +|"gateways":"[^"=]+=)http:\/\/[^:"]+:(\d+)[\s\S]*?(?:^ready in|"ms":)/m,
   });
