@@ -8,15 +8,11 @@ const script = fileURLToPath(new URL('session-load.mjs', import.meta.url));
 /** Opens the sessions. Resolves to `{ run, pid, workers, stop }`; `workers` counts the sessions of each worker. */
 export async function startSessions(url, count) {
   const child = fork(script, [url, String(count)]);
-  const answer = async () => {
-    const [message] = await Promise.race([
-      once(child, 'message'),
-      once(child, 'exit').then(([code]) => {
-        throw new Error(`the generator ended with code ${code}`);
-      }),
-    ]);
-    return message;
-  };
+  const gone = once(child, 'exit').then(([code]) => {
+    throw new Error(`the generator ended with code ${code}`);
+  });
+  gone.catch(() => undefined);
+  const answer = async () => (await Promise.race([once(child, 'message'), gone]))[0];
   const { workers } = await answer();
   return {
     pid: child.pid,
