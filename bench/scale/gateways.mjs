@@ -73,15 +73,11 @@ export class ScaledGateway {
   /** Open connections of each worker, by name of the worker. */
   async connections() {
     const { body } = await request(`${this.#admin}/memory`);
-    const { workers } = await body.json();
-    return Object.fromEntries(
-      workers.map(({ name, bounds }) => [
-        name,
-        bounds
-          .filter((bound) => bound.name === 'connections')
-          .reduce((sum, { used }) => sum + (used ?? 0), 0),
-      ]),
-    );
+    const { bounds } = await body.json();
+    const counts = {};
+    for (const { name, at, used } of bounds)
+      if (name === 'connections') counts[at.split(':')[0]] = (counts[at.split(':')[0]] ?? 0) + used;
+    return counts;
   }
 
   /** Resolves to the first match in what is logged from now on; its `at` is when it was read (`performance.now()`). */
