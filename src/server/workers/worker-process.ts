@@ -143,30 +143,25 @@ export class WorkerProcess implements ProcessView {
 
   /** Kills the worker if its event loop does not answer for `workerSilence` ms. */
   #watch(): void {
-    let answeredAt = performance.now();
-    let isAsked = false;
+    let askedAt: number | undefined;
     this.#ping = setInterval(() => {
-      const silence = performance.now() - answeredAt;
-      if (isAsked && silence > this.#limits.workerSilence) {
+      const now = performance.now();
+      if (askedAt === undefined) {
+        askedAt = now;
+        this.link.call('ping').then(
+          () => {
+            askedAt = undefined;
+          },
+          () => undefined,
+        );
+      } else if (now - askedAt > this.#limits.workerSilence) {
         this.#log.error(SCOPE, 'a worker does not answer and is killed', {
           worker: this.index,
           pid: this.pid,
-          'silent.ms': Math.round(silence),
+          'silent.ms': Math.round(now - askedAt),
         });
         this.kill();
-        return;
       }
-      if (isAsked) return;
-      isAsked = true;
-      this.link.call('ping').then(
-        () => {
-          isAsked = false;
-          answeredAt = performance.now();
-        },
-        () => undefined,
-      );
-      // The silence is that of this question.
-      answeredAt = performance.now();
     }, this.#limits.workerPingInterval).unref();
   }
 

@@ -12,7 +12,7 @@ import type { PortList, PrimaryCalls, TraceRequest, WorkerCalls, WorkerStart } f
 import { type IpcPort, Link } from './link.ts';
 import { OwnProcess } from './own-process.ts';
 import { Peers } from './peers.ts';
-import { WorkerPorts } from './ports-of-worker.ts';
+import { WorkerPorts } from './worker-ports.ts';
 import { RemoteState } from './shared-state.ts';
 
 const STDOUT = 1;
