@@ -21,7 +21,7 @@ export async function buildVictim(folder: string): Promise<string> {
       rollupOptions: {
         input: {
           victim: join(import.meta.dirname, 'kill-child.ts'),
-          worker: join(ROOT, 'src/adapter/memory/sqlite/worker.ts'),
+          'sqlite-worker': join(ROOT, 'src/adapter/memory/sqlite/worker.ts'),
         },
         output: { entryFileNames: '[name].js', chunkFileNames: '[name].js' },
       },

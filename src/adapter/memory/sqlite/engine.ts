@@ -4,6 +4,11 @@ import type { NewEntity, SearchScope } from '../store.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
 import { WordIndex } from './word-index.ts';
 
+/** Values by the names that SQLite gives to `$1`, `$2`, …; Node.js 22 cannot bind numbered parameters by position. */
+function named(values: readonly Value[]): Record<string, SQLInputValue> {
+  return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value as SQLInputValue]));
+}
+
 /** Statements on one open file. All methods are synchronous inside; they run in the store's own thread. */
 export class SqliteEngine implements Engine {
   readonly #database: DatabaseSync;
@@ -30,18 +35,18 @@ export class SqliteEngine implements Engine {
   #prepare(text: string): StatementSync {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
-      statement = this.#database.prepare(text.replace(/\$(\d+)/g, '?$1'));
+      statement = this.#database.prepare(text);
       this.#statements.set(text, statement);
     }
     return statement;
   }
 
   async all(text: string, parameters: readonly Value[] = []): Promise<readonly Row[]> {
-    return this.#prepare(text).all(...(parameters as SQLInputValue[]));
+    return this.#prepare(text).all(named(parameters));
   }
 
   async run(text: string, parameters: readonly Value[] = []): Promise<number> {
-    return Number(this.#prepare(text).run(...(parameters as SQLInputValue[])).changes);
+    return Number(this.#prepare(text).run(named(parameters)).changes);
   }
 
   async insert({ table, columns, rows, conflict = '' }: Insert): Promise<void> {
@@ -49,7 +54,7 @@ export class SqliteEngine implements Engine {
     const statement = this.#prepare(
       `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${places}) ${conflict}`,
     );
-    for (const row of rows) statement.run(...(row as SQLInputValue[]));
+    for (const row of rows) statement.run(named(row));
   }
 
   among(column: string, place: string): string {
@@ -92,7 +97,7 @@ export class SqliteEngine implements Engine {
     const best = this.#cache(embedder).nearest(vector, scope);
     const ids = new Map(
       this.#prepare(`SELECT row, id FROM memory_entities WHERE ${this.among('row', '$1')}`)
-        .all(JSON.stringify(best.map(({ row }) => row)))
+        .all(named([JSON.stringify(best.map(({ row }) => row))]))
         .map((row) => [row['row'] as number, row['id'] as string]),
     );
     return best.flatMap(({ row, cosine }) => {
@@ -121,7 +126,7 @@ export class SqliteEngine implements Engine {
   ): Promise<Map<string, number>> {
     const rows = this.#prepare(
       `SELECT id, embedding FROM memory_entities WHERE ${this.among('id', '$1')} AND embedder = $2`,
-    ).all(JSON.stringify(ids), embedder);
+    ).all(named([JSON.stringify(ids), embedder]));
     return new Map(
       rows.map((row) => [row['id'] as string, cosine(vector, vectorOf(row['embedding'] as Uint8Array))]),
     );

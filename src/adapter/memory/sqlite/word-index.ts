@@ -31,8 +31,8 @@ export class WordIndex {
     this.#total = database.prepare("SELECT count(*) AS n FROM memory_entities WHERE search_text <> ''");
     this.#search = database.prepare(`
       SELECT e.id AS id, w.rank AS rank FROM memory_words AS w JOIN memory_entities AS e ON e.row = w.rowid
-      WHERE w.memory_words MATCH ?1 AND (?2 IS NULL OR e.type IN (SELECT value FROM json_each(?2)))
-      ORDER BY w.rank LIMIT ?3`);
+      WHERE w.memory_words MATCH $query AND ($types IS NULL OR e.type IN (SELECT value FROM json_each($types)))
+      ORDER BY w.rank LIMIT $limit`);
   }
 
   /** The stems that a term is indexed by: several for `well-known`, none for `…`. */
@@ -86,7 +86,7 @@ export class WordIndex {
     const query = used.map(([term]) => `"${term.replaceAll('"', '""')}"`).join(' OR ');
     const types = scope.types === undefined ? null : JSON.stringify(scope.types);
     return this.#search
-      .all(query, types, scope.limit)
+      .all({ $query: query, $types: types, $limit: scope.limit })
       .map((row) => ({ id: row['id'] as string, rank: -(row['rank'] as number) }));
   }
 }
