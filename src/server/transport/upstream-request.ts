@@ -171,7 +171,10 @@ export class Relay implements Dispatcher.DispatchHandler {
     }
     removeHopByHop(headers);
     this.#body = new UpstreamBody(controller);
-    this.#resolve({ status, headers, body: this.#body });
+    // At the end of the turn of the event loop, one after the other: the code that sends them stays in the caches of the
+    // processor then, unlike between the parsing of responses (docs/benchmarks.md). Node.js closes sockets after that, so an
+    // upstream cannot end its response before it is passed on.
+    setImmediate(this.#resolve, { status, headers, body: this.#body });
   }
 
   onResponseData(_controller: unknown, chunk: Buffer): void {

@@ -122,16 +122,28 @@ test('a client disconnect during an MCP call is logged before and after the resp
   expect(hangs().map(endOf)[1]).toEqual({ status: '200', ...CLOSED });
 });
 
-test('an upstream that ends its response early is logged as an upstream failure', async () => {
-  await using upstream = await httpUpstream((_, response) => {
-    response.writeHead(200, { 'content-length': 100 }).write('part', () => response.destroy());
+test('what an upstream sends before it ends or breaks its response early reaches the client, and the failure is logged', async () => {
+  const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+  await using upstream = await httpUpstream((incoming, response) => {
+    if (incoming.url === '/ended') response.write('part', () => response.destroy());
+    else response.socket?.end(`${head}4\r\npart\r\nnot a length\r\n`);
   });
   await using gate = await proxyGateway(upstream.address);
-  const sent = request(gate.url).on('error', () => undefined);
-  sent.end();
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-  answer.on('error', () => undefined).resume();
-  expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '200', reason: 'UpstreamFailure' });
+  for (const [index, path] of ['/ended', '/malformed'].entries()) {
+    const sent = request(gate.url + path).on('error', () => undefined);
+    sent.end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    let received = '';
+    answer
+      .on('error', () => undefined)
+      .on('data', (chunk: Buffer) => {
+        received += chunk.toString();
+      });
+    await new Promise((resolve) => answer.on('close', resolve));
+    expect(received).toBe('part');
+    const line = await gate.accessLine(index + 1);
+    expect(line).toMatchObject({ 'http.status': '200', reason: 'UpstreamFailure' });
+  }
 });
 
 test('a request aborted at the drain deadline is not logged as a client disconnect', async () => {
