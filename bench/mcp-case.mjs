@@ -14,8 +14,8 @@ const CALL = {
 };
 
 /** A gateway with one stdio target. */
-export function mcpConfig() {
-  const target = { name: 'bench', stdio: { cmd: process.execPath, args: [stdioServer] } };
+export function mcpConfig(stdio = { cmd: process.execPath, args: [stdioServer] }) {
+  const target = { name: 'bench', stdio };
   return {
     config: OWN_PORTS,
     gateways: {

@@ -1,6 +1,7 @@
 // The workloads of `bench scale`, each with the configuration of its gateway.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { root } from '../harness/processes.mjs';
 import { GET, gatewayConfig } from '../http-cases.mjs';
 import { llmConfig, requestOf, WORKLOADS } from '../llm-cases.mjs';
 import { mcpConfig } from '../mcp-case.mjs';
@@ -33,7 +34,7 @@ export const CASES = {
   },
   mcp: {
     what: 'tools/call over stdio, each session on its own connection',
-    config: mcpConfig,
+    config: () => mcpConfig({ cmd: 'perl', args: [join(root, 'bench/peers/stdio-server.pl')] }),
     generator: ({ gateway, sessions }) => startSessions(`${gateway.origin}/mcp`, sessions),
   },
 };
