@@ -236,8 +236,9 @@ describe('mcpGuardrails with a remote processor', () => {
     const address = `127.0.0.1:${await refusingPort()}`;
     await using own = await guarded(address);
     expect((await own.call('a_echo')).error.code).toBe(-32603);
-    const line = own.gate.accessLog.find((each) => each.includes('-32603'));
-    expect(line).toContain(`${address}: gRPC status UNAVAILABLE`);
+    const line = (): string | undefined => own.gate.accessLog.find((each) => each.includes('-32603'));
+    await until(() => line() !== undefined);
+    expect(line()).toContain(`${address}: gRPC status UNAVAILABLE`);
   });
 
   test('a client that disconnects cancels the call to the service', async () => {
