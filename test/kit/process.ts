@@ -15,7 +15,7 @@ if (!existsSync(new URL('../../dist/cli/main.js', import.meta.url)))
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** Text for stdin, which is empty otherwise. */
+  /** Text for stdin, which is empty otherwise; that of a service stays open then. */
   readonly input?: string;
   /** Another Node to run it with. */
   readonly node?: string;
@@ -106,6 +106,7 @@ export async function service(
 ): Promise<ServeProcess> {
   const child = start(args, options);
   const { output, finished } = watch(child);
+  if (options.input !== undefined) child.stdin.end(options.input);
   if (options.closeStdout) child.stdout.destroy();
   if (options.pauseStdout) {
     child.stdout.pause();

@@ -1,11 +1,12 @@
 import type { ShownBound } from '../../server/workers/bounds.ts';
+import { type MemoryUsage, memoryUsage } from '../../server/workers/memory-usage.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 import { ownBounds } from '../own-bounds.ts';
 
 /**
  * Memory usage, and every bounded buffer with its use and maximum. Member names are upstream's. With several workers, the
- * figures are their sums, and `workers` has those of each.
+ * figures are the sums of all processes, and `processes` has those of each.
  */
 export const memory = defineEndpoint({
   path: '/memory',
@@ -18,6 +19,7 @@ export const memory = defineEndpoint({
       bounds: await process.bounds(),
     }));
     const figures = each.map(({ bounds, cgroup, ...memory }) => memory);
+    if (processes.length > 1) figures.unshift({ name: 'primary', ...withoutGroup(await memoryUsage()) });
     const [first = {}, ...others] = figures.map(({ name, ...memory }) => memory);
     return sendJson(reply, {
       captured_at_unix_ms: Date.now(),
@@ -26,10 +28,12 @@ export const memory = defineEndpoint({
       // The kernel limits all processes together.
       cgroup: each[0]?.cgroup ?? null,
       bounds: [...each.flatMap(({ name, bounds }) => located(name, bounds)), ...(await ownBounds(admin))],
-      ...(processes.length === 1 ? {} : { workers: figures }),
+      ...(processes.length === 1 ? {} : { processes: figures }),
     });
   },
 });
+
+const withoutGroup = ({ cgroup, ...memory }: MemoryUsage): Omit<MemoryUsage, 'cgroup'> => memory;
 
 /** Says where the bounds are, if there are several processes. */
 function located(name: string | undefined, bounds: readonly ShownBound[]): readonly ShownBound[] {

@@ -129,7 +129,12 @@ function workerPool(
   const count = workerCount(config);
   if (count === 1) return undefined;
   const program = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
-  return new WorkerPool({ program, args: ['gateway', 'worker'], env, count, folder, log, sinks });
+  try {
+    return new WorkerPool({ program, args: ['gateway', 'worker'], env, count, folder, log, sinks });
+  } catch (error) {
+    if (!(error instanceof WorkerError)) throw error;
+    throw new CommandError('not_ok', error.message, error.help);
+  }
 }
 
 /** A gateway in this process, or in workers. */
@@ -199,10 +204,14 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
     await Promise.all([gateway.close(), closeServers()]);
     throw error instanceof ConfiguredAdminAddressError ? new UnopenedError(error.diagnostic) : error;
   }
-  if (live !== undefined) {
-    if (options.watch ?? true) await live.watch();
-    onSighup(context, { reload: () => void live.reload(), stop: () => void shutdown.stop() });
-  }
+  if (options.watch ?? true) await live?.watch();
+  onSighup(context, {
+    reload: () => {
+      if (live !== undefined) void live.reload();
+      else log.warn('agctl::reload', 'a configuration from standard input cannot be reloaded');
+    },
+    stop: () => void shutdown.stop(),
+  });
   isServing();
   return { gateway, admin, live, shutdown, closeServers };
 }
@@ -233,7 +242,7 @@ async function openGateway(
     };
   } catch (error) {
     await Promise.all([closeServers?.(), runtime.close(), pool?.close()]);
-    if (error instanceof WorkerError) throw new CommandError('not_ok', error.message);
+    if (error instanceof WorkerError) throw new CommandError('not_ok', error.message, error.help);
     if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
     throw new UnopenedError(portDiagnostic(error, source));
   }

@@ -20,7 +20,7 @@ export const run: Run<object> = async (_options, { env }) => {
   process.on('unhandledRejection', onBug);
   // Sent to the whole process group by a terminal or a supervisor: the process that started this one decides.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
-  process.once('disconnect', () => void worker.drain());
+  process.once('disconnect', () => void worker.primaryEnded());
   const stopCollecting = collectWhileIdle();
   await worker.ended;
   stopCollecting();

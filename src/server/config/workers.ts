@@ -8,7 +8,7 @@ const count = z.int().min(1).max(256);
 /** `config.workers`, and upstream's name for it, which also accepts a number in quotes. */
 export const workerFields = {
   workers: z
-    .union([count, auto])
+    .union([count, auto], { error: 'expected a whole number from 1 to 256 without quotes, or `auto`' })
     .optional()
     .describe(
       'Number of processes that handle requests, or `auto` for one per core that the process may use. All share ports, sessions, rate limits, metrics and the admin server. `maxSessions` and `maxChildren` are divided among them. 1 by default: requests are handled without a second process.',

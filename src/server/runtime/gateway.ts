@@ -26,7 +26,7 @@ import { FinishedRequests } from './finished-requests.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
 import { type ActiveConfig, activeConfig, openPort, type Port, type PortEvents, portKey } from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
-import { placementOf, type WorkerRole } from './worker-role.ts';
+import { isForwarded, placementOf, type WorkerRole } from './worker-role.ts';
 
 export { PortError } from './port.ts';
 
@@ -374,9 +374,6 @@ export class RunningGateway implements Gateway {
     inspection.bounds.push({ name: 'tracing.spans', max: LIMITS.spanQueue, used: () => tracing.queued });
   }
 }
-
-/** Whether another worker answers the request, and logs, measures and traces it. */
-const isForwarded = new Slot<boolean>();
 
 /** The trace observer of a request. */
 const tracers = new Slot<TraceObserver>();

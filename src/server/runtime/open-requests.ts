@@ -5,6 +5,7 @@ import { endWithError } from '../kernel/pipeline.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { writeReply } from '../transport/listener.ts';
+import { isForwarded } from './worker-role.ts';
 
 /** The previous and the next open request in the list. */
 const olderOf = new Slot<RequestContext>();
@@ -77,12 +78,14 @@ export class OpenRequests implements OpenRequestList {
     const open = [...this].filter(
       ({ client, timings }) => timings.ended === undefined && ports.has(client.local.localPort ?? 0),
     );
-    if (open.length === 0) return false;
+    // Another worker aborts these, and what it sends at last has to be passed on.
+    const own = open.filter((ctx) => isForwarded.get(ctx) !== true);
+    if (own.length === 0) return open.length > 0;
     log.warn(
       'proxy::gateway',
-      `${counted(open.length, 'request')} ${open.length === 1 ? 'was' : 'were'} aborted at the deadline`,
+      `${counted(own.length, 'request')} ${own.length === 1 ? 'was' : 'were'} aborted at the deadline`,
     );
-    return open.filter(sendFinalResponse).length > 0;
+    return own.filter(sendFinalResponse).length > 0 || open.length > own.length;
   }
 
   /** Resolves once every request that is open now has ended, but at the latest after `deadline` ms. */

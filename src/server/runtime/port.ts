@@ -1,4 +1,5 @@
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
+import { messageOf } from '../../core/errors.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -108,6 +109,7 @@ export async function openPort(
     connected: () => state.active.bind?.connected(),
     disconnected: (received, sent) => state.active.bind?.disconnected(received, sent),
   }).catch((error: unknown) => {
+    if (acceptor !== undefined) throw new Error(`its Unix socket could not be opened: ${messageOf(error)}`);
     throw new PortError(portPath, port, error as NodeJS.ErrnoException, isOwnPort);
   });
   state.active = activeConfigFor(listener.port);

@@ -1,7 +1,11 @@
 import { findRoute } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
 import type { Acceptor } from '../transport/listener.ts';
 import type { GatewayRuntime } from './runtime.ts';
+
+/** Whether another worker answers the request, and logs, measures and traces it. */
+export const isForwarded = new Slot<boolean>();
 
 /** What a gateway does not do itself when it runs as one of several workers. */
 export interface WorkerRole {

@@ -32,7 +32,9 @@ export class HeldState implements SharedState {
     const operation = this.#components.get(key)?.[name] as
       | ((...args: readonly unknown[]) => unknown)
       | undefined;
-    return operation?.(...args);
+    const result = operation?.(...args);
+    // As it is now: the answer is sent at the end of the turn, after further operations.
+    return result === undefined ? undefined : JSON.parse(JSON.stringify(result));
   }
 }
 

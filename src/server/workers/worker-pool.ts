@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { messageOf } from '../../core/errors.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { LineSink, Log } from '../../core/log.ts';
 import { DroppedLinesReporter } from '../observe/access-log.ts';
@@ -33,9 +34,13 @@ export interface WorkerPoolOptions extends Pick<WorkerProcessOptions, 'program' 
 
 /** A worker could not be started, or refuses a configuration. */
 export class WorkerError extends Error {
-  constructor(message: string) {
+  /** What to do about it. */
+  readonly help: string | undefined;
+
+  constructor(message: string, help?: string) {
     super(message);
     this.name = 'WorkerError';
+    this.help = help;
   }
 }
 
@@ -60,7 +65,7 @@ export class WorkerPool
   readonly #merged = new MergedMetrics();
   readonly #droppedLines: DroppedLinesReporter;
   /** Folder of the workers' Unix sockets. Only the user of this process may enter it. */
-  readonly #sockets = mkdtempSync(join(tmpdir(), 'agctl-'));
+  readonly #sockets = socketFolder();
   /** All processes that have not ended. */
   readonly #workers = new Set<WorkerProcess>();
   #runtime: Runtime | undefined;
@@ -128,7 +133,7 @@ export class WorkerPool
     }
     for (const { plan } of gateways) this.#logPort('started bind', this.#ports.portOf(plan), plan.name);
     this.#options.log.directives.onChange = (directives) => {
-      for (const worker of this.#workers) worker.link.tell('logDirectives', directives);
+      for (const worker of this.processes) worker.link.tell('logDirectives', directives);
     };
   }
 
@@ -169,7 +174,7 @@ export class WorkerPool
   }
 
   filesChanged(files: readonly string[]): void {
-    for (const worker of this.#workers) worker.link.tell('filesChanged', files);
+    for (const worker of this.processes) worker.link.tell('filesChanged', files);
   }
 
   recordRequests(): () => void {
@@ -222,6 +227,8 @@ export class WorkerPool
   /** Starts a worker. Rejects with `WorkerError`. */
   async #start(index: number): Promise<void> {
     this.#generation += 1;
+    // Something may have cleaned the folder for temporary files.
+    mkdirSync(this.#sockets, { recursive: true, mode: 0o700 });
     const sockets = join(this.#sockets, `${index}.${this.#generation}.`);
     const { program, args, env, log, sinks, folder, count } = this.#options;
     const worker = new WorkerProcess(index, sockets, {
@@ -256,6 +263,9 @@ export class WorkerPool
       throw new WorkerError(`worker ${index} did not start: ${reason}`);
     }
     if (this.#records) worker.link.tell('recordRequests');
+    // They may have changed while it started.
+    worker.link.tell('logDirectives', log.directives.current);
+    worker.link.tell('filesChanged', [...this.#active.reloadedFiles.keys()]);
     this.traceSubscribers.started(worker);
     this.#announcePeers();
     this.#dispatcher.dispatch();
@@ -284,6 +294,7 @@ export class WorkerPool
 
   #ended(worker: WorkerProcess, { code, signal }: WorkerEnd): void {
     this.#workers.delete(worker);
+    removeSockets(worker.sockets);
     this.traceSubscribers.ended(worker);
     this.#merged.workerEnded(worker.lastMetrics);
     if (this.isClosing) {
@@ -337,6 +348,33 @@ export class WorkerPool
   #logPort(event: string, port: number, listener: string): void {
     this.#options.log.info('proxy::gateway', event, { bind: `bind/${port}`, listener });
   }
+}
+
+/** Bytes of a path of a Unix socket, without its terminator (macOS; Linux has four more). */
+const SOCKET_PATH = 103;
+/** Room for the names of sockets: number and start of a worker, and port. */
+const SOCKET_NAME = 16;
+
+/** @throws WorkerError if there is no folder for Unix sockets */
+function socketFolder(): string {
+  const parent = tmpdir();
+  const help = 'set TMPDIR to a folder with a short path that this user can write to';
+  try {
+    const folder = mkdtempSync(join(parent, 'agctl-'));
+    if (Buffer.byteLength(folder) + SOCKET_NAME <= SOCKET_PATH) return folder;
+    rmSync(folder, { recursive: true });
+  } catch (error) {
+    throw new WorkerError(`workers need a folder for Unix sockets: ${messageOf(error)}`, help);
+  }
+  throw new WorkerError(`the path of the folder for Unix sockets is too long: ${parent}`, help);
+}
+
+/** Removes the sockets of a worker that did not close them. */
+function removeSockets(prefix: string): void {
+  const folder = dirname(prefix);
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder))
+    if (name.startsWith(basename(prefix))) rmSync(join(folder, name), { force: true });
 }
 
 /** A worker that ends during a reload is replaced by one that starts with the active configuration. */

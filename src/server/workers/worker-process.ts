@@ -53,7 +53,7 @@ export class WorkerProcess implements ProcessView {
   hasStarted = false;
   isReplaced = false;
   /** Connections passed to it that it has not taken yet, in order. */
-  readonly #untaken: Connection[] = [];
+  readonly #untaken: (Connection & { readonly passedAt: number })[] = [];
   /** Its metrics when they were last read. */
   lastMetrics: readonly MetricValues[] = [];
   readonly #child: ChildProcess;
@@ -123,7 +123,7 @@ export class WorkerProcess implements ProcessView {
 
   /** Passes a connection to it. */
   pass(connection: Connection): void {
-    this.#untaken.push(connection);
+    this.#untaken.push({ ...connection, passedAt: performance.now() });
     this.link.pass(connection.portId, connection.socket);
   }
 
@@ -151,6 +151,7 @@ export class WorkerProcess implements ProcessView {
         this.link.call('ping').then(
           () => {
             askedAt = undefined;
+            this.#dropLost(now);
           },
           () => undefined,
         );
@@ -163,6 +164,22 @@ export class WorkerProcess implements ProcessView {
         this.kill();
       }
     }, this.#limits.workerPingInterval).unref();
+  }
+
+  /**
+   * Closes connections that were passed before `askedAt` and did not arrive: the worker, which has answered since, has no
+   * free file descriptor for them.
+   */
+  #dropLost(askedAt: number): void {
+    const lost = this.#untaken.filter(({ passedAt }) => passedAt < askedAt);
+    if (lost.length === 0) return;
+    this.#untaken.splice(0, lost.length);
+    for (const { socket } of lost) socket.destroy();
+    this.#log.warn(SCOPE, 'a worker could not take connections, which were closed', {
+      worker: this.index,
+      connections: lost.length,
+      help: 'it probably has too many open files: raise the limit (ulimit -n)',
+    });
   }
 
   activity(): Promise<Activity> {

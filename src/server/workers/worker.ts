@@ -1,4 +1,6 @@
+import { rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { dirname } from 'node:path';
 import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type LineSink, type Log } from '../../core/log.ts';
 import { renderConcise } from '../../core/render/machine.ts';
@@ -12,8 +14,8 @@ import type { PortList, PrimaryCalls, TraceRequest, WorkerCalls, WorkerStart } f
 import { type IpcPort, Link } from './link.ts';
 import { OwnProcess } from './own-process.ts';
 import { Peers } from './peers.ts';
-import { WorkerPorts } from './worker-ports.ts';
 import { RemoteState } from './shared-state.ts';
+import { WorkerPorts } from './worker-ports.ts';
 
 const STDOUT = 1;
 const STDERR = 2;
@@ -74,6 +76,14 @@ export class Worker {
   drain(): Promise<void> {
     this.#draining ??= this.#drain();
     return this.#draining;
+  }
+
+  /** The primary process has ended without a word: nobody else removes the folder of the sockets. */
+  async primaryEnded(): Promise<void> {
+    if (this.#draining !== undefined) return;
+    await this.drain();
+    const sockets = this.#running?.start.sockets;
+    if (sockets !== undefined) rmSync(dirname(sockets), { recursive: true, force: true });
   }
 
   async #drain(): Promise<void> {

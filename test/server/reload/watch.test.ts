@@ -201,6 +201,13 @@ describe('referenced files', () => {
 });
 
 describe('agctl proxy and reloads', () => {
+  test('a gateway with its configuration from standard input logs a reload signal and goes on', async () => {
+    await using running = await serve('', { args: ['-f', '-'], input: config('in') });
+    running.kill('SIGHUP');
+    await until(() => running.stderr.includes('a configuration from standard input cannot be reloaded'));
+    expect((await send(running.url)).text).toBe('in');
+  });
+
   test('many reload signals in quick succession cause few reloads', async () => {
     await using running = await serve(config('0'));
     for (let count = 0; count < 200; count += 1) running.kill('SIGHUP');

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -7,6 +8,7 @@ import { AUDIENCE, startIdp } from '../../kit/idp.ts';
 import { isAlive } from '../../kit/is-alive.ts';
 import { agctl, type ServeProcess, serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 import { freshly } from '../../kit/workers.ts';
@@ -105,6 +107,54 @@ describe('agctl serve with config.workers', () => {
   test('accepts the name and the numbers in quotes of upstream', async () => {
     await using running = await serve(HELLO.replace('"workers":2', '"workerThreads":"3"'));
     expect(workersOf(running)).toHaveLength(3);
+  });
+
+  test('recovers from more connections than it may have open files', async () => {
+    await using running = await serve(HELLO, { descriptors: 64 });
+    // Connections on the way to a worker are lost when it has no descriptor for them.
+    await until(async () => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 150 });
+      await Promise.allSettled(Array.from({ length: 500 }, () => send(running.url, { agent })));
+      agent.destroy();
+      return running.stderr.includes('could not take connections');
+    }, 40_000);
+    await until(() =>
+      freshly(running.url).then(
+        ({ text }) => text === 'hello',
+        () => false,
+      ),
+    );
+  });
+
+  test.each([
+    ['does not exist', '/nonexistent', 'ENOENT'],
+    ['has a long path', `/tmp/${'x'.repeat(120)}`, 'is too long'],
+  ])('says why it does not start if the folder for temporary files %s', async (_what, TMPDIR, reason) => {
+    if (reason !== 'ENOENT') mkdirSync(TMPDIR, { recursive: true });
+    const { code, stderr } = await agctl(['serve', '-f', '-'], { input: HELLO, env: { TMPDIR } });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
+    expect(stderr).toContain('set TMPDIR to a folder');
+    if (reason !== 'ENOENT') rmSync(TMPDIR, { recursive: true });
+  });
+
+  test('starts workers again after the folder of their sockets was removed', async () => {
+    await using folder = await temporaryFolder();
+    await using running = await serve(HELLO, { env: { TMPDIR: folder.path } });
+    const [sockets = ''] = readdirSync(folder.path);
+    rmSync(join(folder.path, sockets), { recursive: true });
+    process.kill(workersOf(running)[0] as number, 'SIGKILL');
+    await until(() => running.stderr.includes('a worker was replaced'), 20_000);
+    running.kill('SIGTERM');
+    await running.finished;
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+
+  test('that is killed leaves no folder of sockets', async () => {
+    await using folder = await temporaryFolder();
+    await using running = await serve(HELLO, { env: { TMPDIR: folder.path } });
+    expect(readdirSync(folder.path)).toHaveLength(1);
+    running.kill('SIGKILL');
+    await until(() => readdirSync(folder.path).length === 0);
   });
 
   test('reads changed key files in all workers', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { WorkerProcess } from '../../../src/server/workers/worker-process.ts';
+import { chaos } from '../../kit/config.ts';
 import { isAlive } from '../../kit/is-alive.ts';
+import { INITIALIZE, MCP_HEADERS } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 import { freshly, type WorkerGateway, workerGateway } from '../../kit/workers.ts';
@@ -221,6 +223,45 @@ function refusePrepare(worker: WorkerProcess | undefined): void {
   };
 }
 
+test('a file that changes while a worker starts does not break it', async () => {
+  await using gate = await workerGateway(config());
+  const before = gate.pids();
+  process.kill(before[0] as number, 'SIGKILL');
+  await until(() => {
+    gate.pool.filesChanged(['/keys.json']);
+    return gate.pids().length === 2 && !gate.pids().includes(before[0] as number);
+  }, 20_000);
+  expect((await freshly(gate.url)).status).toBe(200);
+  expect(gate.log.join('')).not.toContain('internal error');
+});
+
+test('calls that other workers forward get the error of a shutdown at its deadline', async () => {
+  const target = chaos('slow');
+  const routes = [
+    { backends: [{ mcp: { targets: [{ ...target, stdio: { ...target.stdio, shared: true } }] } }] },
+  ];
+  const gate = await workerGateway({
+    config: { connectionTerminationDeadline: '500ms' },
+    gateways: { default: { port: 0, routes } },
+  });
+  const headers = MCP_HEADERS;
+  const message = (body: object, session: Record<string, string> = {}) =>
+    freshly(gate.url, { method: 'POST', headers: { ...headers, ...session }, body: JSON.stringify(body) });
+  const { headers: opened } = await message(INITIALIZE);
+  const session = { 'mcp-session-id': String(opened['mcp-session-id']) };
+  const calls = [1, 2, 3, 4].map((id) =>
+    message({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'hang' } }, session),
+  );
+  const open = async (): Promise<number> => {
+    const all = await Promise.all(gate.pool.processes.map((each) => each.activity()));
+    return all.reduce((sum, { openRequests }) => sum + openRequests, 0);
+  };
+  // Two of them twice: at the worker that forwards them, too.
+  await until(async () => (await open()) === 6);
+  await gate[Symbol.asyncDispose]();
+  for (const { text } of await Promise.all(calls)) expect(text).toContain('-32603');
+});
+
 test('the admin server shows the other workers while one is blocked', async () => {
   await using gate = await workerGateway(config(), {
     limits: { workerStopGrace: 100, workerSilence: 3_000 },
@@ -237,6 +278,6 @@ test('the admin server shows the other workers while one is blocked', async () =
     'worker 2',
     expect.stringContaining('gateway default'),
   ]);
-  expect(JSON.parse(memory as string).workers).toMatchObject([{ name: 'worker 2' }]);
+  expect(JSON.parse(memory as string).processes).toMatchObject([{ name: 'primary' }, { name: 'worker 2' }]);
   expect(metrics).toContain('gw_requests_total');
 });

@@ -70,6 +70,10 @@ describe('a gateway with two workers', () => {
       'x-ratelimit-limit': '100',
       'x-ratelimit-remaining': '0',
     });
+    const remaining = replies
+      .filter(({ status }) => status === 200)
+      .map(({ headers }) => Number(headers['x-ratelimit-remaining']));
+    expect(remaining.sort((a, b) => a - b)).toEqual([...Array(100).keys()]);
   });
 
   test('counts down one bucket for each key', async () => {
@@ -143,11 +147,15 @@ describe('a gateway with two workers', () => {
     const { workload } = await adminJson('/debug/tasks');
     expect(workload.filter((line: string) => line.startsWith('worker'))).toEqual(['worker 1', 'worker 2']);
     const memory = await adminJson('/memory');
-    expect(memory.workers.map(({ name }: { name: string }) => name)).toEqual(['worker 1', 'worker 2']);
-    const resident = memory.workers.map(
+    expect(memory.processes.map(({ name }: { name: string }) => name)).toEqual([
+      'primary',
+      'worker 1',
+      'worker 2',
+    ]);
+    const resident = memory.processes.map(
       (each: { allocation_stats: { resident: number } }) => each.allocation_stats.resident,
     );
-    expect(memory.allocation_stats.resident).toBe(resident[0] + resident[1]);
+    expect(memory.allocation_stats.resident).toBe(resident[0] + resident[1] + resident[2]);
     const places = memory.bounds
       .filter(({ name }: { name: string }) => name === 'connections')
       .map(({ at }: { at: string }) => at);
