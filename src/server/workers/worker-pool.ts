@@ -239,6 +239,7 @@ export class WorkerPool
       sinks,
       limits: this.#limits,
       calls: (caller) => this.#callsOf(caller),
+      lostConnections: () => this.#dispatcher.dispatch(),
     });
     this.#workers.add(worker);
     void worker.ended.then((end) => this.#ended(worker, end));

@@ -33,6 +33,8 @@ export interface WorkerProcessOptions {
   readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
   readonly limits: Limits;
   calls(worker: WorkerProcess): PrimaryCalls;
+  /** Called when connections were closed that a worker had not taken: it can get others. */
+  lostConnections(): void;
 }
 
 const SCOPE = 'agctl::workers';
@@ -59,6 +61,7 @@ export class WorkerProcess implements ProcessView {
   readonly #child: ChildProcess;
   readonly #log: Log;
   readonly #limits: Limits;
+  readonly #lostConnections: () => void;
   #ping: NodeJS.Timeout | undefined;
 
   constructor(index: number, sockets: string, options: WorkerProcessOptions) {
@@ -67,6 +70,7 @@ export class WorkerProcess implements ProcessView {
     this.sockets = sockets;
     this.#log = options.log;
     this.#limits = options.limits;
+    this.#lostConnections = options.lostConnections;
     this.#child = fork(options.program, options.args, {
       env: options.env as NodeJS.ProcessEnv,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -180,6 +184,7 @@ export class WorkerProcess implements ProcessView {
       connections: lost.length,
       help: 'it probably has too many open files: raise the limit (ulimit -n)',
     });
+    this.#lostConnections();
   }
 
   activity(): Promise<Activity> {
