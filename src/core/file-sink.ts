@@ -13,7 +13,7 @@ export function fileSink(fd: number): LineSink {
   const writer = new sonicBoom.SonicBoom({ fd, sync: false, minLength: 1, maxLength: LIMITS.logQueueBytes });
   let dropped = 0;
   const listeners: (() => void)[] = [];
-  // Lines are gathered here, because the writer measures all that waits anew for every line it is given.
+  // Lines are batched here, because the writer sums up the length of its whole queue on every write.
   let batch = '';
   /** Bytes that the writer holds: it has no public count of them. */
   let held = 0;

@@ -16,7 +16,7 @@ export interface Shared<T extends Operations> {
   readonly call: Remote<T>;
   /** Sends an event to the same component in all workers; without workers, it has no receiver. */
   publish(event: unknown): void;
-  /** The component is no longer used: its operations are forgotten. */
+  /** Removes the operations of the component. Called when it is closed. */
   release(): void;
 }
 

@@ -51,7 +51,7 @@ export class Failover {
     this.#groups = [...groups].sort(([a], [b]) => a - b).map(([, group]) => group);
   }
 
-  /** The virtual model is no longer used. */
+  /** Releases the shared eviction state of all targets. */
   close(): void {
     for (const { stats } of this.#groups.flat()) stats.close();
   }

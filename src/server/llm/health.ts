@@ -228,7 +228,7 @@ export class EndpointStats {
     this.#evictions = evictions;
   }
 
-  /** The endpoint is no longer used. */
+  /** Releases the shared eviction state. */
   close(): void {
     this.#evictions?.release();
   }

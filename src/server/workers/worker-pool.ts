@@ -1,7 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { LineSink, Log } from '../../core/log.ts';
@@ -16,6 +13,7 @@ import { MergedMetrics } from './merged-metrics.ts';
 import type { Serving } from './serving.ts';
 import { SharedPorts } from './shared-ports.ts';
 import { HeldState } from './shared-state.ts';
+import { SocketFolder } from './socket-folder.ts';
 import { type WorkerEnd, WorkerProcess, type WorkerProcessOptions } from './worker-process.ts';
 import { WorkerRequests } from './worker-requests.ts';
 import { WorkerTraces } from './worker-traces.ts';
@@ -64,8 +62,7 @@ export class WorkerPool
   readonly #dispatcher: Dispatcher;
   readonly #merged = new MergedMetrics();
   readonly #droppedLines: DroppedLinesReporter;
-  /** Folder of the workers' Unix sockets. Only the user of this process may enter it. */
-  readonly #sockets = socketFolder();
+  readonly #sockets: SocketFolder;
   /** All processes that have not ended. */
   readonly #workers = new Set<WorkerProcess>();
   #runtime: Runtime | undefined;
@@ -80,10 +77,16 @@ export class WorkerPool
   /** The process ends at once, after a second signal: so do the workers. */
   readonly #killAll = (): void => {
     for (const worker of this.#workers) worker.kill();
-    rmSync(this.#sockets, { recursive: true, force: true });
+    this.#sockets.remove();
   };
 
+  /** @throws WorkerError if there can be no folder for the workers' Unix sockets */
   constructor(options: WorkerPoolOptions) {
+    try {
+      this.#sockets = new SocketFolder();
+    } catch (error) {
+      throw new WorkerError(messageOf(error), 'set TMPDIR to a writable folder with a short path');
+    }
     this.#options = options;
     this.#limits = options.limits ?? LIMITS;
     this.#state = new HeldState((key, event) => {
@@ -198,7 +201,7 @@ export class WorkerPool
     await this.#runtime?.close();
     this.#droppedLines.close();
     process.off('exit', this.#killAll);
-    rmSync(this.#sockets, { recursive: true, force: true });
+    this.#sockets.remove();
   }
 
   get #active(): Runtime {
@@ -227,9 +230,7 @@ export class WorkerPool
   /** Starts a worker. Rejects with `WorkerError`. */
   async #start(index: number): Promise<void> {
     this.#generation += 1;
-    // Something may have cleaned the folder for temporary files.
-    mkdirSync(this.#sockets, { recursive: true, mode: 0o700 });
-    const sockets = join(this.#sockets, `${index}.${this.#generation}.`);
+    const sockets = this.#sockets.prefix(index, this.#generation);
     const { program, args, env, log, sinks, folder, count } = this.#options;
     const worker = new WorkerProcess(index, sockets, {
       program,
@@ -295,7 +296,7 @@ export class WorkerPool
 
   #ended(worker: WorkerProcess, { code, signal }: WorkerEnd): void {
     this.#workers.delete(worker);
-    removeSockets(worker.sockets);
+    this.#sockets.removeSockets(worker.sockets);
     this.traceSubscribers.ended(worker);
     this.#merged.workerEnded(worker.lastMetrics);
     if (this.isClosing) {
@@ -349,33 +350,6 @@ export class WorkerPool
   #logPort(event: string, port: number, listener: string): void {
     this.#options.log.info('proxy::gateway', event, { bind: `bind/${port}`, listener });
   }
-}
-
-/** Bytes of a path of a Unix socket, without its terminator (macOS; Linux has four more). */
-const SOCKET_PATH = 103;
-/** Room for the names of sockets: number and start of a worker, and port. */
-const SOCKET_NAME = 16;
-
-/** @throws WorkerError if there is no folder for Unix sockets */
-function socketFolder(): string {
-  const parent = tmpdir();
-  const help = 'set TMPDIR to a folder with a short path that this user can write to';
-  try {
-    const folder = mkdtempSync(join(parent, 'agctl-'));
-    if (Buffer.byteLength(folder) + SOCKET_NAME <= SOCKET_PATH) return folder;
-    rmSync(folder, { recursive: true });
-  } catch (error) {
-    throw new WorkerError(`workers need a folder for Unix sockets: ${messageOf(error)}`, help);
-  }
-  throw new WorkerError(`the path of the folder for Unix sockets is too long: ${parent}`, help);
-}
-
-/** Removes the sockets of a worker that did not close them. */
-function removeSockets(prefix: string): void {
-  const folder = dirname(prefix);
-  if (!existsSync(folder)) return;
-  for (const name of readdirSync(folder))
-    if (name.startsWith(basename(prefix))) rmSync(join(folder, name), { force: true });
 }
 
 /** A worker that ends during a reload is replaced by one that starts with the active configuration. */

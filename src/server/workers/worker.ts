@@ -34,8 +34,8 @@ interface Running {
 }
 
 /**
- * A worker process: handles the requests of connections that the primary process passes to it, and does what that
- * process asks. It ends when it is told to, or when the primary process has ended.
+ * A worker process: handles the requests of connections that the primary process passes to it, and answers that process's
+ * calls (`WorkerCalls`). It drains and exits on request, or when the primary process has disconnected.
  */
 export class Worker {
   readonly #env: Env;

@@ -133,7 +133,7 @@ describe('agctl serve with config.workers', () => {
     if (reason !== 'ENOENT') mkdirSync(TMPDIR, { recursive: true });
     const { code, stderr } = await agctl(['serve', '-f', '-'], { input: HELLO, env: { TMPDIR } });
     expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
-    expect(stderr).toContain('set TMPDIR to a folder');
+    expect(stderr).toContain('set TMPDIR to a writable folder');
     if (reason !== 'ENOENT') rmSync(TMPDIR, { recursive: true });
   });
 

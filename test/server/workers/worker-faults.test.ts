@@ -37,7 +37,7 @@ async function replaced(gate: WorkerGateway, before: readonly number[], which: n
   await until(() => gate.pids().length === 2 && !gate.pids().includes(before[which] as number), 20_000);
 }
 
-/** A preloaded module with which a test makes a worker misbehave: there is no other way to break it on command. */
+/** Preloads a module that runs `code` in a worker when it gets the signal: to block it, exhaust its memory, or throw. */
 const misbehaving = (signal: string, code: string): Record<string, string> => ({
   NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(`process.on('${signal}', () => { ${code} });`)}`,
 });
