@@ -253,6 +253,7 @@ async function callModel(
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
     limits: runtime.limits,
+    format: endpoint.format,
     operation: endpoint.operation,
     provider: model.provider.telemetryName,
     requestModel: requested,

@@ -2,13 +2,16 @@ import type { Limits } from '../../core/limits.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
 import type { ProviderError } from './errors.ts';
+import type { FormatKey, Operation } from './formats/format.ts';
 import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
 export interface LlmCall {
   /** Limits of its stream. */
   readonly limits: Pick<Limits, 'streamIdle' | 'streamFrameBytes'>;
-  readonly operation: 'chat' | 'text_completion' | 'embeddings' | 'responses' | 'other';
+  /** The client's wire format; undefined on `passthrough` paths of unknown format. */
+  readonly format?: FormatKey | undefined;
+  readonly operation: Operation;
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;
   readonly requestModel: string;

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import type { RequestContext } from '../kernel/request-context.ts';
-import type { LlmCall } from './call.ts';
+import type { FormatKey, Operation } from './formats/format.ts';
 
 /** What the path of a call determines. */
 export interface Endpoint {
-  readonly operation: LlmCall['operation'];
+  /** Undefined: a `passthrough` path of unknown format. */
+  readonly format?: FormatKey;
+  readonly operation: Operation;
   /** The response is not model text (vectors, scores, audio, images), so tokens cannot be estimated from its bytes. */
   readonly hasNoText?: boolean;
   /** Whether the API accepts forms, which carry files. */
@@ -20,22 +22,25 @@ export interface Endpoint {
  * of the provider account: files, stored responses, fine-tuning jobs, API keys.
  */
 const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
-  ['/chat/completions', { operation: 'chat' }],
-  ['/completions', { operation: 'text_completion' }],
-  ['/embeddings', { operation: 'embeddings', hasNoText: true }],
-  ['/responses', { operation: 'responses' }],
-  ['/messages', { operation: 'other' }],
-  ['/messages/count_tokens', { operation: 'other', hasNoText: true }],
-  ['/rerank', { operation: 'other', hasNoText: true }],
-  ['/v2/rerank', { operation: 'other', hasNoText: true }],
+  ['/chat/completions', { format: 'completions', operation: 'chat' }],
+  ['/completions', { format: 'textCompletions', operation: 'text_completion' }],
+  ['/embeddings', { format: 'embeddings', operation: 'embeddings', hasNoText: true }],
+  ['/responses', { format: 'responses', operation: 'responses' }],
+  ['/messages', { format: 'messages', operation: 'other' }],
+  ['/messages/count_tokens', { format: 'anthropicTokenCount', operation: 'other', hasNoText: true }],
+  ['/rerank', { format: 'rerank', operation: 'other', hasNoText: true }],
+  ['/v2/rerank', { format: 'rerank', operation: 'other', hasNoText: true }],
   // OpenAI's API reference, "Create moderation": `model` is optional, and this is its default.
-  ['/moderations', { operation: 'other', hasNoText: true, defaultModel: 'omni-moderation-latest' }],
-  ['/audio/speech', { operation: 'other', hasNoText: true }],
-  ['/audio/transcriptions', { operation: 'other', takesForms: true }],
-  ['/audio/translations', { operation: 'other', takesForms: true }],
-  ['/images/generations', { operation: 'other', hasNoText: true }],
-  ['/images/edits', { operation: 'other', hasNoText: true, takesForms: true }],
-  ['/images/variations', { operation: 'other', hasNoText: true, takesForms: true }],
+  [
+    '/moderations',
+    { format: 'moderations', operation: 'other', hasNoText: true, defaultModel: 'omni-moderation-latest' },
+  ],
+  ['/audio/speech', { format: 'speech', operation: 'other', hasNoText: true }],
+  ['/audio/transcriptions', { format: 'transcriptions', operation: 'other', takesForms: true }],
+  ['/audio/translations', { format: 'transcriptions', operation: 'other', takesForms: true }],
+  ['/images/generations', { format: 'images', operation: 'other', hasNoText: true }],
+  ['/images/edits', { format: 'images', operation: 'other', hasNoText: true, takesForms: true }],
+  ['/images/variations', { format: 'images', operation: 'other', hasNoText: true, takesForms: true }],
 ]);
 
 /** Strips a leading `/v1`: some clients have it in their base URL, so both forms must work. */
@@ -65,8 +70,8 @@ export function endpointAt(method: string, path: string): Endpoint | undefined {
 /** The call at a `passthrough` path. Known calls are recognized behind a prefix such as `/openai/deployments/x`. */
 export function passthroughAt(path: string): Endpoint {
   const known = [...ENDPOINTS].find(([suffix]) => path.endsWith(suffix))?.[1];
-  const { operation, hasNoText = false } = known ?? { operation: 'other' };
-  return { operation, hasNoText, takesForms: true, isPassthrough: true };
+  const { format, operation, hasNoText = false }: Endpoint = known ?? { operation: 'other' };
+  return { ...(format && { format }), operation, hasNoText, takesForms: true, isPassthrough: true };
 }
 
 /** The leading version of a path, as in `/v2/rerank` and `/v1beta/models/x`. */

@@ -1,0 +1,51 @@
+import type { ChatError, ChatEvent, ChatRequest, ChatResponse } from './chat.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A wire format for chats. Each is one folder here and one line in `index.ts`. */
+export interface ChatFormat {
+  /** As in `formats` of a `custom` provider. */
+  readonly key: 'completions' | 'messages' | 'responses' | 'generateContent' | 'converse';
+  /** Path of a call, below the base path of the provider. */
+  path(call: { readonly model: string; readonly stream: boolean }): string;
+  /** Throws `Untranslatable` for members that other formats cannot express. */
+  readRequest(body: Json): ChatRequest;
+  /** Throws `Untranslatable` for what this format cannot express. */
+  writeRequest(request: ChatRequest): Json;
+  readResponse(body: Json): ChatResponse;
+  /** `request` is that of the client, which some formats repeat in their responses. */
+  writeResponse(response: ChatResponse, request: ChatRequest): Json;
+  readError(body: unknown, status: number): ChatError;
+  writeError(error: ChatError): Json;
+  /** Reads one stream. */
+  eventReader(): EventReader;
+  /** Writes one stream. */
+  eventWriter(request: ChatRequest): EventWriter;
+}
+
+export interface EventReader {
+  /** The events in the data of one server-sent event (`type` is its `event` field). */
+  read(data: string, type?: string): readonly ChatEvent[];
+  /** Events that follow from the end of the stream, for formats without a last event. */
+  end(): readonly ChatEvent[];
+}
+
+export interface EventWriter {
+  /** The server-sent events as text, including the empty lines; '' if there are none. */
+  write(event: ChatEvent): string;
+}
+
+/**
+ * A request or response that cannot be translated. `what` names the member (`messages[2].content[0].type: "video_url"`);
+ * `why` says what to do instead, if there is anything.
+ */
+export class Untranslatable extends Error {
+  readonly what: string;
+  readonly why: string | undefined;
+
+  constructor(what: string, why?: string) {
+    super(why === undefined ? what : `${what}: ${why}`);
+    this.what = what;
+    this.why = why;
+  }
+}
