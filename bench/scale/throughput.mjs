@@ -110,6 +110,8 @@ function arithmetic(c, g, c2, g2) {
   return [
     `bound: c = ${c.toFixed(1)} µs, g = ${g.toFixed(1)} µs: one process ${limits}; with workers that cost the same, ` +
       `${CORE_COUNT}/(c+g) = ${perSecond(CORE_COUNT / (c + g))}/s, so at most ${equal.toFixed(2)} times the rate`,
+    `       g'/g = ${(g2 / g).toFixed(2)}: wrk and nginx do the same work in both cases, so this much is the machine, whose ` +
+      `cores slow each other down; CPU(2)/CPU(1) without it ${(c2 / c / (g2 / g)).toFixed(2)}`,
     `       c' = ${c2.toFixed(1)} µs, g' = ${g2.toFixed(1)} µs: ${CORE_COUNT}/(c'+g') = ` +
       `${perSecond(CORE_COUNT / (c2 + g2))}/s, so at most ${measured.toFixed(2)} times the rate`,
   ];
