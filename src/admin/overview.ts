@@ -4,6 +4,7 @@ import { listenerKey, routeNames } from '../server/config/dump/names.ts';
 import type { GatewayPlan, RoutePlan } from '../server/config/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import type { BackendState } from '../server/kernel/inspection.ts';
+import { shownProvider } from '../server/llm/model-provider.ts';
 import { activityOf } from '../server/workers/activity.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import { diagnosticsJson } from './config-problems.ts';
@@ -139,7 +140,7 @@ function backendView(config: BackendConfig, { sessions, targets, endpoints }: Ba
             const info = endpoints?.[index];
             return {
               name,
-              provider: typeof provider === 'string' ? provider : provider.reference,
+              provider: shownProvider(provider),
               ...(params.baseUrl === undefined ? {} : { address: params.baseUrl }),
               requests: info?.totalRequests ?? 0,
               pending: info?.pendingRequests ?? 0,

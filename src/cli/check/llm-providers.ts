@@ -3,7 +3,8 @@ import { LIMITS } from '../../core/limits.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { type HeaderChanges, headerChanges } from '../../server/kernel/header-changes.ts';
 import { HeaderList } from '../../server/kernel/header-list.ts';
-import { findProvider } from '../../server/llm/providers/index.ts';
+import { entryOf, kindOf } from '../../server/llm/model-provider.ts';
+import { keyHeader, type ProviderKind } from '../../server/llm/providers/provider.ts';
 import { createUpstream, tryConnection } from '../../server/transport/upstream.ts';
 import { explainUpstreamError } from '../../server/transport/upstream-error.ts';
 import {
@@ -57,7 +58,7 @@ async function checkEndpoint(endpoint: LlmEndpoint, { options }: CheckContext): 
     return [...keyResults, fail(`${shown}: ${why}`, connectionFix(endpoint, problem))];
   }
   const headers = headersFor(endpoint);
-  const canAsk = key?.status !== 'fail' && headers.has('authorization');
+  const canAsk = key?.status !== 'fail' && (endpoint.key !== undefined || headers.has('authorization'));
   return [
     ...keyResults,
     canAsk ? await askForModels(endpoint, headers, shown) : ok(`${shown} accepts connections`),
@@ -82,7 +83,7 @@ function keyProblem(endpoint: LlmEndpoint, shown: string): CheckResult | undefin
   }
   // A provider at a custom address may need no key; the known ones on the internet all do.
   const needsKey = !isConfigured && url.protocol === 'https:';
-  if (!needsKey || headersFor(endpoint).has('authorization')) return undefined;
+  if (!needsKey || endpoint.key !== undefined || headersFor(endpoint).has('authorization')) return undefined;
   const variable = `${provider === 'oaiCompat' ? 'OPENAI' : provider.toUpperCase()}_API_KEY`;
   return warn(
     `${shown}: no key is configured, so each client must send its own`,
@@ -97,9 +98,10 @@ function keyOf({ key, variable }: LlmEndpoint): string {
 }
 
 /** The headers that the gateway sends. */
-function headersFor({ key, headers: changes }: LlmEndpoint): HeaderList {
+function headersFor({ key, kind, headers: changes }: LlmEndpoint): HeaderList {
   const headers = new HeaderList(['accept', 'application/json', 'accept-encoding', 'identity']);
-  if (key !== undefined) headers.append('authorization', `Bearer ${key}`);
+  if (key !== undefined) headers.append(...keyHeader(kind, key));
+  for (const [name, value] of Object.entries(kind.headers ?? {})) headers.append(name, value);
   if (changes !== undefined) headerChanges(changes)(headers);
   return headers;
 }
@@ -189,6 +191,7 @@ interface LlmEndpoint {
   /** Names of the models in the configuration. */
   readonly models: string[];
   readonly provider: string;
+  readonly kind: ProviderKind;
   /** URL before `/models`. */
   readonly url: URL;
   /** Whether the configuration sets the URL; otherwise the provider's default applies. */
@@ -233,17 +236,19 @@ function endpointOf(
 ): LlmEndpoint | undefined {
   const model = models[place] as LlmConfig['models'][number];
   const { provider, params, requestHeaders } = model;
-  const entryAt =
-    typeof provider === 'string' ? -1 : providers.findIndex((e) => e.name === provider.reference);
-  const entry = providers[entryAt];
-  const kind = findProvider(typeof provider === 'string' ? provider : (entry?.provider ?? ''));
+  const entry = entryOf(provider, providers);
+  const kind = kindOf(provider, providers);
   const configured = params.baseUrl ?? entry?.params.baseUrl;
   const url = configured ?? kind?.baseUrl;
   if (kind === undefined || kind.answer !== undefined || url === undefined) return undefined;
-  const keyAt = params.apiKey === undefined ? ['providers', entryAt] : ['models', place];
+  const keyAt =
+    params.apiKey === undefined
+      ? ['providers', entry === undefined ? -1 : providers.indexOf(entry)]
+      : ['models', place];
   return {
     models: [model.name],
     provider: kind.key,
+    kind,
     url: new URL(url),
     isConfigured: configured !== undefined,
     key: params.apiKey ?? entry?.params.apiKey,

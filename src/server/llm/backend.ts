@@ -17,17 +17,10 @@ import type { Failover } from './failover.ts';
 import { requestTexts } from './guardrails/guarded-texts.ts';
 import { checkMessages, compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import type { Webhook } from './guardrails/webhook.ts';
-import {
-  compileModel,
-  type Model,
-  modelBackend,
-  modelSchema,
-  providerEntrySchema,
-  reportUnknownKinds,
-  sendsProviderKey,
-} from './model.ts';
+import { compileModel, type Model, modelBackend, modelSchema, sendsProviderKey } from './model.ts';
 import { type ModelListing, modelListResponse, requireAllowed, unknownModel } from './model-list.ts';
 import { bySpecificity, matchesModel, reportUnreachableModels } from './model-patterns.ts';
+import { providerEntrySchema, reportUnknownKinds } from './model-provider.ts';
 import { readRequest, requestedModel } from './read-request.ts';
 import { processResponse, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';

@@ -12,6 +12,7 @@ import { pathAtProvider } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { EndpointStats, Outcome } from './health.ts';
 import type { Model } from './model.ts';
+import { keyHeader, type OutgoingRequest } from './providers/provider.ts';
 import { traceEviction } from './trace-events.ts';
 
 const NOT_FORWARDED = new FieldNames([
@@ -81,27 +82,37 @@ async function sendToProvider(
   }
   if (model.upstream === undefined) throw new AppError('no_backend');
   ctx.endpoint = model.upstream.address;
-  const { apiKey } = model;
+  const { apiKey, provider } = model;
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
-  if (apiKey !== undefined) dropCredentials(headers, ctx.request);
+  if (model.replacesCredentials) dropCredentials(headers, ctx.request);
   headers.append('host', model.upstream.authority);
   // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
-  if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
+  if (apiKey !== undefined) headers.append(...keyHeader(provider, apiKey));
+  for (const [name, value] of Object.entries(provider.headers ?? {}))
+    if (!headers.has(name)) headers.append(name, value);
   model.changeRequestHeaders?.(headers);
+  const query = model.replacesCredentials ? withoutCredentials(ctx.query) : ctx.query;
+  const request: OutgoingRequest = {
+    method: ctx.method,
+    format: call.format,
+    authority: model.upstream.authority,
+    path: pathOf(ctx, model, call) + query,
+    headers,
+    body: body.encode(),
+  };
+  const prepared = model.prepare?.(request, ctx.signal);
+  if (prepared instanceof Promise) await prepared;
   call.progress = 'sent';
-  const query = apiKey === undefined ? ctx.query : withoutCredentials(ctx.query);
-  const path = pathAtProvider(model.basePath, ctx.path) + query;
-  const bytes = body.encode();
   const timeouts = backendTimeouts.get(ctx);
   ctx.observer?.hide(model.apiKey, true);
-  ctx.observer?.sending({ headers: headers.raw, path, authority: model.upstream.authority, body: bytes });
+  ctx.observer?.sending({ ...request, headers: headers.raw });
   const sent = model.upstream.relay({
-    method: ctx.method,
-    path,
+    method: request.method,
+    path: request.path,
     headers: headers.raw,
-    body: bytes,
+    body: request.body,
     client: ctx,
     // Streams have their own idle timer, which ends them with an event. This one covers other responses to a stream
     // request.
@@ -120,6 +131,14 @@ async function sendToProvider(
   const isPlain = coding === '' || coding === 'identity';
   const decoded = isPlain ? answer : await decodeResponse(ctx, received, answer, coding);
   return { status, headers: received, body: decoded };
+}
+
+/** Path of a call at the provider, without the client's query. */
+function pathOf(ctx: RequestContext, { formats, basePath }: Model, call: LlmCall): string {
+  const format = formats.find(({ type }) => type === call.format);
+  if (typeof format?.path === 'string') return format.path;
+  const model = call.providerModel ?? call.requestModel;
+  return format?.path?.({ basePath, model, stream: call.streaming }) ?? pathAtProvider(basePath, ctx.path);
 }
 
 /**

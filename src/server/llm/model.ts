@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { isCredentialName } from '../../core/credentials.ts';
-import { nearest } from '../../core/suggest.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../kernel/header-changes.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
@@ -14,45 +13,20 @@ import { type Passthrough, passthroughSchema } from './endpoints.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { compileHealth, EndpointStats, type Health, healthSchema } from './health.ts';
 import { patternProblem } from './model-patterns.ts';
-import { findProvider, providerNames } from './providers/index.ts';
-import type { ProviderKind } from './providers/provider.ts';
+import {
+  entryOf,
+  fieldsSchema,
+  kindOf,
+  modelProviderSchema,
+  type ProviderEntry,
+  reportUnknown,
+} from './model-provider.ts';
+import { paramsSchema } from './params.ts';
+import type { Connection, ProviderFormat, ProviderKind } from './providers/provider.ts';
 import { llmRequestScope } from './variables.ts';
 
 /** The specification: "Up to 64 transformations per policy". */
 const MAX_TRANSFORMATIONS = 64;
-
-/**
- * Credentials in `baseUrl` are rejected, because they would not be sent: requests use its host and path, and `apiKey`.
- */
-const hasUserinfo = (url: string): boolean => /^[a-z]+:\/\/[^/?#]*@/i.test(url);
-
-const paramsSchema = z
-  .strictObject({
-    apiKey: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({ secret: true })
-      .describe("API key for the provider. Default: the client's Authorization header is forwarded."),
-    model: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('Model name sent to the provider instead of the requested name.'),
-    baseUrl: z
-      .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
-      .refine((url) => !hasUserinfo(url), {
-        error: 'expected a URL without credentials: remove `user:password@`, and set `apiKey`',
-      })
-      .refine((url) => !/[?#]/.test(url), { error: 'expected a URL without a query or a fragment' })
-      .optional()
-      .describe(
-        'URL up to `/chat/completions`, such as `http://127.0.0.1:8000/v1`. Default: that of the provider.',
-      ),
-  })
-  .describe('Connection to the provider.');
-
-const fieldsSchema = z.record(z.string().min(1), z.json());
 
 export const modelSchema = z
   .strictObject({
@@ -74,14 +48,7 @@ export const modelSchema = z
       .describe(
         'Conditions on the request, of which one must hold. Otherwise the next matching model is tried.',
       ),
-    provider: z
-      .union([
-        z.string().min(1),
-        z.strictObject({ reference: z.string().min(1).describe('Name of an entry of `llm.providers`.') }),
-      ])
-      .describe(
-        'Kind of provider, such as `oaiCompat` or `echo`, or a reference to an entry of `llm.providers`.',
-      ),
+    provider: modelProviderSchema,
     params: paramsSchema.prefault({}),
     visibility: z
       .enum(['public', 'internal'])
@@ -106,18 +73,7 @@ export const modelSchema = z
   })
   .describe('A model that clients may request.');
 
-export const providerEntrySchema = z
-  .strictObject({
-    name: z.string().min(1).describe('Name for references from models.'),
-    provider: z.string().min(1).describe('Kind of provider.'),
-    params: paramsSchema.prefault({}),
-    defaults: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
-    overrides: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
-  })
-  .describe('A provider shared by several models.');
-
 type ModelConfig = z.output<typeof modelSchema>;
-export type ProviderEntry = z.output<typeof providerEntrySchema>;
 
 /** A compiled entry of `models`. */
 export interface Model {
@@ -133,6 +89,11 @@ export interface Model {
   readonly keyEncodings: readonly string[];
   /** Model name for the provider. Undefined: the requested name. */
   readonly model: string | undefined;
+  /** Wire formats of the provider, preferred first. */
+  readonly formats: readonly ProviderFormat[];
+  readonly prepare: Connection['prepare'];
+  /** Whether the client's credentials are removed, because the provider gets others. */
+  readonly replacesCredentials: boolean;
   readonly upstream: Upstream | undefined;
   /** Path up to `/chat/completions`, without a trailing slash. */
   readonly basePath: string;
@@ -156,16 +117,16 @@ export function compileModel(
   const transformations = compileTransformations(config, context.at('transformation'));
   const health = compileHealth(config.health, context.at('health'));
   const conditions = compileConditions(config, context.at('matches'));
-  const entry = referencedEntry(config, entries, context);
-  const kindName = typeof config.provider === 'string' ? config.provider : entry?.provider;
-  const kind = kindName === undefined ? undefined : findProvider(kindName);
+  const kind = kindOf(config.provider, entries);
   if (kind === undefined) {
-    // An unknown provider of a shared entry is reported once, at the entry.
-    if (typeof config.provider === 'string') reportUnknownProvider(config.provider, context.at('provider'));
+    reportUnknown(config.provider, entries, context.at('provider'));
     return undefined;
   }
+  const entry = entryOf(config.provider, entries);
   const params = { ...entry?.params, ...config.params };
-  const baseUrl = params.baseUrl ?? kind.baseUrl;
+  const connection = kind.connect === undefined ? {} : kind.connect(params, context.at('params'));
+  if (connection === undefined) return undefined;
+  const baseUrl = params.baseUrl ?? connection.baseUrl ?? kind.baseUrl;
   const url = baseUrl === undefined ? undefined : new URL(baseUrl);
   if (kind.answer === undefined && url === undefined) {
     context.report({ code: 'AGW0103', message: `provider \`${kind.key}\` needs \`params.baseUrl\`` });
@@ -184,7 +145,10 @@ export function compileModel(
     provider: kind,
     apiKey: params.apiKey,
     keyEncodings: params.apiKey === undefined ? [] : keyEncodings(params.apiKey),
-    model: params.model,
+    model: params.model ?? kind.model,
+    formats: connection.formats ?? kind.formats,
+    prepare: connection.prepare,
+    replacesCredentials: params.apiKey !== undefined || connection.hasCredentials === true,
     upstream:
       kind.answer !== undefined || url === undefined
         ? undefined
@@ -220,22 +184,6 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
   return (ctx) => compiled.some((headers) => matchesHeaders(headers, ctx));
 }
 
-/** Reports entries of `llm.providers` with an unknown provider, whether or not a model uses them. */
-export function reportUnknownKinds(entries: readonly ProviderEntry[], context: CompileContext): void {
-  for (const [index, { provider }] of entries.entries())
-    if (findProvider(provider) === undefined) reportUnknownProvider(provider, context.at(index, 'provider'));
-}
-
-function reportUnknownProvider(name: string, context: CompileContext): void {
-  const near = nearest(name, providerNames);
-  context.report({
-    code: 'AGW0104',
-    message: `unknown provider \`${name}\``,
-    ...(near === undefined ? {} : { help: `a provider with a similar name exists: \`${near}\`` }),
-    notes: [`providers: ${providerNames.join(', ')}`],
-  });
-}
-
 function compileTransformations(
   { transformation }: ModelConfig,
   context: CompileContext,
@@ -246,31 +194,12 @@ function compileTransformations(
   ]);
 }
 
-function referencedEntry(
-  { provider }: ModelConfig,
-  entries: readonly ProviderEntry[],
-  context: CompileContext,
-): ProviderEntry | undefined {
-  if (typeof provider === 'string') return undefined;
-  const entry = entries.find(({ name }) => name === provider.reference);
-  if (entry === undefined) {
-    const known = entries.map(({ name }) => `\`${name}\``).join(', ') || 'none';
-    context.at('provider', 'reference').report({
-      code: 'AGW0107',
-      message: `unknown provider entry \`${provider.reference}\``,
-      help: `entries of llm.providers: ${known}`,
-    });
-  }
-  return entry;
-}
-
 /** Whether a model's provider gets a key from the configuration. */
 export function sendsProviderKey(
   { provider, params, requestHeaders }: ModelConfig,
   entries: readonly ProviderEntry[],
 ): boolean {
-  const entry =
-    typeof provider === 'string' ? undefined : entries.find(({ name }) => name === provider.reference);
+  const entry = entryOf(provider, entries);
   const headers = Object.keys({ ...requestHeaders?.add, ...requestHeaders?.set });
   return params.apiKey !== undefined || entry?.params.apiKey !== undefined || headers.some(isCredentialName);
 }

@@ -7,6 +7,7 @@ import type {
 } from '../../../core/config-dump.ts';
 import { goDuration } from '../../../core/duration.ts';
 import { modelBackend } from '../../llm/model.ts';
+import { shownProvider } from '../../llm/model-provider.ts';
 import { type EndpointConfig, endpointText } from '../../mcp/targets/endpoint.ts';
 import type { GatewayPlan, RoutePlan } from '../plan.ts';
 import type { RouteConfig } from '../schema.ts';
@@ -201,7 +202,7 @@ const INITIAL_INFO: DumpEndpointInfo = {
 function endpointOf(model: ModelConfig, info: DumpEndpointInfo | undefined): DumpEndpoint {
   const { baseUrl, model: upstreamModel, apiKey } = model.params;
   const url = baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  const kind = typeof model.provider === 'string' ? model.provider : model.provider.reference;
+  const kind = shownProvider(model.provider);
   const { guardrails, transformation, defaults, overrides } = model;
   const ai = {
     ...(guardrails === undefined ? {} : { promptGuard: guardrails }),

@@ -16,6 +16,7 @@ export const echo = defineProvider({
   aliases: [],
   telemetryName: 'echo',
   baseUrl: undefined,
+  formats: [],
   answer,
 });
 

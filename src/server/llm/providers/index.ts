@@ -1,9 +1,10 @@
+import { anthropic } from './anthropic.ts';
 import { echo } from './echo.ts';
 import { oaiCompat, presets } from './openai-compatible.ts';
 import type { ProviderKind } from './provider.ts';
 
 /** Every kind of provider. */
-export const providerKinds: readonly ProviderKind[] = [oaiCompat, echo, ...presets];
+export const providerKinds: readonly ProviderKind[] = [oaiCompat, anthropic, echo, ...presets];
 
 /** The provider kind with this name or alias, compared without case; undefined if there is none. */
 export function findProvider(name: string): ProviderKind | undefined {

@@ -1,4 +1,34 @@
-import { defineProvider, type ProviderKind } from './provider.ts';
+import {
+  defineProvider,
+  type ProviderFormat,
+  type ProviderFormatKey,
+  type ProviderKind,
+} from './provider.ts';
+
+/**
+ * Calls of the OpenAI API besides chats, and reranking. Compatible servers have some of them; they are forwarded to all,
+ * because a server answers for itself what it does not have.
+ */
+const OTHER_CALLS: readonly ProviderFormatKey[] = [
+  'textCompletions',
+  'embeddings',
+  'rerank',
+  'moderations',
+  'speech',
+  'transcriptions',
+  'images',
+];
+
+const formats = (...chats: readonly ProviderFormat[]): readonly ProviderFormat[] => [
+  ...chats,
+  ...OTHER_CALLS.map((type) => ({ type })),
+];
+
+const completions: ProviderFormat = { type: 'completions' };
+const responses: ProviderFormat = { type: 'responses' };
+const messages: ProviderFormat = { type: 'messages' };
+/** Some providers have the Anthropic API at a path of its own. */
+const anthropicPath: ProviderFormat = { type: 'messages', path: '/anthropic/v1/messages' };
 
 /** Any server with the OpenAI API. Default base URL: that of OpenAI. */
 export const oaiCompat = defineProvider({
@@ -7,26 +37,32 @@ export const oaiCompat = defineProvider({
   // The name used by dashboards and price catalogs.
   telemetryName: 'openai',
   baseUrl: 'https://api.openai.com/v1',
+  formats: formats(completions, responses),
 });
 
-/** Base URLs of hosted providers with an OpenAI-compatible API. */
-const BASE_URLS: Readonly<Record<string, string>> = {
-  baseten: 'https://inference.baseten.co/v1',
-  cerebras: 'https://api.cerebras.ai/v1',
-  cohere: 'https://api.cohere.ai/compatibility/v1',
-  deepinfra: 'https://api.deepinfra.com/v1/openai',
-  deepseek: 'https://api.deepseek.com/v1',
-  fireworks: 'https://api.fireworks.ai/inference/v1',
-  groq: 'https://api.groq.com/openai/v1',
-  huggingface: 'https://router.huggingface.co/v1',
-  mistral: 'https://api.mistral.ai/v1',
-  ollama: 'http://localhost:11434/v1',
-  openrouter: 'https://openrouter.ai/api/v1',
-  togetherai: 'https://api.together.xyz/v1',
-  xai: 'https://api.x.ai/v1',
+interface Preset {
+  readonly baseUrl: string;
+  readonly chats: readonly ProviderFormat[];
+}
+
+/** Hosted providers with an OpenAI-compatible API: base URL, and formats of chats according to their API references. */
+const PRESETS: Readonly<Record<string, Preset>> = {
+  baseten: { baseUrl: 'https://inference.baseten.co/v1', chats: [completions, messages] },
+  cerebras: { baseUrl: 'https://api.cerebras.ai/v1', chats: [completions] },
+  cohere: { baseUrl: 'https://api.cohere.ai/compatibility/v1', chats: [completions] },
+  deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', chats: [completions, anthropicPath] },
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', chats: [completions, anthropicPath] },
+  fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', chats: [completions, messages, responses] },
+  groq: { baseUrl: 'https://api.groq.com/openai/v1', chats: [completions, responses] },
+  huggingface: { baseUrl: 'https://router.huggingface.co/v1', chats: [completions, responses] },
+  mistral: { baseUrl: 'https://api.mistral.ai/v1', chats: [completions] },
+  ollama: { baseUrl: 'http://localhost:11434/v1', chats: [completions, responses] },
+  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', chats: [completions, messages, responses] },
+  togetherai: { baseUrl: 'https://api.together.xyz/v1', chats: [completions] },
+  xai: { baseUrl: 'https://api.x.ai/v1', chats: [completions, responses] },
 };
 
-/** A provider kind for each of `BASE_URLS`, named by its key. */
-export const presets: readonly ProviderKind[] = Object.entries(BASE_URLS).map(([key, baseUrl]) =>
-  defineProvider({ key, aliases: [], telemetryName: key, baseUrl }),
+/** A provider kind for each of `PRESETS`, named by its key. */
+export const presets: readonly ProviderKind[] = Object.entries(PRESETS).map(([key, { baseUrl, chats }]) =>
+  defineProvider({ key, aliases: [], telemetryName: key, baseUrl, formats: formats(...chats) }),
 );

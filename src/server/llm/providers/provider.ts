@@ -1,7 +1,12 @@
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { LlmCall } from '../call.ts';
+import type { FormatKey } from '../formats/format.ts';
+import type { ProviderParams } from '../params.ts';
+import type { ChatFormat } from '../translation/chat-format.ts';
 
-/** A kind of LLM provider. All use the OpenAI wire format; they differ in their address. */
+/** A kind of LLM provider. */
 export interface ProviderKind {
   readonly key: string;
   /** Alternative names in configurations. */
@@ -10,10 +15,76 @@ export interface ProviderKind {
   readonly telemetryName: string;
   /** Default of `baseUrl`: origin and path prefix of the API. Undefined: the configuration must set one. */
   readonly baseUrl: string | undefined;
+  /**
+   * Wire formats of its API, preferred first. Chats in other formats are translated; other calls are rejected. Without
+   * effect if there is an `answer`, which gets every call.
+   */
+  readonly formats: readonly ProviderFormat[];
+  /** Model name sent to the provider, unless `params.model` is set. */
+  readonly model?: string;
+  /** How `params.apiKey` is sent. Default: `Authorization: Bearer`. */
+  readonly keyHeader?: (apiKey: string) => readonly [name: string, value: string];
+  /** Headers of every call that has none of that name, by lower-case name. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * Compiles what depends on `params`: addresses with a region, formats of a model, credentials. Reports missing and
+   * wrong parameters, and then returns undefined.
+   */
+  readonly connect?: (params: ProviderParams, context: CompileContext) => Connection | undefined;
   /** Generates the response locally instead of calling a server. */
   readonly answer?: (ctx: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
 }
 
+/** Wire formats of providers: those of clients and those that only translations write. */
+export type ProviderFormatKey = FormatKey | ChatFormat['key'];
+
+export interface ProviderFormat {
+  readonly type: ProviderFormatKey;
+  /**
+   * Path of the call at the provider, instead of that of the format below `baseUrl`. A function gets the base path,
+   * without a trailing slash, and may return a query.
+   */
+  readonly path?: string | ((call: PathInput) => string);
+}
+
+export interface PathInput {
+  readonly basePath: string;
+  /** Model name at the provider. */
+  readonly model: string;
+  readonly stream: boolean;
+}
+
+/** A provider as one model of the configuration uses it. Members replace those of the kind. */
+export interface Connection {
+  readonly baseUrl?: string;
+  readonly formats?: readonly ProviderFormat[];
+  /**
+   * Completes a request, after all other changes to it: signatures, tokens that expire. It may change everything but
+   * the method. Called for every attempt. Throws an `AppError` without credentials.
+   */
+  readonly prepare?: (request: OutgoingRequest, signal: AbortSignal) => void | Promise<void>;
+  /** Whether `prepare` adds credentials, so that those of the client are removed. */
+  readonly hasCredentials?: boolean;
+}
+
+/** A request as it will be sent to a provider. */
+export interface OutgoingRequest {
+  readonly method: string;
+  /** Wire format of the body; undefined on `passthrough` paths of unknown format. */
+  readonly format: ProviderFormatKey | undefined;
+  /** Host and port. */
+  readonly authority: string;
+  /** Path and query. */
+  path: string;
+  readonly headers: HeaderList;
+  body: string | Buffer | null;
+}
+
 export function defineProvider(kind: ProviderKind): ProviderKind {
   return kind;
+}
+
+/** The header that carries a key. */
+export function keyHeader(kind: ProviderKind, apiKey: string): readonly [name: string, value: string] {
+  return kind.keyHeader?.(apiKey) ?? ['authorization', `Bearer ${apiKey}`];
 }
