@@ -55,6 +55,14 @@ export const HTTP_LIMITS = {
   targetJsonDepth: 1_000,
 
   /**
+   * A WebSocket: a side that has not answered a ping when the next one is due is closed. Below the 60 s after which
+   * common proxies close idle connections.
+   */
+  webSocketPing: 30 * SECOND,
+  /** Body of a response that refuses a WebSocket; it is truncated. */
+  webSocketRefusal: 64 * KIB,
+
+  /**
    * A response that the client does not read: the source is paused above `streamHighWaterBytes`, and the connection is
    * destroyed after `writeStall`.
    */

@@ -19,6 +19,8 @@ export const LLM_LIMITS = {
    */
   streamFrameBytes: MIB,
   streamIdle: 60 * SECOND,
+  /** A message of a realtime session. OpenAI's API accepts audio messages up to 15 MiB. */
+  realtimeMessageBytes: 16 * MIB,
   /** Log lines about unknown models: characters of a model name, which the client chooses, and number of names. */
   shownModelName: 100,
   shownModels: 10,

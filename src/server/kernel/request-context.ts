@@ -8,6 +8,7 @@ import type { HeaderList } from './header-list.ts';
 import type { RequestObserver, RequestSpan } from './observer.ts';
 import { RequestBody } from './request-body.ts';
 import type { SlotHolder } from './slot.ts';
+import type { Takeover } from './upgrade.ts';
 
 /** The response of a backend or policy. Only the listener writes it to the socket. */
 export interface Reply {
@@ -16,7 +17,7 @@ export interface Reply {
   readonly body: ReplyBody;
 }
 
-export type ReplyBody = undefined | string | Uint8Array | StreamingBody;
+export type ReplyBody = undefined | string | Uint8Array | StreamingBody | Takeover;
 
 /** A body that writes itself to the response. Exactly one of `attach` and `discard` is called. */
 export interface StreamingBody {

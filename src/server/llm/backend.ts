@@ -22,6 +22,7 @@ import { type ModelListing, modelListResponse, requireAllowed, unknownModel } fr
 import { bySpecificity, matchesModel, reportUnreachableModels } from './model-patterns.ts';
 import { providerEntrySchema, reportUnknownKinds } from './model-provider.ts';
 import { readRequest, requestedModel } from './read-request.ts';
+import { isRealtime, openRealtime, realtimeModel } from './realtime.ts';
 import { processResponse, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
 import { traceEvictedTargets, traceLlmReply, traceLlmRequest } from './trace-events.ts';
@@ -151,6 +152,7 @@ function unknownCall({ method, path }: RequestContext): Error {
 async function handle(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
   ctx.protocol = 'llm';
   if (isModelList(ctx)) return modelListResponse(ctx, runtime);
+  if (isRealtime(ctx)) return callRealtime(ctx, runtime);
   const endpoint = endpointAt(ctx.method, ctx.path) ?? passthroughEndpoint(ctx, runtime);
   const body = await readRequest(ctx, endpoint, runtime.maxBodySize);
   const requested = requestedModel(ctx, endpoint, body);
@@ -162,6 +164,25 @@ async function handle(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   const target = chooseTarget(virtual, ctx, body.value);
   if (virtual.failover === undefined) return callModel(ctx, runtime, { ...request, target });
   return callWithFailover(ctx, runtime, { ...request, target }, virtual.failover);
+}
+
+function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
+  const requested = realtimeModel(ctx);
+  requireAllowed(ctx, requested);
+  const virtual = runtime.virtual.get(requested);
+  const target = virtual && chooseTarget(virtual, ctx, { model: requested });
+  const model = chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
+  const guardrails = [runtime.requestGuardrails, runtime.responseGuardrails].concat(
+    model.guardrails === undefined ? [] : [model.guardrails.request, model.guardrails.response],
+  );
+  return openRealtime(ctx, {
+    requested,
+    providerModel: model.model ?? target?.model,
+    model,
+    stats: target?.stats ?? model.stats,
+    limits: runtime.limits,
+    hasGuardrails: guardrails.some((list) => list.length > 0),
+  });
 }
 
 function passthroughEndpoint(ctx: RequestContext, { models }: LlmRuntime): Endpoint {

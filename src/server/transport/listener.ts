@@ -4,8 +4,10 @@ import { promisify } from 'node:util';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { type Reply, RequestContext } from '../kernel/request-context.ts';
+import { type Handshake, handshake } from '../kernel/upgrade.ts';
 import { forwardedClient } from './forward.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
+import { onWebSocketHandshake, webSocketOptions } from './web-socket-requests.ts';
 import { coalesceSmallWrites } from './write-coalescing.ts';
 
 /** Where a worker gets the connections of a port, which another process accepts. */
@@ -62,6 +64,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     connectionsCheckingInterval: limits.connectionsCheckingInterval,
     maxHeaderSize: limits.headerBytes,
     noDelay: true,
+    ...webSocketOptions,
   });
   // Node would silently drop header lines over its limit, possibly Authorization; request validation rejects them instead.
   server.maxHeadersCount = 0;
@@ -71,6 +74,11 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     // Only once: newer versions of Node.js also close the responses of requests that never started.
     if (ctx === undefined || response.isEnded) return;
     response.isEnded = true;
+    const { takenOver } = response;
+    if (takenOver !== undefined) {
+      options.ended(ctx, 101, takenOver.bytesWritten);
+      return;
+    }
     if (!response.writableFinished) ctx.clientClosed();
     options.ended(ctx, response.headersSent ? response.statusCode : 0, response.bodyBytes);
   };
@@ -86,11 +94,22 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     const headers = new HeaderList(request.rawHeaders);
     const client = injected?.isForwarded(request) === true ? forwardedClient(headers, request) : undefined;
     response.context = new RequestContext(request, response, options.listener, headers, client);
+    if (response.handshake !== undefined) handshake.set(response.context, response.handshake);
     if (pipeline.add(response)) void serve(response, options);
   };
   const injected = options.acceptor && new InjectedConnections(server, options.acceptor, limits.connections);
   server.on('connection', coalesceSmallWrites);
   server.on('request', onRequest);
+  const webSockets = onWebSocketHandshake(server, (request, socket, head) =>
+    pipeline.afterPending(socket, () => {
+      const response = new GatewayResponse(request);
+      response.handshake = { request, socket, head };
+      response.assignSocket(socket);
+      // Unless the connection is taken over, it ends with the response: Node.js no longer reads requests from it.
+      response.once('finish', () => socket.destroySoon());
+      onRequest(request, response);
+    }),
+  );
   // `100 Continue` is sent once the body is read (see `RequestBody`).
   server.on('checkContinue', onRequest);
   // Node would answer 417 itself, without an access-log line; request validation does that instead.
@@ -111,12 +130,12 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
       socket.once('close', onSocketClosed);
     });
   }
-  if (injected !== undefined) return injected.listen();
+  if (injected !== undefined) return injected.listen(webSockets);
   await listen(server, { port: options.port, host: options.address });
   return {
     port: (server.address() as AddressInfo).port,
     connections: promisify(server.getConnections.bind(server)),
-    close: (deadline, beforeAbort) => closeServer(server, deadline, beforeAbort),
+    close: (deadline, beforeAbort) => closeServer(server, webSockets, deadline, beforeAbort),
   };
 }
 
@@ -144,7 +163,7 @@ class InjectedConnections {
   isPeer = (socket: Socket): boolean => !this.#open.has(socket);
 
   /** The server of a worker listens on a socket even if no one forwards to it: Node checks timeouts only then. */
-  async listen(): Promise<Listener> {
+  async listen(webSockets: ReadonlySet<Socket>): Promise<Listener> {
     await listen(this.#server, { path: this.#acceptor.socketPath });
     const stop = this.#acceptor.connections((socket) => this.#accept(socket));
     return {
@@ -156,7 +175,7 @@ class InjectedConnections {
           this.#onEmpty = resolve;
         });
         if (this.#open.size === 0) this.#onEmpty?.();
-        await closeServer(this.#server, deadline, beforeAbort, closed);
+        await closeServer(this.#server, webSockets, deadline, beforeAbort, closed);
       },
     };
   }
@@ -182,6 +201,9 @@ class GatewayResponse extends ServerResponse implements QueuedResponse {
   queue: ConnectionQueue<this> | undefined;
   context: RequestContext | undefined;
   isEnded = false;
+  handshake: Handshake | undefined;
+  /** The client's connection, if a WebSocket has taken it over. */
+  takenOver: Socket | undefined;
   /** Bytes of the body, without chunk framing. */
   bodyBytes = 0;
 
@@ -208,6 +230,12 @@ async function serve(response: GatewayResponse, options: ListenerOptions): Promi
   options.replied?.(ctx, reply);
   // The client has disconnected, or the request was aborted and has been answered.
   if (response.destroyed || response.headersSent) return discardReply(reply);
+  const { handshake: webSocket } = response;
+  if (webSocket !== undefined && typeof reply.body === 'object' && 'takeOver' in reply.body) {
+    response.takenOver = ctx.request.socket;
+    reply.body.takeOver(webSocket, reply.headers);
+    return;
+  }
   writeReply(ctx.request, response, reply);
 }
 
@@ -224,12 +252,16 @@ function listen(server: Server, options: ListenOptions): Promise<void> {
 /** `others` resolves when connections that the server has not accepted itself are closed. */
 function closeServer(
   server: Server,
+  webSockets: ReadonlySet<Socket>,
   deadline: number,
   beforeAbort?: () => boolean,
   others?: Promise<void>,
 ): Promise<void> {
   return new Promise((resolve) => {
-    const closeAll = (): void => server.closeAllConnections();
+    const closeAll = (): void => {
+      server.closeAllConnections();
+      for (const socket of webSockets) socket.destroy();
+    };
     let timer = setTimeout(() => {
       if (beforeAbort?.() === true) timer = setTimeout(closeAll, LIMITS.drainGrace);
       else closeAll();
@@ -277,7 +309,7 @@ function rawError(status: string, text: string): string {
   return `HTTP/1.1 ${status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`;
 }
 
-/** Writes the reply to a response that has not started. */
+/** Writes the reply to a response that has not started. The reply must not be a `Takeover`. */
 export function writeReply(
   request: IncomingMessage,
   response: ServerResponse,
@@ -298,7 +330,7 @@ export function writeReply(
   }
   if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
   else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
-  else if (typeof body === 'object' && body.size !== undefined)
+  else if (typeof body === 'object' && 'attach' in body && body.size !== undefined)
     headers.set('content-length', String(body.size));
   else if (
     body === undefined &&

@@ -10,7 +10,8 @@ export type FormatKey =
   | 'moderations'
   | 'speech'
   | 'transcriptions'
-  | 'images';
+  | 'images'
+  | 'realtime';
 
 /** `gen_ai.operation.name` of OpenTelemetry, as far as it has a name. */
 export type Operation = 'chat' | 'text_completion' | 'embeddings' | 'responses' | 'other';

@@ -14,6 +14,7 @@ const FORMATS = [
   'speech',
   'transcriptions',
   'images',
+  'realtime',
 ] as const satisfies readonly ProviderFormatKey[];
 
 export const customProviderSchema = z

@@ -17,6 +17,7 @@ const OTHER_CALLS: readonly ProviderFormatKey[] = [
   'speech',
   'transcriptions',
   'images',
+  'realtime',
 ];
 
 const formats = (...chats: readonly ProviderFormat[]): readonly ProviderFormat[] => [

@@ -1,0 +1,230 @@
+import type { IncomingMessage } from 'node:http';
+import { type RawData, WebSocket, WebSocketServer } from 'ws';
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { HeaderList } from '../kernel/header-list.ts';
+import type { RunningWork } from '../kernel/request-context.ts';
+import type { Handshake, Takeover } from '../kernel/upgrade.ts';
+import { hostLookup } from './host-lookup.ts';
+import { upstreamError } from './upstream-error.ts';
+
+export interface WebSocketTarget {
+  /** `ws:` or `wss:`. */
+  readonly url: URL;
+  /** Names and values in turn, without those of the handshake itself. */
+  readonly headers: readonly string[];
+  /** Subprotocols that are offered. */
+  readonly protocols: readonly string[];
+  /** Messages over this size end the connection with code 1009; bytes. */
+  readonly maxMessage: number;
+}
+
+/** A response other than 101 to a handshake. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: HeaderList;
+  /** The beginning of the body, up to `LIMITS.webSocketRefusal`. */
+  readonly body: Buffer;
+}
+
+/**
+ * Opens a WebSocket to an upstream. It is paused, so that its first messages wait until it is relayed. Resolves to a
+ * refusal if the upstream answers with another status. Rejects with the `AppError` of `upstreamError`.
+ */
+export function connectWebSocket(
+  { url, headers, protocols, maxMessage }: WebSocketTarget,
+  signal: AbortSignal,
+): Promise<WebSocket | Refusal> {
+  const { promise, resolve, reject } = Promise.withResolvers<WebSocket | Refusal>();
+  const socket = new WebSocket(url, [...protocols], {
+    headers: headersOf(headers),
+    maxPayload: maxMessage,
+    perMessageDeflate: false,
+    followRedirects: false,
+    handshakeTimeout: LIMITS.connectTimeout,
+    lookup: hostLookup.forConnect,
+  });
+  const abort = (): void => socket.terminate();
+  signal.addEventListener('abort', abort);
+  socket.once('open', () => {
+    socket.pause();
+    resolve(socket);
+  });
+  socket.once('unexpected-response', (request, response) => {
+    void refusalOf(response).then((refusal) => {
+      request.destroy();
+      resolve(refusal);
+    });
+  });
+  socket.on('error', (error) =>
+    reject(
+      error.message === HANDSHAKE_TIMEOUT
+        ? new AppError('upstream_timeout', { detail: `${url.host}: ${error.message}`, cause: error })
+        : upstreamError(error, url.host),
+    ),
+  );
+  return promise.finally(() => signal.removeEventListener('abort', abort));
+}
+
+/** The message of ws; the error has no code. */
+const HANDSHAKE_TIMEOUT = 'Opening handshake has timed out';
+
+/** Repeated headers become lists, as `node:http` takes them. */
+function headersOf(raw: readonly string[]): Record<string, string[]> {
+  const headers: Record<string, string[]> = {};
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = (raw[at] as string).toLowerCase();
+    headers[name] = [...(headers[name] ?? []), raw[at + 1] as string];
+  }
+  return headers;
+}
+
+async function refusalOf(response: IncomingMessage): Promise<Refusal> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size >= LIMITS.webSocketRefusal) break;
+    }
+  } catch {
+    // What has arrived of an error response is still better than nothing.
+  }
+  const body = Buffer.concat(chunks).subarray(0, LIMITS.webSocketRefusal);
+  return { status: response.statusCode ?? 502, headers: new HeaderList(response.rawHeaders), body };
+}
+
+export interface RelayOptions {
+  readonly maxMessage: number;
+  /** Called with each text message of the upstream, before it is sent to the client. */
+  readonly received?: (message: Buffer) => void;
+  /** Called once when both sides are closed, with what went wrong, if anything did. */
+  readonly ended?: (problem: RelayProblem | undefined) => void;
+}
+
+/** Why a relay ended, unless by a closing frame. */
+export interface RelayProblem {
+  readonly side: 'client' | 'upstream';
+  readonly why: string;
+}
+
+/**
+ * Passes messages between a client and an upstream, with back-pressure in both directions, and closing codes. Each side
+ * is pinged every `LIMITS.webSocketPing`; a side that did not answer the previous ping is closed.
+ */
+export class WebSocketRelay implements Takeover, RunningWork {
+  readonly #upstream: WebSocket;
+  readonly #options: RelayOptions;
+  #client: WebSocket | undefined;
+  #problem: RelayProblem | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #silent = new Set<WebSocket>();
+  #open = 2;
+
+  /** `upstream` is open and paused. */
+  constructor(upstream: WebSocket, options: RelayOptions) {
+    this.#upstream = upstream;
+    this.#options = options;
+  }
+
+  takeOver({ request, socket, head }: Handshake, headers: HeaderList): void {
+    const { protocol } = this.#upstream;
+    const server = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: this.#options.maxMessage,
+      handleProtocols: () => (protocol === '' ? false : protocol),
+    });
+    server.on('headers', (lines) => {
+      for (let at = 0; at < headers.raw.length; at += 2)
+        lines.push(`${headers.raw[at]}: ${headers.raw[at + 1]}`);
+    });
+    // An invalid handshake is answered with 400, and the socket is closed.
+    server.on('wsClientError', (_error, broken) => {
+      broken.end();
+      this.discard();
+    });
+    server.handleUpgrade(request, socket, head, (client) => this.#start(client));
+  }
+
+  discard(): void {
+    this.#upstream.terminate();
+    this.#finish();
+  }
+
+  abandoned(): void {
+    this.#upstream.terminate();
+    this.#client?.terminate();
+  }
+
+  /** Closes both sides with "going away". */
+  expired(): boolean {
+    this.#close(GOING_AWAY, 'the gateway is closing');
+    return true;
+  }
+
+  #start(client: WebSocket): void {
+    this.#client = client;
+    const upstream = this.#upstream;
+    this.#connect(client, upstream, 'client');
+    this.#connect(upstream, client, 'upstream');
+    upstream.on('message', (data, isBinary) => {
+      if (!isBinary) this.#options.received?.(data as Buffer);
+    });
+    this.#timer = setInterval(() => this.#ping(), LIMITS.webSocketPing);
+    upstream.resume();
+  }
+
+  #connect(from: WebSocket, to: WebSocket, side: RelayProblem['side']): void {
+    from.on('message', (data: RawData, isBinary) => {
+      if (to.readyState !== WebSocket.OPEN) return;
+      to.send(data, { binary: isBinary }, () => {
+        if (from.isPaused && to.bufferedAmount <= LIMITS.streamHighWaterBytes) from.resume();
+      });
+      if (to.bufferedAmount > LIMITS.streamHighWaterBytes) from.pause();
+    });
+    from.on('pong', () => this.#silent.delete(from));
+    from.on('error', (error) => {
+      this.#problem ??= { side, why: error.message };
+    });
+    from.on('close', (code, reason) => {
+      // A paused side would never read the closing frame of the other.
+      to.resume();
+      if (code === ABNORMAL) {
+        this.#problem ??= { side, why: 'the connection was closed without a closing frame' };
+        to.close(side === 'client' ? GOING_AWAY : INTERNAL_ERROR, `the ${side} has disconnected`);
+      } else to.close(code === NO_STATUS ? undefined : code, reason);
+      this.#open -= 1;
+      if (this.#open === 0) this.#finish();
+    });
+  }
+
+  #ping(): void {
+    for (const side of [this.#client, this.#upstream]) {
+      if (side?.readyState !== WebSocket.OPEN) continue;
+      if (this.#silent.has(side)) {
+        side.terminate();
+        continue;
+      }
+      this.#silent.add(side);
+      side.ping();
+    }
+  }
+
+  #close(code: number, reason: string): void {
+    for (const side of [this.#client, this.#upstream]) side?.close(code, reason);
+  }
+
+  #finish(): void {
+    clearInterval(this.#timer);
+    this.#options.ended?.(this.#problem);
+  }
+}
+
+// RFC 6455 §7.4.1. The first two are never sent.
+const NO_STATUS = 1005;
+const ABNORMAL = 1006;
+const GOING_AWAY = 1001;
+const INTERNAL_ERROR = 1011;

@@ -1,0 +1,325 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer } from 'node:tls';
+import OpenAI from 'openai';
+import { OpenAIRealtimeWS } from 'openai/realtime/ws';
+import { describe, expect, it } from 'vitest';
+import type { WebSocket } from 'ws';
+import { AUTHORITY, certificateOf } from '../../kit/certificates.ts';
+import { gateway, type TestGateway, type TestGatewayOptions } from '../../kit/gateway.ts';
+import { type RealtimeProvider, realtimeClient, realtimeProvider } from '../../kit/realtime.ts';
+import { until } from '../../kit/until.ts';
+
+const CATALOG = {
+  providers: {
+    openai: { models: { 'acme-live': { rates: { input: '4', output: '16', cacheRead: '0.4' } } } },
+  },
+};
+
+function liveGateway(
+  { baseUrl }: { baseUrl: string },
+  { model = {}, policies = {}, config = {} }: { model?: object; policies?: object; config?: object } = {},
+  options: TestGatewayOptions = {},
+): Promise<TestGateway> {
+  const params = { apiKey: 'sk-gateway-secret', baseUrl };
+  return gateway(
+    JSON.stringify({
+      config: { modelCatalog: [{ inline: CATALOG }], ...config },
+      llm: {
+        port: 0,
+        policies,
+        models: [{ name: 'acme-live', provider: 'oaiCompat', params, ...model }],
+      },
+    }),
+    options,
+  );
+}
+
+const sessionUrl = ({ url }: TestGateway, query = '?model=acme-live'): string => `${url}/v1/realtime${query}`;
+
+const responseDone = (usage: object): string =>
+  JSON.stringify({ type: 'response.done', event_id: 'e1', response: { object: 'realtime.response', usage } });
+
+const USAGE = {
+  total_tokens: 150,
+  input_tokens: 100,
+  output_tokens: 50,
+  input_token_details: { text_tokens: 100, audio_tokens: 0, cached_tokens: 40 },
+  output_token_details: { text_tokens: 50, audio_tokens: 0 },
+};
+
+describe('a realtime session', () => {
+  it('passes text and binary messages in both directions, in order', async () => {
+    await using provider = await realtimeProvider((session, text) => session.send(`echo ${text}`));
+    await using gate = await liveGateway(provider);
+    await using client = await realtimeClient(sessionUrl(gate));
+    for (const text of ['a', 'b', 'ä€😀']) client.socket.send(text);
+    client.socket.send(Buffer.from([0, 255, 1]), { binary: true });
+    await until(() => client.received.length === 5);
+    expect(client.received).toEqual([
+      '{"type":"session.created","session":{"object":"realtime.session"}}',
+      'echo a',
+      'echo b',
+      'echo ä€😀',
+      Buffer.from([0, 255, 1]),
+    ]);
+  });
+
+  it('works with the official OpenAI client', async () => {
+    await using provider = await realtimeProvider((session) => session.send(responseDone(USAGE)));
+    await using gate = await liveGateway(provider);
+    // The client insists on TLS.
+    await using front = await tlsFront(gate.port);
+    const openai = new OpenAI({ apiKey: 'unused', baseURL: `https://localhost:${front.port}/v1` });
+    const options = { ca: readFileSync(AUTHORITY) };
+    const live = new OpenAIRealtimeWS({ model: 'acme-live', options }, openai);
+    const done = new Promise((resolve) => {
+      live.on('response.done', (event) => resolve(event.response.usage?.total_tokens));
+    });
+    live.on('session.created', () => live.send({ type: 'response.create' }));
+    expect(await done).toBe(150);
+    live.close();
+    expect(JSON.parse(provider.messages[0] as string)).toEqual({ type: 'response.create' });
+  });
+
+  it('is sent with the key of the model, without the credentials of the client', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider, {
+      model: {
+        name: '*',
+        params: { apiKey: 'sk-gateway-secret', baseUrl: provider.baseUrl, model: 'acme-live-1' },
+      },
+    });
+    await using client = await realtimeClient(sessionUrl(gate, '?model=acme-live&api-key=sk-query&x=1'), {
+      headers: { authorization: 'Bearer sk-client', 'openai-organization': 'org-client', cookie: 'a=b' },
+      protocols: ['realtime', 'openai-insecure-api-key.sk-browser', 'openai-beta.realtime-v1'],
+    });
+    expect(client.socket.protocol).toBe('realtime');
+    const { url, headers } = provider.handshakes[0] as RealtimeProvider['handshakes'][0];
+    expect(url).toBe('/v1/realtime?x=1&model=acme-live-1');
+    expect(headers.authorization).toBe('Bearer sk-gateway-secret');
+    expect(headers['sec-websocket-protocol']).toBe('realtime,openai-beta.realtime-v1');
+    expect(JSON.stringify([headers, url])).not.toMatch(/sk-client|sk-browser|sk-query|org-client|a=b/);
+  });
+
+  it('logs the sum of the token counts of its responses, with their cost', async () => {
+    await using provider = await realtimeProvider((session) => session.send(responseDone(USAGE)));
+    await using gate = await liveGateway(provider);
+    await using client = await realtimeClient(sessionUrl(gate));
+    client.socket.send('1');
+    client.socket.send('2');
+    await until(() => client.received.length === 3);
+    client.socket.close(1000);
+    const line = await gate.accessLine(1);
+    expect(line).toMatchObject({
+      'http.status': '101',
+      'http.path': '/v1/realtime?model=acme-live',
+      'gen_ai.request.model': 'acme-live',
+      'gen_ai.usage.input_tokens': '200',
+      'gen_ai.usage.cache_read.input_tokens': '80',
+      'gen_ai.usage.output_tokens': '100',
+      // (120 × 4 + 80 × 0.4 + 100 × 16) / 10^6
+      'gw.ai.usage.cost.total': '0.002112',
+    });
+    expect(line).not.toHaveProperty('error');
+  });
+
+  it.each([
+    ['the client', 3005, 'bye'],
+    ['the provider', 4001, 'session expired'],
+  ])('closed by %s is closed on the other side with the same code and reason', async (who, code, reason) => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider);
+    await using client = await realtimeClient(sessionUrl(gate));
+    const closing = who === 'the client' ? client.socket : (provider.sessions[0] as WebSocket);
+    closing.close(code, reason);
+    expect(await client.closed).toEqual([code, reason]);
+    await until(() => provider.closed.length === 1);
+    expect(provider.closed).toEqual([[code, reason]]);
+  });
+
+  it('ends with code 1011, and an error in the access log, if the provider disconnects', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider);
+    await using client = await realtimeClient(sessionUrl(gate));
+    await until(() => client.received.length === 1);
+    provider.sessions[0]?.terminate();
+    expect(await client.closed).toEqual([1011, 'the upstream has disconnected']);
+    expect(await gate.accessLine(1)).toMatchObject({
+      reason: 'UpstreamFailure',
+      error: 'the session ended early',
+      'error.detail': expect.stringMatching(
+        /^127\.0\.0\.1:\d+: the connection was closed without a closing frame$/,
+      ),
+    });
+  });
+
+  it('is closed at the provider if the client disconnects', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider);
+    await using client = await realtimeClient(sessionUrl(gate));
+    client.socket.terminate();
+    await until(() => provider.closed.length === 1);
+    expect(provider.closed).toEqual([[1001, 'the client has disconnected']]);
+  });
+
+  it('ends with code 1009 after a message over the limit', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider, {}, { limits: { realtimeMessageBytes: 1_000 } });
+    await using client = await realtimeClient(sessionUrl(gate));
+    client.socket.send('x'.repeat(1_001));
+    expect((await client.closed)[0]).toBe(1009);
+    expect(provider.messages).toEqual([]);
+  });
+
+  it('ends with code 1001 when the gateway shuts down', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider, { config: { connectionTerminationDeadline: '10ms' } });
+    await using client = await realtimeClient(sessionUrl(gate));
+    await gate.close();
+    expect(await client.closed).toEqual([1001, 'the gateway is closing']);
+    await until(() => provider.closed.length === 1);
+    expect(provider.closed).toEqual([[1001, 'the gateway is closing']]);
+  });
+
+  it('stops reading from a provider whose messages the client does not read', async () => {
+    const piece = 'x'.repeat(100_000);
+    await using provider = await realtimeProvider((session) => {
+      for (let sent = 0; sent < 500; sent += 1) session.send(piece);
+    });
+    await using gate = await liveGateway(provider);
+    await using client = await realtimeClient(sessionUrl(gate));
+    await until(() => client.received.length === 1);
+    client.socket.pause();
+    client.socket.send('go');
+    const [session] = provider.sessions as [WebSocket];
+    await until(() => provider.messages.length === 1);
+    // What the sockets of both connections and the gateway hold is far less than the 50 MB that were sent.
+    await until(() => session.bufferedAmount > 20_000_000);
+    client.socket.resume();
+    await until(() => client.received.length === 501, 20_000);
+    expect(client.received.slice(1).every((text) => text === piece)).toBe(true);
+  });
+});
+
+describe('a handshake', () => {
+  it('is refused without a valid API key, with the status and body of other calls', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider, {
+      policies: { apiKey: { mode: 'strict', keys: [{ key: 'team-key', allowedModels: ['other'] }] } },
+    });
+    await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^401 .*api key authentication failure/);
+    const headers = { authorization: 'Bearer team-key' };
+    await expect(realtimeClient(sessionUrl(gate), { headers })).rejects.toThrow(/^403 .*model_not_allowed/);
+    expect(provider.handshakes).toHaveLength(0);
+    expect(await gate.accessLine(2)).toMatchObject({ 'http.status': '403' });
+  });
+
+  it.each([
+    ['no model', '', /^400 .*\/v1\/realtime\?model=NAME/],
+    ['two models', '?model=a&model=b', /^400 /],
+    ['an unknown model', '?model=unknown', /^404 .*model_not_found/],
+  ])('with %s is refused', async (_, query, expected) => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider);
+    await expect(realtimeClient(sessionUrl(gate, query))).rejects.toThrow(expected);
+    expect(provider.handshakes).toHaveLength(0);
+  });
+
+  it("gets the provider's refusal without the gateway's key", async () => {
+    const body = '{"error":{"message":"bad key sk-gateway-secret","code":"invalid_api_key"}}';
+    await using provider = await realtimeProvider(undefined, { status: 401, body });
+    await using gate = await liveGateway(provider);
+    await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(
+      '401 {"error":{"message":"bad key <redacted>","code":"invalid_api_key"}}',
+    );
+    expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '401' });
+  });
+
+  it('is answered with 503 if the provider cannot be reached', async () => {
+    const provider = await realtimeProvider();
+    await provider[Symbol.asyncDispose]();
+    await using gate = await liveGateway(provider);
+    await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^503 .*connection refused/);
+  });
+
+  it('is refused for a model with guardrails, which cannot check sessions', async () => {
+    await using provider = await realtimeProvider();
+    const webhook = { target: { host: '127.0.0.1:9' } };
+    await using gate = await liveGateway(provider, { model: { guardrails: { response: [{ webhook }] } } });
+    await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^400 .*guardrail_unsupported/);
+    expect(provider.handshakes).toHaveLength(0);
+  });
+
+  it('is refused for a provider without a Realtime API', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider, { model: { provider: 'anthropic' } });
+    await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^400 .*has no Realtime API/);
+  });
+});
+
+describe('requests that are no WebSocket handshakes', () => {
+  it('to the path of the Realtime API get 400', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await liveGateway(provider);
+    const response = await fetch(sessionUrl(gate));
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'websocket_required' } });
+  });
+
+  it('but offer another protocol, as Java does with h2c, are handled without the offer', async () => {
+    await using gate = await gateway(
+      'gateways: { default: { port: 0 } }\nroutes: [{ policies: { directResponse: { body: ok } } }]',
+    );
+    const answer = await exchange(
+      gate.port,
+      'POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\ncontent-length: 2\r\n\r\nhi',
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('a handshake to a route without WebSockets is answered as a request, and ends the connection', async () => {
+    await using gate = await gateway(
+      'gateways: { default: { port: 0 } }\nroutes: [{ policies: { directResponse: { body: ok } } }]',
+    );
+    const answer = await exchange(
+      gate.port,
+      'GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nsec-websocket-version: 13\r\n\r\n',
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*connection: close\r\n[\s\S]*\r\n\r\nok$/i);
+    expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '200' });
+  });
+});
+
+/** Terminates TLS in front of a port, as a load balancer does. */
+async function tlsFront(port: number): Promise<AsyncDisposable & { readonly port: number }> {
+  const sockets = new Set<Socket>();
+  const server = createServer(certificateOf('good'), (client) => {
+    const inner = connect(port, '127.0.0.1');
+    for (const socket of [client, inner]) sockets.add(socket.on('error', () => undefined));
+    client.pipe(inner).pipe(client);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Sends bytes and resolves to what came back until the server closed the connection. */
+function exchange(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (piece) => {
+      answer += piece;
+    });
+    socket.on('error', reject).on('end', () => resolve(answer));
+  });
+}
