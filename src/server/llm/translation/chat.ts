@@ -11,6 +11,7 @@ export interface ChatRequest {
   readonly turns: readonly Turn[];
   readonly tools: readonly Tool[];
   readonly toolChoice?: ToolChoice;
+  /** False: at most one call per answer. Absent: as the provider likes. */
   readonly parallelToolCalls?: boolean;
   /** Upper bound of output tokens. */
   readonly maxTokens?: number;
@@ -75,7 +76,7 @@ export interface RefusalPart {
 export interface ImagePart {
   readonly type: 'image';
   readonly source: Source;
-  readonly detail?: 'auto' | 'low' | 'high';
+  readonly detail?: 'auto' | 'low' | 'high' | 'original';
   readonly cache?: CacheMark;
 }
 
@@ -132,6 +133,8 @@ export interface ReasoningPart {
   /** Reasoning that only the provider can read. */
   readonly encrypted?: string;
   readonly id?: string;
+  /** Format of the provider that made it: no other provider can read it back. */
+  readonly origin?: 'completions' | 'messages' | 'responses' | 'generateContent' | 'converse';
 }
 
 export type Tool =

@@ -1,0 +1,68 @@
+import type { ChatRequest, ChatResponse, Part, Tool, ToolCallPart } from './chat.ts';
+import { joinTexts } from './turns.ts';
+
+/**
+ * The input of a custom tool is text. Formats and providers without custom tools get a function with one argument
+ * instead, and its calls are turned back for the client.
+ */
+const INPUT = 'input';
+
+export function asFunction(tool: Tool): Extract<Tool, { kind: 'function' }> {
+  if (tool.kind === 'function') return tool;
+  const { name, description = '', format } = tool;
+  const hint = grammarHint(format);
+  const input = { type: 'string', ...(hint === '' ? {} : { description: hint }) };
+  const parameters = {
+    type: 'object',
+    properties: { [INPUT]: input },
+    required: [INPUT],
+    additionalProperties: false,
+  };
+  return {
+    kind: 'function',
+    name,
+    ...(description === '' ? {} : { description }),
+    parameters,
+  };
+}
+
+/** The model cannot be forced to follow the grammar, so it is told. */
+function grammarHint(format: Readonly<Record<string, unknown>> | undefined): string {
+  const { type, syntax, definition } = format ?? {};
+  return type === 'grammar'
+    ? joinTexts([`Text that matches this ${String(syntax)} grammar:`, String(definition)])
+    : '';
+}
+
+/** JSON text of the arguments of a call, also for one of a custom tool. */
+export function functionArguments({ isCustom, arguments: text }: ToolCallPart): string {
+  return isCustom === true ? JSON.stringify({ [INPUT]: text }) : text;
+}
+
+/** The input of a custom tool that the model called as a function. */
+export function customInput(args: string): string {
+  try {
+    const input = (JSON.parse(args) as Record<string, unknown> | null)?.[INPUT];
+    return typeof input === 'string' ? input : args;
+  } catch {
+    return args;
+  }
+}
+
+/** Whether the client knows the tool as a custom one. */
+export function isCustomTool(request: ChatRequest, name: string): boolean {
+  return request.tools.some((tool) => tool.kind === 'custom' && tool.name === name);
+}
+
+/** The response with calls of custom tools as the client declared them. */
+export function restoreCustomCalls(response: ChatResponse, request: ChatRequest): ChatResponse {
+  if (!request.tools.some(({ kind }) => kind === 'custom')) return response;
+  const restore = (part: Part): Part =>
+    part.type === 'toolCall' && part.isCustom !== true && isCustomTool(request, part.name)
+      ? { ...part, isCustom: true, arguments: customInput(part.arguments) }
+      : part;
+  return {
+    ...response,
+    answers: response.answers.map((answer) => ({ ...answer, parts: answer.parts.map(restore) })),
+  };
+}

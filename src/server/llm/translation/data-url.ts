@@ -1,0 +1,16 @@
+import type { Source } from './chat.ts';
+
+const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*);base64,/i;
+
+/** The content of a Base64 data URL (RFC 2397); undefined if it is another URL. */
+export function parseDataUrl(url: string): Extract<Source, { kind: 'data' }> | undefined {
+  const match = DATA_URL.exec(url);
+  if (match === null) return undefined;
+  // The default of RFC 2397.
+  const mediaType = (match[1] === '' ? 'text/plain' : match[1]) as string;
+  return { kind: 'data', mediaType: mediaType.toLowerCase(), data: url.slice(match[0].length) };
+}
+
+export function dataUrl({ mediaType, data }: { mediaType: string; data: string }): string {
+  return `data:${mediaType};base64,${data}`;
+}

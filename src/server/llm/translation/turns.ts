@@ -1,0 +1,43 @@
+import type { Part, TextPart, Turn } from './chat.ts';
+
+/**
+ * Joins neighbouring turns of one participant. Formats differ in where a turn ends: the Responses API has one item per
+ * text and tool call, Chat Completions one message per tool result, and the Messages API one message for all of them.
+ */
+export function mergeTurns(turns: readonly Turn[]): Turn[] {
+  const merged: Turn[] = [];
+  for (const turn of turns) {
+    const last = merged.at(-1);
+    if (last !== undefined && last.role === turn.role && last.name === turn.name)
+      merged[merged.length - 1] = { ...last, parts: [...last.parts, ...turn.parts] };
+    else merged.push(turn);
+  }
+  return merged;
+}
+
+/** Separates texts that become one, as paragraphs. */
+const SEPARATOR = '\n\n';
+
+export function joinTexts(texts: readonly (TextPart | string)[]): string {
+  return texts
+    .map((text) => (typeof text === 'string' ? text : text.text))
+    .filter((text) => text !== '')
+    .join(SEPARATOR);
+}
+
+export function isText(part: Part): part is TextPart {
+  return part.type === 'text';
+}
+
+/** The conversation, and the instructions before it. */
+export function splitSystem(turns: readonly Turn[]): {
+  system: readonly TextPart[];
+  turns: readonly Turn[];
+} {
+  const first = turns.findIndex(({ role }) => role !== 'system');
+  const start = first === -1 ? turns.length : first;
+  return {
+    system: turns.slice(0, start).flatMap(({ parts }) => parts.filter(isText)),
+    turns: turns.slice(start),
+  };
+}
