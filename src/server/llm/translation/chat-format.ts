@@ -17,16 +17,40 @@ export interface ChatFormat {
   writeResponse(response: ChatResponse, request: ChatRequest): Json;
   readError(body: unknown, status: number): ChatError;
   writeError(error: ChatError): Json;
+  /** Splits the bytes of a provider's stream. Default: server-sent events. */
+  readonly framing?: Framing;
   /** Reads one stream. */
   eventReader(): EventReader;
   /** Writes one stream. */
   eventWriter(request: ChatRequest): EventWriter;
 }
 
+/** How events are separated in a stream. */
+export interface Framing {
+  /** Media type of such streams. */
+  readonly mediaType: string;
+  /** Splits one stream. `maxBytes` bounds one event; `push` throws on a longer one and on invalid bytes. */
+  splitter(maxBytes: number): EventSplitter;
+}
+
+export interface EventSplitter {
+  push(chunk: Buffer): readonly StreamEvent[];
+  /** Events in the bytes that are left when the stream has ended. */
+  end(): readonly StreamEvent[];
+}
+
+export interface StreamEvent {
+  readonly type?: string | undefined;
+  readonly data: string;
+}
+
 export interface EventReader {
-  /** The events in the data of one server-sent event (`type` is its `event` field). */
+  /**
+   * The events in the data of one server-sent event (`type` is its `event` field). Throws `Untranslatable` for content
+   * that only this format has.
+   */
   read(data: string, type?: string): readonly ChatEvent[];
-  /** Events that follow from the end of the stream, for formats without a last event. */
+  /** Events that follow from the end of the stream, for formats without a last event. Empty if it was cut off. */
   end(): readonly ChatEvent[];
 }
 

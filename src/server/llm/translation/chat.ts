@@ -233,6 +233,7 @@ export type ChatEvent =
   | { readonly type: 'delta'; readonly part: number; readonly text: string }
   /** Of a reasoning part, before its end. */
   | { readonly type: 'signature'; readonly part: number; readonly signature: string }
+  | { readonly type: 'encrypted'; readonly part: number; readonly encrypted: string }
   | { readonly type: 'partEnd'; readonly part: number }
   | {
       readonly type: 'answerEnd';
@@ -254,6 +255,7 @@ export type StartedPart =
       readonly isSummary?: boolean;
       readonly encrypted?: string;
       readonly id?: string;
+      readonly origin?: ReasoningPart['origin'];
     }
   | { readonly type: 'toolCall'; readonly id: string; readonly name: string; readonly isCustom?: boolean };
 
