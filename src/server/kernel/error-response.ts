@@ -14,7 +14,7 @@ export function replyToError(thrown: unknown, ctx: RequestContext): Reply {
   ctx.reason = error.reason;
   ctx.error = error.message;
   ctx.errorDetail = error.detail;
-  const { type, text } = error.body ?? ctx.api?.errorBody(error) ?? plainBody(error);
+  const { type, text } = ctx.api?.errorBody(error, ctx) ?? error.body ?? plainBody(error);
   const headers = new HeaderList(error.headers);
   headers.append('content-type', type);
   return { status: error.status, headers, body: text };

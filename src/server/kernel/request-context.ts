@@ -166,8 +166,8 @@ export interface ClientApi {
   readonly protocol: RequestContext['protocol'];
   /** Whether ids in paths may contain encoded slashes. */
   readonly hasEncodedSlashes: boolean;
-  /** The body of an error response. */
-  errorBody(error: AppError): { readonly type: string; readonly text: string };
+  /** The body of an error response. It also replaces a body of the error itself. */
+  errorBody(error: AppError, ctx: RequestContext): { readonly type: string; readonly text: string };
   /** Whether the request may consume model tokens. Token limits do not apply to other requests. */
   usesTokens(ctx: RequestContext): boolean;
 }

@@ -10,9 +10,10 @@ import type { LlmCall } from './call.ts';
 import { llmCall } from './call.ts';
 import { type CallBody, changeFields } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
+import { errorBody } from './client-error.ts';
 import { promptOf } from './conversation.ts';
 import { allowsCall, type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
-import { errorBody, llmError } from './errors.ts';
+import { llmError } from './errors.ts';
 import type { Failover } from './failover.ts';
 import { requestTexts } from './guardrails/guarded-texts.ts';
 import { checkMessages, compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
@@ -54,14 +55,14 @@ export interface LlmRuntime extends ModelListing {
   readonly responseGuardrails: readonly Webhook[];
 }
 
-/** Every error on an LLM route has the OpenAI format, including errors of policies. */
+/** Every error on an LLM route has the format of the client's call, including errors of policies. */
 const llmApi: ClientApi = {
   protocol: 'llm',
   // `%2F` in the id of `/v1/models/{id}`.
   hasEncodedSlashes: true,
   errorBody,
-  // Listing models must work for a client that has exhausted its token limit.
-  usesTokens: (ctx) => !isModelList(ctx),
+  // Listing models and counting tokens must work for a client that has exhausted its token limit.
+  usesTokens: (ctx) => !isModelList(ctx) && endpointAt(ctx.method, ctx.path)?.isFree !== true,
 };
 
 export const llm = defineBackend({
@@ -274,6 +275,7 @@ async function callModel(
     ...(providerModel === undefined ? {} : { providerModel }),
     streaming: isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,
+    isFree: endpoint.isFree ?? false,
     request: body.value,
     ...(logReads.get(ctx)?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
   };
@@ -339,9 +341,8 @@ async function guardRequest(
 /** Requests the usage report of a stream. Returns whether it must be removed from the response. */
 function askForUsage(call: LlmCall, body: CallBody): boolean {
   // The field as sent: the configuration may have changed it.
-  const isStream =
-    body.get('stream') === true && (call.operation === 'chat' || call.operation === 'text_completion');
-  if (!isStream || body.has('stream_options')) return false;
+  const isReportOptional = call.format === 'completions' || call.format === 'textCompletions';
+  if (body.get('stream') !== true || !isReportOptional || body.has('stream_options')) return false;
   body.set('stream_options', { include_usage: true });
   return true;
 }

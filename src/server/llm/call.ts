@@ -20,6 +20,8 @@ export interface LlmCall {
   readonly streaming: boolean;
   /** The response is not model text (vectors, audio, images), so tokens cannot be estimated from its bytes. */
   hasNoText?: boolean;
+  /** The provider charges nothing, so no tokens are counted. */
+  readonly isFree?: boolean;
   /** The client's request, parsed and unchanged. */
   readonly request: Readonly<Record<string, unknown>>;
   responseModel?: string;

@@ -1,47 +1,31 @@
 import { z } from 'zod';
 import type { RequestContext } from '../kernel/request-context.ts';
-import type { FormatKey, Operation } from './formats/format.ts';
+import type { Format, FormatKey } from './formats/format.ts';
+import { formatOf, formats } from './formats/index.ts';
 
 /** What the path of a call determines. */
-export interface Endpoint {
+export interface Endpoint extends Pick<Format, 'operation' | 'hasNoText' | 'defaultModel' | 'isFree'> {
   /** Undefined: a `passthrough` path of unknown format. */
   readonly format?: FormatKey;
-  readonly operation: Operation;
-  /** The response is not model text (vectors, scores, audio, images), so tokens cannot be estimated from its bytes. */
-  readonly hasNoText?: boolean;
   /** Whether the API accepts forms, which carry files. */
   readonly takesForms?: boolean;
-  /** The API's default if a request names no model. */
-  readonly defaultModel?: string;
   /** Allowed by `passthrough`: the body may have any format and need not name a model. */
   readonly isPassthrough?: boolean;
 }
 
 /**
- * Calls that are allowed by default, all of them POST, by their path without `/v1`. Other endpoints could expose data
- * of the provider account: files, stored responses, fine-tuning jobs, API keys.
+ * Calls that are allowed by default, all of them POST, by their path without `/v1`: those of every format. Other
+ * endpoints could expose data of the provider account: files, stored responses, fine-tuning jobs, API keys.
  */
-const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
-  ['/chat/completions', { format: 'completions', operation: 'chat' }],
-  ['/completions', { format: 'textCompletions', operation: 'text_completion' }],
-  ['/embeddings', { format: 'embeddings', operation: 'embeddings', hasNoText: true }],
-  ['/responses', { format: 'responses', operation: 'responses' }],
-  ['/messages', { format: 'messages', operation: 'other' }],
-  ['/messages/count_tokens', { format: 'anthropicTokenCount', operation: 'other', hasNoText: true }],
-  ['/rerank', { format: 'rerank', operation: 'other', hasNoText: true }],
-  ['/v2/rerank', { format: 'rerank', operation: 'other', hasNoText: true }],
-  // OpenAI's API reference, "Create moderation": `model` is optional, and this is its default.
-  [
-    '/moderations',
-    { format: 'moderations', operation: 'other', hasNoText: true, defaultModel: 'omni-moderation-latest' },
-  ],
-  ['/audio/speech', { format: 'speech', operation: 'other', hasNoText: true }],
-  ['/audio/transcriptions', { format: 'transcriptions', operation: 'other', takesForms: true }],
-  ['/audio/translations', { format: 'transcriptions', operation: 'other', takesForms: true }],
-  ['/images/generations', { format: 'images', operation: 'other', hasNoText: true }],
-  ['/images/edits', { format: 'images', operation: 'other', hasNoText: true, takesForms: true }],
-  ['/images/variations', { format: 'images', operation: 'other', hasNoText: true, takesForms: true }],
-]);
+const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map(
+  formats.flatMap((format) => {
+    const { key, paths, formPaths = [] } = format;
+    return [
+      ...paths.map((path) => [path, { ...format, format: key }] as const),
+      ...formPaths.map((path) => [path, { ...format, format: key, takesForms: true }] as const),
+    ];
+  }),
+);
 
 /** Strips a leading `/v1`: some clients have it in their base URL, so both forms must work. */
 export function withoutVersion(path: string): string {
@@ -69,9 +53,22 @@ export function endpointAt(method: string, path: string): Endpoint | undefined {
 
 /** The call at a `passthrough` path. Known calls are recognized behind a prefix such as `/openai/deployments/x`. */
 export function passthroughAt(path: string): Endpoint {
-  const known = [...ENDPOINTS].find(([suffix]) => path.endsWith(suffix))?.[1];
-  const { format, operation, hasNoText = false }: Endpoint = known ?? { operation: 'other' };
-  return { ...(format && { format }), operation, hasNoText, takesForms: true, isPassthrough: true };
+  const { format, operation, hasNoText = false, isFree = false } = endpointBehindPrefix(path) ?? UNKNOWN;
+  return { ...(format && { format }), operation, hasNoText, isFree, takesForms: true, isPassthrough: true };
+}
+
+const UNKNOWN: Endpoint = { operation: 'other' };
+
+/** The call at the end of a path, whatever precedes it. */
+function endpointBehindPrefix(path: string): Endpoint | undefined {
+  return [...ENDPOINTS].find(([suffix]) => path.endsWith(suffix))?.[1];
+}
+
+/** The wire format of the client of any request on an LLM route, also of one that is not allowed. */
+export function clientFormat({ path, headers }: Pick<RequestContext, 'path' | 'headers'>): Format {
+  const key = endpointBehindPrefix(path)?.format;
+  if (key === undefined && headers.get('anthropic-version') !== undefined) return formatOf('messages');
+  return formatOf(key);
 }
 
 /** The leading version of a path, as in `/v2/rerank` and `/v1beta/models/x`. */

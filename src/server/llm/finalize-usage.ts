@@ -34,6 +34,7 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
  */
 function completeUsage(ctx: RequestContext, call: LlmCall): void {
   const { usage, progress } = call;
+  if (call.isFree) return;
   if (usage !== undefined && progress === 'complete') return;
   // Only an error was received: a rejection, whatever the status.
   if (usage === undefined && call.providerError !== undefined && !call.outputBytes) return;

@@ -3,10 +3,12 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
 import { errorInEvent, errorOf } from './errors.ts';
+import type { Format } from './formats/format.ts';
+import { formatOf } from './formats/index.ts';
 import { dataOf } from './frames.ts';
-import { membersOf, parseOrNothing } from './json-members.ts';
-import { outputTextBytes } from './texts.ts';
-import { parseUsage } from './usage.ts';
+import { type Members, membersOf, parseOrNothing } from './json-members.ts';
+import { textBytes } from './texts.ts';
+import type { Usage } from './usage.ts';
 
 /**
  * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
@@ -44,18 +46,22 @@ export class NonStreamingMeter {
  * Reads model, usage and errors of a complete response into the call. Returns the parsed JSON; undefined if invalid.
  */
 export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
-  let value: { model?: unknown; usage?: unknown; error?: unknown } | null;
+  let value: unknown;
   try {
-    value = JSON.parse(bytes.toString('utf8')) as typeof value;
+    value = JSON.parse(bytes.toString('utf8'));
   } catch {
     return undefined;
   }
+  const body = membersOf(value) ?? {};
   call.progress = 'complete';
-  call.providerError = errorOf(value?.error);
+  call.providerError = errorOf(body['error']);
   if (call.keepsCompletion === true) call.completion = completionOf(value);
-  if (typeof value?.model === 'string') call.responseModel = value.model;
-  const usage = parseUsage(value?.usage);
-  if (usage === undefined) call.outputBytes = outputTextBytes(value);
+  const format = formatOf(call.format);
+  const { model, usage: reported } = format.report(body);
+  if (typeof model === 'string') call.responseModel = model;
+  const report = membersOf(reported);
+  const usage = report === undefined ? undefined : format.usage(report);
+  if (usage === undefined) call.outputBytes = textBytes(format.output(body));
   else call.usage = usage;
   return value;
 }
@@ -68,6 +74,9 @@ export class StreamMeter {
   readonly #ctx: RequestContext;
   readonly #call: LlmCall;
   readonly #stripsUsage: boolean;
+  readonly #format: Format;
+  /** The members of all usage reports. */
+  #reported: Members = {};
   #count = 0;
   /** Bytes of the last parsed event besides its text. */
   #overhead = 0;
@@ -79,6 +88,7 @@ export class StreamMeter {
     this.#ctx = ctx;
     this.#call = call;
     this.#stripsUsage = stripsUsage;
+    this.#format = formatOf(call.format);
   }
 
   /** Reads an event. False if it must not be sent to the client: a usage report that only the gateway requested. */
@@ -87,7 +97,7 @@ export class StreamMeter {
     this.#before = this.#last;
     this.#last = frame;
     const elapsed = performance.now() - this.#ctx.timings.started;
-    const mayReport = frame.indexOf(USAGE) !== -1 && frame.indexOf(NO_USAGE) === -1;
+    const mayReport = hasReport(frame);
     const isSample =
       this.#count % SAMPLE_INTERVAL === 0 || (this.#overhead === 0 && this.#count < SAMPLE_INTERVAL);
     this.#count += 1;
@@ -99,20 +109,32 @@ export class StreamMeter {
     }
     const data = dataOf(frame);
     if (data === undefined || data === '[DONE]') return true;
-    call.firstTokenAfter ??= elapsed;
     call.lastTokenAfter = elapsed;
     const value = membersOf(parseOrNothing(data));
-    this.#measure(frame, value);
-    // Events of `/v1/responses` contain the response with its model and usage.
-    const source = (typeof value?.['response'] === 'object' ? value['response'] : value) as
-      | Record<string, unknown>
-      | undefined
-      | null;
-    if (typeof source?.['model'] === 'string') call.responseModel ??= source['model'];
-    const usage = parseUsage(source?.['usage']);
+    if (value === undefined) return true;
+    const hasOutput = this.#measure(frame, value);
+    if (hasOutput || call.hasNoText) call.firstTokenAfter ??= elapsed;
+    const { model, usage: reported } = this.#format.report(value);
+    if (typeof model === 'string') call.responseModel ??= model;
+    const usage = this.#usage(reported);
     if (usage === undefined) return true;
     call.usage = usage;
-    return !(this.#stripsUsage && Array.isArray(value?.['choices']) && value['choices'].length === 0);
+    return !(this.#stripsUsage && Array.isArray(value['choices']) && value['choices'].length === 0);
+  }
+
+  /** The data of the last event. */
+  get lastEvent(): Members | undefined {
+    const data = this.#last === undefined ? undefined : dataOf(this.#last);
+    return data === undefined ? undefined : membersOf(parseOrNothing(data));
+  }
+
+  /** The token counts of all reports so far; undefined if this event has none. */
+  #usage(reported: unknown): Usage | undefined {
+    const report = membersOf(reported);
+    if (report === undefined) return undefined;
+    const given = Object.entries(report).filter(([, value]) => value !== null);
+    this.#reported = { ...this.#reported, ...Object.fromEntries(given) };
+    return this.#format.usage(this.#reported);
   }
 
   /** Reads an error at the end of the stream. */
@@ -124,11 +146,15 @@ export class StreamMeter {
     }
   }
 
-  /** Counts the text of a parsed event exactly. Between samples it is estimated from the event length. */
-  #measure(frame: Buffer, value: unknown): void {
-    const bytes = outputTextBytes(value);
+  /**
+   * Counts the text of a parsed event exactly, and returns whether it has any. Between samples it is estimated from the
+   * event length.
+   */
+  #measure(frame: Buffer, value: Members): boolean {
+    const bytes = textBytes(this.#format.output(value));
     this.#call.outputBytes = (this.#call.outputBytes ?? 0) + bytes;
     if (bytes > 0) this.#overhead = frame.length - bytes;
+    return bytes > 0;
   }
 }
 
@@ -138,3 +164,10 @@ const SAMPLE_INTERVAL = 32;
 const USAGE = Buffer.from('"usage"');
 // Most providers send this in every event but the last.
 const NO_USAGE = Buffer.from('"usage":null');
+
+/** Whether an event may report usage. An event of `/v1/responses` repeats the request, which may contain the word too. */
+function hasReport(frame: Buffer): boolean {
+  const at = frame.indexOf(USAGE);
+  if (at === -1) return false;
+  return frame.indexOf(NO_USAGE) !== at || frame.indexOf(USAGE, at + USAGE.length) !== -1;
+}

@@ -7,6 +7,7 @@ import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
 import { redactKey, removeHeadersWithKey } from './credentials.ts';
 import { errorInBody, llmError } from './errors.ts';
+import type { FormatKey } from './formats/format.ts';
 import { responseTexts } from './guardrails/guarded-texts.ts';
 import { checkChoices } from './guardrails/guardrails.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
@@ -61,14 +62,16 @@ export function processResponse(
  * Throws an `AppError` (400) for a stream whose format guardrails cannot read. Checked before the call, and again if
  * the provider responds with an unrequested stream.
  */
-export function requireGuardable({ operation }: LlmCall, guardrails: readonly Webhook[]): void {
-  if (guardrails.length === 0 || (operation !== 'responses' && operation !== 'other')) return;
+export function requireGuardable({ format }: LlmCall, guardrails: readonly Webhook[]): void {
+  if (guardrails.length === 0 || (format !== undefined && GUARDABLE_STREAMS.has(format))) return;
   throw llmError(
     'llm_invalid',
     'guardrail_unsupported',
     'guardrails cannot check streams of this endpoint: send the request without `stream`',
   );
 }
+
+const GUARDABLE_STREAMS: ReadonlySet<FormatKey> = new Set(['completions', 'textCompletions', 'embeddings']);
 
 /** Whether a content type is neither text, JSON nor XML: audio, images, files. */
 function isBinary(contentType: string | undefined): boolean {

@@ -5,7 +5,8 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';
 import { StreamedCompletion } from './conversation.ts';
-import { errorEvent } from './errors.ts';
+import type { ClientError } from './formats/format.ts';
+import { formatOf } from './formats/index.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from './frames.ts';
 import type { StreamGuard } from './guardrails/stream-guard.ts';
 import type { StreamMeter } from './response-meter.ts';
@@ -69,8 +70,8 @@ export class LlmStream {
 
   expired(): boolean {
     if (this.#isDone || this.#response === undefined) return false;
-    const { text, reason } = ERRORS.gateway_closing;
-    this.#abort(text, 'api_error', 'gateway_closing', reason);
+    const { status, text: message, reason } = ERRORS.gateway_closing;
+    this.#abort({ status, type: 'api_error', code: 'gateway_closing', message }, reason);
     return true;
   }
 
@@ -81,12 +82,13 @@ export class LlmStream {
     const message = isCancelled
       ? 'the client disconnected before the end of the response'
       : 'the provider ended the stream early';
-    this.#abort(message, 'api_error', 'upstream_failed');
+    this.#abort(upstreamFailed(message));
   }
 
   #onIdle(): void {
     this.#setErrorDetail(`no data received for ${this.#idle / 1000} s`);
-    this.#abort('the provider stopped sending data', 'timeout_error', 'stream_idle', 'Timeout');
+    const message = 'the provider stopped sending data';
+    this.#abort({ status: 504, type: 'timeout_error', code: 'stream_idle', message }, 'Timeout');
   }
 
   /** Sets the logged error detail: the provider's address and the cause. */
@@ -102,7 +104,7 @@ export class LlmStream {
       frames = this.#frames.push(chunk);
     } catch (error) {
       if (!(error instanceof OversizedFrameError)) throw error;
-      this.#abort(messageOf(error), 'api_error', 'upstream_failed');
+      this.#abort(upstreamFailed(messageOf(error)));
       return true;
     }
     const forwarded = frames.filter((frame) => this.#meter.read(frame));
@@ -143,9 +145,10 @@ export class LlmStream {
     if (this.#isDone) return;
     const isRejected = error instanceof AppError && error.code === 'guardrail_rejected';
     const message = isRejected ? (error.body?.text ?? '') : 'Content blocked by guardrail policy';
+    const status = error instanceof AppError ? error.status : 500;
     this.#ctx.error = messageOf(error);
     this.#ctx.errorDetail = error instanceof AppError ? error.detail : messageOf(error);
-    this.#abort(message, 'guardrail_blocked', 'guardrail_intervention', 'Guardrail');
+    this.#abort({ status, type: 'guardrail_blocked', code: 'guardrail_intervention', message }, 'Guardrail');
   }
 
   #write(frames: readonly Buffer[]): boolean {
@@ -170,17 +173,25 @@ export class LlmStream {
   }
 
   /** Ends the stream with an error event and without `[DONE]`. */
-  #abort(message: string, type: string, code: string, reason: Reason = 'UpstreamFailure'): void {
+  #abort(error: ClientError, reason: Reason = 'UpstreamFailure'): void {
     if (this.#isDone) return;
     this.#isDone = true;
     clearTimeout(this.#idleTimer);
-    this.#ctx.error ??= message;
+    this.#ctx.error ??= error.message;
     this.#ctx.reason = reason;
-    this.#response?.push(Buffer.from(errorEvent(message, type, code)));
+    const event = formatOf(this.#call.format).errorEvent(error, this.#meter.lastEvent);
+    this.#response?.push(Buffer.from(event));
     this.#response?.end();
     this.#upstream.discard();
   }
 }
+
+const upstreamFailed = (message: string): ClientError => ({
+  status: ERRORS.upstream_invalid.status,
+  type: 'api_error',
+  code: 'upstream_failed',
+  message,
+});
 
 /** Records the output sent to the client, if log expressions read the completion. */
 export function recordFrames(call: LlmCall, frames: readonly Buffer[]): void {

@@ -75,13 +75,6 @@ export function textBytes(value: unknown): number {
   return bytes;
 }
 
-/** UTF-8 bytes of model output in a response or in an event of a stream. */
-export function outputTextBytes(value: unknown): number {
-  const { choices, output, delta } = (value ?? {}) as Record<string, unknown>;
-  if (typeof delta === 'string') return Buffer.byteLength(delta);
-  return textBytes(choices ?? output);
-}
-
 /** The number of images, files and recordings in a conversation. */
 export function countMedia(value: unknown): number {
   if (!Array.isArray(value)) return 0;

@@ -84,14 +84,11 @@ describe('the official OpenAI client', () => {
   });
 
   test.each([
-    [
-      '/responses',
-      { input: 'x' },
-      404,
-      'unknown_url',
-      /echo model does not support POST .*: it supports \/v1\/chat/,
-    ],
-    ['/rerank', {}, 404, 'unknown_url', /echo model does not support POST \/v1\/rerank/],
+    ['/responses', {}, 400, 'missing_required_parameter', /'input'/],
+    ['/rerank', { query: 'x' }, 400, 'missing_required_parameter', /'documents'/],
+    ['/rerank', { query: 'x', documents: 'x' }, 400, 'invalid_type', /'documents'.* list/],
+    ['/moderations', {}, 400, 'missing_required_parameter', /'input'/],
+    ['/audio/speech', {}, 400, 'missing_required_parameter', /'input'/],
     ['/chat/completions', {}, 400, 'missing_required_parameter', /'messages'/],
     ['/chat/completions', { messages: 'x' }, 400, 'invalid_type', /'messages'.* list/],
     ['/chat/completions', { messages: ['x'] }, 400, 'invalid_type', /'messages'.* list/],

@@ -1,5 +1,5 @@
 import { anthropic } from './anthropic.ts';
-import { echo } from './echo.ts';
+import { echo } from './echo/index.ts';
 import { oaiCompat, presets } from './openai-compatible.ts';
 import type { ProviderKind } from './provider.ts';
 

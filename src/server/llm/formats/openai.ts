@@ -1,0 +1,19 @@
+import { membersOf } from '../json-members.ts';
+import { parseUsage } from '../usage.ts';
+import type { ClientError, Format } from './format.ts';
+
+/** What the formats of the OpenAI API have in common. It also reads calls of unknown format. */
+export const openAiApi: Pick<Format, 'report' | 'usage' | 'output' | 'errorBody' | 'errorEvent'> = {
+  // Events of `/v1/responses` contain the response.
+  report: (value) => membersOf(value['response']) ?? value,
+  usage: parseUsage,
+  output({ choices, output, delta }) {
+    return typeof delta === 'string' ? delta : (choices ?? output);
+  },
+  errorBody: openAiError,
+  errorEvent: (error) => `data: ${JSON.stringify(openAiError(error))}\n\n`,
+};
+
+function openAiError({ message, type, code }: ClientError): object {
+  return { error: { message, type, code } };
+}

@@ -1,0 +1,18 @@
+import { membersOf } from '../json-members.ts';
+import { inputUsage } from '../usage.ts';
+import type { Format } from './format.ts';
+import { openAiApi } from './openai.ts';
+
+export const rerank: Format = {
+  ...openAiApi,
+  key: 'rerank',
+  paths: ['/rerank', '/v2/rerank'],
+  operation: 'other',
+  hasNoText: true,
+  // Jina, Voyage and vLLM report `usage`; Cohere `meta.tokens` or `meta.billed_units`. Search units are not tokens.
+  report(value) {
+    const meta = membersOf(value['meta']);
+    return { model: value['model'], usage: value['usage'] ?? meta?.['tokens'] ?? meta?.['billed_units'] };
+  },
+  usage: inputUsage,
+};

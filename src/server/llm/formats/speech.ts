@@ -1,0 +1,17 @@
+import { parseUsage } from '../usage.ts';
+import type { Format } from './format.ts';
+import { openAiApi } from './openai.ts';
+
+/** Text to speech. Only streams (`stream_format: sse`) report usage; the audio itself is the whole response otherwise. */
+export const speech: Format = {
+  ...openAiApi,
+  key: 'speech',
+  paths: ['/audio/speech'],
+  operation: 'other',
+  hasNoText: true,
+  // Every output token is audio, which catalogs may price differently.
+  usage(report) {
+    const usage = parseUsage(report);
+    return usage === undefined ? undefined : { ...usage, outputAudio: usage.output };
+  },
+};

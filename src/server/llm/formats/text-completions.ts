@@ -1,0 +1,9 @@
+import type { Format } from './format.ts';
+import { openAiApi } from './openai.ts';
+
+export const textCompletions: Format = {
+  ...openAiApi,
+  key: 'textCompletions',
+  paths: ['/completions'],
+  operation: 'text_completion',
+};

@@ -1,0 +1,67 @@
+import { textReply } from '../../../kernel/error-response.ts';
+import type { Reply, RequestContext } from '../../../kernel/request-context.ts';
+import type { LlmCall } from '../../call.ts';
+import type { FormatKey } from '../../formats/format.ts';
+import { formatOf } from '../../formats/index.ts';
+import { defineProvider } from '../provider.ts';
+import { chatCompletion } from './chat-completions.ts';
+import { embeddings } from './embeddings.ts';
+import { images } from './images.ts';
+import { message } from './messages.ts';
+import { moderation } from './moderations.ts';
+import { InvalidRequest } from './reply.ts';
+import { rerank } from './rerank.ts';
+import { response } from './responses.ts';
+import { speech } from './speech.ts';
+import { textCompletion } from './text-completions.ts';
+import { tokenCount } from './token-count.ts';
+import { transcription } from './transcriptions.ts';
+import type { Body } from './words.ts';
+
+/** Answers one call. Throws `InvalidRequest`. */
+type Answer = (body: Body, streaming: boolean) => Reply;
+
+/** Realtime sessions are not calls: `openRealtime` refuses them for a provider without the format. */
+const ANSWERS: Readonly<Record<Exclude<FormatKey, 'realtime'>, Answer>> = {
+  completions: chatCompletion,
+  textCompletions: textCompletion,
+  responses: response,
+  messages: message,
+  anthropicTokenCount: tokenCount,
+  embeddings,
+  rerank,
+  moderations: moderation,
+  speech,
+  transcriptions: transcription,
+  images,
+};
+
+/**
+ * A built-in model for tests and demos that repeats its prompt, without a key or a network. Words count as tokens. It
+ * calls the first tool if `tool_choice` forces a call. Paths of `passthrough` are a 404, as at the OpenAI API.
+ */
+export const echo = defineProvider({
+  key: 'echo',
+  aliases: [],
+  telemetryName: 'echo',
+  baseUrl: undefined,
+  formats: [],
+  answer,
+});
+
+function answer(ctx: RequestContext, { format, streaming }: LlmCall, body: Body): Reply {
+  if (format === undefined || format === 'realtime')
+    return refusal(format, 404, 'unknown_url', `the echo model does not support ${ctx.method} ${ctx.path}`);
+  try {
+    return ANSWERS[format](body, streaming);
+  } catch (error) {
+    // Returned, not thrown: an invalid request must not count as a failure of the model.
+    if (error instanceof InvalidRequest) return refusal(format, 400, error.code, error.message);
+    throw error;
+  }
+}
+
+function refusal(format: FormatKey | undefined, status: number, code: string, message: string): Reply {
+  const error = { status, type: 'invalid_request_error', code, message };
+  return textReply(status, JSON.stringify(formatOf(format).errorBody(error)), 'application/json');
+}
