@@ -158,7 +158,8 @@ describe('request guardrails', () => {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     const body = { model: 'm', messages: [], instructions: 'say 4111', input: ['4111', 'b'], prompt: '4111' };
-    await send(`${served.url}/v1/responses`, { method: 'POST', body: JSON.stringify(body) });
+    const reply = await send(`${served.url}/v1/responses`, { method: 'POST', body: JSON.stringify(body) });
+    expect(reply).toMatchObject({ status: 200 });
     expect(JSON.stringify(bodyOf(provider))).not.toContain('4111');
     expect(bodyOf(provider)).toEqual({
       ...body,
