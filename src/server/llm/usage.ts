@@ -27,6 +27,7 @@ export function parseUsage(value: unknown): Usage | undefined {
     input: input ?? 0,
     output: output ?? 0,
     ...known('cachedInput', inputDetails?.['cached_tokens']),
+    // OpenAI's name, and an older one of other servers.
     ...known('cacheWrite', inputDetails?.['cache_write_tokens'] ?? inputDetails?.['cache_creation_tokens']),
     ...known('inputAudio', inputDetails?.['audio_tokens']),
     ...known('outputAudio', outputDetails?.['audio_tokens']),

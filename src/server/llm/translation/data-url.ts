@@ -14,3 +14,11 @@ export function parseDataUrl(url: string): Extract<Source, { kind: 'data' }> | u
 export function dataUrl({ mediaType, data }: { mediaType: string; data: string }): string {
   return `data:${mediaType};base64,${data}`;
 }
+
+/**
+ * The content of `file_data`. The API reference of OpenAI calls it Base64, and its examples are data URLs. PDF is the
+ * type that all models read.
+ */
+export function fileData(data: string): Extract<Source, { kind: 'data' }> {
+  return parseDataUrl(data) ?? { kind: 'data', mediaType: 'application/pdf', data };
+}

@@ -1,4 +1,5 @@
 import { type Json, Untranslatable } from './chat-format.ts';
+import { rememberPath } from './refusals.ts';
 
 /** Members that have no equivalent and no influence on the answer, with the reason. They are not translated. */
 export type Hints = Readonly<Record<string, string>>;
@@ -28,6 +29,7 @@ export class MemberReader {
     const members = new MemberReader(value, path, isStrict);
     const result = read(members);
     if (isStrict) members.#refuseUntaken();
+    rememberPath(result, path);
     return result;
   }
 
@@ -66,6 +68,10 @@ export class MemberReader {
     const value = this.text(name);
     if (value === undefined || (choices as readonly string[]).includes(value)) return value as T | undefined;
     return this.refuse(name);
+  }
+
+  requiredChoice<const T extends string>(name: string, choices: readonly T[]): T {
+    return this.required(name, this.choice(name, choices));
   }
 
   /** A JSON object whose members are not looked at, such as a JSON Schema. */
@@ -120,7 +126,11 @@ export class MemberReader {
   ): T[] | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
-    if (typeof value === 'string') return [ofText(value)];
+    if (typeof value === 'string') {
+      const result = ofText(value);
+      rememberPath(result, this.pathOf(name));
+      return [result];
+    }
     if (!Array.isArray(value)) throw new Untranslatable(this.pathOf(name), 'expected a string or a list');
     return this.objects(name, read).flat() as T[];
   }
@@ -135,6 +145,12 @@ export class MemberReader {
     const value = this.value(name);
     if (value === undefined || values.some((allowed) => sameJson(allowed, value))) return;
     this.refuse(name);
+  }
+
+  /** Like `objects`, but not empty. */
+  requiredObjects<T>(name: string, read: (members: MemberReader, index: number) => T): T[] {
+    const objects = this.objects(name, read);
+    return this.required(name, objects.length === 0 ? undefined : objects);
   }
 
   required<T>(name: string, value: T | undefined): T {

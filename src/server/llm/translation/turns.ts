@@ -1,4 +1,5 @@
 import type { Part, TextPart, Turn } from './chat.ts';
+import { refusePart } from './refusals.ts';
 
 /**
  * Joins neighbouring turns of one participant. Formats differ in where a turn ends: the Responses API has one item per
@@ -40,4 +41,17 @@ export function splitSystem(turns: readonly Turn[]): {
     system: turns.slice(0, start).flatMap(({ parts }) => parts.filter(isText)),
     turns: turns.slice(start),
   };
+}
+
+/** For formats whose models answer the beginning of an answer instead of continuing it. */
+export function refusePrefill(turns: readonly Turn[], format: string): void {
+  const last = turns.at(-1);
+  const text = last?.role === 'assistant' ? last.parts.find(isText) : undefined;
+  if (text !== undefined) refusePart(text, `${format} cannot continue a message of the assistant`);
+}
+
+/** For formats without names of participants. */
+export function refuseNames(turns: readonly Turn[], format: string): void {
+  for (const turn of turns)
+    if (turn.name !== undefined) refusePart(turn, `${format} has no names of participants`, 'name');
 }

@@ -1,18 +1,23 @@
 import type { ChatFormat } from '../chat-format.ts';
-import { readError, writeError } from './error.ts';
+import { readProviderError } from '../provider-error.ts';
+import { writeError } from './error.ts';
 import { eventReader, eventWriter } from './events.ts';
-import { readRequest, writeRequest } from './request.ts';
-import { readResponse, writeResponse } from './response.ts';
+import { memberNames } from './member-names.ts';
+import { readRequest } from './read-request.ts';
+import { readResponse } from './read-response.ts';
+import { writeRequest } from './write-request.ts';
+import { writeResponse } from './write-response.ts';
 
 /** The Messages API of Anthropic. */
 export const messages: ChatFormat = {
   key: 'messages',
   path: () => '/messages',
+  memberNames,
   readRequest,
   writeRequest,
   readResponse,
   writeResponse,
-  readError,
+  readError: readProviderError,
   writeError,
   eventReader,
   eventWriter,

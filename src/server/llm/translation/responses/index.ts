@@ -1,19 +1,24 @@
 import type { ChatFormat } from '../chat-format.ts';
-import { readError, writeError } from './error.ts';
+import { writeOpenAiError } from '../openai.ts';
+import { readProviderError } from '../provider-error.ts';
 import { eventReader, eventWriter } from './events.ts';
-import { readRequest, writeRequest } from './request.ts';
-import { readResponse, writeResponse } from './response.ts';
+import { memberNames } from './member-names.ts';
+import { readRequest } from './read-request.ts';
+import { readResponse } from './read-response.ts';
+import { writeRequest } from './write-request.ts';
+import { writeResponse } from './write-response.ts';
 
 /** The Responses API of OpenAI. */
 export const responses: ChatFormat = {
   key: 'responses',
   path: () => '/responses',
+  memberNames,
   readRequest,
   writeRequest,
   readResponse,
   writeResponse,
-  readError,
-  writeError,
+  readError: readProviderError,
+  writeError: writeOpenAiError,
   eventReader,
   eventWriter,
 };

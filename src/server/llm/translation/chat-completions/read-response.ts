@@ -1,0 +1,94 @@
+import { parseUsage } from '../../usage.ts';
+import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
+import type { Json } from '../chat-format.ts';
+import { defined } from '../defined.ts';
+import { type MemberReader, readKnownMembers } from '../member-reader.ts';
+
+/** Reads a complete response. Throws `Untranslatable` if it is not one. */
+export function readResponse(body: Json): ChatResponse {
+  return readKnownMembers(body, '', (members) =>
+    defined({
+      id: members.text('id') ?? '',
+      model: members.text('model') ?? '',
+      created: members.number('created'),
+      answers: members.requiredObjects('choices', readChoice),
+      usage: readUsage(members.value('usage')),
+      serviceTier: members.text('service_tier'),
+    }),
+  );
+}
+
+function readChoice(choice: MemberReader): Answer {
+  const parts = choice.requiredObject('message', readAnswer);
+  const stop = stopReason(choice.text('finish_reason'), parts);
+  // vLLM tells the stop sequence that ended the answer; a number is a token.
+  const sequence = choice.value('stop_reason');
+  return typeof sequence === 'string' && stop === 'stop'
+    ? { parts, stop: 'stopSequence', stopSequence: sequence }
+    : { parts, stop };
+}
+
+function readAnswer(message: MemberReader): Part[] {
+  // `reasoning_content` is that of DeepSeek and vLLM, `reasoning` that of OpenRouter, Groq, Ollama and newer vLLM.
+  const reasoning = message.text('reasoning_content') ?? message.text('reasoning') ?? '';
+  const text = message.textOrObjects(
+    'content',
+    (content) => content,
+    (part) => part.text('text') ?? '',
+  );
+  const refusal = message.text('refusal');
+  return [
+    ...(reasoning === ''
+      ? []
+      : [{ type: 'reasoning' as const, text: reasoning, origin: 'completions' as const }]),
+    ...(text ?? []).filter((part) => part !== '').map((part) => ({ type: 'text' as const, text: part })),
+    ...(refusal === undefined ? [] : [{ type: 'refusal' as const, text: refusal }]),
+    ...message.objects('tool_calls', readCall),
+  ];
+}
+
+function readCall(call: MemberReader, index: number): Part {
+  // Some servers leave the id out if there is one call.
+  const id = call.text('id') ?? `call_${index}`;
+  const custom = call.object('custom', (tool) => ({
+    name: tool.requiredText('name'),
+    arguments: tool.text('input') ?? '',
+    isCustom: true,
+  }));
+  const called =
+    custom ??
+    call.requiredObject('function', (tool) => ({
+      name: tool.requiredText('name'),
+      arguments: readArguments(tool),
+    }));
+  return { type: 'toolCall', id, ...called };
+}
+
+/** Some servers have the object itself instead of its JSON text, and '' for an empty one. */
+function readArguments(tool: MemberReader): string {
+  const value = tool.value('arguments') ?? '';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.trim() === '' ? '{}' : text;
+}
+
+/** `finish_reason`, which many servers give as `stop` whatever the answer contains. */
+export function stopReason(reason: string | undefined, parts: readonly Pick<Part, 'type'>[]): StopReason {
+  switch (reason) {
+    case 'length':
+      return 'length';
+    case 'content_filter':
+      return 'filter';
+    default:
+      if (parts.some(({ type }) => type === 'toolCall')) return 'toolCalls';
+      return parts.some(({ type }) => type === 'refusal') ? 'refusal' : 'stop';
+  }
+}
+
+/** Reads `usage`; undefined if there is none. */
+export function readUsage(value: unknown): ChatUsage | undefined {
+  const usage = parseUsage(value);
+  if (usage === undefined || usage.cachedInput !== undefined) return usage;
+  // DeepSeek's name, whose `prompt_tokens` also includes the cached ones.
+  const cached = (value as Json)['prompt_cache_hit_tokens'];
+  return typeof cached === 'number' ? { ...usage, cachedInput: cached } : usage;
+}

@@ -1,0 +1,103 @@
+import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
+import { type Json, Untranslatable } from '../chat-format.ts';
+import { defined } from '../defined.ts';
+import { type MemberReader, readKnownMembers } from '../member-reader.ts';
+
+/** Reads a complete response. Throws `Untranslatable` if it is not one. */
+export function readResponse(body: Json): ChatResponse {
+  return readKnownMembers(body, '', (members) => {
+    const usage = members.value('usage');
+    return defined({
+      id: members.text('id') ?? '',
+      model: members.text('model') ?? '',
+      answers: [readAnswer(members)],
+      usage: readUsage(usage),
+      serviceTier: readServiceTier(usage),
+    });
+  });
+}
+
+function readAnswer(members: MemberReader): Answer {
+  members.required('content', members.value('content'));
+  const parts = members.objects('content', readBlock);
+  const reason = members.text('stop_reason');
+  const explanation = members.object('stop_details', (details) => details.text('explanation'));
+  return defined({
+    parts: [
+      ...parts,
+      ...(reason === 'refusal' && explanation !== undefined
+        ? [{ type: 'refusal' as const, text: explanation }]
+        : []),
+    ],
+    stop: stopReason(reason),
+    stopSequence: members.text('stop_sequence'),
+  });
+}
+
+function readBlock(block: MemberReader): Part {
+  const type = block.requiredText('type');
+  switch (type) {
+    case 'text':
+      return { type: 'text', text: block.requiredText('text') };
+    case 'thinking':
+      return defined({
+        type: 'reasoning' as const,
+        text: block.text('thinking') ?? '',
+        signature: block.text('signature'),
+        origin: 'messages' as const,
+      });
+    case 'redacted_thinking':
+      return { type: 'reasoning', text: '', encrypted: block.requiredText('data'), origin: 'messages' };
+    case 'tool_use':
+      return {
+        type: 'toolCall',
+        id: block.requiredText('id'),
+        name: block.requiredText('name'),
+        arguments: JSON.stringify(block.json('input') ?? {}),
+      };
+    default:
+      // Tools that run at the provider are refused in requests, so that it has nothing else to answer.
+      throw new Untranslatable(`${block.pathOf('type')}: ${JSON.stringify(type.slice(0, 64))}`);
+  }
+}
+
+/** `stop_reason`, also of a `message_delta` event. */
+export function stopReason(reason: string | undefined): StopReason {
+  switch (reason) {
+    case 'max_tokens':
+    case 'model_context_window_exceeded':
+      return 'length';
+    case 'tool_use':
+      return 'toolCalls';
+    case 'stop_sequence':
+      return 'stopSequence';
+    case 'pause_turn':
+      return 'pause';
+    case 'refusal':
+      return 'refusal';
+    default:
+      return 'stop';
+  }
+}
+
+/** Reads `usage`, whose `input_tokens` excludes cached tokens and cache writes; undefined if there is none. */
+export function readUsage(value: unknown): ChatUsage | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  return readKnownMembers(value, 'usage', (usage) => {
+    const cachedInput = usage.number('cache_read_input_tokens');
+    const cacheWrite = usage.number('cache_creation_input_tokens');
+    return defined({
+      input: (usage.number('input_tokens') ?? 0) + (cachedInput ?? 0) + (cacheWrite ?? 0),
+      output: usage.number('output_tokens') ?? 0,
+      cachedInput,
+      cacheWrite,
+      reasoning: usage.object('output_tokens_details', (details) => details.number('thinking_tokens')),
+    });
+  });
+}
+
+/** The tier that served the call, as OpenAI calls it. */
+function readServiceTier(usage: unknown): string | undefined {
+  const tier = (usage as { service_tier?: unknown } | undefined)?.service_tier;
+  return tier === 'standard' ? 'default' : typeof tier === 'string' ? tier : undefined;
+}

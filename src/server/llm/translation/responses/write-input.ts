@@ -1,0 +1,125 @@
+import type { FilePart, ImagePart, Part, ReasoningPart, TextPart, ToolResultPart, Turn } from '../chat.ts';
+import type { Json } from '../chat-format.ts';
+import { dataUrl } from '../data-url.ts';
+import { defined } from '../defined.ts';
+import { refusePart } from '../refusals.ts';
+import { isText, joinTexts, refuseNames, refusePrefill } from '../turns.ts';
+
+/** What the model reads if a tool failed; there is no member for that. */
+const ERROR = 'Error:';
+
+/** Writes the items of `input`. */
+export function writeInput(turns: readonly Turn[]): Json[] {
+  refuseNames(turns, 'the Responses API');
+  refusePrefill(turns, 'the Responses API');
+  return turns.flatMap(writeTurn);
+}
+
+/** A message of neighbouring texts, images and files; an item for each tool call, result and reasoning. */
+function writeTurn({ role, parts }: Turn): Json[] {
+  if (role === 'system') return [message('developer', joinTexts(parts.filter(isText)))];
+  const items: Json[] = [];
+  let content: Json[] = [];
+  const flush = () => {
+    if (content.length > 0) items.push(message(role, content));
+    content = [];
+  };
+  for (const part of parts) {
+    const item = writeItem(part);
+    if (item === undefined) content.push(role === 'user' ? writeContent(part) : writeAssistantContent(part));
+    else {
+      flush();
+      items.push(...item);
+    }
+  }
+  flush();
+  return items;
+}
+
+function message(role: string, content: string | readonly Json[]): Json {
+  return { type: 'message', role, content };
+}
+
+/** The item of a part, if it is not in the content of a message. */
+function writeItem(part: Part): Json[] | undefined {
+  switch (part.type) {
+    case 'toolCall':
+      return [
+        part.isCustom === true
+          ? { type: 'custom_tool_call', call_id: part.id, name: part.name, input: part.arguments }
+          : { type: 'function_call', call_id: part.id, name: part.name, arguments: part.arguments },
+      ];
+    case 'toolResult':
+      return [writeResult(part)];
+    case 'reasoning':
+      return writeReasoning(part);
+    default:
+      return undefined;
+  }
+}
+
+/** Only reasoning that can be read without storage. Its id is that of a stored item, so it is left out. */
+function writeReasoning({ text, encrypted, origin }: ReasoningPart): Json[] {
+  if (origin !== 'responses' || encrypted === undefined) return [];
+  const summary = text === '' ? [] : [{ type: 'summary_text', text }];
+  return [{ type: 'reasoning', summary, encrypted_content: encrypted }];
+}
+
+function writeContent(part: Part): Json {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text };
+    case 'image':
+      return writeImage(part);
+    case 'file':
+      return writeFile(part);
+    case 'audio':
+      return refusePart(part, 'the Responses API has no audio');
+    default:
+      return refusePart(part, 'only the assistant can send it');
+  }
+}
+
+function writeAssistantContent(part: Part): Json {
+  switch (part.type) {
+    case 'text':
+      return { type: 'output_text', text: part.text };
+    case 'refusal':
+      return { type: 'refusal', refusal: part.text };
+    default:
+      return refusePart(part, 'the assistant cannot send it');
+  }
+}
+
+function writeImage({ source, detail }: ImagePart): Json {
+  const reference =
+    source.kind === 'id'
+      ? { file_id: source.id }
+      : { image_url: source.kind === 'url' ? source.url : dataUrl(source) };
+  return { type: 'input_image', ...reference, ...(detail === undefined ? {} : { detail }) };
+}
+
+function writeFile({ source, name }: FilePart): Json {
+  switch (source.kind) {
+    case 'id':
+      return { type: 'input_file', file_id: source.id };
+    case 'url':
+      return defined({ type: 'input_file', file_url: source.url });
+    case 'data':
+      return { type: 'input_file', file_data: dataUrl(source), filename: name ?? 'document.pdf' };
+    case 'text': {
+      const data = Buffer.from(source.text).toString('base64');
+      const file = dataUrl({ mediaType: 'text/plain', data });
+      return { type: 'input_file', file_data: file, filename: name ?? 'document.txt' };
+    }
+  }
+}
+
+function writeResult({ callId, parts, isError, isCustom }: ToolResultPart): Json {
+  const all = isError === true ? [{ type: 'text' as const, text: ERROR }, ...parts] : parts;
+  return {
+    type: isCustom === true ? 'custom_tool_call_output' : 'function_call_output',
+    call_id: callId,
+    output: all.every((part): part is TextPart => isText(part)) ? joinTexts(all) : all.map(writeContent),
+  };
+}

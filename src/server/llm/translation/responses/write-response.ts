@@ -1,0 +1,162 @@
+import type { ChatRequest, ChatResponse, ChatUsage, Part, ReasoningPart, StopReason } from '../chat.ts';
+import type { Json } from '../chat-format.ts';
+import { restoreCustomCalls } from '../custom-tools.ts';
+import { defined } from '../defined.ts';
+import { packReasoning } from '../reasoning-state.ts';
+import { joinTexts } from '../turns.ts';
+import { writeFormat, writeTool, writeToolChoice } from './write-request.ts';
+
+/** Writes a complete response. Requests of this format have one answer. */
+export function writeResponse(response: ChatResponse, request: ChatRequest): Json {
+  const { answers, usage, ...head } = restoreCustomCalls(response, request);
+  const { parts, stop } = answers[0] ?? { parts: [], stop: 'stop' };
+  return {
+    ...responseObject(head, request),
+    ...responseEnd(stop),
+    output: writeOutput(parts, stop, head.id),
+    usage: usage === undefined ? null : writeUsage(usage),
+  };
+}
+
+/** The response object without its end; `status` is that of one in progress. Repeats what the client asked for. */
+export function responseObject(
+  { id, model, created, serviceTier }: Omit<ChatResponse, 'answers' | 'usage'>,
+  request: ChatRequest,
+): Json {
+  const { output, verbosity, reasoning, tools, toolChoice } = request;
+  return {
+    id,
+    object: 'response',
+    created_at: created ?? Math.floor(Date.now() / 1000),
+    status: 'in_progress',
+    background: false,
+    error: null,
+    incomplete_details: null,
+    instructions: request.system.length === 0 ? null : joinTexts(request.system),
+    max_output_tokens: request.maxTokens ?? null,
+    metadata: request.metadata ?? {},
+    model,
+    output: [],
+    parallel_tool_calls: request.parallelToolCalls ?? true,
+    previous_response_id: null,
+    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    service_tier: serviceTier ?? null,
+    store: false,
+    temperature: request.temperature ?? null,
+    text: defined({ format: output === undefined ? { type: 'text' } : writeFormat(output), verbosity }),
+    tool_choice: toolChoice === undefined ? 'auto' : writeToolChoice(toolChoice, tools),
+    tools: tools.map(writeTool),
+    top_p: request.topP ?? null,
+    truncation: 'disabled',
+    usage: null,
+  };
+}
+
+/** The members that change when the answer ends. */
+export function responseEnd(stop: StopReason): Json {
+  const reason = INCOMPLETE[stop];
+  return {
+    status: reason === undefined ? 'completed' : 'incomplete',
+    incomplete_details: reason === undefined ? null : { reason },
+  };
+}
+
+/** A paused answer is incomplete; there is no better reason for it. */
+const INCOMPLETE: Readonly<Partial<Record<StopReason, string>>> = {
+  length: 'max_output_tokens',
+  pause: 'max_output_tokens',
+  filter: 'content_filter',
+};
+
+/** The items of `output`: texts and refusals that follow each other are one message. */
+export function writeOutput(parts: readonly Part[], stop: StopReason, responseId: string): Json[] {
+  const status = INCOMPLETE[stop] === undefined ? 'completed' : 'incomplete';
+  const items: Json[] = [];
+  let content: Json[] | undefined;
+  for (const part of parts) {
+    if (part.type === 'text' || part.type === 'refusal') {
+      if (content === undefined) {
+        content = [];
+        items.push({
+          id: itemId('message', responseId, items.length),
+          type: 'message',
+          status,
+          role: 'assistant',
+          content,
+        });
+      }
+      content.push(writeContent(part));
+    } else {
+      content = undefined;
+      const item = writeItem(part, itemId(part.type, responseId, items.length));
+      if (item !== undefined) items.push(item);
+    }
+  }
+  return items;
+}
+
+function writeContent({ type, text }: Extract<Part, { type: 'text' | 'refusal' }>): Json {
+  return type === 'text'
+    ? { type: 'output_text', text, annotations: [], logprobs: [] }
+    : { type, refusal: text };
+}
+
+/** A tool call or reasoning as an item of `output`. */
+function writeItem(part: Part, id: string): Json | undefined {
+  switch (part.type) {
+    case 'toolCall': {
+      const head = { id, status: 'completed', call_id: part.id, name: part.name };
+      return part.isCustom === true
+        ? { ...head, type: 'custom_tool_call', input: part.arguments }
+        : { ...head, type: 'function_call', arguments: part.arguments };
+    }
+    case 'reasoning':
+      return writeReasoning(part, id);
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * An item of reasoning. The text is a summary for the client, which shows summaries and sends them back; of open models
+ * that have this format, it is the content.
+ */
+export function writeReasoning(part: ReasoningPart, id: string): Json {
+  const { text, isSummary, origin, encrypted } = part;
+  const isContent = origin === 'responses' && isSummary !== true;
+  return {
+    id,
+    type: 'reasoning',
+    summary: isContent || text === '' ? [] : [{ type: 'summary_text', text }],
+    ...(isContent && text !== '' ? { content: [{ type: 'reasoning_text', text }] } : {}),
+    encrypted_content: (origin === 'responses' ? encrypted : packReasoning(part)) ?? null,
+  };
+}
+
+/** Ids of items are made from that of the response and their position, so that they are unique in a conversation. */
+export function itemId(type: 'message' | Part['type'], responseId: string, index: number): string {
+  const prefix = type === 'message' ? 'msg' : type === 'reasoning' ? 'rs' : 'fc';
+  return `${prefix}_${responseId.replace(/^\w+?[_-]/, '')}_${index}`;
+}
+
+export function writeUsage({
+  input,
+  output,
+  cachedInput,
+  cacheWrite,
+  reasoning,
+  inputAudio,
+  outputAudio,
+}: ChatUsage): Json {
+  return {
+    input_tokens: input,
+    input_tokens_details: defined({
+      cached_tokens: cachedInput ?? 0,
+      cache_write_tokens: cacheWrite,
+      audio_tokens: inputAudio,
+    }),
+    output_tokens: output,
+    output_tokens_details: defined({ reasoning_tokens: reasoning ?? 0, audio_tokens: outputAudio }),
+    total_tokens: input + output,
+  };
+}

@@ -1,0 +1,20 @@
+import type { ChatRequest } from './chat.ts';
+import type { ChatFormat, Json } from './chat-format.ts';
+import { nameMember } from './refusals.ts';
+
+/**
+ * Translates the body of a request. Throws `Untranslatable`, which names the member as the client knows it, if the body
+ * is not valid or has something that `to` cannot express.
+ */
+export function translateRequest(
+  from: ChatFormat,
+  to: ChatFormat,
+  body: Json,
+): { readonly request: ChatRequest; readonly body: Json } {
+  const request = from.readRequest(body);
+  try {
+    return { request, body: to.writeRequest(request) };
+  } catch (error) {
+    throw nameMember(error, from.memberNames);
+  }
+}
