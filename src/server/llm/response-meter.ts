@@ -103,7 +103,7 @@ export class StreamMeter {
     this.#count += 1;
     if (!mayReport && !isSample) {
       call.lastTokenAfter = elapsed;
-      if (this.#overhead > 0)
+      if (this.#overhead > 0 && this.#hasOutput(frame))
         call.outputBytes = (call.outputBytes ?? 0) + Math.max(0, frame.length - this.#overhead);
       return true;
     }
@@ -120,6 +120,11 @@ export class StreamMeter {
     if (usage === undefined) return true;
     call.usage = usage;
     return !(this.#stripsUsage && Array.isArray(value['choices']) && value['choices'].length === 0);
+  }
+
+  #hasOutput(frame: Buffer): boolean {
+    const { deltaMark } = this.#format;
+    return deltaMark === undefined || frame.indexOf(deltaMark) !== -1;
   }
 
   /** The data of the last event. */

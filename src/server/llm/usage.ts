@@ -6,6 +6,8 @@ export interface Usage {
   readonly output: number;
   readonly cachedInput?: number;
   readonly cacheWrite?: number;
+  /** The part of `cacheWrite` that is cached for an hour, which Anthropic charges more for than for five minutes. */
+  readonly cacheWrite1h?: number;
   readonly inputAudio?: number;
   readonly outputAudio?: number;
   readonly reasoning?: number;

@@ -10,6 +10,10 @@ const TOKENS = {
   output: { type: 'double', doc: 'Output tokens that belong to no other class.' },
   cacheRead: { type: 'double', doc: "Input tokens read from the provider's cache." },
   cacheWrite: { type: 'double', doc: "Input tokens written to the provider's cache." },
+  cacheWrite1h: {
+    type: 'double',
+    doc: "Input tokens written to the provider's cache for an hour, if they have a rate of their own.",
+  },
   reasoning: { type: 'double', doc: 'Reasoning tokens.' },
   inputAudio: { type: 'double', doc: 'Audio input tokens.' },
   outputAudio: { type: 'double', doc: 'Audio output tokens.' },

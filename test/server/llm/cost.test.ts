@@ -40,6 +40,7 @@ describe('prices', () => {
       output: 0.000056,
       cacheRead: 0.00002,
       cacheWrite: 0,
+      cacheWrite1h: 0,
       reasoning: 0.000024,
       inputAudio: 0,
       outputAudio: 0,

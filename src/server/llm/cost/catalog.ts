@@ -13,6 +13,7 @@ const RATE_KINDS = [
   'output',
   'cacheRead',
   'cacheWrite',
+  'cacheWrite1h',
   'reasoning',
   'inputAudio',
   'outputAudio',
@@ -128,13 +129,15 @@ function ratesFor({ rates = {}, tiers }: ModelPrices, { input }: Usage): Rates {
  */
 function outcome(rates: Rates, usage: Usage): CostOutcome {
   const cacheRead = rates.cacheRead === undefined ? 0 : (usage.cachedInput ?? 0);
-  const cacheWrite = rates.cacheWrite === undefined ? 0 : (usage.cacheWrite ?? 0);
+  const cacheWrite1h = rates.cacheWrite1h === undefined ? 0 : (usage.cacheWrite1h ?? 0);
+  const cacheWrite = rates.cacheWrite === undefined ? 0 : Math.max(0, (usage.cacheWrite ?? 0) - cacheWrite1h);
   const { inputAudio = 0, outputAudio = 0, reasoning = 0 } = usage;
   const tokens: Record<RateKind, number> = {
-    input: Math.max(0, usage.input - inputAudio - cacheRead - cacheWrite),
+    input: Math.max(0, usage.input - inputAudio - cacheRead - cacheWrite - cacheWrite1h),
     output: Math.max(0, usage.output - reasoning - outputAudio),
     cacheRead,
     cacheWrite,
+    cacheWrite1h,
     reasoning,
     inputAudio,
     outputAudio,

@@ -47,6 +47,8 @@ export interface Format {
    * (the specification, "Guardrails").
    */
   readonly wrapsRejections?: boolean;
+  /** Bytes in every event that has output, if others may be as long: those that repeat the output at its end. */
+  readonly deltaMark?: Buffer;
   /** The body of an error response. */
   errorBody(error: ClientError): object;
   /**

@@ -15,6 +15,7 @@ export const messages: Format = {
   key: 'messages',
   paths: ['/messages'],
   operation: 'chat',
+  deltaMark: Buffer.from('content_block_delta'),
   // `message_start` contains the message, with the input tokens; `message_delta` has the final counts.
   report: (value) => membersOf(value['message']) ?? value,
   usage: anthropicUsage,
@@ -36,6 +37,7 @@ function anthropicUsage(report: Members): Usage | undefined {
     output: output ?? 0,
     ...known('cachedInput', cachedInput),
     ...known('cacheWrite', cacheWrite),
+    ...known('cacheWrite1h', membersOf(report['cache_creation'])?.['ephemeral_1h_input_tokens']),
     ...known('reasoning', membersOf(report['output_tokens_details'])?.['thinking_tokens']),
   };
 }

@@ -6,6 +6,7 @@ export const responses: Format = {
   key: 'responses',
   paths: ['/responses'],
   operation: 'responses',
+  deltaMark: Buffer.from('.delta"'),
   // OpenAI's API reference, "Streaming events": `error` has its members at the top, and a sequence number.
   errorEvent({ code, message }, last) {
     const before = last?.['sequence_number'];

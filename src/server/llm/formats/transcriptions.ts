@@ -9,6 +9,7 @@ export const transcriptions: Format = {
   paths: [],
   formPaths: ['/audio/transcriptions', '/audio/translations'],
   operation: 'other',
+  deltaMark: Buffer.from('.delta"'),
   // Models billed by the minute report `{"type": "duration", "seconds"}`, which has no tokens.
   usage(report) {
     const usage = parseUsage(report);
