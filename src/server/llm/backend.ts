@@ -1,20 +1,21 @@
 import { z } from 'zod';
 import type { Limits } from '../../core/limits.ts';
 import { resolverFor } from '../expressions/variable.ts';
-import { defineBackend } from '../kernel/backend.ts';
+import { backendTimeouts, defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { ClientApi, Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
-import { failedBeforeSending } from '../transport/upstream-error.ts';
+import { UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';
 import { llmCall } from './call.ts';
 import { type CallBody, changeFields } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
+import { callWithFailover } from './call-with-failover.ts';
 import { errorBody } from './client-error.ts';
 import { promptOf } from './conversation.ts';
 import { allowsCall, type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
 import { llmError } from './errors.ts';
-import type { Failover } from './failover.ts';
+import { formatOf } from './formats/index.ts';
 import { requestTexts } from './guardrails/guarded-texts.ts';
 import { checkMessages, compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import type { Webhook } from './guardrails/webhook.ts';
@@ -25,8 +26,9 @@ import { providerEntrySchema, reportUnknownKinds } from './model-provider.ts';
 import { readRequest, requestedModel } from './read-request.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime.ts';
 import { processResponse, requireGuardable } from './response.ts';
+import { StreamStart } from './stream-start.ts';
 import { countMedia } from './texts.ts';
-import { traceEvictedTargets, traceLlmReply, traceLlmRequest } from './trace-events.ts';
+import { traceLlmReply, traceLlmRequest } from './trace-events.ts';
 import {
   chooseTarget,
   compileVirtualModels,
@@ -162,9 +164,11 @@ async function handle(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   const request = { requested, body, endpoint };
   const virtual = runtime.virtual.get(requested);
   if (virtual === undefined) return await callModel(ctx, runtime, request);
-  const target = chooseTarget(virtual, ctx, body.value);
-  if (virtual.failover === undefined) return callModel(ctx, runtime, { ...request, target });
-  return callWithFailover(ctx, runtime, { ...request, target }, virtual.failover);
+  if (virtual.failover === undefined)
+    return callModel(ctx, runtime, { ...request, target: chooseTarget(virtual, ctx, body.value) });
+  return callWithFailover(ctx, virtual.failover, (target, isLast) =>
+    callModel(ctx, runtime, { ...request, body: body.original(), target, awaitsOutput: !isLast }),
+  );
 }
 
 function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
@@ -228,40 +232,14 @@ interface ModelRequest {
   readonly entry?: Model;
   /** The selected target of a virtual model. */
   readonly target?: VirtualTarget;
-}
-
-/** Tries targets until one is reached. A target that was reached is not retried elsewhere: it may have acted. */
-async function callWithFailover(
-  ctx: RequestContext,
-  runtime: LlmRuntime,
-  request: ModelRequest & { readonly target: VirtualTarget },
-  failover: Failover,
-): Promise<Reply> {
-  const tried = new Set<VirtualTarget>();
-  let { target } = request;
-  const reported = ctx.observer === undefined ? undefined : new Set<VirtualTarget>();
-  for (;;) {
-    if (reported !== undefined)
-      traceEvictedTargets(ctx, failover.evicted(target), { chosen: target, tried, reported });
-    try {
-      return await callModel(ctx, runtime, { ...request, body: request.body.original(), target });
-    } catch (error) {
-      tried.add(target);
-      const next = failedBeforeSending(error) && !ctx.isAbandoned ? failover.choose(tried) : undefined;
-      if (next === undefined) throw error;
-      ctx.observer?.emit(
-        { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next.model } },
-        { severity: 'warn' },
-      );
-      target = next;
-    }
-  }
+  /** Whether a stream that fails before its first output rejects, so that another target can be called. */
+  readonly awaitsOutput?: boolean;
 }
 
 async function callModel(
   ctx: RequestContext,
   runtime: LlmRuntime,
-  { requested, body, endpoint, target, entry }: ModelRequest,
+  { requested, body, endpoint, target, entry, awaitsOutput = false }: ModelRequest,
 ): Promise<Reply> {
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
   if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
@@ -292,7 +270,8 @@ async function callModel(
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
-  const reply = await callProvider(ctx, model, { call, body, stats: target?.stats ?? model.stats });
+  const answer = await callProvider(ctx, model, { call, body, stats: target?.stats ?? model.stats });
+  const reply = awaitsOutput ? await withOutput(ctx, call, answer) : answer;
   if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
   model.changeResponseHeaders?.(reply.headers);
   return processResponse(ctx, call, reply, {
@@ -300,6 +279,27 @@ async function callModel(
     stripsUsage,
     keyEncodings: model.keyEncodings,
   });
+}
+
+/** Waits for the first output of a stream. Throws an `AppError` (502) if it fails before. */
+async function withOutput(ctx: RequestContext, call: LlmCall, reply: Reply): Promise<Reply> {
+  const { status, headers, body } = reply;
+  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
+  if (!isStream || status > 299 || !(body instanceof UpstreamBody)) return reply;
+  const idle = backendTimeouts.get(ctx)?.idle ?? call.limits.streamIdle;
+  const start = new StreamStart(body, formatOf(call.format), {
+    idle,
+    frameBytes: call.limits.streamFrameBytes,
+  });
+  const failed = await start.failed;
+  if (failed === undefined) return { status, headers, body: start.body };
+  start.body.discard();
+  throw llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    `upstream call failed: ${failed}`,
+    `${ctx.endpoint}: ${failed}`,
+  );
 }
 
 /** Form fields are strings. */

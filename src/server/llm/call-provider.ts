@@ -54,6 +54,7 @@ export async function callProvider(
     outcome = model.health.judge(ctx, reply);
     return reply;
   } finally {
+    call.failed = outcome.isFailure;
     const isOver = ctx.response.destroyed || ctx.abortedWith !== undefined;
     const isAbandoned = outcome.status === 0 && ctx.isAbandoned && isOver;
     for (const each of affected) {

@@ -27,6 +27,8 @@ export interface LlmCall {
   responseModel?: string;
   /** How far the call got. Unreported tokens are estimated unless the call was `rejected` or never sent (undefined). */
   progress?: 'sent' | 'rejected' | 'responding' | 'complete';
+  /** The provider's response is a failure according to `health` of the model, or there was none. */
+  failed?: boolean;
   /** The error reported by the provider, possibly in the body of a 2xx response. */
   providerError?: ProviderError | undefined;
   /** Token counts reported by the provider. Missing counts are estimated when the call ends. */

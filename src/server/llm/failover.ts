@@ -20,7 +20,7 @@ export const failoverSchema = z
       .describe('Models to choose from.'),
   })
   .describe(
-    'Uses the healthy models with the best priority. A failing model is evicted for a while (`health.eviction` of the model). Among models of the same priority, the faster of two random ones is used. A request is only retried with the next model if it did not reach a provider.',
+    'Uses the healthy models with the best priority. A failing model is evicted for a while (`health.eviction` of the model). Among models of the same priority, the faster of two random ones is used. A request that fails is sent to the next model, as long as the client has received nothing.',
   );
 
 /** A model to call, and the statistics to update with the outcome. */
@@ -49,6 +49,11 @@ export class Failover {
       groups.set(priority, [...(groups.get(priority) ?? []), target]);
     }
     this.#groups = [...groups].sort(([a], [b]) => a - b).map(([, group]) => group);
+  }
+
+  /** Number of targets. */
+  get size(): number {
+    return this.#groups.reduce((sum, { length }) => sum + length, 0);
   }
 
   /** Releases the shared eviction state of all targets. */

@@ -131,10 +131,9 @@ const neverConnected = (code: string): boolean =>
   code === 'UND_ERR_CONNECT_TIMEOUT' ||
   Object.hasOwn(NOT_SECURED, code);
 
-/** Whether a call to an upstream failed before any part of it was sent, so that it can be sent elsewhere. */
-export function failedBeforeSending(error: unknown): boolean {
-  if (!(error instanceof AppError) || !CALL_FAILURES.has(error.code)) return false;
-  return neverConnected(codeOf(error.cause));
+/** Whether an upstream could not be reached, did not respond in time, or sent an invalid response. */
+export function isCallFailure(error: unknown): boolean {
+  return error instanceof AppError && CALL_FAILURES.has(error.code);
 }
 
 const CALL_FAILURES = new Set<string>(['upstream_unreachable', 'upstream_timeout', 'upstream_invalid']);

@@ -1,10 +1,22 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { gateway, type TestGateway } from '../../kit/gateway.ts';
-import { answering, bodyOf, CHAT, chat, completion, llmProvider } from '../../kit/llm-provider.ts';
+import { gateway, type TestGateway, type TestGatewayOptions } from '../../kit/gateway.ts';
+import {
+  answering,
+  bodyOf,
+  CHAT,
+  chat,
+  chunk,
+  completion,
+  DONE,
+  FINISH,
+  llmProvider,
+  streaming,
+} from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 import { recorded } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
-import { refusingPort } from '../../kit/upstream.ts';
+import { type Answer, refusingPort } from '../../kit/upstream.ts';
 
 interface Dumped {
   readonly active: Record<string, { info: { health: number; timesEjected: number } }>;
@@ -22,10 +34,19 @@ const entry = (name: string, { address }: { address: string }, more: object = {}
 });
 
 /** A gateway whose virtual model `safe` has these targets. */
-function failing(models: readonly object[], ...targets: object[]): Promise<TestGateway> {
+function failing(
+  models: readonly object[],
+  first: object,
+  second?: object,
+  options: TestGatewayOptions = {},
+): Promise<TestGateway> {
+  const targets = second === undefined ? [first] : [first, second];
   const virtualModels = [{ name: 'safe', routing: { failover: { targets } } }];
   const config = { connectionTerminationDeadline: '100ms' };
-  return gateway(JSON.stringify({ config, llm: { port: 0, models, virtualModels } }), { admin: true });
+  return gateway(JSON.stringify({ config, llm: { port: 0, models, virtualModels } }), {
+    admin: true,
+    ...options,
+  });
 }
 
 /** The state of the endpoints of all models, from the admin server. */
@@ -55,11 +76,10 @@ describe('a virtual model with failover', () => {
     expect([first.received.length, second.received.length]).toEqual([5, 0]);
 
     mood.answer = answering('{"error":{}}', 500);
-    // The provider was reached and may have processed the request, so it is not sent to another one.
-    expect((await chat(served, ASKED)).status).toBe(500);
-    expect([first.received.length, second.received.length]).toEqual([6, 0]);
     expect((await chat(served, ASKED)).status).toBe(200);
     expect([first.received.length, second.received.length]).toEqual([6, 1]);
+    expect((await chat(served, ASKED)).status).toBe(200);
+    expect([first.received.length, second.received.length]).toEqual([6, 2]);
     expect(bodyOf(second)['model']).toBe('second');
 
     mood.answer = ok;
@@ -82,10 +102,12 @@ describe('a virtual model with failover', () => {
       );
     };
     const evictedFor = expect.stringMatching(/^(?:59m|1h0m)/) as string;
-    expect(await skipped()).toEqual([]);
-    expect(await skipped()).toEqual([{ model: 'first', for: evictedFor }]);
+    // The first request has failed at both.
+    expect((await chat(served, ASKED)).status).toBe(500);
+    expect([first.received.length, second.received.length]).toEqual([1, 1]);
     expect(await skipped()).toEqual([
       { model: 'first', for: evictedFor, taken: 'used anyway: every target is evicted' },
+      { model: 'second', for: evictedFor, taken: 'used anyway: every target is evicted' },
     ]);
   });
 
@@ -114,14 +136,79 @@ describe('a virtual model with failover', () => {
     expect([Object.keys(active), Object.keys(rejected)]).toEqual([[], ['first', 'second']]);
   });
 
-  test('failover does not resend a request whose connection broke after it was sent', async () => {
-    await using first = await llmProvider((request) => request.socket.destroy());
+  test.each<[string, Answer]>([
+    ['500', answering('{"error":{}}', 500)],
+    ['429', answering('{"error":{}}', 429)],
+    ['a broken connection', (request) => request.socket.destroy()],
+    ['a redirect', answering('', 302, { location: 'http://127.0.0.1:9/' })],
+  ])(
+    'failover sends a request that one provider answers with %s to the next, which the client does not notice',
+    async (_, answer) => {
+      await using first = await llmProvider(answer);
+      await using second = await llmProvider();
+      await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
+      const reply = await chat(served, ASKED);
+      expect(reply.status).toBe(200);
+      expect(JSON.parse(reply.text)).toMatchObject({ choices: [{ message: { content: 'Hello.' } }] });
+      expect([first.received.length, second.received.length]).toEqual([1, 1]);
+      const line = await served.accessLine(1);
+      expect(line).toMatchObject({ 'http.status': '200', endpoint: second.address });
+      expect(line).not.toHaveProperty('error');
+    },
+  );
+
+  test('failover does not resend what is no failure of the provider', async () => {
+    await using first = await llmProvider(answering('{"error":{"code":"context_length_exceeded"}}', 400));
     await using second = await llmProvider();
     await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
-    expect((await chat(served, ASKED)).status).toBe(502);
+    expect((await chat(served, ASKED)).status).toBe(400);
     expect(second.received).toHaveLength(0);
-    expect((await chat(served, ASKED)).status).toBe(200);
-    expect(first.received).toHaveLength(1);
+  });
+
+  test.each<[string, (response: ServerResponse) => unknown]>([
+    ['ends early', (response) => response.write(chunk({ role: 'assistant' }), () => response.destroy())],
+    [
+      'reports an error',
+      (response) => response.end(`${chunk({ role: 'assistant' })}data: {"error":{"code":"overloaded"}}\n\n`),
+    ],
+    ['sends nothing for too long', (response) => response.write(': ping\n\n')],
+  ])(
+    'failover requests a stream from the next provider if one %s before its first output',
+    async (_, write) => {
+      await using first = await llmProvider(streaming(write));
+      await using second = await llmProvider(
+        streaming((response) => response.end(chunk({ content: 'Hello.' }) + FINISH + DONE)),
+      );
+      const models = [entry('first', first), entry('second', second)];
+      await using served = await failing(models, FIRST, SECOND, { limits: { streamIdle: 100 } });
+      const reply = await chat(served, { ...ASKED, stream: true });
+      expect(reply.text).toBe(chunk({ content: 'Hello.' }) + FINISH + DONE);
+      expect([first.received.length, second.received.length]).toEqual([1, 1]);
+    },
+  );
+
+  test('failover does not repeat a stream that fails after its first output', async () => {
+    await using first = await llmProvider(
+      streaming((response) => response.write(chunk({ content: 'Hel' }), () => response.destroy())),
+    );
+    await using second = await llmProvider();
+    await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
+    const reply = await chat(served, { ...ASKED, stream: true });
+    expect(reply.text).toContain(chunk({ content: 'Hel' }));
+    expect(reply.text).toContain('"code":"upstream_failed"');
+    expect(second.received).toHaveLength(0);
+  });
+
+  test('failover passes on a stream whose beginning without output is too long to be held back', async () => {
+    const pings = ': ping\n\n'.repeat(20_000);
+    await using first = await llmProvider(
+      streaming((response) => response.end(pings + chunk({ content: 'Hello.' }) + FINISH + DONE)),
+    );
+    await using second = await llmProvider();
+    await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
+    const reply = await chat(served, { ...ASKED, stream: true });
+    expect(reply.text).toBe(pings + chunk({ content: 'Hello.' }) + FINISH + DONE);
+    expect(second.received).toHaveLength(0);
   });
 
   test.each([
@@ -139,7 +226,6 @@ describe('a virtual model with failover', () => {
     await using first = await llmProvider(answering('{}', 429, headers as Record<string, string>));
     await using second = await llmProvider();
     await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
-    expect((await chat(served, ASKED)).status).toBe(429);
     expect((await chat(served, ASKED)).status).toBe(200);
     const { rejected } = await endpoints(served);
     expect(Object.keys(rejected)).toEqual(['first']);
@@ -183,9 +269,8 @@ describe('a virtual model with failover', () => {
     await using second = await llmProvider();
     const models = [entry('first', first, evicted({ consecutiveFailures: 3 })), entry('second', second)];
     await using served = await failing(models, FIRST, SECOND);
-    const statuses: number[] = [];
-    for (let count = 0; count < 5; count += 1) statuses.push((await chat(served, ASKED)).status);
-    expect(statuses).toEqual([500, 500, 500, 200, 200]);
+    for (let count = 0; count < 5; count += 1) expect((await chat(served, ASKED)).status).toBe(200);
+    expect([first.received.length, second.received.length]).toEqual([3, 5]);
   });
 
   test('failover evicts a model when its health falls below the configured value', async () => {
@@ -195,9 +280,8 @@ describe('a virtual model with failover', () => {
     const models = [entry('first', first, evicted(health)), entry('second', second)];
     await using served = await failing(models, FIRST, SECOND);
     // 0.8, 0.64, 0.51.
-    const statuses: number[] = [];
-    for (let count = 0; count < 3; count += 1) statuses.push((await chat(served, ASKED)).status);
-    expect(statuses).toEqual([500, 500, 500]);
+    for (let count = 0; count < 3; count += 1) await chat(served, ASKED);
+    expect(first.received).toHaveLength(3);
     await until(async () => (await endpoints(served)).active['first']?.info.health === 0.9);
   });
 
@@ -207,8 +291,8 @@ describe('a virtual model with failover', () => {
     const unhealthyExpression = 'response.code == 404 && response.headers["x-state"] == "down"';
     const models = [entry('first', first, { health: { unhealthyExpression } }), entry('second', second)];
     await using served = await failing(models, FIRST, SECOND);
-    expect((await chat(served, ASKED)).status).toBe(404);
-    expect((await chat(served, ASKED)).status).toBe(200);
+    for (let count = 0; count < 2; count += 1) expect((await chat(served, ASKED)).status).toBe(200);
+    expect([first.received.length, second.received.length]).toEqual([1, 2]);
   });
 
   test('failover prefers the faster of two models with equal priority', async () => {
@@ -233,8 +317,12 @@ describe('a virtual model with failover', () => {
       { model: 'acme-first' },
       { model: 'acme-second', priority: 1 },
     );
-    expect((await chat(served, ASKED)).status).toBe(429);
-    expect((await chat(served, ASKED)).status).toBe(200);
+    for (let count = 0; count < 2; count += 1) expect((await chat(served, ASKED)).status).toBe(200);
+    expect(provider.received.map(({ body }) => (JSON.parse(body) as { model: string }).model)).toEqual([
+      'acme-first',
+      'acme-second',
+      'acme-second',
+    ]);
   });
 
   test('a call whose client disconnects does not count for or against the provider', async () => {
