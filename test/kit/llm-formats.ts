@@ -37,7 +37,7 @@ const pieces = (text: string): string[] => text.match(/[^ ]+ ?| /gu) ?? [];
 
 const choices = (message: object): object[] => [{ index: 0, ...message, finish_reason: 'stop' }];
 
-export const WIRE: Readonly<Record<Exclude<FormatKey, 'anthropicTokenCount'>, WireFormat>> = {
+export const WIRE: Readonly<Record<Exclude<FormatKey, 'anthropicTokenCount' | 'realtime'>, WireFormat>> = {
   completions: {
     path: '/v1/chat/completions',
     request: { messages: [{ role: 'user', content: 'Hi' }] },
