@@ -21,6 +21,8 @@ export const LLM_LIMITS = {
   streamIdle: 60 * SECOND,
   /** A message of a realtime session. OpenAI's API accepts audio messages up to 15 MiB. */
   realtimeMessageBytes: 16 * MIB,
+  /** A translated stream writes a ping if the provider sends data that nothing could be written of for this long. */
+  translatedStreamPing: 10 * SECOND,
   /** Log lines about unknown models: characters of a model name, which the client chooses, and number of names. */
   shownModelName: 100,
   shownModels: 10,

@@ -79,17 +79,22 @@ function lineBreak(bytes: Buffer, at: number): number {
   return bytes[at + 1] === LF ? 2 : 1;
 }
 
-let data: string | undefined;
+let event: { readonly data: string; readonly type?: string | undefined } | undefined;
 const parser = createParser({
-  onEvent: (event) => {
-    data = event.data;
+  onEvent: ({ data, event: type }) => {
+    event = { data, type };
   },
 });
 
-/** The `data` of one event with its lines joined; undefined if it has none. The final empty line may be missing. */
-export function dataOf(frame: Buffer): string | undefined {
-  data = undefined;
+/** One event with the lines of its data joined; undefined if it has no data. The final empty line may be missing. */
+export function eventOf(frame: Buffer): typeof event {
+  event = undefined;
   parser.reset();
   parser.feed(`${frame.toString('utf8')}\n\n`);
-  return data;
+  return event;
+}
+
+/** The `data` of one event. */
+export function dataOf(frame: Buffer): string | undefined {
+  return eventOf(frame)?.data;
 }

@@ -17,7 +17,7 @@ export function mergeTurns(turns: readonly Turn[]): Turn[] {
 }
 
 /** Separates texts that become one, as paragraphs. */
-const SEPARATOR = '\n\n';
+export const SEPARATOR = '\n\n';
 
 export function joinTexts(texts: readonly (TextPart | string)[]): string {
   return texts

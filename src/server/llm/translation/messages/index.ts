@@ -1,10 +1,11 @@
 import type { ChatFormat } from '../chat-format.ts';
 import { readProviderError } from '../provider-error.ts';
 import { writeError } from './error.ts';
-import { eventReader, eventWriter } from './events.ts';
 import { memberNames } from './member-names.ts';
+import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse } from './read-response.ts';
+import { eventWriter } from './write-events.ts';
 import { writeRequest } from './write-request.ts';
 import { writeResponse } from './write-response.ts';
 

@@ -84,7 +84,7 @@ const STOP_REASONS: Readonly<Record<StopReason, string>> = {
 };
 
 /** `stop_details`. The text of a refusal is also in the content, where all clients show it. */
-function stopDetails({ stop, parts }: Answer): Json {
+export function stopDetails({ stop, parts }: Answer): Json {
   if (stop !== 'refusal' && stop !== 'filter') return {};
   const texts = parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : []));
   const explanation = texts.length === 0 ? null : joinTexts(texts);

@@ -122,8 +122,8 @@ function writeItem(part: Part, id: string): Json | undefined {
  * that have this format, it is the content.
  */
 export function writeReasoning(part: ReasoningPart, id: string): Json {
-  const { text, isSummary, origin, encrypted } = part;
-  const isContent = origin === 'responses' && isSummary !== true;
+  const { text, origin, encrypted } = part;
+  const isContent = isReasoningContent(part);
   return {
     id,
     type: 'reasoning',
@@ -131,6 +131,11 @@ export function writeReasoning(part: ReasoningPart, id: string): Json {
     ...(isContent && text !== '' ? { content: [{ type: 'reasoning_text', text }] } : {}),
     encrypted_content: (origin === 'responses' ? encrypted : packReasoning(part)) ?? null,
   };
+}
+
+/** Whether the text of reasoning is its content, not a summary. */
+export function isReasoningContent({ isSummary, origin }: ReasoningPart): boolean {
+  return origin === 'responses' && isSummary !== true;
 }
 
 /** Ids of items are made from that of the response and their position, so that they are unique in a conversation. */

@@ -1,0 +1,47 @@
+import type { Json } from './chat-format.ts';
+
+// Lenient access to the events of providers, of which some have members of other types than their API reference says.
+
+/** The object in the data of an event. Throws an `Error` if there is none. */
+export function parseEvent(data: string): Json {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    throw new Error('an event of the stream is not JSON');
+  }
+  return objectOf(value) ?? fail();
+}
+
+function fail(): never {
+  throw new Error('an event of the stream is not a JSON object');
+}
+
+export function objectOf(value: unknown): Json | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
+}
+
+/** The objects of a list; empty for other values. */
+export function objectsOf(value: unknown): readonly Json[] {
+  return Array.isArray(value)
+    ? (value as unknown[]).flatMap((item): Json[] => [objectOf(item) ?? []].flat() as Json[])
+    : [];
+}
+
+/** A string that is not empty. */
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** A whole number from 0. */
+export function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** One server-sent event with a JSON value. */
+export function serverEvent(value: Json, type?: string): string {
+  return `${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(value)}\n\n`;
+}
+
+/** A comment, which clients ignore: it keeps a connection alive. */
+export const PING = ': ping\n\n';
