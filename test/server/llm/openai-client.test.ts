@@ -1,5 +1,6 @@
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
+import { WIRE } from '../../kit/llm-formats.ts';
 import {
   answering,
   bodyOf,
@@ -179,6 +180,26 @@ describe('the official OpenAI client', () => {
       for await (const part of stream) expect(part.choices[0]?.delta.content).toBe('Hel');
     };
     await expect(read()).rejects.toMatchObject({ code: 'upstream_failed' });
+  });
+
+  test('the official OpenAI client gets the error event of a stream of responses when the provider breaks off', async () => {
+    const answer = { model: 'm', text: 'Hel lo', usage: {} };
+    const [part] = WIRE.responses.stream?.(answer).split('event: response.output_text.done') ?? [];
+    await using provider = await llmProvider(
+      streaming((response) => response.write(part, () => response.destroy())),
+    );
+    await using served = await llmGateway(provider);
+    const stream = await client(served).responses.create({ model: 'm', input: 'x', stream: true });
+    const events = [];
+    for await (const event of stream) events.push(event);
+    expect(events.at(-2)).toMatchObject({ type: 'response.output_text.delta', sequence_number: 3 });
+    expect(events.at(-1)).toEqual({
+      type: 'error',
+      code: 'upstream_failed',
+      message: 'the provider ended the stream early',
+      param: null,
+      sequence_number: 4,
+    });
   });
 
   test("the official OpenAI client aborts a stream, and the gateway aborts the provider's stream", async () => {
