@@ -49,7 +49,9 @@ function estimateReason(ctx: RequestContext, { progress, hasNoText }: LlmCall): 
   if (progress === 'complete' || hasNoText) return 'the provider reported no usage';
   if (ctx.isAbandoned && ctx.reason !== 'Timeout')
     return 'the client disconnected before the provider reported usage';
-  return `the response ended before the provider reported usage: ${ctx.error ?? 'cut off'}`;
+  // Plain text, such as the subtitles of a recording, or too long to be read.
+  if (ctx.error === undefined) return 'no usage was found in the response';
+  return `the response ended before the provider reported usage: ${ctx.error}`;
 }
 
 /** Four bytes of text are roughly one token in all languages that common tokenizers were made for. */

@@ -111,7 +111,7 @@ async function answerInMemory(
   { guardrails, stripsUsage }: ResponseOptions,
 ): Promise<Reply> {
   if (!isStream) {
-    readNonStreaming(call, Buffer.from(text));
+    if (readNonStreaming(call, Buffer.from(text)) === undefined) call.outputBytes = Buffer.byteLength(text);
     return guardrails.length === 0 ? reply : guarded(ctx, call, reply, Buffer.from(text), guardrails);
   }
   const meter = new StreamMeter(ctx, call, stripsUsage);

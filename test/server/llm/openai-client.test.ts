@@ -1,5 +1,7 @@
 import OpenAI from 'openai';
+import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { WIRE } from '../../kit/llm-formats.ts';
 import {
   answering,
@@ -112,6 +114,147 @@ describe('the official OpenAI client', () => {
       expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
     },
   );
+
+  test('the official OpenAI client creates and streams responses with the built-in model', async () => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const { responses } = client(served);
+    const input = [
+      { role: 'user' as const, content: [{ type: 'input_text' as const, text: 'say it again' }] },
+    ];
+    const reply = await responses.create({ model: 'm', input });
+    expect(reply).toMatchObject({ status: 'completed', output_text: 'say it again' });
+    expect(reply.usage).toMatchObject({ input_tokens: 3, output_tokens: 3, total_tokens: 6 });
+    const stream = responses.stream({ model: 'm', input: 'say it again' });
+    const words: string[] = [];
+    stream.on('response.output_text.delta', ({ delta }) => words.push(delta));
+    expect((await stream.finalResponse()).output_text).toBe('say it again');
+    expect(words).toEqual(['say', ' it', ' again']);
+    const cut = await responses.create({ model: 'm', input: 'say it again', max_output_tokens: 2 });
+    expect(cut).toMatchObject({
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+      output_text: 'say it',
+    });
+    expect(await served.accessLine(2)).toMatchObject({
+      'gen_ai.operation.name': 'responses',
+      'gen_ai.usage.input_tokens': '3',
+      'gen_ai.usage.output_tokens': '3',
+    });
+  });
+
+  test('the official OpenAI client gets calls of forced tools from the built-in model, and answers them', async () => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const { chat, responses } = client(served);
+    const parameters = { type: 'object', properties: { amount: { type: 'number' } } };
+    const messages = [{ role: 'user' as const, content: '{"amount": 1}' }];
+    const body = {
+      model: 'm',
+      messages,
+      tools: [{ type: 'function' as const, function: { name: 'pay', parameters } }],
+      tool_choice: 'required' as const,
+    };
+    const called = { function: { name: 'pay', arguments: '{"amount": 1}' } };
+    const whole = (await chat.completions.create(body)).choices[0];
+    expect(whole).toMatchObject({ finish_reason: 'tool_calls', message: { tool_calls: [called] } });
+    const streamed = await chat.completions.stream(body).finalChatCompletion();
+    expect(streamed.choices[0]).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: { tool_calls: [called] },
+    });
+    const result = { role: 'tool' as const, tool_call_id: 'c', content: 'paid 1' };
+    const answered = await chat.completions.create({
+      ...body,
+      messages: [...messages, whole?.message as OpenAI.ChatCompletionMessage, result],
+    });
+    expect(answered.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'paid 1' } });
+
+    const request = {
+      model: 'm',
+      input: '{"amount": 1}',
+      tools: [{ type: 'function' as const, name: 'pay', parameters, strict: null }],
+      tool_choice: { type: 'function' as const, name: 'pay' },
+    };
+    const item = { type: 'function_call', name: 'pay', arguments: '{"amount": 1}' };
+    expect((await responses.create(request)).output).toMatchObject([item]);
+    expect((await responses.stream(request).finalResponse()).output).toMatchObject([item]);
+    const output = { type: 'function_call_output' as const, call_id: 'c', output: 'paid 1' };
+    expect((await responses.create({ ...request, input: [output] })).output_text).toBe('paid 1');
+  });
+
+  test('the official OpenAI client parses structured outputs of the built-in model', async () => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const { chat, responses } = client(served);
+    const schema = z.strictObject({ amount: z.number() });
+    const content = '{"amount":1}';
+    const reply = await chat.completions.parse({
+      model: 'm',
+      messages: [{ role: 'user', content }],
+      response_format: zodResponseFormat(schema, 'payment'),
+    });
+    expect(reply.choices[0]?.message.parsed).toEqual({ amount: 1 });
+    const text = { format: zodTextFormat(schema, 'payment') };
+    expect((await responses.parse({ model: 'm', input: content, text })).output_parsed).toEqual({
+      amount: 1,
+    });
+  });
+
+  test('the official OpenAI client makes images, speech, transcriptions and moderations with the built-in model', async () => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const { audio, images, moderations } = client(served);
+    const made = await images.generate({ model: 'm', prompt: 'a cat', n: 2 });
+    expect(made.data).toHaveLength(2);
+    const png = Buffer.from(made.data?.[0]?.b64_json ?? '', 'base64');
+    expect(png.subarray(1, 4).toString()).toBe('PNG');
+    const image = new File([png], 'a.png', { type: 'image/png' });
+    expect((await images.edit({ model: 'm', image, prompt: 'brighter' })).data).toHaveLength(1);
+    const types: string[] = [];
+    for await (const { type } of await images.generate({ model: 'm', prompt: 'a cat', stream: true }))
+      types.push(type);
+    expect(types).toEqual(['image_generation.completed']);
+
+    const spoken = await audio.speech.create({ model: 'm', voice: 'alloy', input: 'Hello there' });
+    const wav = Buffer.from(await spoken.arrayBuffer());
+    expect(wav.subarray(0, 4).toString()).toBe('RIFF');
+    expect(wav.readUInt32LE(4)).toBe(wav.length - 8);
+    const file = new File([wav], 'a.wav', { type: 'audio/wav' });
+    const request = { model: 'm', file, prompt: 'Hello there' };
+    expect((await audio.transcriptions.create(request)).text).toBe('Hello there');
+    expect(await audio.transcriptions.create({ ...request, response_format: 'srt' })).toContain(
+      'Hello there',
+    );
+    const deltas: string[] = [];
+    for await (const event of await audio.transcriptions.create({ ...request, stream: true }))
+      if (event.type === 'transcript.text.delta') deltas.push(event.delta);
+    expect(deltas).toEqual(['Hello', ' there']);
+
+    const { results } = await moderations.create({ input: ['a', 'b'] });
+    expect(results.map(({ flagged }) => flagged)).toEqual([false, false]);
+    const lines = await Promise.all(Array.from({ length: 8 }, (_, index) => served.accessLine(index + 1)));
+    expect(lines.map((line) => line['gw.ai.usage.estimated']).filter((why) => why !== undefined)).toEqual([
+      // The audio itself, subtitles and moderations have no report.
+      'the provider reported no usage',
+      'no usage was found in the response',
+      'the provider reported no usage',
+    ]);
+  });
+
+  test('documents are ranked by the built-in model', async () => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const body = {
+      model: 'm',
+      query: 'red fox',
+      documents: ['a dog', { text: 'a red fox' }, 'red'],
+      top_n: 2,
+    };
+    const reply = await client(served).post('/rerank', { body });
+    expect(reply).toMatchObject({
+      results: [
+        { index: 1, relevance_score: 1 },
+        { index: 2, relevance_score: 0.5 },
+      ],
+      usage: { total_tokens: 8 },
+    });
+  });
 
   test('the official OpenAI client transcribes a recording, edits an image, looks up a model and moderates', async () => {
     const answers: Record<string, string> = {
