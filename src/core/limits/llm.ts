@@ -14,6 +14,8 @@ export const LLM_LIMITS = {
   guardrailWindow: KIB,
   guardrailOverlap: 256,
   guardrailHeldBytes: 256 * KIB,
+  /** Events that must wait for a text before them to end; beyond that, the stream ends with an error event. */
+  guardrailHeldMax: 4 * MIB,
   /**
    * One event of a provider's stream, and the pause between two; beyond either, the stream ends with an error event.
    */

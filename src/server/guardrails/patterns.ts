@@ -60,19 +60,26 @@ export class Patterns {
     this.#rules = rules;
   }
 
-  /** The name of the first rule that matches a part of the text, such as `email` or `rules[1]`; undefined if none does. */
-  match(text: string): string | undefined {
-    return this.#rules.find((rule) => rule.find(text).length > 0)?.name;
+  /**
+   * The name of the first rule that matches a part of the text, such as `email` or `rules[1]`; undefined if none does.
+   * Matches that start at `decided` or later do not count: the text may continue there.
+   */
+  match(text: string, decided = text.length): string | undefined {
+    return this.#rules.find((rule) => rule.find(text).some(({ start }) => start < decided))?.name;
   }
 
-  /** The text with every match replaced. Of overlapping matches, the one that starts first names the replacement. */
-  mask(text: string): string {
+  /**
+   * The text with every match that starts before `decided` replaced. Of overlapping matches, the one that starts first
+   * names the replacement.
+   */
+  mask(text: string, decided = text.length): string {
     const found = this.#rules
       .flatMap(({ find, replacement }) => find(text).map((span) => ({ ...span, replacement })))
       .sort((a, b) => a.start - b.start || b.end - a.end);
     let masked = '';
     let at = 0;
     for (const { start, end, replacement } of found) {
+      if (start >= Math.max(decided, at)) break;
       if (start >= at) masked += text.slice(at, start) + replacement;
       at = Math.max(at, end);
     }

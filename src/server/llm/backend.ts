@@ -16,9 +16,14 @@ import { promptOf } from './conversation.ts';
 import { allowsCall, type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import { formatOf } from './formats/index.ts';
-import { requestTexts } from './guardrails/guarded-texts.ts';
-import { checkMessages, compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
-import type { Webhook } from './guardrails/webhook.ts';
+import type { Guard } from './guardrails/guard.ts';
+import {
+  compileGuardrails,
+  guardrailsSchema,
+  type ResponseGuard,
+  runGuards,
+} from './guardrails/guardrails.ts';
+import { requestTexts } from './guardrails/request-texts.ts';
 import { compileModel, type Model, modelBackend, modelSchema, sendsProviderKey } from './model.ts';
 import { type ModelListing, modelListResponse, requireAllowed, unknownModel } from './model-list.ts';
 import { bySpecificity, matchesModel, reportUnreachableModels } from './model-patterns.ts';
@@ -53,8 +58,8 @@ export const llmFields = {
 export interface LlmRuntime extends ModelListing {
   readonly maxBodySize: number;
   readonly limits: Limits;
-  readonly requestGuardrails: readonly Webhook[];
-  readonly responseGuardrails: readonly Webhook[];
+  readonly requestGuardrails: readonly Guard[];
+  readonly responseGuardrails: readonly ResponseGuard[];
 }
 
 /** Every error on an LLM route has the format of the client's call, including errors of policies. */
@@ -325,13 +330,13 @@ function chooseModel(
 async function guardRequest(
   ctx: RequestContext,
   call: LlmCall,
-  webhooks: readonly Webhook[],
+  guards: readonly Guard[],
   body: CallBody,
 ): Promise<void> {
   const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
   if (media > 0) call.unseenMedia = media;
   const { texts, replace } = requestTexts(body);
-  const checked = await checkMessages(webhooks, texts, resolverFor(ctx), ctx.signal);
+  const checked = await runGuards(guards, 'request', texts, resolverFor(ctx), ctx.signal);
   const isMasked =
     checked.length !== texts.length ||
     checked.some(({ content }, index) => content !== texts[index]?.content);

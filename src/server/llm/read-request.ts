@@ -4,7 +4,7 @@ import { type CallBody, OpaqueBody } from './call-body.ts';
 import { decodeSegment, type Endpoint } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import { FormBody } from './form-body.ts';
-import { TEXT_FIELDS } from './guardrails/guarded-texts.ts';
+import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 import { JsonBody } from './json-body.ts';
 
 /**

@@ -7,16 +7,15 @@ import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
 import { redactKey, removeHeadersWithKey } from './credentials.ts';
 import { errorInBody, llmError } from './errors.ts';
-import type { FormatKey } from './formats/format.ts';
-import { responseTexts } from './guardrails/guarded-texts.ts';
-import { checkChoices } from './guardrails/guardrails.ts';
+import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
+import { responseTexts } from './guardrails/response-texts.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
-import type { Webhook } from './guardrails/webhook.ts';
+import { streamFormats } from './guardrails/streams/index.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
 
 export interface ResponseOptions {
-  readonly guardrails: readonly Webhook[];
+  readonly guardrails: readonly ResponseGuard[];
   readonly stripsUsage: boolean;
   /** Encodings of the provider's key, to be redacted. */
   readonly keyEncodings: readonly string[];
@@ -62,16 +61,15 @@ export function processResponse(
  * Throws an `AppError` (400) for a stream whose format guardrails cannot read. Checked before the call, and again if
  * the provider responds with an unrequested stream.
  */
-export function requireGuardable({ format }: LlmCall, guardrails: readonly Webhook[]): void {
-  if (guardrails.length === 0 || (format !== undefined && GUARDABLE_STREAMS.has(format))) return;
+export function requireGuardable({ format }: LlmCall, guardrails: readonly ResponseGuard[]): void {
+  if (!guardrails.some(({ checksStreams }) => checksStreams)) return;
+  if (format !== undefined && streamFormats[format] !== undefined) return;
   throw llmError(
     'llm_invalid',
     'guardrail_unsupported',
     'guardrails cannot check streams of this endpoint: send the request without `stream`',
   );
 }
-
-const GUARDABLE_STREAMS: ReadonlySet<FormatKey> = new Set(['completions', 'textCompletions', 'embeddings']);
 
 /** Whether a content type is neither text, JSON nor XML: audio, images, files. */
 function isBinary(contentType: string | undefined): boolean {
@@ -95,11 +93,16 @@ function guardOf(
 function streamGuard(
   ctx: RequestContext,
   call: LlmCall,
-  guardrails: readonly Webhook[],
+  guardrails: readonly ResponseGuard[],
 ): StreamGuard | undefined {
-  if (guardrails.length === 0) return undefined;
-  requireGuardable(call, guardrails);
-  return new StreamGuard((contents) => checkChoices(guardrails, contents, resolverFor(ctx), ctx.signal));
+  const guards = guardrails.filter(({ checksStreams }) => checksStreams);
+  requireGuardable(call, guards);
+  const format = call.format === undefined ? undefined : streamFormats[call.format];
+  if (guards.length === 0 || format === undefined) return undefined;
+  return new StreamGuard(format, async (texts) => {
+    const checked = await runGuards(guards, 'response', texts, resolverFor(ctx), ctx.signal);
+    return checked.map(({ content }) => content);
+  });
 }
 
 async function answerInMemory(
@@ -132,25 +135,25 @@ async function guarded(
   call: LlmCall,
   reply: Reply,
   bytes: Buffer,
-  guardrails: readonly Webhook[],
+  guardrails: readonly ResponseGuard[],
 ): Promise<Reply> {
   const value = readNonStreaming(call, bytes);
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   if (value === undefined)
     throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
-  const { contents, replaced } = responseTexts(value);
+  const { texts, replaced } = responseTexts(value);
   const headers = reply.headers;
-  if (contents.length === 0) return { ...reply, body: bytes };
+  if (texts.length === 0) return { ...reply, body: bytes };
   // Content that guardrails withhold from the client must not be logged either.
   const completion = call.completion;
   call.completion = undefined;
-  const checked = await checkChoices(guardrails, contents, resolverFor(ctx), ctx.signal);
-  if (checked.every((text, index) => text === contents[index])) {
+  const checked = await runGuards(guardrails, 'response', texts, resolverFor(ctx), ctx.signal);
+  if (checked.every(({ content }, index) => content === texts[index]?.content)) {
     call.completion = completion;
     return { ...reply, body: bytes };
   }
   headers.delete('content-length');
-  const masked = replaced(checked);
+  const masked = replaced(checked.map(({ content }) => content));
   if (call.keepsCompletion === true) call.completion = completionOf(masked);
   return { ...reply, body: JSON.stringify(masked) };
 }

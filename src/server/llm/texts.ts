@@ -13,6 +13,7 @@ const STRUCTURE = new Set([
   'image_url',
   'item_id',
   'logprobs',
+  'media_type',
   'model',
   'name',
   'object',
@@ -55,12 +56,49 @@ export function forEachText(
       forEachText(item, visit, position, [...path, position(item, place)]);
     return;
   }
-  const isAudio = 'format' in value || 'transcript' in value;
   for (const [key, member] of Object.entries(value)) {
-    if (STRUCTURE.has(key) || (isAudio && key === 'data')) continue;
+    if (STRUCTURE.has(key) || isMedium(value, key)) continue;
     forEachText(member, visit, position, [...path, key]);
   }
 }
+
+/** Calls `visit` with every number in a value that `forEachText` has searched. */
+export function forEachNumber(
+  value: unknown,
+  visit: (text: string, path: TextPath) => void,
+  path: TextPath,
+): void {
+  if (typeof value === 'number') visit(String(value), path);
+  if (typeof value !== 'object' || value === null) return;
+  const isList = Array.isArray(value);
+  for (const [key, member] of Object.entries(value))
+    forEachNumber(member, visit, [...path, isList ? Number(key) : key]);
+}
+
+/** Whether a member has the bytes of a recording, of an image of `/v1/messages`, or of a generated image. */
+function isMedium(owner: object, key: string): boolean {
+  const { type } = owner as { type?: unknown };
+  if (key === 'data') return 'format' in owner || 'transcript' in owner || type === 'base64';
+  return key === 'result' && type === 'image_generation_call';
+}
+
+/**
+ * The part of a message that a text belongs to. `content` includes refusals, which models send instead; `toolCalls` the
+ * arguments of calls; `other` is for example the title of a document.
+ */
+export type TextPart = 'content' | 'toolCalls' | 'reasoning' | 'other';
+
+/** The part of the text at a path in a message, a choice, an output item or an event. */
+export function textPart(path: TextPath): TextPart {
+  if (path.some((step) => CALL_MEMBERS.has(step))) return 'toolCalls';
+  if (path.some((step) => typeof step === 'string' && /reason|think|^summary$/.test(step)))
+    return 'reasoning';
+  const member = path.findLast((step) => typeof step === 'string');
+  return member === undefined || CONTENT_MEMBERS.has(member) ? 'content' : 'other';
+}
+
+const CALL_MEMBERS = new Set<string | number>(['tool_calls', 'function_call', 'arguments', 'input']);
+const CONTENT_MEMBERS = new Set<string | number>(['content', 'text', 'refusal']);
 
 /** UTF-8 bytes of all texts in a value. Texts after a value that is nested too deeply are not counted. */
 export function textBytes(value: unknown): number {

@@ -37,7 +37,7 @@ describe('request guardrails', () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
     await using served = await guardedGateway(provider, {
-      model: { guardrails: { request: [webhook(hook)] } },
+      model: { guardrails: { request: [webhook(hook, { inspect: ['toolCalls', 'reasoning'] })] } },
     });
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
     const call = (card: string) => ({
@@ -75,6 +75,29 @@ describe('request guardrails', () => {
     expect((await served.accessLine(1))['gw.ai.guardrail.unseen']).toBe('1');
   });
 
+  test('a webhook gets one content per message and keeps what it did not see, unless it inspects more', async () => {
+    await using provider = await llmProvider();
+    await using hook = await maskAll();
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
+    const call = { id: 'c1', type: 'function', function: { name: 'pay', arguments: '{"card":"4111"}' } };
+    const messages = [
+      { role: 'user', content: 'card 4111' },
+      { role: 'assistant', content: null, tool_calls: [call], reasoning_content: 'use 4111' },
+    ];
+    expect((await chat(served, { ...CHAT, messages })).status).toBe(200);
+    expect(bodyOf(hook)).toEqual({
+      body: {
+        messages: [
+          { role: 'user', content: 'card 4111' },
+          { role: 'assistant', content: '' },
+        ],
+      },
+    });
+    expect(bodyOf(provider)['messages']).toEqual([{ role: 'user', content: 'card ****' }, messages[1]]);
+  });
+
   test('request guardrails may return another number of messages, which replace those of the request', async () => {
     await using provider = await llmProvider();
     const messages = [{ role: 'user', content: 'only this' }];
@@ -93,7 +116,7 @@ describe('request guardrails', () => {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     const messages = [{ role: 'assistant', tool_calls: [{ function: { arguments: '{}' } }] }];
-    expect((await chat(served, { ...CHAT, messages })).status).toBe(503);
+    expect((await chat(served, { ...CHAT, messages: [...messages, ...messages] })).status).toBe(503);
     expect(provider.received).toEqual([]);
   });
 
@@ -347,7 +370,7 @@ describe('response guardrails', () => {
     await using provider = await llmProvider((...all) => answering(text)(...all));
     await using hook = await maskAll();
     await using served = await guardedGateway(provider, {
-      model: { guardrails: { response: [webhook(hook)] } },
+      model: { guardrails: { response: [webhook(hook, { inspect: ['toolCalls', 'reasoning'] })] } },
     });
     expect(JSON.parse((await chat(served)).text)).toEqual({
       ...JSON.parse(text),

@@ -141,9 +141,9 @@ describe('guarded streams over HTTP', () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
-    const reply = await fetch(`${served.url}/v1/responses`, {
+    const reply = await fetch(`${served.url}/v1/images/generations`, {
       method: 'POST',
-      body: JSON.stringify({ model: 'm', input: 'x', stream: true }),
+      body: JSON.stringify({ model: 'm', prompt: 'x', stream: true }),
     });
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({ error: { code: 'guardrail_unsupported' } });

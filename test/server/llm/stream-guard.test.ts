@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
-import { StreamGuard } from '../../../src/server/llm/guardrails/stream-guard.ts';
+import { type CheckTexts, StreamGuard } from '../../../src/server/llm/guardrails/stream-guard.ts';
+import { chatEvents } from '../../../src/server/llm/guardrails/streams/chat-events.ts';
 import { chunk, DONE, FINISH, USAGE } from '../../kit/llm-provider.ts';
 import { collected } from '../../kit/llm-stream.ts';
 
@@ -22,7 +23,9 @@ async function guarded(events: readonly string[], guard: StreamGuard): Promise<s
   return Buffer.concat(out).toString('utf8');
 }
 
-const masking = () => new StreamGuard(async (contents) => contents.map(hide));
+const chatGuard = (check: CheckTexts): StreamGuard => new StreamGuard(chatEvents, check);
+const unchanged: CheckTexts = async (texts) => texts.map(({ content }) => content);
+const masking = () => chatGuard(async (texts) => texts.map(({ content }) => hide(content)));
 
 /** A text cut into deltas at any places. */
 const deltas = (text: string, cuts: readonly number[]): string[] => {
@@ -151,9 +154,9 @@ describe('guarded streams', () => {
 
   test('a guarded stream is checked about once per 768 characters, also beside a choice with little text', async () => {
     let checks = 0;
-    const guard = new StreamGuard(async (contents) => {
+    const guard = chatGuard(async (texts) => {
       checks += 1;
-      return contents;
+      return unchanged(texts);
     });
     const long = Array.from({ length: 1_000 }, () => event(0, { content: 'ten chars ' }));
     await guarded([event(1, { content: 'short' }), event(1, {}, 'stop'), ...long, DONE], guard);
@@ -161,7 +164,7 @@ describe('guarded streams', () => {
   });
 
   test("a guarded stream keeps the order of a choice's texts when an event waits for another choice", async () => {
-    const guard = new StreamGuard(async (contents) => contents);
+    const guard = chatGuard(unchanged);
     const both = [
       { index: 0, delta: { content: 'a' } },
       { index: 1, delta: { content: 'first ' } },
@@ -174,7 +177,8 @@ describe('guarded streams', () => {
 
   test('a guarded stream forwards a long tool call before a short pending text and holds and checks little at a time', async () => {
     let most = 0;
-    const guard = new StreamGuard(async (contents) => {
+    const guard = chatGuard(async (texts) => {
+      const contents = texts.map(({ content }) => content);
       most = Math.max(most, contents.join('').length);
       return contents.map(hide);
     });
@@ -208,9 +212,9 @@ describe('guarded streams', () => {
 
   test('a guarded stream keeps the end of a choice when text before it is masked twice', async () => {
     let round = 0;
-    const guard = new StreamGuard(async (contents) => {
+    const guard = chatGuard(async (texts) => {
       round += 1;
-      return contents.map(() => `mask ${round} ${'y'.repeat(2_000)}`);
+      return texts.map(() => `mask ${round} ${'y'.repeat(2_000)}`);
     });
     const events = [chunk({ content: 'x'.repeat(1_500) }), event(0, { content: 'end' }, 'stop'), DONE];
     expect(collected(await guarded(events, guard))).toMatchObject({ ends: ['stop'], done: true });
@@ -218,7 +222,7 @@ describe('guarded streams', () => {
 });
 
 test('a failed guardrail check blocks the held text', async () => {
-  const guard = new StreamGuard(() => Promise.reject(new AppError('guardrail_failed')));
+  const guard = chatGuard(() => Promise.reject(new AppError('guardrail_failed')));
   guard.hold(Buffer.from(chunk({ content: SECRET })));
   await expect(guard.release(true)).rejects.toThrow('prompt guard failed');
 });

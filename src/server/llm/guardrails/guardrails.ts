@@ -1,154 +1,208 @@
 import { z } from 'zod';
-import { AppError } from '../../../core/errors.ts';
+import type { AppError } from '../../../core/errors.ts';
 import { GuardrailError, type Phase } from '../../guardrails/webhook.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
-import { llmError } from '../errors.ts';
-import { compileWebhook, type Webhook, webhookSchema } from './webhook.ts';
+import type { Guard, GuardKind } from './guard.ts';
+import { CONTENT_SCOPES, type ContentScope, failed, type GuardedText, scopeOfRole } from './guarded-text.ts';
+import { requestGuards, responseGuards } from './guards/index.ts';
+import { compileRejection, rejectionError, rejectionSchema } from './rejection.ts';
 
-const itemSchema = z.strictObject({ webhook: webhookSchema }).describe('One guardrail.');
+type Schemas<Kinds extends readonly GuardKind[]> = {
+  [Kind in Kinds[number] as Kind['key']]: z.ZodOptional<Kind['schema']>;
+};
+
+const optionalSchemas = <Kinds extends readonly GuardKind[]>(kinds: Kinds): Schemas<Kinds> =>
+  Object.fromEntries(kinds.map(({ key, schema }) => [key, schema.optional()])) as Schemas<Kinds>;
+
+/** Reports an item that has no kind, or several. */
+const exactlyOne =
+  (kinds: readonly GuardKind[]) =>
+  (item: object, context: z.RefinementCtx): void => {
+    const keys = kinds.map(({ key }) => key);
+    if (keys.filter((key) => (item as Record<string, unknown>)[key] !== undefined).length === 1) return;
+    context.addIssue({
+      code: 'custom',
+      message: `expected exactly one of ${keys.map((key) => `\`${key}\``).join(', ')}`,
+      params: { code: 'AGW0105' },
+    });
+  };
+
+const DEFAULT_SCOPE: readonly ContentScope[] = ['systemPrompt', 'messages'];
+
+const requestItem = z
+  .strictObject({
+    ...optionalSchemas(requestGuards),
+    scope: z
+      .array(z.enum(CONTENT_SCOPES))
+      .min(1)
+      .optional()
+      .describe(
+        'What is checked: system prompts, other messages, results of tools, and arguments of tool calls. Only for `regex` and `bedrockGuardrails`. Default: `[systemPrompt, messages]`.',
+      ),
+    rejection: rejectionSchema.optional(),
+  })
+  .superRefine(exactlyOne(requestGuards))
+  .describe('One guardrail.');
+
+const responseItem = z
+  .strictObject({ ...optionalSchemas(responseGuards), rejection: rejectionSchema.optional() })
+  .superRefine(exactlyOne(responseGuards))
+  .describe('One guardrail.');
 
 export const guardrailsSchema = z
   .strictObject({
     request: z
-      .array(itemSchema)
+      .array(requestItem)
       .default([])
       .describe('Guardrails for requests, in order. Each receives the texts left by the previous one.'),
     response: z
-      .array(itemSchema)
+      .array(responseItem)
       .default([])
       .describe('Guardrails for responses, in order. Streams are held back until they are checked.'),
+    streaming: z
+      .enum(['Enabled', 'Disabled'])
+      .default('Enabled')
+      .describe('`Disabled`: responses that are streams are not checked.'),
   })
-  .describe('Checks of requests and responses by webhooks.');
+  .describe('Checks of requests and responses.');
 
 export interface Guardrails {
-  readonly request: readonly Webhook[];
-  readonly response: readonly Webhook[];
+  readonly request: readonly Guard[];
+  readonly response: readonly ResponseGuard[];
   close(): Promise<void>;
 }
 
-export function compileGuardrails(
-  config: z.output<typeof guardrailsSchema>,
-  context: CompileContext,
-): Guardrails {
-  const compile = (phase: Phase): Webhook[] =>
-    config[phase].flatMap(
-      ({ webhook }, index) => compileWebhook(webhook, phase, context.at(phase, index, 'webhook')) ?? [],
-    );
-  const request = compile('request');
-  const response = compile('response');
+/** A guardrail for responses. */
+export interface ResponseGuard extends Guard {
+  /** Whether it checks streams, too. */
+  readonly checksStreams: boolean;
+}
+
+type Config = z.output<typeof guardrailsSchema>;
+
+export function compileGuardrails(config: Config, context: CompileContext): Guardrails {
+  const request = config.request.flatMap(
+    (item, index) => compileItem(item, requestGuards, 'request', context.at('request', index)) ?? [],
+  );
+  const checksStreams = config.streaming === 'Enabled';
+  const response = config.response.flatMap((item, index) => {
+    const guard = compileItem(item, responseGuards, 'response', context.at('response', index));
+    return guard === undefined ? [] : [{ ...guard, checksStreams }];
+  });
   return {
     request,
     response,
     close: async () => {
-      await Promise.all([...request, ...response].map((webhook) => webhook.close()));
+      await Promise.all([...request, ...response].map((guard) => guard.close()));
     },
   };
 }
 
-/** A message or choice as sent to webhooks: one role, one text. */
-export interface GuardedText {
-  readonly role: string;
-  readonly content: string;
-}
-
-/**
- * Runs webhooks in order; each receives the texts left by the previous one. Returns the texts, masked or not. Throws an
- * `AppError` if a webhook rejects (with its status and body) or fails (503).
- */
-export async function checkMessages(
-  webhooks: readonly Webhook[],
-  texts: readonly GuardedText[],
-  lookup: VariableResolver,
-  signal: AbortSignal,
-): Promise<readonly GuardedText[]> {
-  return run(
-    webhooks,
-    texts,
-    lookup,
-    signal,
-    (text) => text,
-    (item) => item,
-    'request',
-  );
-}
-
-/**
- * As `checkMessages`, for model output with one text per choice. A mask must have the same number of choices (else
- * 503).
- */
-export async function checkChoices(
-  webhooks: readonly Webhook[],
-  contents: readonly string[],
-  lookup: VariableResolver,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const texts = contents.map((content): GuardedText => ({ role: 'assistant', content }));
-  const checked = await run(
-    webhooks,
-    texts,
-    lookup,
-    signal,
-    (message) => ({ message }),
-    (item) => (item as { message?: unknown } | null)?.message,
-    'response',
-  );
-  if (checked.length !== contents.length)
-    throw failed('response', 'the mask has a different number of choices');
-  return checked.map(({ content }) => content);
-}
-
-async function run(
-  webhooks: readonly Webhook[],
-  texts: readonly GuardedText[],
-  lookup: VariableResolver,
-  signal: AbortSignal,
-  wrap: (text: GuardedText) => unknown,
-  unwrap: (item: unknown) => unknown,
+function compileItem(
+  item: Config['request'][number] | Config['response'][number],
+  kinds: readonly GuardKind[],
   phase: Phase,
+  context: CompileContext,
+): Guard | undefined {
+  const settings = item as Readonly<Record<string, unknown>>;
+  const kind = kinds.find(({ key }) => settings[key] !== undefined);
+  if (kind === undefined) return undefined;
+  const scope = 'scope' in item ? item.scope : undefined;
+  if (!kind.hasScope && scope !== undefined && !isDefault(scope))
+    context.at('scope').report({
+      code: 'AGW0104',
+      message: `\`${kind.key}\` always checks system prompts and messages`,
+      help: 'remove `scope`, or use `regex`',
+    });
+  if (!kind.hasRejection && item.rejection !== undefined)
+    context.at('rejection').report({
+      code: 'AGW0303',
+      severity: 'warning',
+      atKey: true,
+      message: `\`rejection\` has no effect: the ${kind.key} chooses status and body`,
+      help: 'remove `rejection`',
+    });
+  const rejection = compileRejection(item.rejection ?? rejectionSchema.parse({}));
+  return kind.compile(
+    settings[kind.key],
+    { phase, rejection, scope: scope ?? DEFAULT_SCOPE },
+    context.at(kind.key),
+  );
+}
+
+const isDefault = (scope: readonly ContentScope[]): boolean =>
+  DEFAULT_SCOPE.every((name) => scope.includes(name)) && scope.every((name) => DEFAULT_SCOPE.includes(name));
+
+/**
+ * Runs guardrails in order; each receives the texts left by the previous one. Returns the texts, masked or not. Throws
+ * an `AppError` if a guardrail rejects (with its status and body) or fails (503).
+ */
+export async function runGuards(
+  guards: readonly Guard[],
+  phase: Phase,
+  texts: readonly GuardedText[],
+  lookup: VariableResolver,
+  signal: AbortSignal,
 ): Promise<readonly GuardedText[]> {
   let current = texts;
-  for (const webhook of webhooks) {
+  for (const guard of guards) {
+    const seen = current.filter((text) => guard.sees(text));
+    if (seen.length === 0 && current.length > 0) continue;
     try {
-      const verdict = await webhook.check(current.map(wrap), lookup, signal);
-      lookup.observed?.observer.guardrail(phase, verdict.kind, webhook.place);
-      if (verdict.kind === 'reject') throw rejected(verdict.status, verdict.body);
-      if (verdict.kind === 'mask') current = verdict.items.map((item) => guardedText(unwrap(item)));
+      const verdict = await guard.check(seen, lookup, signal);
+      lookup.observed?.observer.guardrail(phase, verdict.kind, guard.place);
+      if (verdict.kind === 'reject') throw rejectionError(verdict.rejection, guard.kind);
+      if (verdict.kind === 'mask') current = masked(current, seen, verdict.texts, phase);
     } catch (error) {
-      if (error instanceof GuardrailError) {
-        lookup.observed?.observer.guardrail(phase, 'failed', webhook.place, error.message);
-        throw failed(phase, `${webhook.address}: ${error.message}`);
-      }
-      // The client disconnected during the check: the error is only for the log.
-      if (signal.aborted) throw failed(phase, 'the client disconnected');
-      throw error;
+      throw guardError(error, guard, { phase, lookup, signal });
     }
   }
   return current;
 }
 
-function guardedText(item: unknown): GuardedText {
-  const { role, content } = (item ?? {}) as { role?: unknown; content?: unknown };
-  if (typeof role !== 'string' || typeof content !== 'string')
-    throw new GuardrailError('the mask has an item without `role` and `content`');
-  return { role, content };
+function guardError(
+  error: unknown,
+  { place, name }: Guard,
+  {
+    phase,
+    lookup,
+    signal,
+  }: { readonly phase: Phase; readonly lookup: VariableResolver; readonly signal: AbortSignal },
+): AppError | unknown {
+  if (error instanceof GuardrailError) {
+    lookup.observed?.observer.guardrail(phase, 'failed', place, error.message);
+    return failed(phase, `${name}: ${error.message}`);
+  }
+  // The client disconnected during the check: the error is only for the log.
+  return signal.aborted ? failed(phase, 'the client disconnected') : error;
 }
 
-/** 503: content that was not checked must not pass. `detail` is for the log. */
-export function failed(phase: Phase, detail: string): AppError {
-  return llmError(
-    'guardrail_failed',
-    'guardrail_failed',
-    `failed to process LLM ${phase}: prompt guard failed`,
-    detail,
-  );
+/** All texts, with those that a guardrail saw replaced by its mask. */
+function masked(
+  texts: readonly GuardedText[],
+  seen: readonly GuardedText[],
+  results: readonly Pick<GuardedText, 'role' | 'content'>[],
+  phase: Phase,
+): readonly GuardedText[] {
+  if (results.length === seen.length) {
+    const byText = new Map(seen.map((text, index) => [text, results[index]?.content ?? '']));
+    return texts.map((text) => {
+      const content = byText.get(text);
+      return content === undefined || content === text.content ? text : withContent(text, content);
+    });
+  }
+  if (phase === 'response') throw failed('response', 'the mask has a different number of choices');
+  if (seen.length !== texts.length)
+    throw failed('request', 'the mask has a different number of texts than the request');
+  return results.map(({ role, content }) => ({ role, content, part: 'content', scope: scopeOfRole(role) }));
 }
 
-/** The webhook's rejection. The body is always sent as plain text, so that browsers do not render it. */
-function rejected(status: number, body: string): AppError {
-  return new AppError('guardrail_rejected', {
-    status,
-    body: { type: 'text/plain; charset=utf-8', text: body },
-    headers: ['x-content-type-options', 'nosniff'],
-  });
+/** The text with other content. What is decided keeps its distance from the end if the text after it is unchanged. */
+function withContent({ decided, ...text }: GuardedText, content: string): GuardedText {
+  if (decided === undefined) return { ...text, content };
+  const rest = text.content.slice(decided);
+  return content.endsWith(rest)
+    ? { ...text, content, decided: content.length - rest.length }
+    : { ...text, content };
 }

@@ -1,0 +1,38 @@
+import type { AppError } from '../../../core/errors.ts';
+import type { Phase } from '../../guardrails/webhook.ts';
+import { llmError } from '../errors.ts';
+import type { TextPart } from '../texts.ts';
+
+/** Categories of the content of a request, by upstream's names. */
+export const CONTENT_SCOPES = ['systemPrompt', 'messages', 'toolOutput', 'toolInput'] as const;
+export type ContentScope = (typeof CONTENT_SCOPES)[number];
+
+/** A text that guardrails check: of a message of a request, or of the model's output. */
+export interface GuardedText {
+  readonly role: string;
+  readonly content: string;
+  readonly part: TextPart;
+  /** Set for requests. */
+  readonly scope?: ContentScope;
+  /**
+   * Number of characters at the beginning about which the check decides now; the rest is checked again together with
+   * the text that follows it in the stream. Undefined: all.
+   */
+  readonly decided?: number;
+}
+
+/** 503: content that was not checked must not pass. `detail` is for the log. */
+export function failed(phase: Phase, detail: string): AppError {
+  return llmError(
+    'guardrail_failed',
+    'guardrail_failed',
+    `failed to process LLM ${phase}: prompt guard failed`,
+    detail,
+  );
+}
+
+/** The scope of the content of a message with this role. */
+export function scopeOfRole(role: string): ContentScope {
+  if (role === 'system' || role === 'developer') return 'systemPrompt';
+  return role === 'tool' || role === 'function' ? 'toolOutput' : 'messages';
+}

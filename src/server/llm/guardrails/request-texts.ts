@@ -1,0 +1,158 @@
+import type { CallBody } from '../call-body.ts';
+import { llmError } from '../errors.ts';
+import { membersOf } from '../json-members.ts';
+import { NestingError, type TextPart, type TextPath } from '../texts.ts';
+import { type ContentScope, failed, type GuardedText, scopeOfRole } from './guarded-text.ts';
+import { ItemTexts } from './item-texts.ts';
+
+/** The texts of a request as a flat list, and a function to replace them. */
+export interface RequestTexts {
+  readonly texts: readonly GuardedText[];
+  /**
+   * Replaces the texts. Ids, tool names and images are kept if the number of texts is unchanged. Throws an `AppError`
+   * (503).
+   */
+  replace(masked: readonly GuardedText[]): void;
+}
+
+/** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking. */
+export const TEXT_FIELDS = [
+  'messages',
+  'prompt',
+  'instructions',
+  'input',
+  'suffix',
+  'system',
+  'query',
+  'documents',
+] as const;
+
+/**
+ * The texts of every field in `TEXT_FIELDS`, whatever the path: a provider may read any of them. Throws an `AppError`
+ * (400) for a format that guardrails cannot read.
+ */
+export function requestTexts(body: CallBody): RequestTexts {
+  if (!body.isReadable) throw unreadable();
+  const parts = TEXT_FIELDS.flatMap((field) => fieldTexts(body, field) ?? []);
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only;
+  const texts = parts.flatMap((part) => part.texts);
+  return {
+    texts,
+    replace(masked) {
+      if (masked.length !== texts.length) throw misplaced();
+      let from = 0;
+      for (const part of parts) {
+        part.replace(masked.slice(from, from + part.texts.length));
+        from += part.texts.length;
+      }
+    },
+  };
+}
+
+function fieldTexts(body: CallBody, field: (typeof TEXT_FIELDS)[number]): RequestTexts | undefined {
+  const value = body.get(field);
+  if (typeof value === 'string') return single(body, field, value);
+  if (Array.isArray(value)) return list(body, field, value as unknown[]);
+  // No API defines a number or an object here, but a provider might interpret it.
+  if (value !== undefined && value !== null) throw unsupported(field);
+  return undefined;
+}
+
+function single(body: CallBody, field: string, content: string): RequestTexts {
+  return {
+    texts: [{ role: defaultRole(field), content, part: 'content', scope: scopeOfRole(defaultRole(field)) }],
+    replace: (masked) => body.set(field, masked.map((text) => text.content).join('\n')),
+  };
+}
+
+function list(body: CallBody, field: string, items: readonly unknown[]): RequestTexts {
+  const found = items.map((item) => itemTexts(field, item));
+  const texts = found.flatMap((item, index) => {
+    const role = roleOf(items[index], field);
+    return item.texts.map(
+      ({ text: content, part, path }): GuardedText => ({
+        role,
+        content,
+        part,
+        scope: scopeOf(items[index], path, part, role),
+      }),
+    );
+  });
+  return {
+    texts,
+    replace(masked) {
+      if (masked.length === texts.length) {
+        let from = 0;
+        const replaced = found.map((item) => {
+          const own = masked.slice(from, from + item.texts.length);
+          from += item.texts.length;
+          return item.replaced(own.map(({ content }) => content));
+        });
+        body.set(field, replaced);
+        return;
+      }
+      // A webhook may add or remove messages only if every message is exactly one text.
+      if (texts.length !== items.length) throw misplaced();
+      body.set(
+        field,
+        masked.map(({ role, content }) => ({ role, content })),
+      );
+    },
+  };
+}
+
+function itemTexts(field: string, item: unknown): ItemTexts {
+  // Token numbers encode text that guardrails cannot read.
+  if (typeof item !== 'string' && (typeof item !== 'object' || item === null || Array.isArray(item)))
+    throw unsupported(field);
+  try {
+    return new ItemTexts(item, typeof item === 'string' ? [] : ['content']);
+  } catch (error) {
+    if (error instanceof NestingError) throw unsupported(field);
+    throw error;
+  }
+}
+
+function roleOf(item: unknown, field: string): string {
+  const { role } = item as { role?: unknown };
+  return typeof role === 'string' ? role : defaultRole(field);
+}
+
+const defaultRole = (field: string): string =>
+  field === 'system' || field === 'instructions' ? 'system' : 'user';
+
+/** What a text of a message is for `scope`: arguments and results of tools are parts of messages or items of their own. */
+function scopeOf(item: unknown, path: TextPath, part: TextPart, role: string): ContentScope {
+  if (path.some((step) => step === 'output') || isToolResult(item, path)) return 'toolOutput';
+  return part === 'toolCalls' ? 'toolInput' : scopeOfRole(role);
+}
+
+/** Whether a text is inside the result of a tool: a content block or an item whose type says so. */
+function isToolResult(item: unknown, path: TextPath): boolean {
+  let inner = item;
+  for (const step of [...path, undefined]) {
+    const type = membersOf(inner)?.['type'];
+    if (typeof type === 'string' && /tool_result$|_output$/.test(type)) return true;
+    if (step === undefined) return false;
+    inner = membersOf(inner)?.[step];
+  }
+  return false;
+}
+
+function unsupported(field: string): Error {
+  return llmError(
+    'llm_invalid',
+    'guardrail_unsupported',
+    `\`${field}\` has a format that guardrails cannot read: send text, or a list of texts or messages`,
+  );
+}
+
+const unreadable = (): Error =>
+  llmError(
+    'llm_invalid',
+    'guardrail_unsupported',
+    'the body has a format that guardrails cannot read: send JSON or a form',
+  );
+
+const misplaced = (): Error => failed('request', 'the mask has a different number of texts than the request');

@@ -1,0 +1,69 @@
+import { type Members, membersOf } from '../json-members.ts';
+import { NestingError, type TextPath } from '../texts.ts';
+import { failed, type GuardedText } from './guarded-text.ts';
+import { ItemTexts } from './item-texts.ts';
+
+/** The texts of a non-streaming response, per choice content first, and a function that returns it with other texts. */
+export interface ResponseTexts {
+  readonly texts: readonly GuardedText[];
+  replaced(masked: readonly string[]): unknown;
+}
+
+/** Members with model output: chat and text completions, `/v1/responses`, `/v1/messages`. */
+const OUTPUT_FIELDS = ['choices', 'output', 'content'] as const;
+type OutputField = (typeof OUTPUT_FIELDS)[number];
+
+/**
+ * The texts of a chat or text completion, of a response, or of a message. Embeddings have none. Throws an `AppError`
+ * (503) if the response is nested too deeply to check.
+ */
+export function responseTexts(response: unknown): ResponseTexts {
+  const value = membersOf(response) ?? {};
+  for (const field of OUTPUT_FIELDS) {
+    const items = value[field];
+    if (Array.isArray(items)) return itemsOf(value, field, items as unknown[]);
+  }
+  return { texts: [], replaced: () => response };
+}
+
+function itemsOf(value: Members, field: OutputField, items: readonly unknown[]): ResponseTexts {
+  const found = items.map((item) => textsOf(item, field));
+  return {
+    texts: found.flatMap(({ texts }) =>
+      texts.map(({ text, part }): GuardedText => ({ role: 'assistant', content: text, part })),
+    ),
+    replaced(masked) {
+      let from = 0;
+      const replaced = found.map((item) => {
+        const own = masked.slice(from, from + item.texts.length);
+        from += item.texts.length;
+        return item.replaced(own);
+      });
+      // Some providers repeat the text of all items here.
+      const { output_text: _text, ...rest } = value;
+      return { ...rest, [field]: replaced };
+    },
+  };
+}
+
+function textsOf(item: unknown, field: OutputField): ItemTexts {
+  try {
+    return new ItemTexts(item, contentPathOf(item, field));
+  } catch (error) {
+    if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
+    throw error;
+  }
+}
+
+/** Where an item of the output has its content; undefined if it has none, as a tool call. */
+function contentPathOf(item: unknown, field: OutputField): TextPath | undefined {
+  const { text, content, message } = membersOf(item) ?? {};
+  if (field === 'output')
+    return Array.isArray(content) || typeof content === 'string' ? ['content'] : undefined;
+  if (typeof text === 'string') return ['text'];
+  if (field === 'content') return undefined;
+  const { content: own, refusal } = membersOf(message) ?? {};
+  // A model that refuses has no other content.
+  const isRefusal = (own ?? '') === '' && typeof refusal === 'string' && refusal !== '';
+  return ['message', isRefusal ? 'refusal' : 'content'];
+}

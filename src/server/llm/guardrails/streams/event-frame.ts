@@ -1,0 +1,83 @@
+import { type Edit, edit, elements, members, type Span } from '../../../kernel/json-text.ts';
+import { dataOf } from '../../frames.ts';
+import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';
+import type { TextPath } from '../../texts.ts';
+import { ALL, type EventContent, IGNORED, type StreamFormat } from './stream-format.ts';
+
+/** The bytes of one event, and what its format says about it. */
+export interface EventFrame {
+  readonly bytes: Buffer;
+  /** Its data; undefined for a comment. */
+  readonly data: string | undefined;
+  /** The data as a JSON object; undefined if it is something else. */
+  readonly value: Members | undefined;
+  readonly content: EventContent;
+}
+
+/** Reads an event. Throws an `AppError` (503) if it is nested too deeply to check. */
+export function readFrame(bytes: Buffer, format: StreamFormat): EventFrame {
+  const data = dataOf(bytes);
+  if (data === undefined) return { bytes, data, value: undefined, content: IGNORED };
+  const parsed = parseOrNothing(data);
+  const value = Array.isArray(parsed) ? undefined : membersOf(parsed);
+  return { bytes, data, value, content: value === undefined ? rawContent(data) : format.read(value) };
+}
+
+/** Data of no format is checked as it is, except the end marker of OpenAI's streams. */
+function rawContent(data: string): EventContent {
+  const texts = data === '[DONE]' || data === '' ? [] : [{ part: 'content' as const, path: [], text: data }];
+  return { texts, lanes: [ALL], follows: [ALL] };
+}
+
+/** A new value in an event. `json` is JSON text, or the text itself if the path is empty. */
+export interface Change {
+  readonly path: TextPath;
+  readonly json: string;
+}
+
+/** The bytes of an event with these values; everything else in it stays as it was sent. */
+export function changedFrame({ bytes, data = '' }: EventFrame, changes: readonly Change[]): Buffer {
+  if (changes.length === 0) return bytes;
+  const raw = changes.find(({ path }) => path.length === 0);
+  if (raw !== undefined) return withData(bytes, raw.json);
+  // Of changes of the same value the first counts: two texts of one object share their derived values.
+  const edits = new Map<number, Edit>();
+  for (const { path, json } of changes) {
+    const span = spanAt(data, path);
+    if (span !== undefined && !edits.has(span.start)) edits.set(span.start, { ...span, text: json });
+  }
+  return withData(bytes, edit(data, withoutNested([...edits.values()])));
+}
+
+/** A removed list of citations may contain titles, which are texts. */
+function withoutNested(edits: readonly Edit[]): Edit[] {
+  const isInside = (inner: Edit, outer: Edit): boolean =>
+    inner !== outer && outer.start <= inner.start && inner.end <= outer.end;
+  return edits.filter((inner) => !edits.some((outer) => isInside(inner, outer)));
+}
+
+/** The span of the value at a path of member names and list indexes. */
+function spanAt(text: string, path: TextPath): Span | undefined {
+  let span: Span | undefined = { start: 0, end: text.length };
+  for (const step of path) {
+    if (span === undefined) return undefined;
+    const { start } = span as Span;
+    // Of duplicate members the last one counts, as for `JSON.parse`.
+    span =
+      typeof step === 'number'
+        ? elements(text, start)[step]
+        : members(text, start).findLast(([name]) => name === step)?.[1];
+  }
+  return span;
+}
+
+/** The event with other data and the same other fields. */
+function withData(bytes: Buffer, data: string): Buffer {
+  const lines = bytes
+    .toString('utf8')
+    .replace(/^\uFEFF/, '')
+    .split(/\r\n|\r|\n/);
+  const kept = lines.filter((line) => line !== '' && line !== 'data' && !line.startsWith('data:'));
+  const written = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}`);
+  return Buffer.from(`${[...kept, ...written].join('\n')}\n\n`);
+}

@@ -1,0 +1,91 @@
+import { type Members, membersOf } from '../../json-members.ts';
+import { type TextPath, textPart } from '../../texts.ts';
+import {
+  ALL,
+  type EventContent,
+  type EventText,
+  IGNORED,
+  IN_ORDER,
+  indexIn,
+  type StreamFormat,
+  visitOutput,
+} from './stream-format.ts';
+
+/**
+ * `/v1/messages`: one content block after another, each started, continued and stopped by events (Anthropic's API
+ * reference, "Streaming messages"). All events stay in order.
+ */
+export const messagesEvents: StreamFormat = {
+  repeatsTexts: false,
+  read(event) {
+    switch (event['type']) {
+      case 'ping':
+        return IGNORED;
+      case 'content_block_start':
+        return { ...IN_ORDER, texts: startTexts(event) };
+      case 'content_block_delta':
+        return { ...IN_ORDER, ...deltaContent(event) };
+      case 'content_block_stop':
+        return { ...IN_ORDER, texts: [], ends: PARTS.map((member) => channelOf(event, member)) };
+      case 'message_start':
+        return {
+          ...IN_ORDER,
+          texts: wholeTexts(membersOf(event['message'])?.['content'], ['message', 'content']),
+        };
+      case 'message_stop':
+        return { ...IN_ORDER, texts: [], ends: [ALL] };
+      case 'message_delta':
+      case 'error':
+        return { ...IN_ORDER, texts: [] };
+      default:
+        return { ...IN_ORDER, texts: wholeTexts(event, []) };
+    }
+  },
+};
+
+/** Texts of a block that events continue. Deltas name the input of a tool otherwise. */
+const PARTS = ['text', 'thinking', 'input'] as const;
+type Part = (typeof PARTS)[number];
+
+/** What a delta adds to: its type, the member with its text, and the part of the block. */
+const DELTAS: ReadonlyMap<unknown, readonly [member: string, part: Part]> = new Map([
+  ['text_delta', ['text', 'text']],
+  ['thinking_delta', ['thinking', 'thinking']],
+  ['input_json_delta', ['partial_json', 'input']],
+]);
+
+const TEXT_PARTS = { text: 'content', thinking: 'reasoning', input: 'toolCalls' } as const;
+
+function channelOf({ index }: Members, part: Part): string {
+  return `block ${indexIn(index) ?? '-'} ${part}`;
+}
+
+function deltaContent(event: Members): Pick<EventContent, 'texts' | 'describes'> {
+  const delta = membersOf(event['delta']);
+  if (delta?.['type'] === 'signature_delta') return { texts: [], describes: channelOf(event, 'thinking') };
+  const [member, part] = DELTAS.get(delta?.['type']) ?? [];
+  const text = member === undefined ? undefined : delta?.[member];
+  if (member === undefined || part === undefined || typeof text !== 'string')
+    return { texts: wholeTexts(event['delta'], ['delta']) };
+  if (text === '') return { texts: [] };
+  return {
+    texts: [{ channel: channelOf(event, part), part: TEXT_PARTS[part], path: ['delta', member], text }],
+  };
+}
+
+/** Text and thinking of the start of a block continue in its deltas; other texts are complete. */
+function startTexts(event: Members): EventText[] {
+  return wholeTexts(event['content_block'], ['content_block']).map((text) => {
+    const [, member, ...rest] = text.path;
+    const isContinued = rest.length === 0 && (member === 'text' || member === 'thinking');
+    return isContinued ? { ...text, channel: channelOf(event, member) } : text;
+  });
+}
+
+function wholeTexts(value: unknown, at: TextPath): EventText[] {
+  const texts: EventText[] = [];
+  visitOutput(value, (text, path) => {
+    texts.push({ part: textPart([...at, ...path]), path: [...at, ...path], text });
+  });
+  return texts;
+}

@@ -1,0 +1,201 @@
+import Anthropic from '@anthropic-ai/sdk';
+import fc from 'fast-check';
+import OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import { KINDS, WIRES, type WireName } from '../../kit/llm-events.ts';
+import { llmGateway, llmProvider, streaming } from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
+
+const CARD = '4111 1111 1111 1111';
+const MASK = '<CREDIT_CARD>';
+const GUARD = { response: [{ regex: { rules: [{ builtin: 'creditCard' }] } }] };
+const CASES = (Object.keys(WIRES) as WireName[]).flatMap((format) =>
+  KINDS.filter((kind) => format !== 'completions' || kind === 'content').map(
+    (kind) => [format, kind] as const,
+  ),
+);
+
+/** A gateway in front of a provider that sends the events of `next` as single writes. */
+async function guardedStreams() {
+  let events: readonly string[] = [];
+  const provider = await llmProvider(
+    streaming((response) => {
+      for (const event of events) response.write(event);
+      response.end();
+    }),
+  );
+  const served = await llmGateway(provider, { model: { guardrails: GUARD } });
+  return {
+    url: served.url,
+    /** What the provider sends from now on. */
+    send(sent: readonly string[]) {
+      events = sent;
+    },
+    async stream(format: WireName, sent: readonly string[]): Promise<string> {
+      events = sent;
+      const { path, request } = WIRES[format];
+      const { text } = await send(served.url + path, { method: 'POST', body: JSON.stringify(request) });
+      return text;
+    },
+    async [Symbol.asyncDispose]() {
+      await served[Symbol.asyncDispose]();
+      await provider[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const cut = (text: string, places: readonly number[]): string[] =>
+  [0, ...places].map((from, index) => text.slice(from, places[index])).filter((part) => part !== '');
+
+describe('guarded streams of every format', () => {
+  test.each(CASES)(
+    'a card number in a stream of %s (%s) is masked at every split into two events',
+    async (format, kind) => {
+      await using gate = await guardedStreams();
+      const text = `{"card":"${CARD}"}`;
+      for (let place = 0; place <= text.length; place += 1) {
+        const stream = await gate.stream(format, WIRES[format].events(kind, cut(text, [place])));
+        expect(stream).not.toMatch(/4111|1111/);
+        expect(WIRES[format].text(kind, stream)).toBe(`{"card":"${MASK}"}`);
+      }
+    },
+  );
+
+  test.each(CASES)(
+    'card numbers in long streams of %s (%s) are masked wherever they are cut',
+    async (format, kind) => {
+      await using gate = await guardedStreams();
+      const filler = fc.string({
+        unit: fc.constantFrom('a', 'é', '😀', ' ', '"', '\\', '<', '\n'),
+        maxLength: 2_500,
+      });
+      const cuts = fc.array(fc.nat(5_000), { maxLength: 80 });
+      await fc.assert(
+        fc.asyncProperty(filler, filler, cuts, async (before, after, at) => {
+          const text = `${before} ${CARD} ${after}`;
+          const places = [...new Set(at.map((place) => place % (text.length + 1)))].sort((a, b) => a - b);
+          const stream = await gate.stream(format, WIRES[format].events(kind, cut(text, places)));
+          expect(stream).not.toContain('1111');
+          expect(WIRES[format].text(kind, stream)).toBe(`${before} ${MASK} ${after}`);
+        }),
+        { numRuns: 25 },
+      );
+    },
+  );
+
+  test.each(CASES)('a stream of %s (%s) without a match keeps its bytes', async (format, kind) => {
+    await using gate = await guardedStreams();
+    const parts = Array.from({ length: 400 }, (_, index) => `word ${index} `);
+    const events = WIRES[format].events(kind, parts);
+    expect(await gate.stream(format, events)).toBe(events.join(''));
+  });
+
+  test('a masked stream of /v1/messages loses the signature of its thinking', async () => {
+    await using gate = await guardedStreams();
+    const { messages } = WIRES;
+    expect(await gate.stream('messages', messages.events('reasoning', ['pay with ', CARD]))).not.toContain(
+      'c2lnbmVk',
+    );
+    expect(await gate.stream('messages', messages.events('reasoning', ['pay with cash']))).toContain(
+      'c2lnbmVk',
+    );
+  });
+
+  test('a masked stream of /v1/responses loses citations and probabilities, and its events stay numbered', async () => {
+    await using gate = await guardedStreams();
+    const events = WIRES.responses.events('content', ['Pay ', CARD, ' now']);
+    const at = { item_id: 'i1', output_index: 0, content_index: 0, annotation_index: 0 };
+    const annotation = {
+      type: 'url_citation',
+      url: 'http://a.example',
+      title: 'x',
+      start_index: 0,
+      end_index: 9,
+    };
+    const added = { type: 'response.output_text.annotation.added', sequence_number: 6, ...at, annotation };
+    const numbered = [...events.slice(0, 6), `data: ${JSON.stringify(added)}\n\n`, ...events.slice(6)].map(
+      (event, index) => event.replace(/"sequence_number":\d+/, `"sequence_number":${index}`),
+    );
+    const token = JSON.stringify([{ token: CARD, logprob: -1 }]);
+    const sent = numbered.map((event) =>
+      !event.includes(CARD)
+        ? event
+        : event
+            .replaceAll('"annotations":[]', `"annotations":[${JSON.stringify(annotation)}]`)
+            .replaceAll('"logprobs":[]', `"logprobs":${token}`),
+    );
+    const stream = await gate.stream('responses', sent);
+    expect(stream).not.toMatch(/1111|url_citation/);
+    expect(WIRES.responses.text('content', stream)).toBe(`Pay ${MASK} now`);
+  });
+
+  test('a text that only the last events of a stream carry is masked', async () => {
+    await using gate = await guardedStreams();
+    const events = WIRES.responses
+      .events('content', [`Pay ${CARD}`])
+      .filter((event) => !event.includes('.delta'));
+    const stream = await gate.stream('responses', events);
+    expect(stream.match(/Pay <CREDIT_CARD>/g)).toHaveLength(4);
+    expect(stream).not.toContain('1111');
+  });
+
+  test('data that is no JSON is masked', async () => {
+    await using gate = await guardedStreams();
+    expect(await gate.stream('chat', [`data: ${CARD}\n\n`])).toBe(`data: ${MASK}\n\n`);
+  });
+});
+
+describe('guarded streams read by official clients', () => {
+  const card = { card: CARD, note: 'x'.repeat(2_000) };
+  const parts = cut(JSON.stringify(card), [3, 14, 15, 20, 400, 900]);
+  const masked = { ...card, card: MASK };
+
+  test.each(KINDS)('the Anthropic client assembles the masked %s of a stream', async (kind) => {
+    await using gate = await guardedStreams();
+    gate.send(WIRES.messages.events(kind, parts));
+    const client = new Anthropic({ baseURL: gate.url, apiKey: 'k', maxRetries: 0 });
+    const { content, stop_reason } = await client.messages
+      .stream({ model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] })
+      .finalMessage();
+    const text = JSON.stringify(masked);
+    expect(content).toEqual([
+      {
+        content: { type: 'text', text },
+        reasoning: { type: 'thinking', thinking: text, signature: '' },
+        arguments: { type: 'tool_use', id: 't1', name: 'pay', input: masked },
+      }[kind],
+    ]);
+    expect(stop_reason).toBe(kind === 'arguments' ? 'tool_use' : 'end_turn');
+  });
+
+  test.each(KINDS)('the OpenAI client assembles the masked %s of a response', async (kind) => {
+    await using gate = await guardedStreams();
+    gate.send(WIRES.responses.events(kind, parts));
+    const client = new OpenAI({ baseURL: `${gate.url}/v1`, apiKey: 'k', maxRetries: 0 });
+    const deltas: string[] = [];
+    const stream = client.responses.stream({ model: 'm', input: 'Hi' });
+    for await (const event of stream)
+      if ('delta' in event && typeof event.delta === 'string') deltas.push(event.delta);
+    const { output } = await stream.finalResponse();
+    const text = JSON.stringify(masked);
+    expect(deltas.join('')).toBe(text);
+    const part = {
+      content: { content: [{ text }] },
+      reasoning: { summary: [{ text }] },
+      arguments: { arguments: text },
+    };
+    expect(output).toMatchObject([part[kind]]);
+  });
+
+  test('the OpenAI client assembles the masked tool call of a chat completion', async () => {
+    await using gate = await guardedStreams();
+    gate.send(WIRES.chat.events('arguments', parts));
+    const client = new OpenAI({ baseURL: `${gate.url}/v1`, apiKey: 'k', maxRetries: 0 });
+    const { choices } = await client.chat.completions
+      .stream({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] })
+      .finalChatCompletion();
+    expect(choices[0]?.message.tool_calls).toMatchObject([
+      { id: 'call_1', function: { name: 'pay', arguments: JSON.stringify(masked) } },
+    ]);
+  });
+});
