@@ -4,7 +4,7 @@ import { re2 } from '../../core/re2.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json-text.ts';
 import { compileRegex } from '../kernel/match.ts';
-import { BUILTINS, type Builtin, PATTERN_REPLACEMENT } from './sensitive-data.ts';
+import { BUILTINS, type Builtin, PATTERN_REPLACEMENT, type SensitiveData } from './sensitive-data.ts';
 
 const ruleSchema = z
   .strictObject({
@@ -93,19 +93,52 @@ export function compilePatterns({ action, rules }: PatternConfig, context: Compi
     action,
     rules.map((rule, index): Rule => {
       if (rule.builtin !== undefined) {
-        const { pattern, hint, replacement, isValid = () => true } = BUILTINS[rule.builtin];
-        const compiled = re2().compile(pattern);
-        const find = (text: string): Span[] =>
-          hint.test(text)
-            ? matchesOf(compiled, text).filter(({ start, end }) => isValid(text.slice(start, end)))
-            : [];
-        return { name: rule.builtin, replacement, find };
+        const { hint, replacement } = BUILTINS[rule.builtin];
+        const find = finderOf(BUILTINS[rule.builtin]);
+        return { name: rule.builtin, replacement, find: (text) => (hint.test(text) ? find(text) : []) };
       }
       const compiled = compileRegex(rule.pattern ?? '', context.at('rules', index, 'pattern'));
       const find = (text: string): Span[] => matchesOf(compiled, text);
       return { name: `rules[${index}]`, replacement: PATTERN_REPLACEMENT, find };
     }),
   );
+}
+
+/** Finds all valid matches of a builtin. */
+function finderOf({ pattern, isValid, isGreedy = false }: SensitiveData): Rule['find'] {
+  const compiled = re2().compile(pattern);
+  if (isValid === undefined) return (text) => matchesOf(compiled, text);
+  if (!isGreedy)
+    return (text) => matchesOf(compiled, text).filter(({ start, end }) => isValid(text.slice(start, end)));
+  return (text) => {
+    const matcher = compiled.matcher(text);
+    const found: Span[] = [];
+    let tries = 0;
+    for (let from = 0; from < text.length && matcher.find(from); ) {
+      const start = matcher.start();
+      const match = text.slice(start, matcher.end());
+      const length = beginningsOf(match).find((end) => {
+        tries += 1;
+        return tries > MAX_TRIES || isValid(match.slice(0, end));
+      });
+      if (length !== undefined) found.push({ start, end: start + length });
+      // The data may begin at a later word of the match.
+      from = start + (length ?? /[A-Za-z0-9](?![A-Za-z0-9])/.exec(match)?.index ?? match.length) + 1;
+    }
+    return found;
+  };
+}
+
+/**
+ * Validations of matches in one text, which take 10 µs each. Text with so many numbers is not prose; further matches count
+ * as valid, so that a text cannot keep the gateway busy.
+ */
+const MAX_TRIES = 5_000;
+
+/** Lengths of a match and of its beginnings that end with a word, longest first. */
+function beginningsOf(match: string): number[] {
+  const ends = [...match.matchAll(/[A-Za-z0-9](?![A-Za-z0-9])/g)].map(({ index }) => index + 1);
+  return ends.reverse();
 }
 
 /** All matches in order, except empty ones. */

@@ -39,6 +39,27 @@ describe('builtin patterns', () => {
       '192.168.100.200 on 2026-01-31 at 12:30, 1.5',
       '192.168.100.200 on 2026-01-31 at 12:30, 1.5',
     ],
+    [
+      'phoneNumber',
+      '4155552671, 030 1234567, 020 7946 0958',
+      '<PHONE_NUMBER>, <PHONE_NUMBER>, <PHONE_NUMBER>',
+    ],
+    ['phoneNumber', 'take 2 415-555-2671 5', 'take 2 <PHONE_NUMBER> 5'],
+    ['phoneNumber', '(11) 91234-5678 or 03-123-4567', '<PHONE_NUMBER> or <PHONE_NUMBER>'],
+    [
+      'phoneNumber',
+      'order 20260131, record 1790000000, 4111 1111 1111 1111, 123-45-6789',
+      'order 20260131, record 1790000000, 4111 1111 1111 1111, 123-45-6789',
+    ],
+    ['iban', 'DE89 3704 0044 0532 0130 00 or GB29NWBK60161331926819', '<IBAN> or <IBAN>'],
+    ['iban', 'BE68 5390 0754 7034 THEN, XX BE68539007547034', '<IBAN> THEN, XX <IBAN>'],
+    ['iban', 'DE88 3704 0044 0532 0130 00', 'DE88 3704 0044 0532 0130 00'],
+    ['apiKey', `sk-proj-${'aB3_'.repeat(30)} and ghp_${'a1'.repeat(18)}.`, '<API_KEY> and <API_KEY>.'],
+    [
+      'apiKey',
+      'AKIAIOSFODNN7EXAMPLE; task-list-of-the-whole-project-team',
+      '<API_KEY>; task-list-of-the-whole-project-team',
+    ],
     ['caSin', '046 454 286 130-692-544', '046 454 286 <CA_SIN>'],
     ['caSin', '130692544 and 130692545', '<CA_SIN> and 130692545'],
   ])('%s changes %j to %j', (builtin, text, expected) => {
