@@ -528,7 +528,7 @@ describe('the configuration of mcpGuardrails', () => {
     ['an unknown kind', [{ kind: 'magic' }], 'kind'],
     ['an invalid pattern', [{ kind: 'regex', rules: [{ pattern: '(?=a)' }] }], 'invalid regular expression'],
     ['a pattern of methods with two stars', [regex('mask', { methods: { '*a*': 'full' } })], 'methods'],
-    ['an unknown builtin', [{ kind: 'regex', rules: [{ builtin: 'iban' }] }], 'rules'],
+    ['an unknown builtin', [{ kind: 'regex', rules: [{ builtin: 'passport' }] }], 'rules'],
     [
       'a rule of both forms',
       [{ kind: 'regex', rules: [{ builtin: 'email', pattern: 'x' }] }],
