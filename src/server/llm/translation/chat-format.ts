@@ -4,16 +4,22 @@ export type Json = Readonly<Record<string, unknown>>;
 
 export type MemberNames = Readonly<Partial<Record<keyof ChatRequest, string>>>;
 
+/** What the path of a call says in formats whose bodies do not. */
+export interface CallTarget {
+  readonly model: string;
+  readonly stream: boolean;
+}
+
 /** A wire format for chats. Each is one folder here and one line in `index.ts`. */
 export interface ChatFormat {
   /** As in `formats` of a `custom` provider. */
   readonly key: 'completions' | 'messages' | 'responses' | 'generateContent' | 'converse';
   /** Path of a call, below the base path of the provider. */
-  path(call: { readonly model: string; readonly stream: boolean }): string;
+  path(call: CallTarget): string;
   /** Names of members of the neutral request in this format, for errors. */
   readonly memberNames?: MemberNames;
   /** Throws `Untranslatable` for members that other formats cannot express. */
-  readRequest(body: Json): ChatRequest;
+  readRequest(body: Json, target: CallTarget): ChatRequest;
   /** Throws `Untranslatable` for what this format cannot express. */
   writeRequest(request: ChatRequest): Json;
   readResponse(body: Json): ChatResponse;

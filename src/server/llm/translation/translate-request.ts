@@ -1,5 +1,5 @@
 import type { ChatRequest } from './chat.ts';
-import type { ChatFormat, Json } from './chat-format.ts';
+import type { CallTarget, ChatFormat, Json } from './chat-format.ts';
 import { nameMember } from './refusals.ts';
 
 /**
@@ -10,8 +10,9 @@ export function translateRequest(
   from: ChatFormat,
   to: ChatFormat,
   body: Json,
+  target: CallTarget,
 ): { readonly request: ChatRequest; readonly body: Json } {
-  const request = from.readRequest(body);
+  const request = from.readRequest(body, target);
   try {
     return { request, body: to.writeRequest(request) };
   } catch (error) {

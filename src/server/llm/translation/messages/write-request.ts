@@ -98,12 +98,12 @@ function writeOutput(output: OutputFormat): Json {
   return { type: 'json_schema', schema: output.schema };
 }
 
-interface Thinking {
+export interface Thinking {
   readonly thinking?: Json;
   readonly effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max';
 }
 
-function writeReasoning(request: ChatRequest, maxTokens: number): Thinking {
+export function writeReasoning(request: ChatRequest, maxTokens: number): Thinking {
   const { reasoning, model } = request;
   if (reasoning === undefined) return {};
   if (reasoning.effort === 'none' || reasoning.budgetTokens === 0) return { thinking: { type: 'disabled' } };

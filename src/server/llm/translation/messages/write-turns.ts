@@ -30,7 +30,7 @@ export function writeTurns(turns: readonly Turn[]): Json[] {
  * Only newer models accept instructions in the middle of a conversation. For all models, they are a marked text of the
  * user, in their place.
  */
-function asUserTurn(turn: Turn): Turn {
+export function asUserTurn(turn: Turn): Turn {
   if (turn.role !== 'system') return turn;
   const text = joinTexts(turn.parts.filter(isText));
   return { role: 'user', parts: text === '' ? [] : [{ type: 'text', text: `<system>\n${text}\n</system>` }] };

@@ -1,0 +1,146 @@
+import { membersOf } from '../../json-members.ts';
+import type { Answer, ChatRequest, ChatResponse, Part, ToolCallPart } from '../chat.ts';
+import { type Json, Untranslatable } from '../chat-format.ts';
+import { readStop, writeStop } from './stop.ts';
+import { writeThoughtSignature } from './thought-signature.ts';
+import { toolCallId } from './tool-call-id.ts';
+import { readUsage, writeUsage } from './usage.ts';
+
+export function readResponse(body: Json): ChatResponse {
+  const { responseId, modelVersion, createTime, candidates } = body;
+  const usage = readUsage(body['usageMetadata']);
+  const created = typeof createTime === 'string' ? Date.parse(createTime) : Number.NaN;
+  return {
+    id: textOr(responseId, ''),
+    model: textOr(modelVersion, ''),
+    ...(Number.isNaN(created) ? {} : { created: Math.floor(created / 1000) }),
+    answers:
+      Array.isArray(candidates) && candidates.length > 0 ? candidates.map(readAnswer) : [blocked(body)],
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+const textOr = (value: unknown, other: string): string => (typeof value === 'string' ? value : other);
+
+/** A prompt that was blocked has no candidates. */
+function blocked({ promptFeedback }: Json): Answer {
+  if (membersOf(promptFeedback)?.['blockReason'] === undefined)
+    throw new Untranslatable('candidates', 'the response has none');
+  return { parts: [], stop: 'filter' };
+}
+
+function readAnswer(candidate: unknown): Answer {
+  const { content, finishReason } = membersOf(candidate) ?? {};
+  const parts = readParts(membersOf(content)?.['parts']);
+  return {
+    parts,
+    stop: readStop(
+      finishReason,
+      parts.some(({ type }) => type === 'toolCall'),
+    ),
+  };
+}
+
+/** Reads the parts of an answer; consecutive texts become one. */
+function readParts(list: unknown): Part[] {
+  const parts: Part[] = [];
+  for (const item of Array.isArray(list) ? (list as unknown[]) : []) {
+    const part = readPart(item);
+    const last = parts.at(-1);
+    if (part?.type === 'text' && last?.type === 'text')
+      parts[parts.length - 1] = { ...last, text: last.text + part.text };
+    else if (part !== undefined) parts.push(part);
+  }
+  return parts;
+}
+
+/**
+ * Reads one part; undefined for one without content, which only carries a signature. Throws `Untranslatable` for
+ * content that other formats cannot express, such as code that ran at the provider.
+ */
+export function readPart(value: unknown): Part | undefined {
+  const part = membersOf(value) ?? {};
+  const { text, thought, functionCall, inlineData, thoughtSignature } = part;
+  if (functionCall !== undefined) return readCall(membersOf(functionCall) ?? {}, thoughtSignature);
+  if (typeof text === 'string') {
+    if (text === '') return undefined;
+    return thought === true
+      ? { type: 'reasoning', text, isSummary: true, origin: 'generateContent' }
+      : { type: 'text', text };
+  }
+  if (inlineData !== undefined) {
+    const { mimeType, data } = membersOf(inlineData) ?? {};
+    if (typeof mimeType === 'string' && mimeType.startsWith('image/') && typeof data === 'string')
+      return { type: 'image', source: { kind: 'data', mediaType: mimeType, data } };
+  }
+  const name = Object.keys(part).find((key) => !['thought', 'thoughtSignature'].includes(key));
+  if (name === undefined) return undefined;
+  throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
+}
+
+function readCall({ id, name, args }: Json, signature: unknown): ToolCallPart {
+  return {
+    type: 'toolCall',
+    id: toolCallId(
+      typeof id === 'string' && id !== '' ? id : undefined,
+      typeof signature === 'string' ? signature : undefined,
+    ),
+    name: textOr(name, ''),
+    arguments: JSON.stringify(args ?? {}),
+  };
+}
+
+export function writeResponse(
+  { id, model, created, answers, usage }: ChatResponse,
+  _request: ChatRequest,
+): Json {
+  return {
+    candidates: answers.map(({ parts, stop }, index) => ({
+      content: { role: 'model', parts: parts.flatMap(writePart) },
+      finishReason: writeStop(stop),
+      index,
+    })),
+    ...(usage === undefined ? {} : { usageMetadata: writeUsage(usage) }),
+    modelVersion: model,
+    ...(created === undefined ? {} : { createTime: new Date(created * 1000).toISOString() }),
+    responseId: id,
+  };
+}
+
+/** Writes a part of an answer. Throws `Untranslatable` for content that `generateContent` does not return. */
+export function writePart(part: Part): Json[] {
+  switch (part.type) {
+    case 'text':
+    case 'refusal':
+      return part.text === '' ? [] : [{ text: part.text }];
+    case 'reasoning':
+      return thought(part.text, writeThoughtSignature(part));
+    case 'toolCall':
+      return [writeCall(part)];
+    case 'image':
+      if (part.source.kind === 'data')
+        return [{ inlineData: { mimeType: part.source.mediaType, data: part.source.data } }];
+      throw new Untranslatable('an image by URL in the response');
+    case 'audio':
+      return [{ inlineData: { mimeType: `audio/${part.format}`, data: part.data } }];
+    case 'file':
+    case 'toolResult':
+      throw new Untranslatable(`${part.type} in the response`);
+  }
+}
+
+function thought(text: string, signature: string | undefined): Json[] {
+  if (text === '' && signature === undefined) return [];
+  return [{ text, thought: true, ...(signature === undefined ? {} : { thoughtSignature: signature }) }];
+}
+
+/** Throws `Untranslatable` if the model wrote arguments that are not an object. */
+export function writeCall({ id, name, arguments: text }: ToolCallPart): Json {
+  let args: unknown;
+  try {
+    args = text.trim() === '' ? {} : JSON.parse(text);
+  } catch {
+    throw new Untranslatable(`the arguments of the call of ${JSON.stringify(name)}`, 'they are not JSON');
+  }
+  return { functionCall: { id, name, args } };
+}

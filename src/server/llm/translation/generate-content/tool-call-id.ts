@@ -1,0 +1,23 @@
+import { randomUUID } from 'node:crypto';
+
+/**
+ * Gemini signs its tool calls: Gemini 3 rejects a conversation whose calls come back without their signature (Gemini
+ * API, "Thought signatures"). Other formats have no member for it, but every client returns the id of a call, so the
+ * signature is a part of the id. Ids of the Messages API may contain letters, digits, `_` and `-` only.
+ */
+const SEPARATOR = '__sig_';
+
+/** The id of a call for clients. `signature` is Base64. */
+export function toolCallId(id: string | undefined, signature: string | undefined): string {
+  const plain = id ?? `call_${randomUUID().replaceAll('-', '')}`;
+  if (signature === undefined) return plain;
+  return `${plain}${SEPARATOR}${Buffer.from(signature, 'base64').toString('base64url')}`;
+}
+
+/** The parts of an id that `toolCallId` made; the id itself if another provider did. */
+export function partsOfId(id: string): { readonly id: string; readonly signature?: string } {
+  const at = id.indexOf(SEPARATOR);
+  if (at === -1) return { id };
+  const signature = Buffer.from(id.slice(at + SEPARATOR.length), 'base64url').toString('base64');
+  return { id: id.slice(0, at), signature };
+}
