@@ -137,6 +137,7 @@ describe('provider redirects', () => {
       virtualModels: [{ name: 'safe', routing: { failover: { targets } } }],
     });
     const ask = async () => (await chat(gate, { ...CHAT, model: 'safe' })).status;
-    expect([await ask(), await ask()]).toEqual([502, 200]);
+    expect([await ask(), await ask()]).toEqual([200, 200]);
+    expect([moved.received.length, works.received.length]).toEqual([1, 2]);
   });
 });

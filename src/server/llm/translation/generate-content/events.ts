@@ -125,27 +125,33 @@ function start({ responseId, modelVersion, createTime }: Json): ChatEvent {
   };
 }
 
+function createTime(created: number | undefined): Json {
+  return created === undefined ? {} : { createTime: new Date(created * 1000).toISOString() };
+}
+
 interface OpenPart {
   readonly answer: number;
   readonly content: StartedPart;
   /** Arguments of a tool call, which is written as a whole. */
   written: string;
+  hasEnded: boolean;
 }
 
 /** Writes the stream of `alt=sse`. Stop reasons and token counts are in the last event, as in Google's streams. */
 class GenerateContentWriter implements EventWriter {
   readonly #parts = new Map<number, OpenPart>();
   readonly #ends = new Map<number, StopReason>();
+  /** Type of the last part that began, by answer. */
+  readonly #last = new Map<number, StartedPart['type']>();
   #head: Json = {};
 
   write(event: ChatEvent): string {
     switch (event.type) {
       case 'start':
-        this.#head = { modelVersion: event.model, responseId: event.id };
+        this.#head = { modelVersion: event.model, responseId: event.id, ...createTime(event.created) };
         return '';
       case 'partStart':
-        this.#parts.set(event.part, { answer: event.answer, content: event.content, written: '' });
-        return event.content.type === 'reasoning' ? this.#signature(event.part, event.content) : '';
+        return this.#partStart(event.part, event.answer, event.content);
       case 'delta':
         return this.#delta(event.part, event.text);
       case 'signature':
@@ -165,6 +171,16 @@ class GenerateContentWriter implements EventWriter {
         // A comment: Google's streams have no event for this.
         return ':\n\n';
     }
+  }
+
+  #partStart(part: number, answer: number, content: StartedPart): string {
+    this.#parts.set(part, { answer, content, written: '', hasEnded: false });
+    const before = this.#last.get(answer);
+    this.#last.set(answer, content.type);
+    if (content.type !== 'reasoning') return '';
+    // For the reader, thoughts in a row are one: it gets the paragraphs of a whole response.
+    const gap = before === 'reasoning' ? this.#delta(part, '\n\n') : '';
+    return gap + this.#signature(part, content);
   }
 
   /** A thought without text, which carries the signature of the ones before it. */
@@ -195,11 +211,20 @@ class GenerateContentWriter implements EventWriter {
     return '';
   }
 
+  /** Calls are written in the order in which they began: clients tell those of one tool apart by it. */
   #partEnd(part: number): string {
-    const open = this.#parts.get(part);
-    this.#parts.delete(part);
-    if (open?.content.type !== 'toolCall') return '';
-    return this.#part(open.answer, writeCall({ ...open.content, arguments: open.written }));
+    const ended = this.#parts.get(part);
+    if (ended === undefined) return '';
+    ended.hasEnded = true;
+    let text = '';
+    for (const [index, each] of this.#parts) {
+      if (each.answer !== ended.answer) continue;
+      if (!each.hasEnded) break;
+      this.#parts.delete(index);
+      if (each.content.type === 'toolCall')
+        text += this.#part(each.answer, writeCall({ ...each.content, arguments: each.written }));
+    }
+    return text;
   }
 
   #part(index: number, part: Json): string {
