@@ -34,9 +34,10 @@ function grammarHint(format: Readonly<Record<string, unknown>> | undefined): str
     : '';
 }
 
-/** JSON text of the arguments of a call, also for one of a custom tool. */
+/** JSON text of the arguments of a call, also for one of a custom tool. Some models write '' for no arguments. */
 export function functionArguments({ isCustom, arguments: text }: ToolCallPart): string {
-  return isCustom === true ? JSON.stringify({ [INPUT]: text }) : text;
+  if (isCustom === true) return JSON.stringify({ [INPUT]: text });
+  return text.trim() === '' ? '{}' : text;
 }
 
 /** The input of a custom tool that the model called as a function. */

@@ -83,6 +83,15 @@ export class MemberReader {
     return this.#typed(name, 'a list of strings', isTexts);
   }
 
+  /** A list of strings whose translatable values are `allowed`. */
+  onlyTexts(name: string, allowed: readonly string[]): void {
+    for (const [index, text] of (this.texts(name) ?? []).entries())
+      if (!allowed.includes(text))
+        throw new Untranslatable(
+          `${this.pathOf(name)}[${index}]: ${JSON.stringify(text.slice(0, SHOWN_VALUE))}`,
+        );
+  }
+
   /** A map of numbers or strings. */
   map<T extends 'number' | 'string'>(
     name: string,

@@ -6,20 +6,21 @@ import { type MemberReader, readKnownMembers } from '../member-reader.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
 export function readResponse(body: Json): ChatResponse {
-  return readKnownMembers(body, '', (members) =>
-    defined({
-      id: members.text('id') ?? '',
+  return readKnownMembers(body, '', (members) => {
+    const id = members.text('id') ?? '';
+    return defined({
+      id,
       model: members.text('model') ?? '',
       created: members.number('created'),
-      answers: members.requiredObjects('choices', readChoice),
+      answers: members.requiredObjects('choices', (choice) => readChoice(choice, id)),
       usage: readUsage(members.value('usage')),
       serviceTier: members.text('service_tier'),
-    }),
-  );
+    });
+  });
 }
 
-function readChoice(choice: MemberReader): Answer {
-  const parts = choice.requiredObject('message', readAnswer);
+function readChoice(choice: MemberReader, responseId: string): Answer {
+  const parts = choice.requiredObject('message', (message) => readAnswer(message, responseId));
   const stop = stopReason(choice.text('finish_reason'), parts);
   // vLLM tells the stop sequence that ended the answer; a number is a token.
   const sequence = choice.value('stop_reason');
@@ -28,7 +29,7 @@ function readChoice(choice: MemberReader): Answer {
     : { parts, stop };
 }
 
-function readAnswer(message: MemberReader): Part[] {
+function readAnswer(message: MemberReader, responseId: string): Part[] {
   // `reasoning_content` is that of DeepSeek and vLLM, `reasoning` that of OpenRouter, Groq, Ollama and newer vLLM.
   const reasoning = message.text('reasoning_content') ?? message.text('reasoning') ?? '';
   const text = message.textOrObjects(
@@ -43,13 +44,17 @@ function readAnswer(message: MemberReader): Part[] {
       : [{ type: 'reasoning' as const, text: reasoning, origin: 'completions' as const }]),
     ...(text ?? []).filter((part) => part !== '').map((part) => ({ type: 'text' as const, text: part })),
     ...(refusal === undefined ? [] : [{ type: 'refusal' as const, text: refusal }]),
-    ...message.objects('tool_calls', readCall),
+    ...message.objects('tool_calls', (call, index) => readCall(call, missingCallId(responseId, index))),
   ];
 }
 
-function readCall(call: MemberReader, index: number): Part {
-  // Some servers leave the id out if there is one call.
-  const id = call.text('id') ?? `call_${index}`;
+/** Some servers leave the id of a call out. It has to be unique in a conversation. */
+export function missingCallId(responseId: string, index: number): string {
+  return `call_${responseId.replaceAll(/[^\w-]/g, '')}_${index}`;
+}
+
+function readCall(call: MemberReader, missingId: string): Part {
+  const id = call.text('id') ?? missingId;
   const custom = call.object('custom', (tool) => ({
     name: tool.requiredText('name'),
     arguments: tool.text('input') ?? '',

@@ -118,9 +118,13 @@ export function writeReasoning(request: ChatRequest, maxTokens: number): Thinkin
 /** The smallest `budget_tokens`. */
 const MIN_BUDGET = 1024;
 
-/** The budget is part of `max_tokens`, so it is left out if that has no space for it. */
+/**
+ * The budget is part of `max_tokens`. That of an effort leaves half of it to the answer; there is none if that is too
+ * little.
+ */
 function writeBudget(reasoning: Reasoning, maxTokens: number): Thinking {
-  const budget = Math.min(budgetOf(reasoning) ?? MIN_BUDGET, maxTokens - 1);
+  const space = reasoning.budgetTokens === undefined ? Math.floor(maxTokens / 2) : maxTokens - 1;
+  const budget = Math.min(budgetOf(reasoning) ?? MIN_BUDGET, space);
   if (budget < MIN_BUDGET) return {};
   return { thinking: { type: 'enabled', budget_tokens: budget } };
 }

@@ -11,6 +11,7 @@ import type { Json } from '../chat-format.ts';
 import { functionArguments } from '../custom-tools.ts';
 import { defined } from '../defined.ts';
 import { packReasoning } from '../reasoning-state.ts';
+import { parseArguments } from '../tool-arguments.ts';
 import { joinTexts } from '../turns.ts';
 
 /** Writes a complete response. Requests of this format have one answer. */
@@ -40,7 +41,9 @@ function writePart(part: Part): Json[] {
     case 'reasoning':
       return [writeReasoning(part)];
     case 'toolCall':
-      return [{ type: 'tool_use', id: part.id, name: part.name, input: parseInput(functionArguments(part)) }];
+      return [
+        { type: 'tool_use', id: part.id, name: part.name, input: parseArguments(functionArguments(part)) },
+      ];
     default:
       return [];
   }
@@ -55,19 +58,6 @@ export function writeReasoning(part: ReasoningPart): Json {
     ? { type: 'thinking', thinking: text, signature: signature ?? '' }
     : { type: 'redacted_thinking', data: encrypted };
 }
-
-/** Models that do not enforce a schema may write invalid JSON, which the client's tool has to refuse. */
-function parseInput(text: string): unknown {
-  try {
-    const input: unknown = JSON.parse(text);
-    return typeof input === 'object' && input !== null && !Array.isArray(input) ? input : { [INVALID]: text };
-  } catch {
-    return { [INVALID]: text };
-  }
-}
-
-/** The member with arguments that are not a JSON object. */
-const INVALID = 'invalid_arguments';
 
 export function writeStopReason(stop: StopReason): string {
   return STOP_REASONS[stop];

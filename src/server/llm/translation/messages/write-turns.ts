@@ -12,18 +12,17 @@ import type {
 import type { Json } from '../chat-format.ts';
 import { functionArguments } from '../custom-tools.ts';
 import { defined } from '../defined.ts';
-import { refusePart } from '../refusals.ts';
+import { refuseMember, refusePart } from '../refusals.ts';
+import { parseArguments } from '../tool-arguments.ts';
 import { isText, joinTexts, mergeTurns, refuseNames } from '../turns.ts';
 
 /** Writes `messages`: turns of the user and of the assistant in alternation. */
 export function writeTurns(turns: readonly Turn[]): Json[] {
   refuseNames(turns, 'the Messages API');
-  return mergeTurns(
-    turns
-      .map(asUserTurn)
-      .map(withoutUnwritable)
-      .filter(({ parts }) => parts.length > 0),
-  ).map(({ role, parts }) => ({ role, content: writeContent(resultsFirst(parts)) }));
+  const writable = turns.map(asUserTurn).map(withoutUnwritable);
+  const merged = mergeTurns(writable.filter(({ parts }) => parts.length > 0));
+  if (merged.length === 0) refuseMember('turns', 'the Messages API needs a message of the user');
+  return merged.map(({ role, parts }) => ({ role, content: writeContent(resultsFirst(parts)) }));
 }
 
 /**
@@ -143,25 +142,9 @@ function writeCall(call: ToolCallPart): Json {
     type: 'tool_use',
     id: callId(call.id),
     name: call.name,
-    input: parseInput(call),
+    input: parseArguments(functionArguments(call)),
     ...writeCacheMark(call.cache),
   };
-}
-
-function parseInput(call: ToolCallPart): unknown {
-  const text = functionArguments(call);
-  if (text.trim() === '') return {};
-  const input = parse(text);
-  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
-  return isObject ? input : refusePart(call, 'the arguments are not the JSON text of an object');
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Some models make ids such as `functions.search:0`; here, they consist of letters, digits, `_` and `-`. */

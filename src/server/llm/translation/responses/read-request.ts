@@ -47,8 +47,7 @@ function refuseOptions(members: MemberReader): void {
   members.only('background', false);
   members.only('truncation', 'disabled');
   members.only('top_logprobs', 0);
-  for (const value of members.texts('include') ?? [])
-    if (!INCLUDE_HINTS.includes(value)) members.refuse('include', value);
+  members.onlyTexts('include', INCLUDE_HINTS);
   members.object('stream_options', (options) => options.skip(STREAM_HINTS));
 }
 

@@ -1,5 +1,15 @@
-import type { FilePart, ImagePart, Part, ReasoningPart, TextPart, ToolResultPart, Turn } from '../chat.ts';
+import type {
+  FilePart,
+  ImagePart,
+  Part,
+  ReasoningPart,
+  TextPart,
+  ToolCallPart,
+  ToolResultPart,
+  Turn,
+} from '../chat.ts';
 import type { Json } from '../chat-format.ts';
+import { functionArguments } from '../custom-tools.ts';
 import { dataUrl } from '../data-url.ts';
 import { defined } from '../defined.ts';
 import { refusePart } from '../refusals.ts';
@@ -12,11 +22,16 @@ const ERROR = 'Error:';
 export function writeInput(turns: readonly Turn[]): Json[] {
   refuseNames(turns, 'the Responses API');
   refusePrefill(turns, 'the Responses API');
-  return turns.flatMap(writeTurn);
+  const customCalls = new Set(turns.flatMap(({ parts }) => parts.filter(isCustomCall)).map(({ id }) => id));
+  return turns.flatMap((turn) => writeTurn(turn, customCalls));
+}
+
+function isCustomCall(part: Part): part is ToolCallPart {
+  return part.type === 'toolCall' && part.isCustom === true;
 }
 
 /** A message of neighbouring texts, images and files; an item for each tool call, result and reasoning. */
-function writeTurn({ role, parts }: Turn): Json[] {
+function writeTurn({ role, parts }: Turn, customCalls: ReadonlySet<string>): Json[] {
   if (role === 'system') return [message('developer', joinTexts(parts.filter(isText)))];
   const items: Json[] = [];
   let content: Json[] = [];
@@ -25,7 +40,7 @@ function writeTurn({ role, parts }: Turn): Json[] {
     content = [];
   };
   for (const part of parts) {
-    const item = writeItem(part);
+    const item = writeItem(part, customCalls);
     if (item === undefined) content.push(role === 'user' ? writeContent(part) : writeAssistantContent(part));
     else {
       flush();
@@ -41,16 +56,16 @@ function message(role: string, content: string | readonly Json[]): Json {
 }
 
 /** The item of a part, if it is not in the content of a message. */
-function writeItem(part: Part): Json[] | undefined {
+function writeItem(part: Part, customCalls: ReadonlySet<string>): Json[] | undefined {
   switch (part.type) {
     case 'toolCall':
       return [
         part.isCustom === true
           ? { type: 'custom_tool_call', call_id: part.id, name: part.name, input: part.arguments }
-          : { type: 'function_call', call_id: part.id, name: part.name, arguments: part.arguments },
+          : { type: 'function_call', call_id: part.id, name: part.name, arguments: functionArguments(part) },
       ];
     case 'toolResult':
-      return [writeResult(part)];
+      return [writeResult(part, customCalls.has(part.callId))];
     case 'reasoning':
       return writeReasoning(part);
     default:
@@ -115,10 +130,11 @@ function writeFile({ source, name }: FilePart): Json {
   }
 }
 
-function writeResult({ callId, parts, isError, isCustom }: ToolResultPart): Json {
+/** Chat Completions does not say whether a result is one of a custom tool; this API insists on it. */
+function writeResult({ callId, parts, isError }: ToolResultPart, isCustom: boolean): Json {
   const all = isError === true ? [{ type: 'text' as const, text: ERROR }, ...parts] : parts;
   return {
-    type: isCustom === true ? 'custom_tool_call_output' : 'function_call_output',
+    type: isCustom ? 'custom_tool_call_output' : 'function_call_output',
     call_id: callId,
     output: all.every((part): part is TextPart => isText(part)) ? joinTexts(all) : all.map(writeContent),
   };

@@ -11,11 +11,11 @@ import { writeInput } from './write-input.ts';
 export function writeRequest(request: ChatRequest): Json {
   refuseMembers(request, UNKNOWN);
   const { tools, toolChoice, reasoning, user } = request;
-  const instructions = joinTexts(request.system);
+  const { instructions, input } = writePrompt(request);
   return defined({
     model: request.model,
-    instructions: instructions === '' ? undefined : instructions,
-    input: writeInput(request.turns),
+    instructions,
+    input,
     tools: tools.length === 0 ? undefined : tools.map(writeTool),
     tool_choice:
       toolChoice === undefined || tools.length === 0 ? undefined : writeToolChoice(toolChoice, tools),
@@ -35,6 +35,13 @@ export function writeRequest(request: ChatRequest): Json {
     service_tier: request.serviceTier,
     stream: request.stream ? true : undefined,
   });
+}
+
+/** Without a conversation, the instructions are its first message: an empty input is refused. */
+function writePrompt({ system, turns }: ChatRequest): { instructions?: string; input: Json[] } {
+  if (turns.length === 0) return { input: writeInput([{ role: 'system', parts: system }]) };
+  const instructions = joinTexts(system);
+  return { ...(instructions === '' ? {} : { instructions }), input: writeInput(turns) };
 }
 
 const UNKNOWN = [

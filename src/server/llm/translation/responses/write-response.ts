@@ -12,7 +12,7 @@ export function writeResponse(response: ChatResponse, request: ChatRequest): Jso
   const { parts, stop } = answers[0] ?? { parts: [], stop: 'stop' };
   return {
     ...responseObject(head, request),
-    ...responseEnd(stop),
+    ...responseEnd(stop, parts),
     output: writeOutput(parts, stop, head.id),
     usage: usage === undefined ? null : writeUsage(usage),
   };
@@ -53,8 +53,8 @@ export function responseObject(
 }
 
 /** The members that change when the answer ends. */
-export function responseEnd(stop: StopReason): Json {
-  const reason = INCOMPLETE[stop];
+export function responseEnd(stop: StopReason, parts: readonly Pick<Part, 'type'>[]): Json {
+  const reason = incompleteReason(stop, parts);
   return {
     status: reason === undefined ? 'completed' : 'incomplete',
     incomplete_details: reason === undefined ? null : { reason },
@@ -68,9 +68,14 @@ const INCOMPLETE: Readonly<Partial<Record<StopReason, string>>> = {
   filter: 'content_filter',
 };
 
+/** A refusal without a text would look like an empty answer. */
+function incompleteReason(stop: StopReason, parts: readonly Pick<Part, 'type'>[]): string | undefined {
+  const isSilent = stop === 'refusal' && !parts.some(({ type }) => type === 'refusal');
+  return isSilent ? INCOMPLETE.filter : INCOMPLETE[stop];
+}
+
 /** The items of `output`: texts and refusals that follow each other are one message. */
 export function writeOutput(parts: readonly Part[], stop: StopReason, responseId: string): Json[] {
-  const status = INCOMPLETE[stop] === undefined ? 'completed' : 'incomplete';
   const items: Json[] = [];
   let content: Json[] | undefined;
   for (const part of parts) {
@@ -80,7 +85,7 @@ export function writeOutput(parts: readonly Part[], stop: StopReason, responseId
         items.push({
           id: itemId('message', responseId, items.length),
           type: 'message',
-          status,
+          status: 'completed',
           role: 'assistant',
           content,
         });
@@ -92,7 +97,9 @@ export function writeOutput(parts: readonly Part[], stop: StopReason, responseId
       if (item !== undefined) items.push(item);
     }
   }
-  return items;
+  const last = items.at(-1);
+  const isCut = INCOMPLETE[stop] !== undefined && last?.['status'] !== undefined;
+  return isCut ? [...items.slice(0, -1), { ...last, status: 'incomplete' }] : items;
 }
 
 function writeContent({ type, text }: Extract<Part, { type: 'text' | 'refusal' }>): Json {

@@ -1,0 +1,4 @@
+import { translateRequest } from '../../../../src/server/llm/translation/translate-request.ts';
+import { runCases } from './cases.ts';
+
+runCases('requests', ({ input }, from, to) => translateRequest(from, to, input).body);
