@@ -34,6 +34,7 @@ import { processResponse, requireGuardable } from './response.ts';
 import { StreamStart } from './stream-start.ts';
 import { countMedia } from './texts.ts';
 import { traceLlmReply, traceLlmRequest } from './trace-events.ts';
+import { type ChosenFormat, chooseFormat, translateCall } from './translation/translation.ts';
 import {
   chooseTarget,
   compileVirtualModels,
@@ -248,6 +249,7 @@ async function callModel(
 ): Promise<Reply> {
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
   if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
+  const chosen = formatFor(model, endpoint);
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
     limits: runtime.limits,
@@ -275,7 +277,21 @@ async function callModel(
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
-  const answer = await callProvider(ctx, model, { call, body, stats: target?.stats ?? model.stats });
+  const translated =
+    chosen?.translation &&
+    translateCall(chosen.translation, body, {
+      model: providerModel ?? requested,
+      stream: isStream(body.get('stream')),
+    });
+  const sent = translated?.body ?? body;
+  if (model.finalFields !== undefined) changeFields(sent, model.finalFields, resolverFor(ctx));
+  const answer = await callProvider(ctx, model, {
+    call,
+    body: sent,
+    stats: target?.stats ?? model.stats,
+    format: chosen?.provider,
+    translation: translated?.translation,
+  });
   const reply = awaitsOutput ? await withOutput(ctx, call, answer) : answer;
   if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
   model.changeResponseHeaders?.(reply.headers);
@@ -305,6 +321,15 @@ async function withOutput(ctx: RequestContext, call: LlmCall, reply: Reply): Pro
     `upstream call failed: ${failed}`,
     `${ctx.endpoint}: ${failed}`,
   );
+}
+
+/** The format for the provider; undefined if it gets the call as it is, or if it is the built-in model. */
+function formatFor(
+  { name, provider, formats }: Model,
+  { format, isPassthrough }: Endpoint,
+): ChosenFormat | undefined {
+  if (isPassthrough || format === undefined || provider.answer !== undefined) return undefined;
+  return chooseFormat(format, formats, name);
 }
 
 /** Form fields are strings. */

@@ -7,13 +7,15 @@ import type { UpstreamBody } from '../transport/upstream-body.ts';
 import type { UpstreamResponse } from '../transport/upstream-request.ts';
 import type { LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
-import { dropCredentials, withoutCredentials } from './credentials.ts';
+import { dropCredentials, dropForeignHeaders, sendClientKey, withoutCredentials } from './credentials.ts';
 import { pathAtProvider } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { EndpointStats, Outcome } from './health.ts';
 import type { Model } from './model.ts';
-import { keyHeader, type OutgoingRequest } from './providers/provider.ts';
+import { keyHeader, type OutgoingRequest, type ProviderFormat } from './providers/provider.ts';
 import { traceEviction } from './trace-events.ts';
+import { translateReply } from './translation/translated-reply.ts';
+import type { Translation } from './translation/translation.ts';
 
 const NOT_FORWARDED = new FieldNames([
   'host',
@@ -36,21 +38,28 @@ const NOT_RETURNED = new FieldNames([
   'clear-site-data',
 ]);
 
+export interface ProviderCall {
+  readonly call: LlmCall;
+  readonly body: CallBody;
+  readonly stats: EndpointStats;
+  /** Wire format for the provider; undefined for that of the client at the client's path. */
+  readonly format?: ProviderFormat | undefined;
+  /** If the formats differ. */
+  readonly translation?: Translation | undefined;
+}
+
 /**
  * Calls the provider and records the outcome in the statistics of the model and, if different, of the virtual model's
  * target (`stats`).
  */
-export async function callProvider(
-  ctx: RequestContext,
-  model: Model,
-  { call, body, stats }: { readonly call: LlmCall; readonly body: CallBody; readonly stats: EndpointStats },
-): Promise<Reply> {
+export async function callProvider(ctx: RequestContext, model: Model, request: ProviderCall): Promise<Reply> {
+  const { call, stats } = request;
   const affected = stats === model.stats ? [stats] : [stats, model.stats];
   const startedAt = performance.now();
   for (const each of affected) each.callStarted();
   let outcome: Outcome = { status: 0, isFailure: true };
   try {
-    const reply = await sendToProvider(ctx, model, call, body);
+    const reply = await sendToProvider(ctx, model, request);
     outcome = model.health.judge(ctx, reply);
     return reply;
   } finally {
@@ -72,8 +81,7 @@ export async function callProvider(
 async function sendToProvider(
   ctx: RequestContext,
   model: Model,
-  call: LlmCall,
-  body: CallBody,
+  { call, body, format, translation }: ProviderCall,
 ): Promise<Reply> {
   if (model.provider.answer !== undefined) {
     const answer = model.provider.answer(ctx, call, JSON.parse(body.toString()) as Record<string, unknown>);
@@ -86,20 +94,23 @@ async function sendToProvider(
   const { apiKey, provider } = model;
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (model.replacesCredentials) dropCredentials(headers, ctx.request);
+  if (translation !== undefined) dropForeignHeaders(headers, ctx.request);
   headers.append('host', model.upstream.authority);
   // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
   if (apiKey !== undefined) headers.append(...keyHeader(provider, apiKey));
-  for (const [name, value] of Object.entries(provider.headers ?? {}))
+  else if (translation !== undefined && !model.replacesCredentials) sendClientKey(headers, provider);
+  const required =
+    translation === undefined ? provider.headers : { ...translation.provider.headers, ...provider.headers };
+  for (const [name, value] of Object.entries(required ?? {}))
     if (!headers.has(name)) headers.append(name, value);
   model.changeRequestHeaders?.(headers);
-  const query = model.replacesCredentials ? withoutCredentials(ctx.query) : ctx.query;
   const request: OutgoingRequest = {
     method: ctx.method,
-    format: call.format,
+    format: format?.type ?? call.format,
     authority: model.upstream.authority,
-    path: pathOf(ctx, model, call) + query,
+    path: pathOf(ctx, model, { call, format, translation }),
     headers,
     body: body.encode(),
   };
@@ -131,15 +142,23 @@ async function sendToProvider(
   const coding = received.all('content-encoding').join(', ').trim().toLowerCase();
   const isPlain = coding === '' || coding === 'identity';
   const decoded = isPlain ? answer : await decodeResponse(ctx, received, answer, coding);
-  return { status, headers: received, body: decoded };
+  const reply = { status, headers: received, body: decoded };
+  return translation === undefined
+    ? reply
+    : translateReply(ctx, call, translation, reply, model.keyEncodings);
 }
 
-/** Path of a call at the provider, without the client's query. */
-function pathOf(ctx: RequestContext, { formats, basePath }: Model, call: LlmCall): string {
-  const format = formats.find(({ type }) => type === call.format);
-  if (typeof format?.path === 'string') return format.path;
-  const model = call.providerModel ?? call.requestModel;
-  return format?.path?.({ basePath, model, stream: call.streaming }) ?? pathAtProvider(basePath, ctx.path);
+/** Path and query of a call at the provider. A translated call has no query: that of the client is of another API. */
+function pathOf(
+  { path, query }: RequestContext,
+  { basePath, replacesCredentials }: Model,
+  { call, format, translation }: Pick<ProviderCall, 'call' | 'format' | 'translation'>,
+): string {
+  const input = { basePath, model: call.providerModel ?? call.requestModel, stream: call.streaming };
+  if (typeof format?.path === 'function') return format.path(input);
+  if (translation !== undefined) return format?.path ?? basePath + translation.provider.path(input);
+  const forwarded = replacesCredentials ? withoutCredentials(query) : query;
+  return (format?.path ?? pathAtProvider(basePath, path)) + forwarded;
 }
 
 /**

@@ -33,6 +33,8 @@ export interface LlmCall {
   providerError?: ProviderError | undefined;
   /** Token counts reported by the provider. Missing counts are estimated when the call ends. */
   usage?: Usage;
+  /** The counts in the response are placeholders of a translation, because the provider has reported none so far. */
+  hasNoReport?: boolean;
   /** Why `usage` is an estimate. */
   estimated?: string;
   /** UTF-8 bytes of model output seen so far. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isCredentialName } from '../../core/credentials.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
+import { keyHeader, type ProviderKind } from './providers/provider.ts';
 
 // Providers never get the client's credentials, clients never the gateway's key.
 
@@ -34,6 +35,28 @@ export function dropCredentials({ raw }: HeaderList, request: IncomingMessage): 
     if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] as string))
       raw.splice(at, 2);
   }
+}
+
+/** Headers that only the API of the client knows, such as `anthropic-beta` and `openai-organization`. */
+const OF_ONE_API = /^(?:anthropic|openai)-/;
+
+/** Removes the client's headers for another API than the provider's. Headers set by a policy are kept. */
+export function dropForeignHeaders({ raw }: HeaderList, request: IncomingMessage): void {
+  for (let at = raw.length - 2; at >= 0; at -= 2) {
+    const name = (raw[at] as string).toLowerCase();
+    if (OF_ONE_API.test(name) && request.headersDistinct[name]?.includes(raw[at + 1] as string))
+      raw.splice(at, 2);
+  }
+}
+
+/** Sends the client's own key as the provider expects it: clients of the Anthropic API have it in `x-api-key`. */
+export function sendClientKey(headers: HeaderList, provider: ProviderKind): void {
+  const bearer = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1];
+  const key = headers.get('x-api-key') ?? bearer;
+  if (key === undefined) return;
+  headers.delete('x-api-key');
+  headers.delete('authorization');
+  headers.append(...keyHeader(provider, key));
 }
 
 /** Removes credentials from a query (`?…` or empty). */

@@ -11,6 +11,7 @@ import type { Usage } from './usage.ts';
  */
 export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
   call.nonStreaming?.finalize(call);
+  if (call.hasNoReport === true) delete call.usage;
   // An error inside a 2xx response: without this, the log would show a success.
   if (call.providerError !== undefined && call.progress !== 'rejected' && ctx.error === undefined) {
     ctx.error = 'the provider responded with an error';

@@ -28,6 +28,12 @@ import { llmRequestScope } from './variables.ts';
 /** The specification: "Up to 64 transformations per policy". */
 const MAX_TRANSFORMATIONS = 64;
 
+const transformationSchema = z
+  .record(z.string().min(1), z.string().min(1))
+  .refine((value) => Object.keys(value).length <= MAX_TRANSFORMATIONS, {
+    error: `expected at most ${MAX_TRANSFORMATIONS} transformations`,
+  });
+
 export const modelSchema = z
   .strictObject({
     name: z
@@ -56,14 +62,15 @@ export const modelSchema = z
       .describe('`internal`: not listed and not available to clients, only to virtual models.'),
     defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
     overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
-    transformation: z
-      .record(z.string().min(1), z.string().min(1))
-      .refine((value) => Object.keys(value).length <= MAX_TRANSFORMATIONS, {
-        error: `expected at most ${MAX_TRANSFORMATIONS} transformations`,
-      })
+    transformation: transformationSchema
       .default({})
       .describe(
         "Request fields as CEL expressions over the client's request (`llmRequest`). They take precedence over `overrides`. An expression that fails removes its field.",
+      ),
+    finalTransformation: transformationSchema
+      .optional()
+      .describe(
+        "Like `transformation`, for fields of the request as it is sent: in the provider's format, after guardrails.",
       ),
     requestHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the provider.'),
     responseHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the client.'),
@@ -98,6 +105,8 @@ export interface Model {
   /** Path up to `/chat/completions`, without a trailing slash. */
   readonly basePath: string;
   readonly fields: FieldChanges;
+  /** Changes to the request as it is sent. */
+  readonly finalFields: FieldChanges | undefined;
   readonly changeRequestHeaders: ((headers: HeaderList) => void) | undefined;
   readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
   readonly guardrails: Guardrails | undefined;
@@ -114,7 +123,8 @@ export function compileModel(
   backend?: string,
 ): Model | undefined {
   // Compiled before the provider, so that their errors are reported even if the provider is unknown.
-  const transformations = compileTransformations(config, context.at('transformation'));
+  const transformations = compileTransformations(config.transformation, context.at('transformation'));
+  const final = compileTransformations(config.finalTransformation ?? {}, context.at('finalTransformation'));
   const health = compileHealth(config.health, context.at('health'));
   const conditions = compileConditions(config, context.at('matches'));
   const kind = kindOf(config.provider, entries);
@@ -162,6 +172,7 @@ export function compileModel(
       transformations,
       defaults: Object.entries({ ...entry?.defaults, ...config.defaults }),
     },
+    finalFields: final.length === 0 ? undefined : { overrides: [], transformations: final, defaults: [] },
     changeRequestHeaders:
       config.requestHeaders === undefined ? undefined : headerChanges(config.requestHeaders),
     changeResponseHeaders:
@@ -185,7 +196,7 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
 }
 
 function compileTransformations(
-  { transformation }: ModelConfig,
+  transformation: ModelConfig['transformation'],
   context: CompileContext,
 ): Model['fields']['transformations'] {
   return Object.entries(transformation).map(([field, source]) => [

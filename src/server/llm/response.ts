@@ -1,9 +1,8 @@
-import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';
+import { collectBody } from './collect-body.ts';
 import { completionOf } from './conversation.ts';
 import { redactKey, removeHeadersWithKey } from './credentials.ts';
 import { errorInBody, llmError } from './errors.ts';
@@ -54,7 +53,7 @@ export function processResponse(
     body.watcher = ctx;
     return reply;
   }
-  return collect(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options.guardrails));
+  return collectBody(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options.guardrails));
 }
 
 /**
@@ -172,37 +171,9 @@ async function rejectedReply(
     if (typeof reply.body === 'string') call.providerError = errorInBody(Buffer.from(reply.body));
     return reply;
   }
-  const bytes = await collect(ctx, reply.body, undefined);
+  const bytes = await collectBody(ctx, reply.body, undefined);
   const cleaned = redactKey(bytes, keyEncodings);
   call.providerError = errorInBody(cleaned);
   if (cleaned !== bytes) reply.headers.delete('content-length');
   return { ...reply, body: cleaned };
-}
-
-function collect(ctx: RequestContext, body: UpstreamBody, call: LlmCall | undefined): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    body.consume({
-      push(chunk) {
-        size += chunk.length;
-        if (call !== undefined) call.outputBytes = size;
-        if (size > LIMITS.responseBodyBytes) {
-          body.discard();
-          reject(
-            new AppError('upstream_invalid', { message: 'failed to process LLM response: it is too large' }),
-          );
-        } else chunks.push(chunk);
-        return true;
-      },
-      end: () => resolve(Buffer.concat(chunks)),
-      fail: (why, isTimeout) =>
-        reject(
-          new AppError(isTimeout ? 'upstream_timeout' : 'upstream_invalid', {
-            message: `upstream call failed: the provider ended the response early: ${why}`,
-            ...(ctx.isAbandoned ? {} : { detail: `${ctx.endpoint}: ${why}` }),
-          }),
-        ),
-    });
-  });
 }

@@ -16,6 +16,8 @@ export interface ChatFormat {
   readonly key: 'completions' | 'messages' | 'responses' | 'generateContent' | 'converse';
   /** Path of a call, below the base path of the provider. */
   path(call: CallTarget): string;
+  /** Headers that every call needs, by lower-case name. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Names of members of the neutral request in this format, for errors. */
   readonly memberNames?: MemberNames;
   /** Throws `Untranslatable` for members that other formats cannot express. */

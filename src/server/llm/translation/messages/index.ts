@@ -13,6 +13,8 @@ import { writeResponse } from './write-response.ts';
 export const messages: ChatFormat = {
   key: 'messages',
   path: () => '/messages',
+  // API reference, "Versions". Compatible servers ignore it.
+  headers: { 'anthropic-version': '2023-06-01' },
   memberNames,
   readRequest,
   writeRequest,

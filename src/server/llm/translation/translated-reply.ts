@@ -1,0 +1,158 @@
+import type { HeaderList } from '../../kernel/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { UpstreamBody } from '../../transport/upstream-body.ts';
+import type { LlmCall } from '../call.ts';
+import { collectBody } from '../collect-body.ts';
+import { redactKey } from '../credentials.ts';
+import { llmError } from '../errors.ts';
+import { parseOrNothing } from '../json-members.ts';
+import type { ChatError, ChatEvent, ChatResponse } from './chat.ts';
+import { type ChatFormat, type Json, Untranslatable } from './chat-format.ts';
+import { CustomCallRestorer } from './custom-call-events.ts';
+import { objectOf, textOf } from './event-data.ts';
+import { eventsOf, ResponseCollector } from './event-response.ts';
+import { serverSentEvents } from './server-sent-events.ts';
+import { TranslatedBody } from './translated-body.ts';
+import type { Translation } from './translation.ts';
+
+const EVENT_STREAM = 'text/event-stream';
+const JSON_TYPE = 'application/json';
+
+/**
+ * Translates the provider's reply: a stream as it arrives, everything else once it is complete. A provider may answer a
+ * request for a stream without one, and the reverse; the client gets what it asked for. Throws an `AppError` (502) for a
+ * reply that is not valid or has content that the client's format cannot express.
+ */
+export async function translateReply(
+  ctx: RequestContext,
+  call: LlmCall,
+  translation: Translation,
+  reply: { readonly status: number; readonly headers: HeaderList; readonly body: UpstreamBody },
+  keyEncodings: readonly string[],
+): Promise<Reply> {
+  const { status, headers, body } = reply;
+  const { provider, request } = translation;
+  headers.delete('content-length');
+  const { mediaType } = provider.framing ?? serverSentEvents;
+  const isSuccess = status >= 200 && status <= 299;
+  const isStream = isSuccess && headers.get('content-type')?.toLowerCase().startsWith(mediaType) === true;
+  if (isStream && request.stream) {
+    headers.set('content-type', EVENT_STREAM);
+    return { status, headers, body: streamBody(ctx, call, translation, body) };
+  }
+  const bytes = await collectBody(ctx, body, undefined);
+  call.lastTokenAfter = performance.now() - ctx.timings.started;
+  const result = read(ctx, translation, isStream, { status, bytes, keyEncodings });
+  if ('error' in result) {
+    headers.set('content-type', JSON_TYPE);
+    const text = JSON.stringify(translation.client.writeError(result.error));
+    return { status: result.error.status, headers, body: text };
+  }
+  noteUsage(call, result.response.usage);
+  headers.set('content-type', request.stream ? EVENT_STREAM : JSON_TYPE);
+  return { status, headers, body: write(ctx, translation, result.response) };
+}
+
+function streamBody(
+  ctx: RequestContext,
+  call: LlmCall,
+  { client, provider, request }: Translation,
+  body: UpstreamBody,
+): UpstreamBody {
+  const restorer = new CustomCallRestorer(request);
+  noteUsage(call, undefined);
+  return new TranslatedBody(body, {
+    splitter: (provider.framing ?? serverSentEvents).splitter(call.limits.streamFrameBytes),
+    reader: provider.eventReader(),
+    writer: client.eventWriter(request),
+    change: (event) => {
+      if ((event.type === 'start' || event.type === 'end') && event.usage !== undefined)
+        noteUsage(call, event.usage);
+      return restorer.read(event);
+    },
+    onFailure: (error) => {
+      const why = error instanceof Untranslatable ? `it has \`${error.message}\`` : String(error);
+      ctx.error ??= UNTRANSLATABLE;
+      ctx.errorDetail ??= `${ctx.endpoint}: ${why}`;
+      ctx.reason = 'UpstreamFailure';
+      return { type: 'error', error: { message: UNTRANSLATABLE, status: 502, code: 'upstream_failed' } };
+    },
+  }).body;
+}
+
+/** Formats that always have counts are then not taken for a report. */
+function noteUsage(call: LlmCall, usage: ChatResponse['usage']): void {
+  call.hasNoReport = usage === undefined;
+}
+
+const UNTRANSLATABLE = "failed to process LLM response: it cannot be translated to the client's format";
+
+/** Reads a complete reply. */
+function read(
+  ctx: RequestContext,
+  { provider }: Translation,
+  isStream: boolean,
+  reply: { readonly status: number; readonly bytes: Buffer; readonly keyEncodings: readonly string[] },
+): { readonly response: ChatResponse } | { readonly error: ChatError } {
+  const { status, bytes, keyEncodings } = reply;
+  try {
+    if (isStream) return collectEvents(provider, bytes);
+    const value = parseOrNothing(redactKey(bytes, keyEncodings).toString('utf8'));
+    if (status < 200 || status > 299) return { error: provider.readError(value, status) };
+    const body = objectOf(value) ?? invalid('it is not a JSON object');
+    // Some providers answer 200 with an error.
+    const error = textOf(body['error']) ?? objectOf(body['error']);
+    if (error !== undefined) return { error: failed(provider, body) };
+    return { response: provider.readResponse(body) };
+  } catch (error) {
+    throw llmError('upstream_invalid', 'upstream_failed', UNTRANSLATABLE, detailOf(ctx, error));
+  }
+}
+
+function detailOf({ endpoint }: RequestContext, error: unknown): string {
+  if (error instanceof Untranslatable) return `${endpoint}: the response has \`${error.message}\``;
+  return `${endpoint}: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+function invalid(why: string): never {
+  throw new Error(`the response cannot be read: ${why}`);
+}
+
+/** An error in a reply whose status says success. */
+function failed(provider: ChatFormat, body: Json): ChatError {
+  return provider.readError(body, 502);
+}
+
+function collectEvents(
+  provider: ChatFormat,
+  bytes: Buffer,
+): { readonly response: ChatResponse } | { readonly error: ChatError } {
+  const splitter = (provider.framing ?? serverSentEvents).splitter(bytes.length);
+  const reader = provider.eventReader();
+  const events: ChatEvent[] = [...splitter.push(bytes), ...splitter.end()].flatMap(({ data, type }) =>
+    reader.read(data, type),
+  );
+  events.push(...reader.end());
+  const collector = new ResponseCollector();
+  for (const event of events) {
+    if (event.type === 'error') return { error: event.error };
+    collector.add(event);
+    if (event.type === 'end') return { response: collector.response() };
+  }
+  return invalid('the stream has no last event');
+}
+
+/** The body for the client: the whole response, or all of its events. */
+function write(ctx: RequestContext, { client, request }: Translation, response: ChatResponse): string {
+  try {
+    if (!request.stream) return JSON.stringify(client.writeResponse(response, request));
+    const restorer = new CustomCallRestorer(request);
+    const writer = client.eventWriter(request);
+    return [...eventsOf(response)]
+      .flatMap((event) => restorer.read(event))
+      .map((event) => writer.write(event))
+      .join('');
+  } catch (error) {
+    throw llmError('upstream_invalid', 'upstream_failed', UNTRANSLATABLE, detailOf(ctx, error));
+  }
+}
