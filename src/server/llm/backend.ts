@@ -33,6 +33,7 @@ import { isRealtime, openRealtime, realtimeModel } from './realtime.ts';
 import { processResponse, requireGuardable } from './response.ts';
 import { StreamStart } from './stream-start.ts';
 import { countMedia } from './texts.ts';
+import { countsTokensItself, tokenCountResponse } from './token-estimate.ts';
 import { traceLlmReply, traceLlmRequest } from './trace-events.ts';
 import { type ChosenFormat, chooseFormat, translateCall } from './translation/translation.ts';
 import {
@@ -249,7 +250,8 @@ async function callModel(
 ): Promise<Reply> {
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
   if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
-  const chosen = formatFor(model, endpoint);
+  const countsTokens = !endpoint.isPassthrough && countsTokensItself(endpoint, model);
+  const chosen = countsTokens ? undefined : formatFor(model, endpoint);
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
     limits: runtime.limits,
@@ -270,6 +272,8 @@ async function callModel(
   changeFields(body, model.fields, resolverFor(ctx));
   // The requested model is already authorized; the provider's model name comes from the configuration.
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
+  // The texts go nowhere, so no guardrail needs to see them.
+  if (countsTokens) return tokenCountResponse(ctx, body);
   const requestGuardrails = [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])];
   if (requestGuardrails.length > 0) await guardRequest(ctx, call, requestGuardrails, body);
   // The prompt as sent: a guardrail may have masked the client's texts.

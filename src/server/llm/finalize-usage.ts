@@ -2,8 +2,7 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { tokenListeners } from '../kernel/shared-slots.ts';
 import type { LlmCall } from './call.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
-import { countMedia, textBytes } from './texts.ts';
-import type { Usage } from './usage.ts';
+import { estimateUsage } from './token-estimate.ts';
 
 /**
  * Finalizes an ended call: reads a non-streaming response, estimates unreported tokens, looks up the price and charges
@@ -53,28 +52,4 @@ function estimateReason(ctx: RequestContext, { progress, hasNoText }: LlmCall): 
   // Plain text, such as the subtitles of a recording, or too long to be read.
   if (ctx.error === undefined) return 'no usage was found in the response';
   return `the response ended before the provider reported usage: ${ctx.error}`;
-}
-
-/** Four bytes of text are roughly one token in all languages that common tokenizers were made for. */
-const BYTES_PER_TOKEN = 4;
-/** Tokens of an image of medium size, at providers that publish it. */
-const MEDIA_TOKENS = 1_000;
-
-function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall): Usage {
-  const { messages, prompt, input, instructions, tools, system, query, documents } = request;
-  const inputs = [messages, prompt, input, instructions, tools, system, query, documents];
-  const bytes = inputs.reduce((sum: number, part) => sum + textBytes(part), 0);
-  const media = inputs.reduce((sum: number, part) => sum + countMedia(part), 0);
-  return {
-    input: Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input),
-    output: hasNoText ? 0 : Math.ceil(outputBytes / BYTES_PER_TOKEN),
-  };
-}
-
-/** Counts the tokens of a prompt given as token numbers, in one or several lists. */
-function countNumbers(value: unknown): number {
-  if (!Array.isArray(value)) return 0;
-  return (value as unknown[])
-    .flatMap((item) => (Array.isArray(item) ? (item as unknown[]) : [item]))
-    .filter((item) => typeof item === 'number').length;
 }

@@ -66,7 +66,6 @@ describe('paths of the OpenAI API', () => {
     '/embeddings',
     '/responses',
     '/messages',
-    '/messages/count_tokens',
     '/rerank',
     '/moderations',
     '/audio/speech',

@@ -1,0 +1,56 @@
+import { textReply } from '../kernel/error-response.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { LlmCall } from './call.ts';
+import type { CallBody } from './call-body.ts';
+import { llmError } from './errors.ts';
+import type { Model } from './model.ts';
+import { countMedia, textBytes } from './texts.ts';
+import type { Usage } from './usage.ts';
+
+/** Four bytes of text are roughly one token in all languages that common tokenizers were made for. */
+const BYTES_PER_TOKEN = 4;
+/** Tokens of an image of medium size, at providers that publish it. */
+const MEDIA_TOKENS = 1_000;
+
+/** Tokens of a call whose provider reported none (docs/decisions/0005). */
+export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall): Usage {
+  return {
+    input: estimateInput(request),
+    output: hasNoText ? 0 : Math.ceil(outputBytes / BYTES_PER_TOKEN),
+  };
+}
+
+function estimateInput(request: LlmCall['request']): number {
+  const { messages, prompt, input, instructions, tools, system, query, documents } = request;
+  const inputs = [messages, prompt, input, instructions, tools, system, query, documents];
+  const bytes = inputs.reduce((sum: number, part) => sum + textBytes(part), 0);
+  const media = inputs.reduce((sum: number, part) => sum + countMedia(part), 0);
+  return Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input);
+}
+
+/** Counts the tokens of a prompt given as token numbers, in one or several lists. */
+function countNumbers(value: unknown): number {
+  if (!Array.isArray(value)) return 0;
+  return (value as unknown[])
+    .flatMap((item) => (Array.isArray(item) ? (item as unknown[]) : [item]))
+    .filter((item) => typeof item === 'number').length;
+}
+
+/** Whether the gateway answers a call of `/v1/messages/count_tokens`, because the provider has no such call. */
+export function countsTokensItself({ format }: Pick<LlmCall, 'format'>, { provider, formats }: Model): boolean {
+  const isForwarded = provider.answer !== undefined || formats.some(({ type }) => type === format);
+  return format === 'anthropicTokenCount' && !isForwarded;
+}
+
+/**
+ * An estimate in the format of `/v1/messages/count_tokens` (docs/decisions/0046). Throws an `AppError` (400) without a
+ * list of messages.
+ */
+export function tokenCountResponse(ctx: RequestContext, body: CallBody): Reply {
+  const members = ['system', 'messages', 'tools'].map((field) => [field, body.get(field)] as const);
+  if (!Array.isArray(body.get('messages')))
+    throw llmError('llm_invalid', 'missing_required_parameter', 'messages: a list is required');
+  ctx.reason = 'DirectResponse';
+  const count = estimateInput(Object.fromEntries(members));
+  return textReply(200, JSON.stringify({ input_tokens: count }), 'application/json');
+}
