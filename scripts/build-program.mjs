@@ -40,7 +40,16 @@ function loadedBy(id, context, found = new Set()) {
 }
 
 /** Packages that the program loads by `require`, at their first use: a file each. */
-const ON_DEMAND = ['@marcbachmann/cel-js', 'libphonenumber-js', 'prom-client', 're2js', 'undici'];
+const ON_DEMAND = [
+  '@marcbachmann/cel-js',
+  '@smithy/core/checksum',
+  '@smithy/core/event-streams',
+  '@smithy/signature-v4',
+  'libphonenumber-js',
+  'prom-client',
+  're2js',
+  'undici',
+];
 const fileOfPackage = (name) => name.replace(/^@.*\//, '');
 
 /** Names those files instead of the packages. */

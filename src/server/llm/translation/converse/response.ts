@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { membersOf } from '../../json-members.ts';
+import type { ChatError, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
+import { type Json, Untranslatable } from '../chat-format.ts';
+import { CONTEXT_EXCEEDED, readProviderError } from '../provider-error.ts';
+
+/** The response has neither an id nor the name of the model. */
+export function readResponse({ output, stopReason, usage }: Json): ChatResponse {
+  const { content } = membersOf(membersOf(output)?.['message']) ?? {};
+  if (!Array.isArray(content)) throw new Untranslatable('output.message.content', 'the response has none');
+  const counted = readUsage(usage);
+  return {
+    id: newId(),
+    model: '',
+    answers: [{ parts: (content as unknown[]).map(readBlock), stop: readStop(stopReason) }],
+    ...(counted === undefined ? {} : { usage: counted }),
+  };
+}
+
+export const newId = (): string => `msg_${randomUUID().replaceAll('-', '')}`;
+
+function readBlock(value: unknown): Part {
+  const block = membersOf(value) ?? {};
+  const { text, toolUse, reasoningContent } = block;
+  if (typeof text === 'string') return { type: 'text', text };
+  if (toolUse !== undefined) {
+    const { toolUseId, name, input } = membersOf(toolUse) ?? {};
+    return {
+      type: 'toolCall',
+      id: String(toolUseId),
+      name: String(name),
+      arguments: JSON.stringify(input ?? {}),
+    };
+  }
+  if (reasoningContent !== undefined) return readReasoning(membersOf(reasoningContent) ?? {});
+  throw new Untranslatable(
+    `output.message.content[].${Object.keys(block)[0] ?? ''}`,
+    'other formats have no such content',
+  );
+}
+
+function readReasoning({ reasoningText, redactedContent }: Json): Part {
+  const origin = 'converse';
+  if (typeof redactedContent === 'string')
+    return { type: 'reasoning', text: '', encrypted: redactedContent, origin };
+  const { text, signature } = membersOf(reasoningText) ?? {};
+  return {
+    type: 'reasoning',
+    text: typeof text === 'string' ? text : '',
+    ...(typeof signature === 'string' && signature !== '' ? { signature } : {}),
+    origin,
+  };
+}
+
+const STOPS: ReadonlyMap<unknown, StopReason> = new Map([
+  ['end_turn', 'stop'],
+  ['tool_use', 'toolCalls'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['stop_sequence', 'stopSequence'],
+  ['guardrail_intervened', 'filter'],
+  ['content_filtered', 'filter'],
+]);
+
+/** Throws `Untranslatable` if the model failed, such as `malformed_tool_use`: other formats have no reason for that. */
+export function readStop(reason: unknown): StopReason {
+  const stop = STOPS.get(reason);
+  if (stop !== undefined) return stop;
+  throw new Untranslatable(
+    `stopReason: ${JSON.stringify(reason)}`,
+    'the model ended without a complete answer',
+  );
+}
+
+/** `inputTokens` excludes tokens read from the cache and written to it (Bedrock user guide, "Prompt caching"). */
+export function readUsage(value: unknown): ChatUsage | undefined {
+  const usage = membersOf(value);
+  if (usage === undefined) return undefined;
+  const cachedInput = count(usage['cacheReadInputTokens']);
+  const cacheWrite = count(usage['cacheWriteInputTokens']);
+  return {
+    input: count(usage['inputTokens']) + cachedInput + cacheWrite,
+    output: count(usage['outputTokens']),
+    ...(cachedInput === 0 ? {} : { cachedInput }),
+    ...(cacheWrite === 0 ? {} : { cacheWrite }),
+  };
+}
+
+function count(value: unknown): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
+}
+
+/** The message for a prompt that is too long. */
+const TOO_LONG = /^Input is too long/i;
+
+/** `{"message": …}`; some services write `Message`. The name of the error is in a header. */
+export function readError(body: unknown, status: number): ChatError {
+  const { Message } = membersOf(body) ?? {};
+  const error = readProviderError(typeof Message === 'string' ? { message: Message } : body, status);
+  return TOO_LONG.test(error.message) ? { ...error, code: CONTEXT_EXCEEDED } : error;
+}
