@@ -71,6 +71,26 @@ interface Parts {
   readonly options?: TestGatewayOptions;
 }
 
+/** A provider with the API of every call: none is translated. It has the name and the prices of `oaiCompat`. */
+export const EVERY_FORMAT = {
+  custom: {
+    providerOverride: 'openai',
+    formats: [
+      'completions',
+      'responses',
+      'messages',
+      'anthropicTokenCount',
+      'textCompletions',
+      'embeddings',
+      'rerank',
+      'moderations',
+      'speech',
+      'transcriptions',
+      'images',
+    ].map((type) => ({ type })),
+  },
+};
+
 /** A gateway with one model entry, `*` by default, that this provider answers. */
 export function llmGateway(
   { address }: HttpUpstream | { address: string },
@@ -79,7 +99,7 @@ export function llmGateway(
   const { model, params, llm, more, options } = parts;
   const entry = {
     name: '*',
-    provider: 'oaiCompat',
+    provider: EVERY_FORMAT,
     ...model,
     params: { baseUrl: `http://${address}/v1`, ...params },
   };

@@ -37,7 +37,10 @@ function countNumbers(value: unknown): number {
 }
 
 /** Whether the gateway answers a call of `/v1/messages/count_tokens`, because the provider has no such call. */
-export function countsTokensItself({ format }: Pick<LlmCall, 'format'>, { provider, formats }: Model): boolean {
+export function countsTokensItself(
+  { format }: Pick<LlmCall, 'format'>,
+  { provider, formats }: Model,
+): boolean {
   const isForwarded = provider.answer !== undefined || formats.some(({ type }) => type === format);
   return format === 'anthropicTokenCount' && !isForwarded;
 }

@@ -129,7 +129,7 @@ describe('errors for the official Anthropic client', () => {
     await using broken = await llmProvider((_, response) => response.writeHead(302, { location: '/' }).end());
     const at = (address: string): object => ({
       params: { baseUrl: `http://${address}/v1` },
-      provider: 'oaiCompat',
+      provider: 'anthropic',
     });
     await using served = await modelsGateway(
       [

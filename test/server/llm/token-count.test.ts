@@ -39,7 +39,10 @@ describe('POST /v1/messages/count_tokens', () => {
   test('token counts are estimated by the gateway if the provider does not have the call', async () => {
     await using provider = await llmProvider();
     await using checked = await guardrail(() => ({ body: 'not this', status_code: 403 }));
-    await using served = await llmGateway(provider, { llm: { guardrails: { request: [webhook(checked)] } } });
+    await using served = await llmGateway(provider, {
+      model: { provider: 'oaiCompat' },
+      llm: { guardrails: { request: [webhook(checked)] } },
+    });
     const { messages } = client(served);
     // 16 + 24 + 3 + 34 bytes of texts are 20 tokens, and the image counts as 1,000.
     const count = await messages.countTokens({

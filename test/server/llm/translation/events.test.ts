@@ -136,7 +136,10 @@ function essence({ answers, ...head }: ChatResponse): unknown {
   };
 }
 
-describe.each(chatFormats.map((format) => [format.key, format] as const))('streams of %s', (_, format) => {
+// Clients never get the binary streams of Amazon Bedrock.
+const formats = chatFormats.filter(({ framing }) => framing === undefined);
+
+describe.each(formats.map((format) => [format.key, format] as const))('streams of %s', (_, format) => {
   test(`a stream of ${format.key}, written from pieces and interleaved calls, contains the same as the whole response`, () => {
     fc.assert(
       fc.property(response, fc.integer({ min: 1, max: 7 }), (whole, size) => {

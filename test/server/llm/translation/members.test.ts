@@ -6,7 +6,7 @@ import type { ResponseCreateParams } from 'openai/resources/responses/responses'
 import { expect, test } from 'vitest';
 import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
 import { translateRequest } from '../../../../src/server/llm/translation/translate-request.ts';
-import { formatOf, outcomeOf } from './cases.ts';
+import { formatOf, outcomeOf, TARGET } from './cases.ts';
 
 /** Values of a member: one, or several by a text that tells them apart. */
 type Samples<Member extends string> = { readonly [Name in Member]: readonly unknown[] };
@@ -177,7 +177,7 @@ type Key = keyof typeof FORMATS;
 function fate(from: Key, to: Key, member: string, value: unknown): 'translated' | 'left out' | 'refused' {
   const { base } = FORMATS[from];
   const translate = (body: Json) =>
-    outcomeOf(() => translateRequest(formatOf(from), formatOf(to), body).body);
+    outcomeOf(() => translateRequest(formatOf(from), formatOf(to), body, TARGET).body);
   const outcome = translate({ ...base, [member]: value });
   if ('refused' in outcome) {
     // The error names the member as the client knows it.

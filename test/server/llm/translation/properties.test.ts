@@ -12,7 +12,7 @@ import type { ChatFormat, Json } from '../../../../src/server/llm/translation/ch
 import { chatFormats } from '../../../../src/server/llm/translation/index.ts';
 import { joinTexts, mergeTurns } from '../../../../src/server/llm/translation/turns.ts';
 import { repeats } from '../../../kit/thorough.ts';
-import { type Case, formatOf, outcomeOf } from './cases.ts';
+import { type Case, formatOf, outcomeOf, TARGET } from './cases.ts';
 
 const text = fc.string({ minLength: 1, maxLength: 20 }).filter((value) => value.trim() !== '');
 const name = fc.stringMatching(/^[a-z]\w{0,10}$/);
@@ -293,7 +293,10 @@ describe('a request that is written and read again', () => {
 });
 
 function again(format: ChatFormat, request: ChatRequest): ChatRequest {
-  return format.readRequest(JSON.parse(JSON.stringify(format.writeRequest(request))) as Json);
+  return format.readRequest(JSON.parse(JSON.stringify(format.writeRequest(request))) as Json, {
+    model: request.model,
+    stream: request.stream,
+  });
 }
 
 /** A body with one value replaced by any other. */
@@ -332,12 +335,15 @@ for (const [folder, read] of [
           const body = damaged(input, value, choose);
           // Throws anything but `Untranslatable`.
           outcomeOf(() => {
-            if (read === 'readRequest') return to.writeRequest(from.readRequest(body));
-            const request = from.readRequest({
-              model: 'm',
-              messages: [{ role: 'user', content: 'Hi' }],
-              ...(from.key === 'responses' ? { input: 'Hi', messages: null } : {}),
-            });
+            if (read === 'readRequest') return to.writeRequest(from.readRequest(body, TARGET));
+            const request = from.readRequest(
+              {
+                model: 'm',
+                messages: [{ role: 'user', content: 'Hi' }],
+                ...(from.key === 'responses' ? { input: 'Hi', messages: null } : {}),
+              },
+              TARGET,
+            );
             return to.writeResponse(from.readResponse(body), request);
           });
         },

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
-import { type Case, formatOf, outcomeOf } from './cases.ts';
+import { type Case, formatOf, outcomeOf, TARGET } from './cases.ts';
 
 /** Objects that are passed on whole: JSON Schemas, the input of a tool, values for the client. */
 const OPAQUE = /\b(parameters|schema|input_schema|input|metadata|logit_bias)$/;
@@ -28,11 +28,11 @@ for (const name of readdirSync(new URL('requests/', import.meta.url)).toSorted()
   test(`an unknown member in any object of a request is refused by its path: ${name}`, () => {
     let checked = 0;
     for (const { input } of file.cases) {
-      if ('refused' in outcomeOf(() => readRequest(input) as unknown as Json)) continue;
+      if ('refused' in outcomeOf(() => readRequest(input, TARGET) as unknown as Json)) continue;
       const copy = structuredClone(input);
       for (const [path, object] of objectsIn(copy, '')) {
         object['unknown_member'] = 1;
-        expect(outcomeOf(() => readRequest(copy) as unknown as Json)).toEqual({
+        expect(outcomeOf(() => readRequest(copy, TARGET) as unknown as Json)).toEqual({
           refused: path === '' ? 'unknown_member' : `${path}.unknown_member`,
         });
         delete object['unknown_member'];

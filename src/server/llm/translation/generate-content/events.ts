@@ -4,7 +4,7 @@ import type { ChatError, ChatEvent, ChatRequest, ChatUsage, Part, StartedPart, S
 import { type EventReader, type EventWriter, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { readError, writeError } from './error.ts';
-import { readPart, writeCall } from './response.ts';
+import { readPart, writeCall, writeCreateTime } from './response.ts';
 import { readStop, writeStop } from './stop.ts';
 import { writeThoughtSignature } from './thought-signature.ts';
 import { readUsage, writeUsage } from './usage.ts';
@@ -125,10 +125,6 @@ function start({ responseId, modelVersion, createTime }: Json): ChatEvent {
   };
 }
 
-function createTime(created: number | undefined): Json {
-  return created === undefined ? {} : { createTime: new Date(created * 1000).toISOString() };
-}
-
 interface OpenPart {
   readonly answer: number;
   readonly content: StartedPart;
@@ -148,7 +144,7 @@ class GenerateContentWriter implements EventWriter {
   write(event: ChatEvent): string {
     switch (event.type) {
       case 'start':
-        this.#head = { modelVersion: event.model, responseId: event.id, ...createTime(event.created) };
+        this.#head = { modelVersion: event.model, responseId: event.id, ...writeCreateTime(event.created) };
         return '';
       case 'partStart':
         return this.#partStart(event.part, event.answer, event.content);

@@ -102,7 +102,7 @@ export function writeResponse(
     })),
     ...(usage === undefined ? {} : { usageMetadata: writeUsage(usage) }),
     modelVersion: model,
-    ...(created === undefined ? {} : { createTime: new Date(created * 1000).toISOString() }),
+    ...writeCreateTime(created),
     responseId: id,
   };
 }
@@ -143,4 +143,10 @@ export function writeCall({ id, name, arguments: text }: ToolCallPart): Json {
     throw new Untranslatable(`the arguments of the call of ${JSON.stringify(name)}`, 'they are not JSON');
   }
   return { functionCall: { id, name, args } };
+}
+
+/** RFC 3339; nothing for a number that is no time. */
+export function writeCreateTime(created: number | undefined): Json {
+  const time = new Date((created ?? Number.NaN) * 1000);
+  return Number.isNaN(time.getTime()) ? {} : { createTime: time.toISOString() };
 }
