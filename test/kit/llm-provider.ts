@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { formats } from '../../src/server/llm/formats/index.ts';
 import { gateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { type HttpReply, send } from './send.ts';
 import { type Answer, type HttpUpstream, httpUpstream } from './upstream.ts';
@@ -71,24 +72,9 @@ interface Parts {
   readonly options?: TestGatewayOptions;
 }
 
-/** A provider with the API of every call: none is translated. It has the name and the prices of `oaiCompat`. */
+/** A provider that has every wire format of clients, so that nothing is translated. */
 export const EVERY_FORMAT = {
-  custom: {
-    providerOverride: 'openai',
-    formats: [
-      'completions',
-      'responses',
-      'messages',
-      'anthropicTokenCount',
-      'textCompletions',
-      'embeddings',
-      'rerank',
-      'moderations',
-      'speech',
-      'transcriptions',
-      'images',
-    ].map((type) => ({ type })),
-  },
+  custom: { providerOverride: 'openai', formats: formats.map(({ key }) => ({ type: key })) },
 };
 
 /** A gateway with one model entry, `*` by default, that this provider answers. */

@@ -9,6 +9,7 @@ import {
   chunk,
   completion,
   DONE,
+  EVERY_FORMAT,
   FINISH,
   guardrail,
   llmGateway,
@@ -247,7 +248,7 @@ describe('logged LLM calls', () => {
     ],
   ])('the access log reads prompt and completion in the format of %s', async (path, ask, answer) => {
     await using provider = await llmProvider(answering(JSON.stringify(answer)));
-    await using served = await llmGateway(provider, { more });
+    await using served = await llmGateway(provider, { more, model: { provider: EVERY_FORMAT } });
     await send(served.url + path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

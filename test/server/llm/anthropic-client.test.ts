@@ -5,6 +5,7 @@ import { gateway } from '../../kit/gateway.ts';
 import { WIRE } from '../../kit/llm-formats.ts';
 import {
   answering,
+  EVERY_FORMAT,
   guardrail,
   llmGateway,
   llmProvider,
@@ -113,7 +114,7 @@ describe('the official Anthropic client', () => {
         });
       }),
     );
-    await using served = await llmGateway(provider);
+    await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT } });
     const stream = await client(served).messages.create({ ...ask, stream: true });
     for await (const event of stream) if (event.type === 'content_block_delta') stream.controller.abort();
     await until(() => left);
@@ -129,7 +130,7 @@ describe('errors for the official Anthropic client', () => {
     await using broken = await llmProvider((_, response) => response.writeHead(302, { location: '/' }).end());
     const at = (address: string): object => ({
       params: { baseUrl: `http://${address}/v1` },
-      provider: 'anthropic',
+      provider: EVERY_FORMAT,
     });
     await using served = await modelsGateway(
       [
@@ -213,7 +214,7 @@ describe('errors for the official Anthropic client', () => {
 
   test('the official Anthropic client raises its class when the provider does not answer in time', async () => {
     await using provider = await llmProvider(() => undefined);
-    const model = { name: '*', provider: 'oaiCompat', params: { baseUrl: `http://${provider.address}/v1` } };
+    const model = { name: '*', provider: EVERY_FORMAT, params: { baseUrl: `http://${provider.address}/v1` } };
     const route = {
       policies: { timeout: { backendRequestTimeout: '200ms' } },
       backends: [{ llm: { models: [model] } }],
@@ -246,7 +247,10 @@ describe('errors for the official Anthropic client', () => {
       await using provider = await llmProvider(
         streaming((response) => response.write(part, () => end(response))),
       );
-      await using served = await llmGateway(provider, { options: { limits: { streamIdle: 300 } } });
+      await using served = await llmGateway(provider, {
+        model: { provider: EVERY_FORMAT },
+        options: { limits: { streamIdle: 300 } },
+      });
       const stream = client(served).messages.stream(ask);
       const texts: string[] = [];
       stream.on('text', (text) => texts.push(text));
@@ -267,7 +271,7 @@ describe('errors for the official Anthropic client', () => {
       request_id: 'req_1',
     };
     await using provider = await llmProvider(answering(JSON.stringify(error), 529));
-    await using served = await llmGateway(provider);
+    await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT } });
     await expect(client(served).messages.create(ask)).rejects.toMatchObject({
       status: 529,
       type: 'overloaded_error',

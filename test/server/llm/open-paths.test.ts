@@ -5,6 +5,7 @@ import {
   bodyOf,
   CHAT,
   chat,
+  EVERY_FORMAT,
   errorOf,
   guardrail,
   llmGateway,
@@ -72,7 +73,10 @@ describe('paths of the OpenAI API', () => {
     '/images/generations',
   ])('POST %s is served with and without /v1', async (path) => {
     await using provider = await llmProvider();
-    await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
+    await using gate = await llmGateway(provider, {
+      model: { provider: EVERY_FORMAT },
+      params: { apiKey: KEY },
+    });
     for (const asked of [`/v1${path}`, path]) {
       expect((await post(gate.url + asked, CHAT)).status).toBe(200);
       expect(provider.received.at(-1)?.target).toBe(`/v1${path}`);

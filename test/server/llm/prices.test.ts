@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { WIRE } from '../../kit/llm-formats.ts';
-import { llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { EVERY_FORMAT, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 
 /** USD per million tokens. */
@@ -60,7 +60,10 @@ describe('prices of calls', () => {
         response.writeHead(200, { 'content-type': answer.type }).end(answer.text),
       );
       const inline = { providers: { openai: { models: RATES } } };
-      await using served = await llmGateway(provider, { more: { config: { modelCatalog: [{ inline }] } } });
+      await using served = await llmGateway(provider, {
+        model: { provider: EVERY_FORMAT },
+        more: { config: { modelCatalog: [{ inline }] } },
+      });
       const { path, request, body, stream } = WIRE[format];
       let calls = 0;
       for (const { model, usage, total } of rows) {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { KINDS, WIRES, type WireName } from '../../kit/llm-events.ts';
-import { llmGateway, llmProvider, streaming } from '../../kit/llm-provider.ts';
+import { EVERY_FORMAT, llmGateway, llmProvider, streaming } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 
 const CARD = '4111 1111 1111 1111';
@@ -24,7 +24,7 @@ async function guardedStreams() {
       response.end();
     }),
   );
-  const served = await llmGateway(provider, { model: { guardrails: GUARD } });
+  const served = await llmGateway(provider, { model: { provider: EVERY_FORMAT, guardrails: GUARD } });
   return {
     url: served.url,
     /** What the provider sends from now on. */

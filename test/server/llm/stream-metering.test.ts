@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { named, WIRE } from '../../kit/llm-formats.ts';
-import { chunk, DONE, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { chunk, DONE, EVERY_FORMAT, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 import { repeats } from '../../kit/thorough.ts';
 
@@ -88,7 +88,10 @@ describe('metering of streams', () => {
         response.end();
       });
       const inline = { providers: { openai: { models: { m: { rates } } } } };
-      await using served = await llmGateway(provider, { more: { config: { modelCatalog: [{ inline }] } } });
+      await using served = await llmGateway(provider, {
+        model: { provider: EVERY_FORMAT },
+        more: { config: { modelCatalog: [{ inline }] } },
+      });
       let calls = 0;
       const lineOf = async (more: object): Promise<Record<string, string>> => {
         await send(`${served.url}${path}`, {
@@ -134,7 +137,7 @@ describe('metering of streams', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.end(first + DONE);
     });
-    await using served = await llmGateway(provider);
+    await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT } });
     const body = { model: 'm', messages: [], stream: true };
     await send(`${served.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
     expect(await served.accessLine(1)).not.toHaveProperty(['gw.ai.time_to_first_token']);
@@ -150,7 +153,7 @@ describe('metering of streams', () => {
         // Without the reports that the events of messages always have.
         response.end(WIRE[format].stream?.(answered).replaceAll('"output_tokens":1', '"other":1'));
       });
-      await using served = await llmGateway(provider);
+      await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT } });
       const { path, request } = WIRE[format];
       const body = { model: 'm', ...request, stream: true };
       await send(`${served.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
