@@ -29,7 +29,8 @@ export class FrameSplitter {
   push(chunk: Buffer): Buffer[] {
     // Fast path for nearly every chunk: exactly one complete event with LF line endings.
     if (this.#pending.length === 0 && chunk.indexOf(CR) === -1) {
-      if (chunk.indexOf(EMPTY_LINE) === chunk.length - EMPTY_LINE.length) return [chunk];
+      const at = chunk.indexOf(EMPTY_LINE);
+      if (at !== -1 && at === chunk.length - EMPTY_LINE.length) return [chunk];
     }
     this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const frames: Buffer[] = [];
