@@ -1,21 +1,43 @@
-import type { ChatRequest, Tool } from '../../../../src/server/llm/translation/chat.ts';
-import { type Case, runCases } from './cases.ts';
+import { expect } from 'vitest';
+import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
+import { type Case, formatOf, type Key, outcomeOf, runCases } from './cases.ts';
+import { wire } from './wire.ts';
+
+const call = wire();
 
 interface AnswerCase extends Case {
-  /** Tools of the client's request. */
-  readonly tools?: readonly Tool[];
+  /** Names of custom tools in the client's request. */
+  readonly customTools?: readonly string[];
 }
 
-runCases<AnswerCase>('answers', ({ input, tools = [] }, from, to) => {
-  const request: ChatRequest = {
+const CONVERSATION = { model: 'some-model', messages: [{ role: 'user', content: 'Hi' }] };
+
+const REQUESTS: Readonly<Record<Key, (names: readonly string[]) => Json>> = {
+  completions: (names) => ({
+    ...CONVERSATION,
+    tools: names.map((name) => ({ type: 'custom', custom: { name } })),
+  }),
+  messages: () => ({ ...CONVERSATION, max_tokens: 10 }),
+  responses: (names) => ({
     model: 'some-model',
-    system: [],
-    turns: [],
-    tools,
-    stream: false,
-    streamUsage: false,
-  };
-  const answer = from.readResponse(input);
-  // The Messages API has no time, so that the current one is written.
-  return to.writeResponse({ ...answer, created: answer.created ?? 1 }, request);
+    input: 'Hi',
+    tools: names.map((name) => ({ type: 'custom', name })),
+  }),
+};
+
+runCases<AnswerCase>('answers', async ({ input, customTools = [] }, from, to) => {
+  const { status, body } = await call(to, from, REQUESTS[to](customTools), { status: 200, body: input });
+  if (status === 200) return withoutTime(body, input);
+  // The client does not learn what the provider's answer has; the access log does.
+  expect(status).toBe(502);
+  return outcomeOf(() => formatOf(from).readResponse(input) as unknown as Json);
 });
+
+/** The Messages API has no time, so that the current one is written. */
+function withoutTime(body: Json, input: Json): Json {
+  const time = input['created'] ?? input['created_at'] ?? 1;
+  const [name] = ['created', 'created_at'].filter((each) => each in body);
+  if (name === undefined) return body;
+  if (time === 1) expect(body[name]).toBeGreaterThan(1_700_000_000);
+  return { ...body, [name]: time };
+}

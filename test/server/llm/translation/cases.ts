@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { env } from 'node:process';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import {
   type CallTarget,
   type ChatFormat,
@@ -8,6 +8,11 @@ import {
   Untranslatable,
 } from '../../../../src/server/llm/translation/chat-format.ts';
 import { chatFormats } from '../../../../src/server/llm/translation/index.ts';
+
+/** The formats of the cases, by their keys. */
+export const FORMATS = ['completions', 'messages', 'responses'] as const;
+
+export type Key = (typeof FORMATS)[number];
 
 /** What a translation gives: a body, or the reason why there is none. */
 export type Outcome = Json | { readonly refused: string; readonly why?: string };
@@ -23,7 +28,7 @@ export interface Case {
 export const TARGET: CallTarget = { model: 'm-1', stream: false };
 
 interface CaseFile<T> {
-  readonly from: string;
+  readonly from: Key;
   readonly cases: readonly T[];
 }
 
@@ -33,32 +38,41 @@ export function formatOf(key: string): ChatFormat {
   return format;
 }
 
+/** The target of calls whose body has the model. */
+export const TARGET = { model: 'some-model', stream: false };
+
+/** The cases in the files of a folder. */
+export function casesIn<T extends Case = Case>(folder: string): (CaseFile<T> & { readonly file: URL })[] {
+  const directory = new URL(`${folder}/`, import.meta.url);
+  return readdirSync(directory)
+    .toSorted()
+    .map((name) => {
+      const file = new URL(name, directory);
+      return { file, ...(JSON.parse(readFileSync(file, 'utf8')) as CaseFile<T>) };
+    });
+}
+
 /**
  * Declares a test for each case in the files of a folder and each other format. `UPDATE_GOLDEN=1` writes what
  * `translate` gives into the files instead of comparing: format them (`npm run fix`) and review the difference.
  */
 export function runCases<T extends Case>(
   folder: string,
-  translate: (each: T, from: ChatFormat, to: ChatFormat) => Json,
+  translate: (each: T, from: Key, to: Key) => Promise<Outcome>,
 ): void {
-  const directory = new URL(`${folder}/`, import.meta.url);
-  for (const name of readdirSync(directory).toSorted()) {
-    const file = new URL(name, directory);
-    const { from, cases } = JSON.parse(readFileSync(file, 'utf8')) as CaseFile<T>;
-    const targets = chatFormats.map(({ key }) => key).filter((key) => key !== from);
-    const outcomes = (each: T) =>
-      Object.fromEntries(
-        targets.map((to) => [to, outcomeOf(() => translate(each, formatOf(from), formatOf(to)))]),
-      );
-    if (env['UPDATE_GOLDEN'] !== undefined) {
-      const updated = cases.map((each) => ({ ...each, expected: outcomes(each) }));
-      writeFileSync(file, `${JSON.stringify({ from, cases: updated }, null, 2)}\n`);
-    }
-    for (const each of cases)
-      for (const to of targets)
-        test(`${folder}, ${from} to ${to}: ${each.name}`, () => {
-          if (env['UPDATE_GOLDEN'] === undefined) expect(outcomes(each)[to]).toEqual(each.expected?.[to]);
-        });
+  const isUpdate = env['UPDATE_GOLDEN'] !== undefined;
+  for (const { file, from, cases } of casesIn<T>(folder)) {
+    const updated = cases.map((each) => ({ ...each, expected: {} as Record<string, Outcome> }));
+    for (const [index, each] of cases.entries())
+      for (const to of FORMATS)
+        if (to !== from)
+          test(`${folder}, ${from} to ${to}: ${each.name}`, async () => {
+            const outcome = await translate(each, from, to);
+            if (!isUpdate) expect(outcome).toEqual(each.expected?.[to]);
+            else if (updated[index] !== undefined) updated[index].expected[to] = outcome;
+          });
+    if (isUpdate)
+      afterAll(() => writeFileSync(file, `${JSON.stringify({ from, cases: updated }, null, 2)}\n`));
   }
 }
 

@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
-import { type Case, formatOf, outcomeOf, TARGET } from './cases.ts';
+import { casesIn, formatOf, outcomeOf, TARGET } from './cases.ts';
 
 /** Objects that are passed on whole: JSON Schemas, the input of a tool, values for the client. */
 const OPAQUE = /\b(parameters|schema|input_schema|input|metadata|logit_bias)$/;
@@ -19,15 +19,11 @@ function objectsIn(value: unknown, path: string): [path: string, object: Record<
   return Array.isArray(value) ? below : [[path, value as Record<string, unknown>], ...below];
 }
 
-for (const name of readdirSync(new URL('requests/', import.meta.url)).toSorted()) {
-  const file = JSON.parse(readFileSync(new URL(`requests/${name}`, import.meta.url), 'utf8')) as {
-    from: string;
-    cases: Case[];
-  };
-  const { readRequest } = formatOf(file.from);
-  test(`an unknown member in any object of a request is refused by its path: ${name}`, () => {
+for (const { file, from, cases } of casesIn('requests')) {
+  const { readRequest } = formatOf(from);
+  test(`an unknown member in any object of a request is refused by its path: ${basename(file.pathname)}`, () => {
     let checked = 0;
-    for (const { input } of file.cases) {
+    for (const { input } of cases) {
       if ('refused' in outcomeOf(() => readRequest(input, TARGET) as unknown as Json)) continue;
       const copy = structuredClone(input);
       for (const [path, object] of objectsIn(copy, '')) {
