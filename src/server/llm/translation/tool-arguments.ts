@@ -1,20 +1,14 @@
+import { parseExactly } from './exact-json.ts';
+
 /**
  * The arguments of a tool call as an object, for formats that have them in this form. Models that do not enforce a schema
  * may write invalid JSON: it becomes a member of an object, so that the tool refuses it and the conversation goes on.
  */
 export function parseArguments(text: string): unknown {
   if (text.trim() === '') return {};
-  const input = parse(text);
+  const input = parseExactly(text);
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
   return isObject ? input : { [INVALID]: text };
 }
 
 const INVALID = 'invalid_arguments';
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

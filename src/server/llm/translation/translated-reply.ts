@@ -5,12 +5,12 @@ import type { LlmCall } from '../call.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
 import { llmError } from '../errors.ts';
-import { parseOrNothing } from '../json-members.ts';
 import type { ChatError, ChatEvent, ChatResponse } from './chat.ts';
 import { type ChatFormat, type Json, Untranslatable } from './chat-format.ts';
 import { CustomCallRestorer } from './custom-call-events.ts';
 import { objectOf, textOf } from './event-data.ts';
 import { eventsOf, ResponseCollector } from './event-response.ts';
+import { parseExactly } from './exact-json.ts';
 import { serverSentEvents } from './server-sent-events.ts';
 import { TranslatedBody } from './translated-body.ts';
 import type { Translation } from './translation.ts';
@@ -97,7 +97,7 @@ function read(
   const { status, bytes, keyEncodings } = reply;
   try {
     if (isStream) return collectEvents(provider, bytes);
-    const value = parseOrNothing(redactKey(bytes, keyEncodings).toString('utf8'));
+    const value = parseExactly(redactKey(bytes, keyEncodings).toString('utf8'));
     if (status < 200 || status > 299) return { error: provider.readError(value, status) };
     const body = objectOf(value) ?? invalid('it is not a JSON object');
     // Some providers answer 200 with an error.

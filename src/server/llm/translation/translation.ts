@@ -4,6 +4,7 @@ import type { FormatKey } from '../formats/format.ts';
 import type { ProviderFormat } from '../providers/provider.ts';
 import type { ChatRequest } from './chat.ts';
 import { type CallTarget, type ChatFormat, type Json, Untranslatable } from './chat-format.ts';
+import { parseExactly } from './exact-json.ts';
 import { chatFormats } from './index.ts';
 import { translateRequest } from './translate-request.ts';
 import { WrittenBody } from './written-body.ts';
@@ -54,7 +55,7 @@ export function translateCall(
   target: CallTarget,
 ): { readonly translation: Translation; readonly body: CallBody } {
   try {
-    const translated = translateRequest(from, to, JSON.parse(body.toString()) as Json, target);
+    const translated = translateRequest(from, to, parseExactly(body.toString()) as Json, target);
     const translation = { client: from, provider: to, request: translated.request };
     return { translation, body: new WrittenBody(translated.body) };
   } catch (error) {

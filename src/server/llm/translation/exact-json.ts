@@ -1,0 +1,27 @@
+import { parseOrNothing } from '../json-members.ts';
+
+/**
+ * Parses JSON whose numbers `JSON.stringify` writes again as they were: identifiers of 64 bits do not fit into a number
+ * of JavaScript. Those are kept as their text (`JSON.rawJSON`). Undefined if the text is invalid.
+ */
+export function parseExactly(text: string): unknown {
+  // A reviver makes parsing ten times slower, so it is only used for the few texts that need one.
+  if (rawJson === undefined || !LONG_NUMBER.test(text)) return parseOrNothing(text);
+  try {
+    return JSON.parse(text, keepLongNumber as Reviver) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** More digits than any number of JavaScript keeps; a decimal point may be anywhere in them. */
+const LONG_NUMBER = /[\d.]{16}/;
+
+type Reviver = (this: unknown, key: string, value: unknown) => unknown;
+
+// The source text and `rawJSON` are in Node.js since version 21, but not in the library of ES2024.
+function keepLongNumber(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
+  return typeof value === 'number' && LONG_NUMBER.test(source) ? rawJson?.(source) : value;
+}
+
+const { rawJSON: rawJson } = JSON as { rawJSON?: (text: string) => unknown };
