@@ -2,7 +2,6 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { env } from 'node:process';
 import { afterAll, expect, test } from 'vitest';
 import {
-  type CallTarget,
   type ChatFormat,
   type Json,
   Untranslatable,
@@ -23,9 +22,6 @@ export interface Case {
   readonly input: Json;
   readonly expected?: Readonly<Record<string, Outcome>>;
 }
-
-/** What the URL of a call has in some formats. */
-export const TARGET: CallTarget = { model: 'm-1', stream: false };
 
 interface CaseFile<T> {
   readonly from: Key;
