@@ -4,7 +4,7 @@ import { textReply } from '../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { allowedModels } from '../kernel/shared-slots.ts';
 import { refusedModel } from './call.ts';
-import { decodeSegment, withoutVersion } from './endpoints.ts';
+import { clientFormat, decodeSegment, withoutVersion } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { Model } from './model.ts';
 import { matchesModel } from './model-patterns.ts';
@@ -20,33 +20,67 @@ export interface ModelListing {
   readonly startedAt: number;
 }
 
-/** The response to `GET /v1/models` and `GET /v1/models/{id}`. Throws an `AppError`: 404 unknown, 403 not allowed. */
+/**
+ * The response to `GET /v1/models` and `GET /v1/models/{id}`, in the format of the client: with the header
+ * `anthropic-version` that of Anthropic, else that of OpenAI. Throws an `AppError`: 404 unknown, 403 not allowed.
+ */
 export function modelListResponse(ctx: RequestContext, listing: ModelListing): Reply {
   ctx.reason = 'DirectResponse';
+  const isAnthropic = clientFormat(ctx).key === 'messages';
+  const entry = isAnthropic ? anthropicEntry : openAiEntry;
   const id = withoutVersion(ctx.path).slice('/models/'.length);
-  if (id !== '') return modelResponse(ctx, decodeSegment(id), listing);
-  const { listed, startedAt } = listing;
-  const data = listed.filter((name) => mayUse(ctx, name)).map((name) => entry(name, startedAt));
-  return textReply(200, JSON.stringify({ object: 'list', data }), 'application/json');
+  if (id !== '') {
+    const name = decodeSegment(id);
+    requireListed(ctx, name, listing);
+    return json(entry(name, listing.startedAt));
+  }
+  const data = namesFor(ctx, listing).map((name) => entry(name, listing.startedAt));
+  return json(isAnthropic ? anthropicPage(data) : { object: 'list', data });
 }
 
-function modelResponse(
-  ctx: RequestContext,
-  name: string,
-  { models, virtual, listed, startedAt }: ModelListing,
-): Reply {
+/** The configured names that the caller may use, and the names that its key allows and a pattern matches. */
+function namesFor(ctx: RequestContext, { models, listed }: ModelListing): string[] {
+  const allowed = allowedModels.get(ctx) ?? [];
+  const isServed = (name: string): boolean =>
+    models.some((model) => model.isPublic && matchesModel(model.name, name));
+  const concrete = allowed.filter((name) => !name.includes('*') && isServed(name));
+  return [...new Set([...listed.filter((name) => mayUse(ctx, name)), ...concrete])];
+}
+
+function requireListed(ctx: RequestContext, name: string, { models, virtual, listed }: ModelListing): void {
   requireAllowed(ctx, name);
   const isKnown =
     virtual.has(name) || models.some((model) => model.isPublic && matchesModel(model.name, name));
   if (!isKnown) throw unknownModel(ctx, name, listed);
-  return textReply(200, JSON.stringify(entry(name, startedAt)), 'application/json');
 }
 
-const entry = (name: string, startedAt: number): object => ({
+const json = (value: object): Reply => textReply(200, JSON.stringify(value), 'application/json');
+
+interface ModelEntry {
+  readonly id: string;
+  readonly [member: string]: unknown;
+}
+
+const openAiEntry = (name: string, startedAt: number): ModelEntry => ({
   id: name,
   object: 'model',
   created: startedAt,
   owned_by: 'openai',
+});
+
+const anthropicEntry = (name: string, startedAt: number): ModelEntry => ({
+  type: 'model',
+  id: name,
+  display_name: name,
+  created_at: new Date(startedAt * 1000).toISOString(),
+});
+
+/** All models on one page, whatever `limit` says. */
+const anthropicPage = (data: readonly ModelEntry[]): object => ({
+  data,
+  has_more: false,
+  first_id: data[0]?.id ?? null,
+  last_id: data.at(-1)?.id ?? null,
 });
 
 function mayUse(ctx: RequestContext, name: string): boolean {

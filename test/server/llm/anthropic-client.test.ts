@@ -102,6 +102,24 @@ describe('the official Anthropic client', () => {
     });
   });
 
+  test('the official Anthropic client lists models and looks one up', async () => {
+    const models = ['claude-a', 'claude-b', 'team/*'].map((name) => ({ name, provider: 'echo' }));
+    await using served = await modelsGateway(models);
+    const api = client(served);
+    const page = await api.models.list({ limit: 1 });
+    expect(page).toMatchObject({ has_more: false, first_id: 'claude-a', last_id: 'team/*' });
+    const ids: string[] = [];
+    for await (const { id } of page) ids.push(id);
+    expect(ids).toEqual(['claude-a', 'claude-b', 'team/*']);
+    const model = await api.models.retrieve('team/x');
+    expect(model).toMatchObject({ type: 'model', id: 'team/x', display_name: 'team/x' });
+    expect(new Date(model.created_at).getTime()).not.toBeNaN();
+    await expect(api.models.retrieve('other')).rejects.toMatchObject({
+      status: 404,
+      type: 'not_found_error',
+    });
+  });
+
   test("the official Anthropic client aborts a stream, and the gateway aborts the provider's stream", async () => {
     let left = false;
     await using provider = await llmProvider(

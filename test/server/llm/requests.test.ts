@@ -243,6 +243,33 @@ describe('LLM API keys', () => {
     expect(await listed('team-c')).toEqual(['*', 'acme-mini', 'other']);
   });
 
+  test('the list of models has the names that a key allows and a pattern matches', async () => {
+    const models = [
+      { name: '*', provider: 'echo' },
+      { name: 'hidden', provider: 'echo', visibility: 'internal' },
+    ];
+    const named = [{ key: 'k', allowedModels: ['gpt-x', 'gpt-y', 'claude-*', 'gpt-x'] }];
+    const policies = { apiKey: { mode: 'strict', keys: named } };
+    await using any = await modelsGateway(models, { policies });
+    await using some = await modelsGateway(
+      [
+        { name: 'gpt-*', provider: 'echo' },
+        { name: 'gpt-x', provider: 'echo' },
+      ],
+      {
+        policies: {
+          apiKey: { mode: 'strict', keys: [{ key: 'k', allowedModels: ['other', 'gpt-y', 'gpt-x'] }] },
+        },
+      },
+    );
+    const listed = async ({ url }: { url: string }): Promise<string[]> => {
+      const { text: body } = await send(`${url}/v1/models`, { headers: as('k') });
+      return (JSON.parse(body) as { data: { id: string }[] }).data.map(({ id }) => id);
+    };
+    expect(await listed(any)).toEqual(['gpt-x', 'gpt-y']);
+    expect(await listed(some)).toEqual(['gpt-x', 'gpt-y']);
+  });
+
   test('client API keys are checked by the gateway and not forwarded', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, { llm: { policies: { apiKey } } });
