@@ -4,7 +4,7 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { LlmCall } from '../call.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderParams } from '../params.ts';
-import type { ChatFormat } from '../translation/chat-format.ts';
+import type { ProviderChatFormat } from '../translation/chat-format.ts';
 
 /** A kind of LLM provider. */
 export interface ProviderKind {
@@ -36,7 +36,7 @@ export interface ProviderKind {
 }
 
 /** Wire formats of providers: those of clients and those that only translations write. */
-export type ProviderFormatKey = FormatKey | ChatFormat['key'];
+export type ProviderFormatKey = FormatKey | ProviderChatFormat['key'];
 
 export interface ProviderFormat {
   readonly type: ProviderFormatKey;

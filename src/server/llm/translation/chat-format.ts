@@ -10,29 +10,33 @@ export interface CallTarget {
   readonly stream: boolean;
 }
 
-/** A wire format for chats. Each is one folder here and one line in `index.ts`. */
-export interface ChatFormat {
+/** A wire format in which providers are called for chats. Each is one folder here and one line in `index.ts`. */
+export interface ProviderChatFormat {
   /** As in `formats` of a `custom` provider. */
   readonly key: 'completions' | 'messages' | 'responses' | 'generateContent' | 'converse';
   /** Path of a call, below the base path of the provider. */
   path(call: CallTarget): string;
   /** Headers that every call needs, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Names of members of the neutral request in this format, for errors. */
-  readonly memberNames?: MemberNames;
-  /** Throws `Untranslatable` for members that other formats cannot express. */
-  readRequest(body: Json, target: CallTarget): ChatRequest;
   /** Throws `Untranslatable` for what this format cannot express. */
   writeRequest(request: ChatRequest): Json;
   readResponse(body: Json): ChatResponse;
-  /** `request` is that of the client, which some formats repeat in their responses. */
-  writeResponse(response: ChatResponse, request: ChatRequest): Json;
   readError(body: unknown, status: number): ChatError;
-  writeError(error: ChatError): Json;
   /** Splits the bytes of a provider's stream. Default: server-sent events. */
   readonly framing?: Framing;
   /** Reads one stream. */
   eventReader(): EventReader;
+}
+
+/** A wire format of clients and of providers. */
+export interface ChatFormat extends ProviderChatFormat {
+  /** Names of members of the neutral request in this format, for errors. */
+  readonly memberNames?: MemberNames;
+  /** Throws `Untranslatable` for members that other formats cannot express. */
+  readRequest(body: Json, target: CallTarget): ChatRequest;
+  /** `request` is that of the client, which some formats repeat in their responses. */
+  writeResponse(response: ChatResponse, request: ChatRequest): Json;
+  writeError(error: ChatError): Json;
   /** Writes one stream. */
   eventWriter(request: ChatRequest): EventWriter;
 }

@@ -1,5 +1,5 @@
 import type { ChatRequest } from './chat.ts';
-import type { CallTarget, ChatFormat, Json } from './chat-format.ts';
+import type { CallTarget, ChatFormat, Json, ProviderChatFormat } from './chat-format.ts';
 import { nameMember } from './refusals.ts';
 
 /**
@@ -8,7 +8,7 @@ import { nameMember } from './refusals.ts';
  */
 export function translateRequest(
   from: ChatFormat,
-  to: ChatFormat,
+  to: ProviderChatFormat,
   body: Json,
   target: CallTarget,
 ): { readonly request: ChatRequest; readonly body: Json } {

@@ -6,7 +6,7 @@ import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
 import { llmError } from '../errors.ts';
 import type { ChatError, ChatEvent, ChatResponse } from './chat.ts';
-import { type ChatFormat, type Json, Untranslatable } from './chat-format.ts';
+import { type Json, type ProviderChatFormat, Untranslatable } from './chat-format.ts';
 import { CustomCallRestorer } from './custom-call-events.ts';
 import { objectOf, textOf } from './event-data.ts';
 import { eventsOf, ResponseCollector } from './event-response.ts';
@@ -50,7 +50,12 @@ export async function translateReply(
   }
   noteUsage(call, result.response.usage);
   headers.set('content-type', request.stream ? EVENT_STREAM : JSON_TYPE);
-  return { status, headers, body: write(ctx, translation, result.response) };
+  return { status, headers, body: write(ctx, translation, named(result.response, request)) };
+}
+
+/** Some formats do not repeat the name of the model. */
+function named<T extends { readonly model: string }>(head: T, { model }: Translation['request']): T {
+  return head.model === '' ? { ...head, model } : head;
 }
 
 function streamBody(
@@ -68,7 +73,7 @@ function streamBody(
     change: (event) => {
       if ((event.type === 'start' || event.type === 'end') && event.usage !== undefined)
         noteUsage(call, event.usage);
-      return restorer.read(event);
+      return restorer.read(event.type === 'start' ? named(event, request) : event);
     },
     onFailure: (error) => {
       const why = error instanceof Untranslatable ? `it has \`${error.message}\`` : String(error);
@@ -119,12 +124,12 @@ function invalid(why: string): never {
 }
 
 /** An error in a reply whose status says success. */
-function failed(provider: ChatFormat, body: Json): ChatError {
+function failed(provider: ProviderChatFormat, body: Json): ChatError {
   return provider.readError(body, 502);
 }
 
 function collectEvents(
-  provider: ChatFormat,
+  provider: ProviderChatFormat,
   bytes: Buffer,
 ): { readonly response: ChatResponse } | { readonly error: ChatError } {
   const splitter = (provider.framing ?? serverSentEvents).splitter(bytes.length);

@@ -3,9 +3,15 @@ import { llmError } from '../errors.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderFormat } from '../providers/provider.ts';
 import type { ChatRequest } from './chat.ts';
-import { type CallTarget, type ChatFormat, type Json, Untranslatable } from './chat-format.ts';
+import {
+  type CallTarget,
+  type ChatFormat,
+  type Json,
+  type ProviderChatFormat,
+  Untranslatable,
+} from './chat-format.ts';
 import { parseExactly } from './exact-json.ts';
-import { chatFormats } from './index.ts';
+import { chatFormats, providerChatFormats } from './index.ts';
 import { translateRequest } from './translate-request.ts';
 import { WrittenBody } from './written-body.ts';
 
@@ -13,13 +19,13 @@ import { WrittenBody } from './written-body.ts';
 export interface ChosenFormat {
   readonly provider: ProviderFormat;
   /** Formats to translate between, if that of the client is another one. */
-  readonly translation?: { readonly from: ChatFormat; readonly to: ChatFormat };
+  readonly translation?: { readonly from: ChatFormat; readonly to: ProviderChatFormat };
 }
 
 /** A call whose client and provider have different formats. */
 export interface Translation {
   readonly client: ChatFormat;
-  readonly provider: ChatFormat;
+  readonly provider: ProviderChatFormat;
   /** The client's request, as changed by the configuration and guardrails. */
   readonly request: ChatRequest;
 }
@@ -37,7 +43,7 @@ export function chooseFormat(
   if (same !== undefined) return { provider: same };
   const from = chatFormats.find(({ key }) => key === client);
   for (const provider of from === undefined ? [] : formats) {
-    const to = chatFormats.find(({ key }) => key === provider.type);
+    const to = providerChatFormats.find(({ key }) => key === provider.type);
     if (from !== undefined && to !== undefined) return { provider, translation: { from, to } };
   }
   const known = formats.map(({ type }) => type).join(', ');
