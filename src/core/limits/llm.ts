@@ -43,6 +43,9 @@ export const LLM_LIMITS = {
    * reads them. A longer prompt or completion is truncated, a longer tool result is dropped.
    */
   loggedPayload: 256 * KIB,
+  /** Credentials of a cloud provider: the time to get them, and how long before its end a token is replaced. */
+  credentialTimeout: 20 * SECOND,
+  tokenRefreshBefore: 120 * SECOND,
   /** A model list that prices are imported from (upstream); the public one has 3 MiB. */
   modelListBytes: 64 * MIB,
   /** A price catalog. One with all models of the public list has 1 MiB. */

@@ -250,9 +250,10 @@ async function callModel(
 ): Promise<Reply> {
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
   if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
-  const countsTokens = !endpoint.isPassthrough && countsTokensItself(endpoint, model);
-  const chosen = countsTokens ? undefined : formatFor(model, endpoint);
   const providerModel = model.model ?? target?.model;
+  const nameAtProvider = providerModel ?? requested;
+  const countsTokens = !endpoint.isPassthrough && countsTokensItself(endpoint, model, nameAtProvider);
+  const chosen = countsTokens ? undefined : formatFor(model, endpoint, nameAtProvider);
   const call: LlmCall = {
     limits: runtime.limits,
     format: endpoint.format,
@@ -284,7 +285,7 @@ async function callModel(
   const translated =
     chosen?.translation &&
     translateCall(chosen.translation, body, {
-      model: providerModel ?? requested,
+      model: nameAtProvider,
       stream: isStream(body.get('stream')),
     });
   const sent = translated?.body ?? body;
@@ -331,9 +332,10 @@ async function withOutput(ctx: RequestContext, call: LlmCall, reply: Reply): Pro
 function formatFor(
   { name, provider, formats }: Model,
   { format, isPassthrough }: Endpoint,
+  nameAtProvider: string,
 ): ChosenFormat | undefined {
   if (isPassthrough || format === undefined || provider.answer !== undefined) return undefined;
-  return chooseFormat(format, formats, name);
+  return chooseFormat(format, formats, { name, nameAtProvider });
 }
 
 /** Form fields are strings. */

@@ -154,11 +154,13 @@ function pathOf(
   { basePath, replacesCredentials }: Model,
   { call, format, translation }: Pick<ProviderCall, 'call' | 'format' | 'translation'>,
 ): string {
-  const input = { basePath, model: call.providerModel ?? call.requestModel, stream: call.streaming };
-  if (typeof format?.path === 'function') return format.path(input);
-  if (translation !== undefined) return format?.path ?? basePath + translation.provider.path(input);
+  const target = { model: call.providerModel ?? call.requestModel, stream: call.streaming };
+  const usual =
+    translation === undefined ? pathAtProvider(basePath, path) : basePath + translation.provider.path(target);
+  if (typeof format?.path === 'function') return format.path({ basePath, path: usual, ...target });
+  if (translation !== undefined) return format?.path ?? usual;
   const forwarded = replacesCredentials ? withoutCredentials(query) : query;
-  return (format?.path ?? pathAtProvider(basePath, path)) + forwarded;
+  return (format?.path ?? usual) + forwarded;
 }
 
 /**

@@ -212,7 +212,9 @@ export function sendsProviderKey(
 ): boolean {
   const entry = entryOf(provider, entries);
   const headers = Object.keys({ ...requestHeaders?.add, ...requestHeaders?.set });
-  return params.apiKey !== undefined || entry?.params.apiKey !== undefined || headers.some(isCredentialName);
+  const isKeyed = params.apiKey !== undefined || entry?.params.apiKey !== undefined;
+  const isAmbient = kindOf(provider, entries)?.hasAmbientCredentials === true;
+  return isKeyed || isAmbient || headers.some(isCredentialName);
 }
 
 /** The backend name of a model of the top-level `llm`. */

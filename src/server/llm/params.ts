@@ -5,6 +5,12 @@ import { z } from 'zod';
  */
 const hasUserinfo = (url: string): boolean => /^[a-z]+:\/\/[^/?#]*@/i.test(url);
 
+/** Parts of host names and paths. */
+const region = z.string().regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' });
+const resource = z
+  .string()
+  .regex(/^[A-Za-z0-9:._-]+$/, { error: 'expected letters, digits and `-`, `.`, `_`, `:`' });
+
 export const paramsSchema = z
   .strictObject({
     apiKey: z
@@ -28,6 +34,32 @@ export const paramsSchema = z
       .describe(
         'URL up to `/chat/completions`, such as `http://127.0.0.1:8000/v1`. Default: that of the provider.',
       ),
+    awsRegion: region.optional().describe('AWS region of the `bedrock` provider, such as `us-east-1`.'),
+    vertexRegion: region
+      .optional()
+      .describe(
+        'Location of the `vertex` provider, such as `europe-west1`, `us`, `eu` or `global`. Default: `global`.',
+      ),
+    vertexProject: resource.optional().describe('Google Cloud project of the `vertex` provider.'),
+    azureResourceName: resource
+      .optional()
+      .describe('Resource of the `azure` provider: the first part of its host name.'),
+    azureResourceType: z
+      .enum(['openAI', 'foundry', 'aiServices'])
+      .optional()
+      .describe(
+        'Type of the Azure resource. `openAI`: `NAME.openai.azure.com`. `foundry`, also called `aiServices`: `NAME.services.ai.azure.com`. Default: `openAI`.',
+      ),
+    azureApiVersion: z
+      .string()
+      .regex(/^[A-Za-z0-9.-]+$/, { error: 'expected `v1`, `preview` or a date such as `2024-10-21`' })
+      .optional()
+      .describe(
+        'Version of the Azure OpenAI API: `v1`, `preview` or a date such as `2024-10-21`, with which models are called by the name of their deployment. Default: `v1`.',
+      ),
+    azureProjectName: resource
+      .optional()
+      .describe('Project of a `foundry` resource. Default: the name of the resource.'),
   })
   .describe('Connection to the provider.');
 

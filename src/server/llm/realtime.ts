@@ -133,11 +133,11 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
   const { authority = '', isTls = false } = upstream ?? {};
   const { basePath, formats } = model;
   const format = formats.find(({ type }) => type === 'realtime');
+  const usual = pathAtProvider(basePath, ctx.path);
   const path =
     typeof format?.path === 'string'
       ? format.path
-      : (format?.path?.({ basePath, model: providerModel, stream: true }) ??
-        pathAtProvider(basePath, ctx.path));
+      : (format?.path?.({ basePath, path: usual, model: providerModel, stream: true }) ?? usual);
   const query = withoutParameters(replacesCredentials ? withoutCredentials(ctx.query) : ctx.query, MODEL);
   const outgoing: OutgoingRequest = {
     method: 'GET',

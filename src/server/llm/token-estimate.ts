@@ -40,8 +40,11 @@ function countNumbers(value: unknown): number {
 export function countsTokensItself(
   { format }: Pick<LlmCall, 'format'>,
   { provider, formats }: Model,
+  nameAtProvider: string,
 ): boolean {
-  const isForwarded = provider.answer !== undefined || formats.some(({ type }) => type === format);
+  const isForwarded =
+    provider.answer !== undefined ||
+    formats.some(({ type, supports }) => type === format && (supports?.(nameAtProvider) ?? true));
   return format === 'anthropicTokenCount' && !isForwarded;
 }
 

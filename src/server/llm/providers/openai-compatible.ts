@@ -20,7 +20,8 @@ const OTHER_CALLS: readonly ProviderFormatKey[] = [
   'realtime',
 ];
 
-const formats = (...chats: readonly ProviderFormat[]): readonly ProviderFormat[] => [
+/** The formats of a server with the OpenAI API and these chats. */
+export const openAiFormats = (...chats: readonly ProviderFormat[]): readonly ProviderFormat[] => [
   ...chats,
   ...OTHER_CALLS.map((type) => ({ type })),
 ];
@@ -38,7 +39,7 @@ export const oaiCompat = defineProvider({
   // The name used by dashboards and price catalogs.
   telemetryName: 'openai',
   baseUrl: 'https://api.openai.com/v1',
-  formats: formats(completions, responses),
+  formats: openAiFormats(completions, responses),
 });
 
 interface Preset {
@@ -65,5 +66,5 @@ const PRESETS: Readonly<Record<string, Preset>> = {
 
 /** A provider kind for each of `PRESETS`, named by its key. */
 export const presets: readonly ProviderKind[] = Object.entries(PRESETS).map(([key, { baseUrl, chats }]) =>
-  defineProvider({ key, aliases: [], telemetryName: key, baseUrl, formats: formats(...chats) }),
+  defineProvider({ key, aliases: [], telemetryName: key, baseUrl, formats: openAiFormats(...chats) }),
 );

@@ -22,6 +22,8 @@ export interface ProviderKind {
   readonly formats: readonly ProviderFormat[];
   /** Model name sent to the provider, unless `params.model` is set. */
   readonly model?: string;
+  /** Whether it gets credentials from the machine if `params.apiKey` is not set. */
+  readonly hasAmbientCredentials?: boolean;
   /** How `params.apiKey` is sent. Default: `Authorization: Bearer`. */
   readonly keyHeader?: (apiKey: string) => readonly [name: string, value: string];
   /** Headers of every call that has none of that name, by lower-case name. */
@@ -45,10 +47,14 @@ export interface ProviderFormat {
    * without a trailing slash, and may return a query.
    */
   readonly path?: string | ((call: PathInput) => string);
+  /** Whether a model has the format, by its name at the provider. Default: all have. */
+  readonly supports?: (model: string) => boolean;
 }
 
 export interface PathInput {
   readonly basePath: string;
+  /** The path that the call has below `basePath`, such as `/v1/chat/completions` with `basePath` `/v1`. */
+  readonly path: string;
   /** Model name at the provider. */
   readonly model: string;
   readonly stream: boolean;

@@ -36,9 +36,10 @@ export interface Translation {
  */
 export function chooseFormat(
   client: FormatKey,
-  formats: readonly ProviderFormat[],
-  model: string,
+  all: readonly ProviderFormat[],
+  model: { readonly name: string; readonly nameAtProvider: string },
 ): ChosenFormat {
+  const formats = all.filter(({ supports }) => supports?.(model.nameAtProvider) ?? true);
   const same = formats.find(({ type }) => type === client);
   if (same !== undefined) return { provider: same };
   const from = chatFormats.find(({ key }) => key === client);
@@ -50,7 +51,7 @@ export function chooseFormat(
   throw llmError(
     'llm_invalid',
     'unsupported_endpoint',
-    `the provider of model \`${model}\` does not support calls of the type ${client}: it supports ${known}`,
+    `the provider of model \`${model.name}\` does not support calls of the type ${client}: it supports ${known}`,
   );
 }
 

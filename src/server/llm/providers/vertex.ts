@@ -1,0 +1,90 @@
+import { requireInstalled } from '../cloud/cloud-package.ts';
+import { googleTokens } from '../cloud/google-token.ts';
+import { JsonBody } from '../json-body.ts';
+import { generateContent } from '../translation/generate-content/index.ts';
+import { defineProvider, type OutgoingRequest, type PathInput, type ProviderFormat } from './provider.ts';
+
+/** Vertex AI of Google Cloud: Gemini, Claude, and models with an OpenAI-compatible API. */
+export const vertex = defineProvider({
+  key: 'vertex',
+  aliases: [],
+  telemetryName: 'gcp.vertex_ai',
+  baseUrl: undefined,
+  formats: [],
+  hasAmbientCredentials: true,
+  connect(params, context) {
+    const { apiKey, vertexProject: project, vertexRegion: region = 'global' } = params;
+    if (project === undefined) {
+      context.report({
+        code: 'AGW0103',
+        message: 'provider `vertex` needs `vertexProject`',
+        help: 'set `vertexProject` to the id of the Google Cloud project',
+      });
+      return undefined;
+    }
+    if (apiKey === undefined && !requireInstalled('google-auth-library', context)) return undefined;
+    const tokens = apiKey === undefined ? googleTokens() : undefined;
+    return {
+      baseUrl: `https://${hostOf(region)}/v1/projects/${project}/locations/${region}`,
+      formats: FORMATS,
+      hasCredentials: true,
+      async prepare(request) {
+        if (tokens !== undefined) request.headers.set('authorization', `Bearer ${await tokens.value()}`);
+        prepareClaude(request);
+      },
+    };
+  },
+});
+
+/** `us` and `eu` are several regions together, whose data stays there. */
+function hostOf(region: string): string {
+  if (region === 'global') return 'aiplatform.googleapis.com';
+  if (region === 'us' || region === 'eu') return `aiplatform.${region}.rep.googleapis.com`;
+  return `${region}-aiplatform.googleapis.com`;
+}
+
+const isClaude = (model: string): boolean => model.startsWith('claude');
+const isGemini = (model: string): boolean => /^(?:google\/)?gemini/.test(model);
+const isOther = (model: string): boolean => !isClaude(model) && !isGemini(model);
+
+const publisher = ({ basePath }: PathInput, name: string): string => `${basePath}/publishers/${name}`;
+
+const FORMATS: readonly ProviderFormat[] = [
+  {
+    type: 'generateContent',
+    supports: isGemini,
+    path: (call) =>
+      publisher(call, 'google') +
+      generateContent.path({ ...call, model: call.model.replace(/^google\//, '') }),
+  },
+  {
+    type: 'messages',
+    supports: isClaude,
+    path: (call) =>
+      `${publisher(call, 'anthropic')}/models/${encodeURIComponent(call.model)}:${call.stream ? 'streamRawPredict' : 'rawPredict'}`,
+  },
+  {
+    type: 'anthropicTokenCount',
+    supports: isClaude,
+    path: (call) => `${publisher(call, 'anthropic')}/models/count-tokens:rawPredict`,
+  },
+  {
+    type: 'completions',
+    supports: isOther,
+    path: ({ basePath }) => `${basePath}/endpoints/openapi/chat/completions`,
+  },
+];
+
+/**
+ * Vertex AI has the version of the Messages API in the body, and the model of a message in the path only (Anthropic's
+ * documentation, "Claude on Vertex AI").
+ */
+function prepareClaude(request: OutgoingRequest): void {
+  const { format, body } = request;
+  if ((format !== 'messages' && format !== 'anthropicTokenCount') || body === null) return;
+  request.headers.delete('anthropic-version');
+  const changed = JsonBody.parse(Buffer.from(body));
+  changed.set('anthropic_version', 'vertex-2023-10-16');
+  if (format === 'messages') changed.remove('model');
+  request.body = changed.encode();
+}
