@@ -130,14 +130,17 @@ function placeShortForm(
 ): void {
   const section = config[key];
   if (section === undefined) return;
-  const { port, gateways: references, policies, ...backend } = section;
+  const { port, gateways: references, policies: given, ...fields } = section;
+  // The only policy that the backend runs.
+  const { guardrails, ...policies } = { guardrails: undefined, ...given };
+  const backend = guardrails === undefined ? fields : { ...fields, policies: { guardrails } };
   const route = (prefixes: readonly string[]): RoutePlan => ({
     key: `internal/${key}`,
     name: routeName,
     config: {
       hostnames: [],
       matches: prefixes.map((pathPrefix) => ({ path: { pathPrefix }, headers: [], query: [] })),
-      policies,
+      policies: given === undefined ? undefined : policies,
       // The remaining fields of the section are validated backend fields; only the other kinds are missing.
       backends: [{ weight: 1, [key]: backend } as RouteConfig['backends'][number]],
     },

@@ -236,7 +236,12 @@ const simpleLlmSchema = z
       .optional()
       .describe('Gateway, or list of gateways, that serves the endpoint on its own port.'),
     ...llmFields,
-    policies: policiesSchema.optional().describe('Policies of the endpoint.'),
+    policies: policiesSchema
+      .extend({
+        guardrails: llmFields.guardrails.describe('Guardrails for all models, after `llm.guardrails`.'),
+      })
+      .optional()
+      .describe('Policies of the endpoint.'),
   })
   .describe('Short form for LLM providers: an OpenAI-compatible endpoint.')
   .meta(elsewhere('llm', 4000));

@@ -77,7 +77,15 @@ const llmApi: ClientApi = {
 export const llm = defineBackend({
   key: 'llm',
   api: llmApi,
-  schema: z.strictObject(llmFields).describe('LLM providers behind one OpenAI-compatible endpoint.'),
+  schema: z
+    .strictObject({
+      ...llmFields,
+      policies: z
+        .strictObject({ guardrails: guardrailsSchema.optional() })
+        .optional()
+        .describe('`guardrails`: as `guardrails` of the backend, after them.'),
+    })
+    .describe('LLM providers behind one OpenAI-compatible endpoint.'),
   exposes: ({ models, providers }) =>
     models.some((model) => sendsProviderKey(model, providers))
       ? 'call models with your provider key'
@@ -103,10 +111,14 @@ export const llm = defineBackend({
       { models: compiled, configured },
       context.at('virtualModels'),
     );
-    const guardrails =
-      config.guardrails === undefined
-        ? undefined
-        : compileGuardrails(config.guardrails, context.at('guardrails'));
+    const guardrails = [
+      ...(config.guardrails === undefined
+        ? []
+        : [compileGuardrails(config.guardrails, context.at('guardrails'))]),
+      ...(config.policies?.guardrails === undefined
+        ? []
+        : [compileGuardrails(config.policies.guardrails, context.at('policies', 'guardrails'))]),
+    ];
     const runtime: LlmRuntime = {
       models: bySpecificity(compiled),
       virtual,
@@ -117,8 +129,8 @@ export const llm = defineBackend({
       startedAt: Math.floor(Date.now() / 1000),
       maxBodySize: context.settings.maxBufferSize,
       limits: context.settings.limits,
-      requestGuardrails: guardrails?.request ?? [],
-      responseGuardrails: guardrails?.response ?? [],
+      requestGuardrails: guardrails.flatMap(({ request }) => request),
+      responseGuardrails: guardrails.flatMap(({ response }) => response),
     };
     context.inspection.addBackend(context.path, () => ({
       endpoints: compiled.map(({ stats }) => stats.info),
@@ -128,7 +140,7 @@ export const llm = defineBackend({
       close: async () => {
         for (const { failover } of virtual.values()) failover?.close();
         await Promise.all([
-          guardrails?.close(),
+          ...guardrails.map((each) => each.close()),
           ...compiled.flatMap((model) => [model.upstream?.close(), model.guardrails?.close()]),
         ]);
       },

@@ -11,7 +11,9 @@ const RATE_LIMITED = 'rate_limit_exceeded';
 export function errorBody(error: AppError, ctx: RequestContext): { type: string; text: string } {
   const format = clientFormat(ctx);
   const rejection = error.code === 'guardrail_rejected' ? error.body : undefined;
-  if (rejection !== undefined && !format.wrapsRejections) return rejection;
+  // A body of another type than text is meant for the client as it is.
+  const isText = rejection?.type.startsWith('text/plain') === true;
+  if (rejection !== undefined && !(isText && format.wrapsRejections)) return rejection;
   const message = rejection?.text ?? error.message;
   const text = JSON.stringify(format.errorBody({ ...clientError(error), message }));
   return { type: 'application/json', text };

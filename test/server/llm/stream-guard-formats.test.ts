@@ -1,7 +1,12 @@
+import { setImmediate } from 'node:timers/promises';
 import Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
+import { compilePatterns } from '../../../src/server/guardrails/patterns.ts';
+import type { CompileContext } from '../../../src/server/kernel/compile-context.ts';
+import { type CheckTexts, StreamGuard } from '../../../src/server/llm/guardrails/stream-guard.ts';
+import { streamFormats } from '../../../src/server/llm/guardrails/streams/index.ts';
 import { KINDS, WIRES, type WireName } from '../../kit/llm-events.ts';
 import { EVERY_FORMAT, llmGateway, llmProvider, streaming } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
@@ -19,8 +24,12 @@ const CASES = (Object.keys(WIRES) as WireName[]).flatMap((format) =>
 async function guardedStreams() {
   let events: readonly string[] = [];
   const provider = await llmProvider(
-    streaming((response) => {
-      for (const event of events) response.write(event);
+    streaming(async (response) => {
+      for (const event of events) {
+        response.write(event);
+        // Most events arrive alone then.
+        await setImmediate();
+      }
       response.end();
     }),
   );
@@ -68,8 +77,9 @@ describe('guarded streams of every format', () => {
       const filler = fc.string({
         unit: fc.constantFrom('a', 'é', '😀', ' ', '"', '\\', '<', '\n'),
         maxLength: 2_500,
+        size: 'max',
       });
-      const cuts = fc.array(fc.nat(5_000), { maxLength: 80 });
+      const cuts = fc.array(fc.nat(5_000), { maxLength: 80, size: 'max' });
       await fc.assert(
         fc.asyncProperty(filler, filler, cuts, async (before, after, at) => {
           const text = `${before} ${CARD} ${after}`;
@@ -78,7 +88,7 @@ describe('guarded streams of every format', () => {
           expect(stream).not.toContain('1111');
           expect(WIRES[format].text(kind, stream)).toBe(`${before} ${MASK} ${after}`);
         }),
-        { numRuns: 25 },
+        { numRuns: 25, endOnFailure: true },
       );
     },
   );
@@ -142,6 +152,114 @@ describe('guarded streams of every format', () => {
   test('data that is no JSON is masked', async () => {
     await using gate = await guardedStreams();
     expect(await gate.stream('chat', [`data: ${CARD}\n\n`])).toBe(`data: ${MASK}\n\n`);
+  });
+});
+
+describe('guarded streams of which every event arrives alone', () => {
+  const FORMATS = {
+    chat: 'completions',
+    completions: 'textCompletions',
+    messages: 'messages',
+    responses: 'responses',
+  } as const;
+
+  async function guarded(format: WireName, events: readonly string[], check: CheckTexts): Promise<string> {
+    const guard = new StreamGuard(streamFormats[FORMATS[format]] as never, check);
+    const out: Buffer[] = [];
+    for (const event of events) {
+      guard.hold(Buffer.from(event));
+      if (guard.isFull) out.push(...(await guard.release(false)));
+    }
+    out.push(...(await guard.release(true)));
+    return Buffer.concat(out).toString('utf8');
+  }
+
+  const rules = [{ builtin: 'creditCard' }, { builtin: 'apiKey' }] as never;
+  const patterns = compilePatterns({ action: 'mask', rules }, {} as CompileContext);
+  const masking: CheckTexts = async (texts) =>
+    texts.map(({ content, decided }) => patterns.mask(content, decided));
+
+  test.each(CASES)(
+    'card numbers and keys in streams of %s (%s) are masked wherever they are cut',
+    async (format, kind) => {
+      const filler = fc.string({
+        unit: fc.constantFrom('a', 'é', '😀', ' ', '"', '\\', '<', '\n'),
+        maxLength: 1_500,
+        size: 'max',
+      });
+      const secret = fc.constantFrom([CARD, MASK], [`sk-${'aB3'.repeat(70)}`, '<API_KEY>']);
+      const piece = fc.tuple(filler, secret, filler);
+      const sizes = fc.array(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 40, size: 'max' });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(piece, { minLength: 1, maxLength: 3, size: 'max' }),
+          sizes,
+          async (pieces, lengths) => {
+            const text = pieces.map(([before, [plain], after]) => `${before} ${plain} ${after}`).join('');
+            const expected = pieces.map(([before, [, mask], after]) => `${before} ${mask} ${after}`).join('');
+            const parts: string[] = [];
+            for (let at = 0, next = 0; at < text.length; next += 1) {
+              const size = lengths[next % lengths.length] as number;
+              parts.push(text.slice(at, at + size));
+              at += size;
+            }
+            const stream = await guarded(format, WIRES[format].events(kind, parts), masking);
+            expect(WIRES[format].text(kind, stream)).toBe(expected);
+            expect(stream).not.toMatch(/4111|aB3/);
+          },
+        ),
+        { numRuns: 60, endOnFailure: true },
+      );
+    },
+  );
+
+  test('events that repeat a text carry what was sent, whatever the guardrail would answer now', async () => {
+    let count = 0;
+    const numbering: CheckTexts = async (texts) =>
+      texts.map(({ content }) =>
+        content.replaceAll(CARD, () => {
+          count += 1;
+          return `[${count}]`;
+        }),
+      );
+    for (const kind of KINDS) {
+      const parts = ['pay ', CARD, ' x'.repeat(900), ` ${CARD} `, 'y '.repeat(900)];
+      const stream = await guarded('responses', WIRES.responses.events(kind, parts), numbering);
+      expect(WIRES.responses.text(kind, stream)).toMatch(/^pay \[\d+\] x.* \[\d+\] y/);
+    }
+  });
+
+  test('a stream is released block by block', async () => {
+    const sent: string[] = [];
+    const guard = new StreamGuard(streamFormats.messages as never, async (texts) => {
+      sent.push(...texts.map(({ content }) => content));
+      return texts.map(({ content }) => content);
+    });
+    const events = WIRES.messages.events('content', ['a'.repeat(800)]);
+    for (const event of events.slice(0, -1)) guard.hold(Buffer.from(event));
+    // The end of the block is known, so no overlap is held.
+    expect(guard.isFull).toBe(true);
+    expect(Buffer.concat(await guard.release(false)).toString()).toBe(
+      ['ping', ...events]
+        .filter((event) => event !== 'ping')
+        .slice(0, -1)
+        .join(''),
+    );
+    expect(sent).toEqual(['a'.repeat(800)]);
+  });
+
+  test('the text at the start of a block and the deltas after it are one text', async () => {
+    const [start, block, ...rest] = WIRES.messages.events('content', ['1111 1111 1111']) as [string, string];
+    const begun = block.replace('"text":""', '"text":"4111 "');
+    const stream = await guarded('messages', [start, begun, ...rest], masking);
+    expect(stream).not.toMatch(/4111|1111/);
+  });
+
+  test('events that would have to wait for too long end the stream', async () => {
+    const delta = (index: number, text: string): string =>
+      `data: ${JSON.stringify({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } })}\n\n`;
+    const events = [delta(0, 'short'), ...Array.from({ length: 600 }, () => delta(1, 'x'.repeat(10_000)))];
+    await expect(guarded('messages', events, masking)).rejects.toThrow('prompt guard failed');
   });
 });
 

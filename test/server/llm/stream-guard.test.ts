@@ -61,8 +61,8 @@ interface Choice {
 
 describe('guarded streams', () => {
   test('a guarded stream never passes a secret, wherever it occurs and however it is split', async () => {
-    const filler = fc.string({ unit: 'grapheme-ascii', maxLength: 3_000 });
-    const cuts = fc.array(fc.nat(7_000), { maxLength: 120 });
+    const filler = fc.string({ unit: 'grapheme-ascii', maxLength: 3_000, size: 'max' });
+    const cuts = fc.array(fc.nat(7_000), { maxLength: 120, size: 'max' });
     const said = fc.tuple(filler, filler, cuts).map(([before, after, places]) => ({
       text: `${hide(before)}${SECRET}${hide(after)}`,
       places,
@@ -94,8 +94,8 @@ describe('guarded streams', () => {
   });
 
   test('a guarded stream never passes a secret in reasoning, a refusal or tool call arguments', async () => {
-    const filler = fc.string({ unit: 'grapheme-ascii', maxLength: 2_000 });
-    const cuts = fc.array(fc.nat(4_500), { maxLength: 60 });
+    const filler = fc.string({ unit: 'grapheme-ascii', maxLength: 2_000, size: 'max' });
+    const cuts = fc.array(fc.nat(4_500), { maxLength: 60, size: 'max' });
     const said = fc.tuple(filler, filler, cuts).map(([before, after, places]) => ({
       text: `${hide(before)}${SECRET}${hide(after)}`,
       places,
