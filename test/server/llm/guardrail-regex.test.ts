@@ -6,6 +6,7 @@ import {
   CHAT,
   chat,
   completion,
+  EVERY_FORMAT,
   llmGateway,
   llmProvider,
   streaming,
@@ -83,7 +84,7 @@ describe('guardrails with patterns on requests', () => {
     await using provider = await llmProvider();
     const item = { ...regex(), ...(scope && { scope: [scope] }) };
     await using served = await llmGateway(provider, {
-      model: { provider: 'openai', guardrails: { request: [item] } },
+      model: { provider: EVERY_FORMAT, guardrails: { request: [item] } },
     });
     await post(served, WIRES[format].path, BODIES[format]);
     const letters = scope === undefined ? 'SM' : SCOPES[scope];
@@ -97,7 +98,9 @@ describe('guardrails with patterns on requests', () => {
   test('a number in the input of a tool is masked as a text', async () => {
     await using provider = await llmProvider();
     const item = { ...regex(), scope: ['toolInput'] };
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [item] } } });
+    await using served = await llmGateway(provider, {
+      model: { provider: EVERY_FORMAT, guardrails: { request: [item] } },
+    });
     const input = { card: 4111111111111111, amount: 5, note: CARD };
     const messages = [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'pay', input }] }];
     await post(served, '/v1/messages', { model: 'm', max_tokens: 9, messages });
@@ -117,7 +120,9 @@ describe('guardrails with patterns on requests', () => {
       },
     };
     const item = { ...regex({ action: 'reject' }), rejection };
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [item] } } });
+    await using served = await llmGateway(provider, {
+      model: { provider: EVERY_FORMAT, guardrails: { request: [item] } },
+    });
     const messages = [{ role: 'user', content: CARD }];
     for (const path of ['/v1/chat/completions', '/v1/messages']) {
       const reply = await post(served, path, { model: 'm', max_tokens: 9, messages });
@@ -134,7 +139,7 @@ describe('guardrails with patterns on requests', () => {
   test('a rejection without settings is 403 with a text', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, {
-      model: { guardrails: { request: [regex({ action: 'reject' })] } },
+      model: { provider: EVERY_FORMAT, guardrails: { request: [regex({ action: 'reject' })] } },
     });
     const reply = await chat(served, { ...CHAT, messages: [{ role: 'user', content: CARD }] });
     expect(reply).toMatchObject({
@@ -148,7 +153,7 @@ describe('guardrails with patterns on requests', () => {
   test('a text that is too long to check fails the call', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, {
-      model: { guardrails: { request: [regex()] } },
+      model: { provider: EVERY_FORMAT, guardrails: { request: [regex()] } },
       options: { limits: { guardedCharacters: 1_000 } },
     });
     const reply = await chat(served, { ...CHAT, messages: [{ role: 'user', content: 'x'.repeat(1_001) }] });
@@ -175,7 +180,7 @@ describe('guardrails with patterns on requests', () => {
 });
 
 describe('guardrails with patterns on responses', () => {
-  const guarded = (guardrails: object) => ({ model: { guardrails } });
+  const guarded = (guardrails: object) => ({ model: { provider: EVERY_FORMAT, guardrails } });
 
   test('patterns mask every text of a chat completion', async () => {
     const message = (card: string) => ({
