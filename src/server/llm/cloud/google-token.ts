@@ -9,11 +9,17 @@ const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 const PLACES =
   'GOOGLE_APPLICATION_CREDENTIALS, the file of `gcloud auth application-default login`, the metadata server of Google Cloud';
 
-/** Access tokens from Application Default Credentials. Needs the package `google-auth-library`. */
-export function googleTokens(): TokenSource {
+/**
+ * Access tokens from Application Default Credentials. Without `project`, the library would look for one, which takes
+ * seconds. Needs the package `google-auth-library`.
+ */
+export function googleTokens(project: string): TokenSource {
   let auth: InstanceType<Library['GoogleAuth']> | undefined;
   return new TokenSource(async () => {
-    auth ??= new (loadPackage('google-auth-library') as Library).GoogleAuth({ scopes: [SCOPE] });
+    auth ??= new (loadPackage('google-auth-library') as Library).GoogleAuth({
+      scopes: [SCOPE],
+      projectId: project,
+    });
     const client = await auth.getClient();
     const { token } = await client.getAccessToken();
     if (!token) throw new Error('the credentials gave no access token');

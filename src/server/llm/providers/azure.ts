@@ -2,6 +2,7 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import { requireInstalled } from '../cloud/cloud-package.ts';
 import { entraTokens } from '../cloud/entra-token.ts';
 import type { ProviderParams } from '../params.ts';
+import { messages } from '../translation/messages/index.ts';
 import { openAiFormats } from './openai-compatible.ts';
 import { type Connection, defineProvider, type PathInput, type ProviderFormat } from './provider.ts';
 
@@ -14,6 +15,8 @@ export const azure = defineProvider({
   formats: [],
   hasAmbientCredentials: true,
   keyHeader: (apiKey) => ['api-key', apiKey],
+  // For Claude models; the other APIs ignore it.
+  headers: messages.headers ?? {},
   connect(params, context) {
     const { apiKey, azureResourceName: name, azureResourceType: type = 'openAI' } = params;
     if (params.baseUrl === undefined && name === undefined) {

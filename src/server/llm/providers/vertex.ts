@@ -23,7 +23,7 @@ export const vertex = defineProvider({
       return undefined;
     }
     if (apiKey === undefined && !requireInstalled('google-auth-library', context)) return undefined;
-    const tokens = apiKey === undefined ? googleTokens() : undefined;
+    const tokens = apiKey === undefined ? googleTokens(project) : undefined;
     return {
       baseUrl: `https://${hostOf(region)}/v1/projects/${project}/locations/${region}`,
       formats: FORMATS,

@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest';
+import type { CompileContext } from '../../../src/server/kernel/compile-context.ts';
+import { azure } from '../../../src/server/llm/providers/azure.ts';
+import { environment } from '../../kit/environment.ts';
+import { CHAT, chat, errorOf, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
+import { type HttpUpstream, httpUpstream } from '../../kit/upstream.ts';
+
+const gatewayTo = ({ address }: HttpUpstream, path: string, params: object, more: object = {}) =>
+  llmGateway(
+    { address },
+    { model: { provider: 'azure' }, params: { baseUrl: `http://${address}${path}`, ...params }, ...more },
+  );
+
+const MESSAGES = { max_tokens: 9, messages: CHAT.messages };
+
+/** The managed identity of Azure App Service: tokens that expire after so many seconds, numbered. */
+function managedIdentity(seconds: (count: number) => number): Promise<HttpUpstream> {
+  let count = 0;
+  return httpUpstream((_, response) => {
+    count += 1;
+    const expires = Math.floor(Date.now() / 1000) + seconds(count);
+    const token = {
+      access_token: `entra-${count}`,
+      expires_on: String(expires),
+      resource: 'r',
+      token_type: 'Bearer',
+    };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
+  });
+}
+
+const NO_AZURE = {
+  AZURE_CLIENT_ID: undefined,
+  AZURE_TENANT_ID: undefined,
+  AZURE_CLIENT_SECRET: undefined,
+  AZURE_FEDERATED_TOKEN_FILE: undefined,
+  IDENTITY_ENDPOINT: undefined,
+  IDENTITY_HEADER: undefined,
+  // The chain asks the metadata service of a virtual machine only if it is told to, and no other program.
+  AZURE_TOKEN_CREDENTIALS: 'EnvironmentCredential',
+};
+
+const ambient = ({ address }: HttpUpstream) => ({
+  ...NO_AZURE,
+  AZURE_TOKEN_CREDENTIALS: 'ManagedIdentityCredential',
+  IDENTITY_ENDPOINT: `http://${address}/msi/token`,
+  IDENTITY_HEADER: 'identity-header-secret',
+});
+
+describe('addresses of the azure provider', () => {
+  test.each([
+    [{ azureResourceName: 'acme' }, 'https://acme.openai.azure.com/openai/v1'],
+    [{ azureResourceName: 'acme', azureApiVersion: '2024-10-21' }, 'https://acme.openai.azure.com/openai'],
+    [
+      { azureResourceName: 'acme', azureResourceType: 'foundry', azureProjectName: 'p1' },
+      'https://acme.services.ai.azure.com/api/projects/p1/openai/v1',
+    ],
+    [
+      { azureResourceName: 'acme', azureResourceType: 'aiServices' },
+      'https://acme.services.ai.azure.com/api/projects/acme/openai/v1',
+    ],
+  ] as const)('the base URL of %j is %s', (params, url) => {
+    expect(azure.connect?.({ apiKey: 'key', ...params }, {} as CompileContext)?.baseUrl).toBe(url);
+  });
+
+  test.each([
+    [undefined, '/openai/v1', '/v1/chat/completions', '/openai/v1/chat/completions'],
+    ['preview', '/openai/v1', '/v1/responses', '/openai/v1/responses?api-version=preview'],
+    [
+      '2024-10-21',
+      '/openai',
+      '/v1/chat/completions',
+      '/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21',
+    ],
+    [
+      '2024-10-21',
+      '/openai',
+      '/v1/audio/translations',
+      '/openai/deployments/my%20gpt/audio/translations?api-version=2024-10-21',
+    ],
+    ['2025-04-01-preview', '/openai', '/v1/responses', '/openai/responses?api-version=2025-04-01-preview'],
+  ])(
+    'with the API version %s, a call goes to the path of its deployment',
+    async (version, base, path, target) => {
+      await using upstream = await llmProvider();
+      const params = { apiKey: 'azure-key', model: 'my gpt', ...(version && { azureApiVersion: version }) };
+      await using gate = await gatewayTo(upstream, base, params);
+      await send(`${gate.url}${path}`, {
+        method: 'POST',
+        headers: { 'api-key': 'client', authorization: 'Bearer client' },
+        body: JSON.stringify({ ...CHAT, input: 'Hi' }),
+      });
+      const received = upstream.received[0];
+      expect(received?.target).toBe(target);
+      expect(received?.headers).toMatchObject({ 'api-key': 'azure-key' });
+      expect(received?.headers).not.toHaveProperty('authorization');
+    },
+  );
+
+  test('Claude models of a Foundry resource get messages, other models chat completions', async () => {
+    await using upstream = await llmProvider();
+    const params = { apiKey: 'azure-key', azureResourceType: 'foundry' };
+    await using gate = await gatewayTo(upstream, '/api/projects/p/openai/v1', params);
+    const call = (model: string) =>
+      send(`${gate.url}/v1/messages`, { method: 'POST', body: JSON.stringify({ model, ...MESSAGES }) });
+    await call('claude-sonnet-4-5');
+    await call('gpt-5');
+    await chat(gate, { ...CHAT, model: 'claude-sonnet-4-5' });
+    expect(upstream.received.map(({ target }) => target)).toEqual([
+      '/anthropic/v1/messages',
+      '/api/projects/p/openai/v1/chat/completions',
+      '/anthropic/v1/messages',
+    ]);
+    expect(upstream.received[0]?.headers).toMatchObject({ 'anthropic-version': '2023-06-01' });
+  });
+});
+
+describe('credentials of the azure provider', () => {
+  test('without a key, calls carry a token for the kind of resource, which is shared and replaced before it expires', async () => {
+    await using identity = await managedIdentity((count) => (count === 1 ? 60 : 7200));
+    using _env = environment(ambient(identity));
+    await using upstream = await llmProvider();
+    await using gate = await gatewayTo(upstream, '/openai/v1', {}, { options: { level: 'trace' } });
+    const call = () => chat(gate, CHAT, { 'api-key': 'client', authorization: 'Bearer client' });
+    await Promise.all([call(), call()]);
+    await call();
+    await call();
+    const sent = upstream.received.map(({ headers }) => headers['authorization']);
+    expect(sent.slice(0, 2)).toEqual(['Bearer entra-1', 'Bearer entra-1']);
+    expect(sent.at(-1)).toMatch(/^Bearer entra-\d$/);
+    expect(upstream.received[0]?.headers).not.toHaveProperty('api-key');
+    expect(decodeURIComponent(identity.received[0]?.target ?? '')).toContain(
+      'https://cognitiveservices.azure.com',
+    );
+    // The library keeps the address of the identity that it found first.
+    await using foundry = await gatewayTo(upstream, '', { azureResourceType: 'foundry' });
+    await chat(foundry);
+    const audiences = identity.received.map(({ target }) => new URLSearchParams(target).get('resource'));
+    expect(audiences[0]).toBe('https://cognitiveservices.azure.com');
+    expect(audiences.at(-1)).toBe('https://ai.azure.com');
+    await gate.accessLine(4);
+    const shown = [...gate.log, ...gate.accessLog].join('\n');
+    for (const secret of ['entra-1', 'identity-header-secret']) expect(shown).not.toContain(secret);
+  });
+
+  test('without credentials, the client gets a 503, and the log names the places that were searched', async () => {
+    using _env = environment(NO_AZURE);
+    await using upstream = await llmProvider();
+    await using gate = await gatewayTo(upstream, '/openai/v1', {});
+    const reply = await chat(gate);
+    expect(reply.status).toBe(503);
+    expect(errorOf(reply).message).toBe(
+      'upstream call failed: the gateway has no valid credentials for the provider',
+    );
+    expect((await gate.accessLine(1))['error.detail']).toContain('AZURE_CLIENT_ID, AZURE_TENANT_ID');
+    expect(upstream.received).toHaveLength(0);
+  });
+
+  test('a model without a resource is reported', async () => {
+    await using upstream = await llmProvider();
+    await expect(gatewayTo(upstream, '', { baseUrl: undefined, apiKey: 'k' })).rejects.toThrow(
+      'provider `azure` needs `azureResourceName` or `baseUrl`',
+    );
+  });
+});
