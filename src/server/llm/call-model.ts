@@ -1,0 +1,205 @@
+import type { Limits } from '../../core/limits.ts';
+import { resolverFor } from '../expressions/variable.ts';
+import { backendTimeouts } from '../kernel/backend.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { logReads } from '../kernel/shared-slots.ts';
+import { UpstreamBody } from '../transport/upstream-body.ts';
+import type { LlmCall } from './call.ts';
+import { llmCall } from './call.ts';
+import { type CallBody, changeFields } from './call-body.ts';
+import { callProvider } from './call-provider.ts';
+import { promptOf } from './conversation.ts';
+import { allowsCall, type Endpoint } from './endpoints.ts';
+import { llmError } from './errors.ts';
+import { formatOf } from './formats/index.ts';
+import type { Guard } from './guardrails/guard.ts';
+import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
+import { requestTexts } from './guardrails/request-texts.ts';
+import type { Model } from './model.ts';
+import { type ModelListing, unknownModel } from './model-list.ts';
+import { matchesModel } from './model-patterns.ts';
+import { processResponse, requireGuardable } from './response.ts';
+import { StreamStart } from './stream-start.ts';
+import { countMedia } from './texts.ts';
+import { countsTokensItself, tokenCountResponse } from './token-estimate.ts';
+import { traceLlmReply, traceLlmRequest } from './trace-events.ts';
+import { type ChosenFormat, chooseFormat, translateCall } from './translation/translation.ts';
+import type { VirtualTarget } from './virtual-models.ts';
+
+/** The compiled configuration of one LLM backend, shared by its calls. */
+export interface LlmRuntime extends ModelListing {
+  readonly maxBodySize: number;
+  readonly limits: Limits;
+  readonly requestGuardrails: readonly Guard[];
+  readonly responseGuardrails: readonly ResponseGuard[];
+}
+
+/** A request for a model. */
+export interface ModelRequest {
+  /** The model name of the client. */
+  readonly requested: string;
+  readonly body: CallBody;
+  readonly endpoint: Endpoint;
+  /** The entry of `models`, if it was not selected by name. */
+  readonly entry?: Model;
+  /** The selected target of a virtual model. */
+  readonly target?: VirtualTarget;
+  /** Whether a stream that fails before its first output rejects, so that another target can be called. */
+  readonly awaitsOutput?: boolean;
+}
+
+/** Calls one model, from the client's request to its response. Throws an `AppError` for what the client gets as an error. */
+export async function callModel(
+  ctx: RequestContext,
+  runtime: LlmRuntime,
+  { requested, body, endpoint, target, entry, awaitsOutput = false }: ModelRequest,
+): Promise<Reply> {
+  const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
+  if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
+  const providerModel = model.model ?? target?.model;
+  const nameAtProvider = providerModel ?? requested;
+  const countsTokens = !endpoint.isPassthrough && countsTokensItself(endpoint, model, nameAtProvider);
+  const chosen = countsTokens ? undefined : formatFor(model, endpoint, nameAtProvider);
+  const call: LlmCall = {
+    limits: runtime.limits,
+    format: endpoint.format,
+    operation: endpoint.operation,
+    provider: model.provider.telemetryName,
+    requestModel: requested,
+    ...(providerModel === undefined ? {} : { providerModel }),
+    streaming: isStream(body.value['stream']),
+    hasNoText: endpoint.hasNoText ?? false,
+    isFree: endpoint.isFree ?? false,
+    request: body.value,
+    ...(logReads.get(ctx)?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
+  };
+  llmCall.set(ctx, call);
+  ctx.backend = model.backend ?? ctx.backend;
+  if (ctx.observer !== undefined) traceLlmRequest(ctx.observer, call, body.toString());
+  changeFields(body, model.fields, resolverFor(ctx));
+  // The requested model is already authorized; the provider's model name comes from the configuration.
+  if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
+  // The texts go nowhere, so no guardrail needs to see them.
+  if (countsTokens) return tokenCountResponse(ctx, body);
+  const requestGuardrails = [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])];
+  if (requestGuardrails.length > 0) await guardRequest(ctx, call, requestGuardrails, body);
+  // The prompt as sent: a guardrail may have masked the client's texts.
+  if (logReads.get(ctx)?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
+  const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
+  if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
+  const stripsUsage = askForUsage(call, body);
+  const translated =
+    chosen?.translation &&
+    translateCall(chosen.translation, body, {
+      model: nameAtProvider,
+      stream: isStream(body.get('stream')),
+    });
+  const sent = translated?.body ?? body;
+  if (model.finalFields !== undefined) changeFields(sent, model.finalFields, resolverFor(ctx));
+  const answer = await callProvider(ctx, model, {
+    call,
+    body: sent,
+    stats: target?.stats ?? model.stats,
+    format: chosen?.provider,
+    translation: translated?.translation,
+  });
+  const reply = awaitsOutput ? await withOutput(ctx, call, answer) : answer;
+  if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
+  model.changeResponseHeaders?.(reply.headers);
+  return processResponse(ctx, call, reply, {
+    guardrails: responseGuardrails,
+    stripsUsage,
+    keyEncodings: model.keyEncodings,
+  });
+}
+
+/** Waits for the first output of a stream. Throws an `AppError` (502) if it fails before. */
+async function withOutput(ctx: RequestContext, call: LlmCall, reply: Reply): Promise<Reply> {
+  const { status, headers, body } = reply;
+  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
+  if (!isStream || status > 299 || !(body instanceof UpstreamBody)) return reply;
+  const idle = backendTimeouts.get(ctx)?.idle ?? call.limits.streamIdle;
+  const start = new StreamStart(body, formatOf(call.format), {
+    idle,
+    frameBytes: call.limits.streamFrameBytes,
+  });
+  const failed = await start.failed;
+  if (failed === undefined) return { status, headers, body: start.body };
+  start.body.discard();
+  throw llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    `upstream call failed: ${failed}`,
+    `${ctx.endpoint}: ${failed}`,
+  );
+}
+
+/** The format for the provider; undefined if it gets the call as it is, or if it is the built-in model. */
+function formatFor(
+  { name, provider, formats }: Model,
+  { format, isPassthrough }: Endpoint,
+  nameAtProvider: string,
+): ChosenFormat | undefined {
+  if (isPassthrough || format === undefined || provider.answer !== undefined) return undefined;
+  return chooseFormat(format, formats, { name, nameAtProvider });
+}
+
+/** Form fields are strings. */
+const isStream = (value: unknown): boolean => value === true || value === 'true';
+
+/**
+ * The most specific matching model. Internal models only match as targets. Throws an `AppError` (404) if there is none.
+ */
+export function chooseModel(
+  ctx: RequestContext,
+  { models, listed }: LlmRuntime,
+  requested: string,
+  isTarget: boolean,
+): Model {
+  const model = models.find(
+    ({ name, isPublic, matchesRequest }) =>
+      (isPublic || isTarget) && matchesModel(name, requested) && matchesRequest(ctx),
+  );
+  if (model === undefined) throw unknownModel(ctx, requested, listed);
+  return model;
+}
+
+async function guardRequest(
+  ctx: RequestContext,
+  call: LlmCall,
+  guards: readonly Guard[],
+  body: CallBody,
+): Promise<void> {
+  const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
+  if (media > 0) call.unseenMedia = media;
+  const { texts, replace } = requestTexts(body);
+  const checked = await runGuards(guards, 'request', texts, resolverFor(ctx), ctx.signal);
+  const isMasked =
+    checked.length !== texts.length ||
+    checked.some(({ content }, index) => content !== texts[index]?.content);
+  if (isMasked) replace(checked);
+}
+
+/** Requests the usage report of a stream. Returns whether it must be removed from the response. */
+function askForUsage(call: LlmCall, body: CallBody): boolean {
+  // The field as sent: the configuration may have changed it.
+  const isReportOptional = call.format === 'completions' || call.format === 'textCompletions';
+  if (body.get('stream') !== true || !isReportOptional || body.has('stream_options')) return false;
+  body.set('stream_options', { include_usage: true });
+  return true;
+}
+
+/** 404: the endpoint does not exist or no model allows it. Thrown before a provider, and so its key, is selected. */
+export function unknownCall({ method, path }: RequestContext): Error {
+  const hint = 'send a POST with a `model`, such as /v1/chat/completions; GET /v1/models lists the models';
+  return llmError(
+    'llm_unknown_call',
+    'unknown_url',
+    `unknown endpoint ${method} ${path}: ${hint}`,
+    'other provider endpoints must be allowed by `passthrough` of a model',
+  );
+}
+
+/** Whether `passthrough` of a model allows the path of a request. */
+export const allowsPassthrough = ({ method, path }: RequestContext, { passthrough }: Model): boolean =>
+  allowsCall(passthrough, method, path);
