@@ -11,7 +11,7 @@ import { hasUnsignedCalls, writeCacheMark, writeTurns } from './write-turns.ts';
 /** Writes the body of `POST /messages`. Cached prompts, verbosity and metadata are wishes that it leaves out. */
 export function writeRequest(request: ChatRequest): Json {
   refuseMembers(request, UNKNOWN);
-  const { tools, toolChoice } = offeredTools(request);
+  const { tools, toolChoice } = declaredTools(request);
   const maxTokens = request.maxTokens ?? defaultMaxTokens(request.model);
   const { thinking, effort } = writeReasoning(request, maxTokens);
   const config = defined({ effort, format: request.output && writeOutput(request.output) });
@@ -43,6 +43,19 @@ function writeSystem(system: readonly TextPart[]): string | Json[] | undefined {
   if (first === undefined) return undefined;
   if (texts.length === 1 && first.cache === undefined) return first.text;
   return texts.map(({ text, cache }) => ({ type: 'text', text, ...writeCacheMark(cache) }));
+}
+
+/**
+ * A conversation with tool calls needs definitions of tools, even if the model shall not call them any more, which clients
+ * of other formats say by leaving them out.
+ */
+function declaredTools(request: ChatRequest): ReturnType<typeof offeredTools> {
+  const offered = offeredTools(request);
+  if (offered.tools.length > 0) return offered;
+  const parts = request.turns.flatMap((turn) => turn.parts);
+  const names = new Set(parts.flatMap((part) => (part.type === 'toolCall' ? [part.name] : [])));
+  if (names.size === 0) return offered;
+  return { tools: [...names].map((name) => ({ kind: 'function', name })), toolChoice: { mode: 'none' } };
 }
 
 function writeTool(tool: Tool): Json {
