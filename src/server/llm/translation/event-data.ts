@@ -38,6 +38,14 @@ export function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
+/** A value in an error message. */
+export function shown(value: unknown): string {
+  return (JSON.stringify(value) ?? 'nothing').slice(0, MOST_SHOWN);
+}
+
+/** Longer values are not names. */
+const MOST_SHOWN = 64;
+
 /** One server-sent event with a JSON value. */
 export function serverEvent(value: Json, type?: string): string {
   return `${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(value)}\n\n`;

@@ -68,10 +68,15 @@ export function translateCall(
   } catch (error) {
     if (!(error instanceof Untranslatable)) throw error;
     const why = error.why === undefined ? '' : `: ${error.why}`;
+    // Names of members are the client's, and may have any length.
+    const what = error.what.length > MOST_SHOWN ? `${error.what.slice(0, MOST_SHOWN)}…` : error.what;
     throw llmError(
       'llm_invalid',
       'untranslatable',
-      `failed to process LLM request: \`${error.what}\` cannot be translated from ${from.key} to ${to.key}${why}`,
+      `failed to process LLM request: \`${what}\` cannot be translated from ${from.key} to ${to.key}${why}`,
     );
   }
 }
+
+/** Paths of members in an error, in characters. */
+const MOST_SHOWN = 200;

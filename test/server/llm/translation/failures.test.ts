@@ -253,6 +253,15 @@ describe('requests that cannot be translated', () => {
     expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '400', reason: 'InvalidRequest' });
   });
 
+  test('a long name of a member is cut in the error', async () => {
+    await using provider = await providerOf('messages');
+    await using gate = await gatewayTo(provider, 'messages');
+    const body = JSON.stringify({ ...REQUESTS.completions[1], ['x'.repeat(100_000)]: 1 });
+    const reply = await send(`${gate.url}/v1/chat/completions`, { method: 'POST', body });
+    expect(reply.status).toBe(400);
+    expect(reply.text.length).toBeLessThan(600);
+  });
+
   test('the error has the format of the client', async () => {
     await using provider = await providerOf('completions');
     await using gate = await gatewayTo(provider, 'completions');

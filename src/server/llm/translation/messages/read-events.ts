@@ -1,7 +1,7 @@
 import type { ChatEvent, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { countOf, objectOf, parseEvent, textOf } from '../event-data.ts';
+import { countOf, objectOf, parseEvent, shown, textOf } from '../event-data.ts';
 import { readProviderError as readError } from '../provider-error.ts';
 import { readUsage, stopReason } from './read-response.ts';
 
@@ -159,7 +159,7 @@ function startOf(block: Json): StartedPart {
     case 'tool_use':
       return { type: 'toolCall', id: textOf(block['id']) ?? '', name: textOf(block['name']) ?? '' };
     default:
-      throw new Untranslatable(`content_block.type: ${JSON.stringify(block['type'])}`);
+      throw new Untranslatable(`content_block.type: ${shown(block['type'])}`);
   }
 }
 

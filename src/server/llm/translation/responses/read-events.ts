@@ -2,7 +2,7 @@ import { parseUsage } from '../../usage.ts';
 import type { ChatEvent, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { countOf, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
+import { countOf, objectOf, objectsOf, parseEvent, shown, textOf } from '../event-data.ts';
 import { readProviderError as readError } from '../provider-error.ts';
 import { SEPARATOR } from '../turns.ts';
 import { stopReason } from './read-response.ts';
@@ -110,7 +110,7 @@ class ResponsesReader implements EventReader {
         this.#start(item, 0, { type: 'toolCall', id, name, isCustom: true });
         return;
       default:
-        throw new Untranslatable(`output.type: ${JSON.stringify(value['type'])}`);
+        throw new Untranslatable(`output.type: ${shown(value['type'])}`);
     }
   }
 
