@@ -67,7 +67,7 @@ const REASONING_ITEM = {
   summary: [{ type: 'summary_text', text: SEEN.reasoning }],
   encrypted_content: 'gAAAA-secret',
 };
-const MESSAGE_ITEM = {
+export const MESSAGE_ITEM = {
   id: 'msg_1',
   type: 'message',
   status: 'completed',
