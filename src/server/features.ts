@@ -8,6 +8,8 @@ import {
 import { type DocumentedScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
 import type { PolicyKind } from './kernel/policy.ts';
+import { ai } from './llm/ai-backend.ts';
+import { ai as aiPolicyKind } from './llm/ai-policy.ts';
 import { llm } from './llm/backend.ts';
 import {
   llmRequestScope,
@@ -24,6 +26,7 @@ import { mcpAuthorizationScope, mcpVariable } from './mcp/variables.ts';
 import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
+import { backendAuth } from './policies/backend-auth.ts';
 import { cors } from './policies/cors.ts';
 import { csrf } from './policies/csrf.ts';
 import { directResponse } from './policies/direct-response.ts';
@@ -54,13 +57,15 @@ export const policyKinds = [
   mcpAuthorization, // rules for single items, which the MCP backend evaluates
   mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
   requestHeaderModifier, // after all rules, which therefore see what the client sent
+  aiPolicyKind, // changes and checks of model calls, which the LLM backend runs
+  backendAuth, // the credential for the backend
   urlRewrite, // likewise: rules see the client's host
   requestRedirect, // instead of a backend
   directResponse, // instead of a backend
 ] as const satisfies readonly PolicyKind[];
 
 /** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. */
-export const backendKinds = [mcp, llm, host] as const;
+export const backendKinds = [mcp, llm, ai, host] as const;
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [

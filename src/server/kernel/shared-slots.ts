@@ -27,3 +27,6 @@ export const tokenListeners = new Slot<((tokens: number) => void)[]>();
  * `request.body`. Features record payloads for the log only if one does.
  */
 export const logReads = new Slot<{ reads(...paths: readonly string[]): boolean }>();
+
+/** Credential for the backend, instead of that of the client. */
+export const backendKey = new Slot<string>();

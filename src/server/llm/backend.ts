@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { ClientApi } from '../kernel/request-context.ts';
 import type { LlmRuntime } from './call-model.ts';
-import { errorBody } from './client-error.ts';
-import { endpointAt, isModelList } from './endpoints.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
+import { llmApi } from './llm-api.ts';
 import { compileModel, modelBackend, modelSchema, sendsProviderKey } from './model.ts';
 import { bySpecificity, reportUnreachableModels } from './model-patterns.ts';
 import { providerEntrySchema, reportUnknownKinds } from './model-provider.ts';
@@ -23,16 +21,6 @@ export const llmFields = {
   guardrails: guardrailsSchema
     .optional()
     .describe('Guardrails for all models. The guardrails of a model run after them.'),
-};
-
-/** Every error on an LLM route has the format of the client's call, including errors of policies. */
-const llmApi: ClientApi = {
-  protocol: 'llm',
-  // `%2F` in the id of `/v1/models/{id}`.
-  hasEncodedSlashes: true,
-  errorBody,
-  // Listing models and counting tokens must work for a client that has exhausted its token limit.
-  usesTokens: (ctx) => !isModelList(ctx) && endpointAt(ctx.method, ctx.path)?.isFree !== true,
 };
 
 export const llm = defineBackend({

@@ -4,17 +4,22 @@ import { backendTimeouts } from '../kernel/backend.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
+import { aiPolicy } from './ai-policy.ts';
 import type { LlmCall } from './call.ts';
 import { llmCall } from './call.ts';
 import { type CallBody, changeFields } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
 import { promptOf } from './conversation.ts';
+import { gatewayCredential } from './credentials.ts';
 import { allowsCall, type Endpoint } from './endpoints.ts';
+import { enrichPrompts } from './enrich-prompts.ts';
 import { llmError } from './errors.ts';
+import type { Failover } from './failover.ts';
 import { formatOf } from './formats/index.ts';
 import type { Guard } from './guardrails/guard.ts';
 import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
 import { requestTexts } from './guardrails/request-texts.ts';
+import type { EndpointStats } from './health.ts';
 import type { Model } from './model.ts';
 import { type ModelListing, unknownModel } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
@@ -32,18 +37,24 @@ export interface LlmRuntime extends ModelListing {
   readonly limits: Limits;
   readonly requestGuardrails: readonly Guard[];
   readonly responseGuardrails: readonly ResponseGuard[];
+  /** Providers of which each call uses a healthy one, whatever model it names. */
+  readonly balanced?: { readonly failover: Failover; readonly models: ReadonlyMap<string, Model> };
 }
 
 /** A request for a model. */
 export interface ModelRequest {
   /** The model name of the client. */
   readonly requested: string;
+  /** The name to look for: that of the client, or an alias of it. */
+  readonly wanted: string;
   readonly body: CallBody;
   readonly endpoint: Endpoint;
   /** The entry of `models`, if it was not selected by name. */
   readonly entry?: Model;
   /** The selected target of a virtual model. */
   readonly target?: VirtualTarget;
+  /** Statistics of `entry`, if it is one of several. */
+  readonly stats?: EndpointStats;
   /** Whether a stream that fails before its first output rejects, so that another target can be called. */
   readonly awaitsOutput?: boolean;
 }
@@ -52,11 +63,12 @@ export interface ModelRequest {
 export async function callModel(
   ctx: RequestContext,
   runtime: LlmRuntime,
-  { requested, body, endpoint, target, entry, awaitsOutput = false }: ModelRequest,
+  { requested, wanted, body, endpoint, target, entry, stats, awaitsOutput = false }: ModelRequest,
 ): Promise<Reply> {
-  const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
-  if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
-  const providerModel = model.model ?? target?.model;
+  const model = entry ?? chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
+  if (!mayCall(ctx, endpoint, model)) throw unknownCall(ctx);
+  const policy = aiPolicy.get(ctx);
+  const providerModel = model.model ?? target?.model ?? (wanted === requested ? undefined : wanted);
   const nameAtProvider = providerModel ?? requested;
   const countsTokens = !endpoint.isPassthrough && countsTokensItself(endpoint, model, nameAtProvider);
   const chosen = countsTokens ? undefined : formatFor(model, endpoint, nameAtProvider);
@@ -76,16 +88,26 @@ export async function callModel(
   llmCall.set(ctx, call);
   ctx.backend = model.backend ?? ctx.backend;
   if (ctx.observer !== undefined) traceLlmRequest(ctx.observer, call, body.toString());
+  if (policy !== undefined) changeFields(body, policy.fields, resolverFor(ctx));
   changeFields(body, model.fields, resolverFor(ctx));
   // The requested model is already authorized; the provider's model name comes from the configuration.
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
+  if (policy?.prompts !== undefined) enrichPrompts(body, endpoint.format, policy.prompts);
   // The texts go nowhere, so no guardrail needs to see them.
   if (countsTokens) return tokenCountResponse(ctx, body);
-  const requestGuardrails = [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])];
+  const requestGuardrails = [
+    ...runtime.requestGuardrails,
+    ...(policy?.guardrails?.request ?? []),
+    ...(model.guardrails?.request ?? []),
+  ];
   if (requestGuardrails.length > 0) await guardRequest(ctx, call, requestGuardrails, body);
   // The prompt as sent: a guardrail may have masked the client's texts.
   if (logReads.get(ctx)?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
-  const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
+  const responseGuardrails = [
+    ...runtime.responseGuardrails,
+    ...(policy?.guardrails?.response ?? []),
+    ...(model.guardrails?.response ?? []),
+  ];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
   const translated =
@@ -95,12 +117,14 @@ export async function callModel(
       stream: isStream(body.get('stream')),
     });
   const sent = translated?.body ?? body;
+  if (policy?.finalFields !== undefined) changeFields(sent, policy.finalFields, resolverFor(ctx));
   if (model.finalFields !== undefined) changeFields(sent, model.finalFields, resolverFor(ctx));
   const answer = await callProvider(ctx, model, {
     call,
     body: sent,
-    stats: target?.stats ?? model.stats,
+    stats: stats ?? target?.stats ?? model.stats,
     format: chosen?.provider,
+    path: endpoint.path,
     translation: translated?.translation,
   });
   const reply = awaitsOutput ? await withOutput(ctx, call, answer) : answer;
@@ -109,7 +133,7 @@ export async function callModel(
   return processResponse(ctx, call, reply, {
     guardrails: responseGuardrails,
     stripsUsage,
-    keyEncodings: model.keyEncodings,
+    keyEncodings: gatewayCredential(ctx, model).encodings,
   });
 }
 
@@ -203,3 +227,8 @@ export function unknownCall({ method, path }: RequestContext): Error {
 /** Whether `passthrough` of a model allows the path of a request. */
 export const allowsPassthrough = ({ method, path }: RequestContext, { passthrough }: Model): boolean =>
   allowsCall(passthrough, method, path);
+
+/** Whether a model may get the call of a request. */
+export function mayCall(ctx: RequestContext, { isPassthrough, isRouted }: Endpoint, model: Model): boolean {
+  return isPassthrough !== true || isRouted === true || allowsPassthrough(ctx, model);
+}

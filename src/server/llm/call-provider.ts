@@ -7,7 +7,14 @@ import type { UpstreamBody } from '../transport/upstream-body.ts';
 import type { UpstreamResponse } from '../transport/upstream-request.ts';
 import type { LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
-import { dropCredentials, dropForeignHeaders, sendClientKey, withoutCredentials } from './credentials.ts';
+import {
+  dropCredentials,
+  dropForeignHeaders,
+  type GatewayCredential,
+  gatewayCredential,
+  sendClientKey,
+  withoutCredentials,
+} from './credentials.ts';
 import { pathAtProvider } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { EndpointStats, Outcome } from './health.ts';
@@ -44,6 +51,8 @@ export interface ProviderCall {
   readonly stats: EndpointStats;
   /** Wire format for the provider; undefined for that of the client at the client's path. */
   readonly format?: ProviderFormat | undefined;
+  /** Path of the call in the provider's API, without `/v1`; that of the client by default. */
+  readonly path?: string | undefined;
   /** If the formats differ. */
   readonly translation?: Translation | undefined;
 }
@@ -81,7 +90,7 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
 async function sendToProvider(
   ctx: RequestContext,
   model: Model,
-  { call, body, format, translation }: ProviderCall,
+  { call, body, format, path, translation }: ProviderCall,
 ): Promise<Reply> {
   if (model.provider.answer !== undefined) {
     const answer = model.provider.answer(ctx, call, JSON.parse(body.toString()) as Record<string, unknown>);
@@ -91,16 +100,18 @@ async function sendToProvider(
   }
   if (model.upstream === undefined) throw new AppError('no_backend');
   ctx.endpoint = model.upstream.address;
-  const { apiKey, provider } = model;
+  const { provider } = model;
+  const credential = gatewayCredential(ctx, model);
+  const { apiKey, isReplaced } = credential;
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
-  if (model.replacesCredentials) dropCredentials(headers, ctx.request);
+  if (isReplaced) dropCredentials(headers, ctx.request);
   if (translation !== undefined) dropForeignHeaders(headers, ctx.request);
   headers.append('host', model.upstream.authority);
   // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
   if (apiKey !== undefined) headers.append(...keyHeader(provider, apiKey));
-  else if (translation !== undefined && !model.replacesCredentials) sendClientKey(headers, provider);
+  else if (translation !== undefined && !isReplaced) sendClientKey(headers, provider);
   const required =
     translation === undefined ? provider.headers : { ...translation.provider.headers, ...provider.headers };
   for (const [name, value] of Object.entries(required ?? {}))
@@ -110,7 +121,7 @@ async function sendToProvider(
     method: ctx.method,
     format: format?.type ?? call.format,
     authority: model.upstream.authority,
-    path: pathOf(ctx, model, { call, format, translation }),
+    path: pathOf(ctx, model, { call, format, path, translation, isReplaced }),
     headers,
     body: body.encode(),
   };
@@ -118,7 +129,7 @@ async function sendToProvider(
   if (prepared instanceof Promise) await prepared;
   call.progress = 'sent';
   const timeouts = backendTimeouts.get(ctx);
-  ctx.observer?.hide(model.apiKey, true);
+  ctx.observer?.hide(apiKey, true);
   ctx.observer?.sending({ ...request, headers: headers.raw });
   const sent = model.upstream.relay({
     method: request.method,
@@ -145,21 +156,27 @@ async function sendToProvider(
   const reply = { status, headers: received, body: decoded };
   return translation === undefined
     ? reply
-    : translateReply(ctx, call, translation, reply, model.keyEncodings);
+    : translateReply(ctx, call, translation, reply, credential.encodings);
 }
 
 /** Path and query of a call at the provider. A translated call has no query: that of the client is of another API. */
 function pathOf(
-  { path, query }: RequestContext,
-  { basePath, replacesCredentials }: Model,
-  { call, format, translation }: Pick<ProviderCall, 'call' | 'format' | 'translation'>,
+  ctx: RequestContext,
+  { basePath }: Model,
+  {
+    call,
+    format,
+    path = ctx.path,
+    translation,
+    isReplaced,
+  }: Pick<ProviderCall, 'call' | 'format' | 'path' | 'translation'> & Pick<GatewayCredential, 'isReplaced'>,
 ): string {
   const target = { model: call.providerModel ?? call.requestModel, stream: call.streaming };
   const usual =
     translation === undefined ? pathAtProvider(basePath, path) : basePath + translation.provider.path(target);
   if (typeof format?.path === 'function') return format.path({ basePath, path: usual, ...target });
   if (translation !== undefined) return format?.path ?? usual;
-  const forwarded = replacesCredentials ? withoutCredentials(query) : query;
+  const forwarded = isReplaced ? withoutCredentials(ctx.query) : ctx.query;
   return (format?.path ?? usual) + forwarded;
 }
 

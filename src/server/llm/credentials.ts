@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { isCredentialName } from '../../core/credentials.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
+import { backendKey } from '../kernel/shared-slots.ts';
 import { keyHeader, type ProviderKind } from './providers/provider.ts';
 
 // Providers never get the client's credentials, clients never the gateway's key.
@@ -22,6 +24,29 @@ const CREDENTIAL = /(?:^|-)auth(?:orization)?$/;
 
 /** Query parameters that LLM APIs accept as keys, such as Google's `?key=`. */
 const PARAMETERS: ReadonlySet<string> = new Set(['key', 'api_key', 'api-key', 'apikey', 'access_token']);
+
+/** What a provider gets instead of the client's credentials. */
+export interface GatewayCredential {
+  readonly apiKey: string | undefined;
+  /** Whether the client's credentials are removed. */
+  readonly isReplaced: boolean;
+  /** Encodings of the key to redact in responses. */
+  readonly encodings: readonly string[];
+}
+
+/** The key of the model, else that of the route (`policies.backendAuth`). */
+export function gatewayCredential(
+  ctx: RequestContext,
+  {
+    apiKey,
+    keyEncodings: encodings,
+    replacesCredentials,
+  }: { apiKey: string | undefined; keyEncodings: readonly string[]; replacesCredentials: boolean },
+): GatewayCredential {
+  const routeKey = replacesCredentials ? undefined : backendKey.get(ctx);
+  if (routeKey === undefined) return { apiKey, isReplaced: replacesCredentials, encodings };
+  return { apiKey: routeKey, isReplaced: true, encodings: keyEncodings(routeKey) };
+}
 
 /**
  * Removes the client's credentials from a request that carries the gateway's key. Headers set by a policy are kept,

@@ -11,6 +11,10 @@ export interface Endpoint extends Pick<Format, 'operation' | 'hasNoText' | 'defa
   readonly takesForms?: boolean;
   /** Allowed by `passthrough`: the body may have any format and need not name a model. */
   readonly isPassthrough?: boolean;
+  /** Path of the call in the provider's API, without `/v1`, if the client's path is another one. */
+  readonly path?: string;
+  /** Allowed by `routes` of the policy `ai`, whatever the `passthrough` of models says. */
+  readonly isRouted?: boolean;
 }
 
 /**
@@ -26,6 +30,12 @@ const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map(
     ];
   }),
 );
+
+/** The call of a wire format, at whatever path of the client it is. */
+export function endpointOf(key: FormatKey): Endpoint | undefined {
+  const found = [...ENDPOINTS].find(([, { format }]) => format === key);
+  return found && { ...found[1], path: found[0] };
+}
 
 /** Strips a leading `/v1`: some clients have it in their base URL, so both forms must work. */
 export function withoutVersion(path: string): string {

@@ -1,32 +1,51 @@
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { aiPolicy } from './ai-policy.ts';
 import {
   allowsPassthrough,
   callModel,
   chooseModel,
   type LlmRuntime,
   type ModelRequest,
+  mayCall,
   unknownCall,
 } from './call-model.ts';
 import { callWithFailover } from './call-with-failover.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
+import type { Model } from './model.ts';
 import { modelListResponse, requireAllowed } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
 import { readRequest, requestedModel } from './read-request.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime.ts';
+import { routedEndpoint, typeOf } from './routed-calls.ts';
 import { chooseTarget } from './virtual-models.ts';
 
 /** Answers a request of an LLM route: a call of a model, a realtime session, or the model list. Throws an `AppError`. */
 export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
   ctx.protocol = 'llm';
-  if (isModelList(ctx)) return modelListResponse(ctx, runtime);
-  if (isRealtime(ctx)) return callRealtime(ctx, runtime);
-  const endpoint = endpointAt(ctx.method, ctx.path) ?? passthroughEndpoint(ctx, runtime);
+  const routes = aiPolicy.get(ctx)?.routes;
+  const type = routes === undefined ? undefined : typeOf(routes, ctx.path);
+  if (routes !== undefined && type === undefined) throw unknownCall(ctx);
+  if (isModelList(ctx) && (type ?? 'models') === 'models') return modelListResponse(ctx, runtime);
+  if (isRealtime(ctx) && (type ?? 'realtime') === 'realtime') return callRealtime(ctx, runtime);
+  const endpoint = type === undefined ? endpointByPath(ctx, runtime) : routedEndpoint(type, ctx);
+  if (endpoint === undefined) throw unknownCall(ctx);
   const body = await readRequest(ctx, endpoint, runtime.maxBodySize);
   const requested = requestedModel(ctx, endpoint, body);
   if (requested === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
   requireAllowed(ctx, requested);
-  const request = { requested, body, endpoint };
-  const virtual = runtime.virtual.get(requested);
+  const request = { requested, wanted: wantedModel(ctx, requested), body, endpoint };
+  const { balanced } = runtime;
+  if (balanced !== undefined)
+    return callWithFailover(ctx, balanced.failover, (target, isLast) =>
+      callModel(ctx, runtime, {
+        ...request,
+        body: body.original(),
+        entry: balanced.models.get(target.model) as Model,
+        stats: target.stats,
+        awaitsOutput: !isLast,
+      }),
+    );
+  const virtual = runtime.virtual.get(request.wanted);
   if (virtual === undefined) return await callModel(ctx, runtime, request);
   if (virtual.failover === undefined)
     return callModel(ctx, runtime, { ...request, target: chooseTarget(virtual, ctx, body.value) });
@@ -35,18 +54,26 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
   );
 }
 
+/** The requested name, or the one that replaces it: `modelAliases` of the policy `ai`. */
+function wantedModel(ctx: RequestContext, requested: string): string {
+  return aiPolicy.get(ctx)?.aliasOf(requested) ?? requested;
+}
+
 function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
   const requested = realtimeModel(ctx);
   requireAllowed(ctx, requested);
-  const virtual = runtime.virtual.get(requested);
-  const target = virtual && chooseTarget(virtual, ctx, { model: requested });
-  const model = chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
+  const wanted = wantedModel(ctx, requested);
+  const virtual = runtime.virtual.get(wanted);
+  const target = virtual && chooseTarget(virtual, ctx, { model: wanted });
+  const model = chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
   const guardrails = [runtime.requestGuardrails, runtime.responseGuardrails].concat(
-    model.guardrails === undefined ? [] : [model.guardrails.request, model.guardrails.response],
+    [model.guardrails, aiPolicy.get(ctx)?.guardrails].flatMap((each) =>
+      each === undefined ? [] : [each.request, each.response],
+    ),
   );
   return openRealtime(ctx, {
     requested,
-    providerModel: model.model ?? target?.model,
+    providerModel: model.model ?? target?.model ?? (wanted === requested ? undefined : wanted),
     model,
     stats: target?.stats ?? model.stats,
     limits: runtime.limits,
@@ -54,8 +81,9 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   });
 }
 
-function passthroughEndpoint(ctx: RequestContext, { models }: LlmRuntime): Endpoint {
-  if (!models.some((model) => allowsPassthrough(ctx, model))) throw unknownCall(ctx);
+function endpointByPath(ctx: RequestContext, { models }: LlmRuntime): Endpoint | undefined {
+  const known = endpointAt(ctx.method, ctx.path);
+  if (known !== undefined || !models.some((model) => allowsPassthrough(ctx, model))) return known;
   return passthroughAt(ctx.path);
 }
 
@@ -70,15 +98,12 @@ function callUnnamed(
 ): Promise<Reply> {
   const { defaultModel } = endpoint;
   const open = runtime.models.filter(
-    (model) =>
-      model.isPublic &&
-      model.matchesRequest(ctx) &&
-      (!endpoint.isPassthrough || allowsPassthrough(ctx, model)),
+    (model) => model.isPublic && model.matchesRequest(ctx) && mayCall(ctx, endpoint, model),
   );
   const entry =
     open.find(({ name }) => defaultModel !== undefined && matchesModel(name, defaultModel)) ?? open[0];
   if (entry === undefined) throw unknownCall(ctx);
   const requested = defaultModel ?? entry.name;
   requireAllowed(ctx, requested);
-  return callModel(ctx, runtime, { requested, body, endpoint, entry });
+  return callModel(ctx, runtime, { requested, wanted: requested, body, endpoint, entry });
 }

@@ -23,7 +23,7 @@ export function bySpecificity<M extends { readonly name: string }>(models: reado
 }
 
 /** The specificity of a pattern: the number of its characters besides the wildcard. */
-function specificityOf(name: string): number {
+export function specificityOf(name: string): number {
   return name.replace('*', '').length;
 }
 

@@ -23,16 +23,7 @@ import {
 } from './model-provider.ts';
 import { paramsSchema } from './params.ts';
 import type { Connection, ProviderFormat, ProviderKind } from './providers/provider.ts';
-import { llmRequestScope } from './variables.ts';
-
-/** The specification: "Up to 64 transformations per policy". */
-const MAX_TRANSFORMATIONS = 64;
-
-const transformationSchema = z
-  .record(z.string().min(1), z.string().min(1))
-  .refine((value) => Object.keys(value).length <= MAX_TRANSFORMATIONS, {
-    error: `expected at most ${MAX_TRANSFORMATIONS} transformations`,
-  });
+import { compileTransformations, transformationSchema } from './transformations.ts';
 
 export const modelSchema = z
   .strictObject({
@@ -193,16 +184,6 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
     compileTextMatches(headers, context.at(index, 'headers')),
   );
   return (ctx) => compiled.some((headers) => matchesHeaders(headers, ctx));
-}
-
-function compileTransformations(
-  transformation: ModelConfig['transformation'],
-  context: CompileContext,
-): Model['fields']['transformations'] {
-  return Object.entries(transformation).map(([field, source]) => [
-    field,
-    context.at(field).cel(source, llmRequestScope),
-  ]);
 }
 
 /** Whether a model's provider gets a key from the configuration. */

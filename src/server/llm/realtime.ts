@@ -5,7 +5,14 @@ import { withoutParameters } from '../kernel/request-target.ts';
 import { handshake } from '../kernel/upgrade.ts';
 import type { RelayOptions, WebSocketTarget } from '../transport/web-socket-relay.ts';
 import { type LlmCall, llmCall } from './call.ts';
-import { dropCredentials, redactKey, removeHeadersWithKey, withoutCredentials } from './credentials.ts';
+import {
+  dropCredentials,
+  type GatewayCredential,
+  gatewayCredential,
+  redactKey,
+  removeHeadersWithKey,
+  withoutCredentials,
+} from './credentials.ts';
 import { pathAtProvider, withoutVersion } from './endpoints.ts';
 import { errorInBody, errorInEvent, llmError } from './errors.ts';
 import type { EndpointStats } from './health.ts';
@@ -95,7 +102,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
     const opened = await connectWebSocket(target, ctx.signal);
     status = 'status' in opened ? opened.status : 101;
     ctx.reason = 'Upstream';
-    if ('status' in opened) return refused(call, model, opened);
+    if ('status' in opened) return refused(call, gatewayCredential(ctx, model), opened);
     const relay = new WebSocketRelay(opened as WebSocket, relayOptions(ctx, call));
     ctx.running = relay;
     call.progress = 'responding';
@@ -123,9 +130,10 @@ function callOf({ requested, providerModel, model, limits }: RealtimeSession): L
 
 async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<WebSocketTarget> {
   const { model, requested, providerModel = requested } = session;
-  const { upstream, replacesCredentials, apiKey, provider } = model;
+  const { upstream, provider } = model;
+  const { apiKey, isReplaced } = gatewayCredential(ctx, model);
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
-  if (replacesCredentials) dropCredentials(headers, ctx.request);
+  if (isReplaced) dropCredentials(headers, ctx.request);
   if (apiKey !== undefined) headers.append(...keyHeader(provider, apiKey));
   for (const [name, value] of Object.entries(provider.headers ?? {}))
     if (!headers.has(name)) headers.append(name, value);
@@ -138,7 +146,7 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
     typeof format?.path === 'string'
       ? format.path
       : (format?.path?.({ basePath, path: usual, model: providerModel, stream: true }) ?? usual);
-  const query = withoutParameters(replacesCredentials ? withoutCredentials(ctx.query) : ctx.query, MODEL);
+  const query = withoutParameters(isReplaced ? withoutCredentials(ctx.query) : ctx.query, MODEL);
   const outgoing: OutgoingRequest = {
     method: 'GET',
     format: 'realtime',
@@ -154,9 +162,7 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
   return {
     url: new URL(`${isTls ? 'wss' : 'ws'}://${authority}${outgoing.path}`),
     headers: headers.raw,
-    protocols: offered.filter(
-      (name) => name !== '' && !(replacesCredentials && CREDENTIAL_PROTOCOL.test(name)),
-    ),
+    protocols: offered.filter((name) => name !== '' && !(isReplaced && CREDENTIAL_PROTOCOL.test(name))),
     maxMessage: session.limits.realtimeMessageBytes,
   };
 }
@@ -166,13 +172,13 @@ const MODEL: ReadonlySet<string> = new Set(['model']);
 /** The provider's error response. */
 function refused(
   call: LlmCall,
-  { keyEncodings }: Model,
+  { encodings }: GatewayCredential,
   { status, headers, body }: { status: number; headers: HeaderList; body: Buffer },
 ): Reply {
-  const cleaned = redactKey(body, keyEncodings);
+  const cleaned = redactKey(body, encodings);
   call.progress = 'rejected';
   call.providerError = errorInBody(cleaned);
-  removeHeadersWithKey(headers, keyEncodings);
+  removeHeadersWithKey(headers, encodings);
   const type = headers.get('content-type') ?? 'application/json';
   // A 3xx would send the client elsewhere, with its own key.
   return {

@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { backendTimeouts, defineBackend } from '../kernel/backend.ts';
 import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { backendKey } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { createUpstream, parseAddress, type Upstream } from './upstream.ts';
 
@@ -37,6 +38,7 @@ export const host = defineBackend({
 });
 
 const NOT_FORWARDED = new FieldNames(['host', 'expect']);
+const NOT_FORWARDED_WITH_KEY = new FieldNames(['host', 'expect', 'authorization']);
 
 /**
  * The Host header. Like upstream's default, `urlRewrite.authority: auto`: a service that is configured with a host name
@@ -55,7 +57,9 @@ async function proxy(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
   // Forwarding a small body as one buffer costs 54 µs per request instead of 86 µs as a stream (measured).
   const length = Number(ctx.request.headers['content-length'] ?? 0);
   if (length > 0 && length <= LIMITS.smallBody) await ctx.body.capture(LIMITS.smallBody);
-  const headers = withoutFields(ctx.headers.raw, NOT_FORWARDED);
+  const key = backendKey.get(ctx);
+  const headers = withoutFields(ctx.headers.raw, key === undefined ? NOT_FORWARDED : NOT_FORWARDED_WITH_KEY);
+  if (key !== undefined) headers.push('authorization', `Bearer ${key}`);
   const authority = hostFor(ctx, upstream);
   headers.push('host', authority);
   const body = ctx.body.forUpstream();

@@ -1,0 +1,186 @@
+import { z } from 'zod';
+import { defineBackend } from '../kernel/backend.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { backendAuthSchema, readCredential } from '../transport/backend-credential.ts';
+import type { LlmRuntime } from './call-model.ts';
+import { Failover } from './failover.ts';
+import { handleCall } from './handle-call.ts';
+import { llmApi } from './llm-api.ts';
+import { compileModel, type Model, modelSchema } from './model.ts';
+import { paramsSchema } from './params.ts';
+import { customProviderSchema } from './providers/custom.ts';
+import { findProvider } from './providers/index.ts';
+
+const { model, awsRegion, vertexRegion, vertexProject, azureResourceName, azureResourceType } =
+  paramsSchema.shape;
+const { azureApiVersion, azureProjectName } = paramsSchema.shape;
+
+const plain = z.strictObject({ model });
+
+/** Settings of each kind of provider, by its key. */
+const KINDS = {
+  openAI: plain.describe('The OpenAI API, or a compatible server with `hostOverride`.'),
+  anthropic: plain.describe('The Anthropic API.'),
+  gemini: plain.describe('The Gemini API.'),
+  vertex: z
+    .strictObject({ model, region: vertexRegion, projectId: vertexProject.unwrap() })
+    .describe('Vertex AI on Google Cloud.'),
+  bedrock: z.strictObject({ model, region: awsRegion }).describe('Amazon Bedrock.'),
+  azure: z
+    .strictObject({
+      model,
+      resourceName: azureResourceName.unwrap(),
+      resourceType: azureResourceType,
+      apiVersion: azureApiVersion,
+      projectName: azureProjectName,
+    })
+    .describe('Azure OpenAI.'),
+  custom: customProviderSchema,
+};
+
+const providerSchema = z.strictObject({
+  name: z.string().min(1).describe('Name of the provider in traces. Unique in the backend.'),
+  provider: z
+    .strictObject(
+      Object.fromEntries(Object.entries(KINDS).map(([key, schema]) => [key, schema.optional()])) as {
+        [Key in keyof typeof KINDS]: z.ZodOptional<(typeof KINDS)[Key]>;
+      },
+    )
+    .superRefine((kinds, context) => {
+      if (Object.values(kinds).filter((kind) => kind !== undefined).length === 1) return;
+      const keys = Object.keys(KINDS).map((key) => `\`${key}\``);
+      context.addIssue({
+        code: 'custom',
+        message: `expected exactly one of ${keys.join(', ')}`,
+        params: { code: 'AGW0105' },
+      });
+    })
+    .describe('Kind of provider, with its settings.'),
+  hostOverride: z
+    .string()
+    .regex(/^[^\s/@]+:\d+$/, { error: 'expected `host:port`' })
+    .optional()
+    .describe('Server that is called instead of that of the provider: `host:port`. Port 443: over TLS.'),
+  pathPrefix: z
+    .string()
+    .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/v1`, without a query' })
+    .optional()
+    .describe('Path up to `/chat/completions`. Default: that of the provider.'),
+  policies: z
+    .strictObject({
+      backendAuth: backendAuthSchema.optional().describe("Key for the provider, instead of the client's."),
+    })
+    .optional()
+    .describe('Policies of calls to this provider.'),
+});
+
+type ProviderConfig = z.output<typeof providerSchema>;
+
+const schema = z
+  .union([
+    providerSchema,
+    z.strictObject({
+      groups: z
+        .array(
+          z.strictObject({
+            providers: z
+              .array(providerSchema)
+              .min(1)
+              .describe('Providers of the same priority: healthy and fast ones are preferred.'),
+          }),
+        )
+        .min(1)
+        .describe('Groups by descending priority. A call that fails is sent to the next provider.'),
+    }),
+  ])
+  .describe('Models of one provider, or of several in groups of priority. Every model name is accepted.');
+
+/** Models of a route, in upstream's form: any model name, one provider or groups of them. */
+export const ai = defineBackend({
+  key: 'ai',
+  api: llmApi,
+  schema,
+  exposes: (config) =>
+    providersOf(config).some(({ entry }) => entry.policies?.backendAuth !== undefined)
+      ? 'call models with your provider key'
+      : undefined,
+  open(config, context) {
+    const models = new Map<string, Model>();
+    const targets: { model: string; priority: number }[] = [];
+    for (const { entry, priority, path } of providersOf(config)) {
+      const at = context.at(...path);
+      const compiled = compileProvider(entry, at);
+      if (compiled === undefined) continue;
+      if (models.has(entry.name))
+        at.at('name').report({ code: 'AGW0106', message: `two providers are named \`${entry.name}\`` });
+      models.set(entry.name, compiled);
+      targets.push({ model: entry.name, priority });
+    }
+    const failover = new Failover(targets, (name) => models.get(name), 'ai', context);
+    const all = [...models.values()];
+    const runtime: LlmRuntime = {
+      models: all,
+      virtual: new Map(),
+      listed: [...new Set(all.flatMap((each) => each.model ?? []))],
+      startedAt: Math.floor(Date.now() / 1000),
+      maxBodySize: context.settings.maxBufferSize,
+      limits: context.settings.limits,
+      requestGuardrails: [],
+      responseGuardrails: [],
+      ...(targets.length > 1 && { balanced: { failover, models } }),
+    };
+    context.inspection.addBackend(context.path, () => ({ endpoints: all.map(({ stats }) => stats.info) }));
+    return {
+      handle: (ctx) => handleCall(ctx, runtime),
+      close: async () => {
+        failover.close();
+        await Promise.all(all.map((each) => each.upstream?.close()));
+      },
+    };
+  },
+});
+
+interface PlacedProvider {
+  readonly entry: ProviderConfig;
+  readonly priority: number;
+  readonly path: readonly (string | number)[];
+}
+
+function providersOf(config: z.output<typeof schema>): PlacedProvider[] {
+  if (!('groups' in config)) return [{ entry: config, priority: 0, path: [] }];
+  return config.groups.flatMap(({ providers }, priority) =>
+    providers.map((entry, index) => ({ entry, priority, path: ['groups', priority, 'providers', index] })),
+  );
+}
+
+/** As the entry of `models` that has the same settings. */
+function compileProvider(entry: ProviderConfig, context: CompileContext): Model | undefined {
+  const { openAI, anthropic, gemini, vertex, bedrock, azure, custom } = entry.provider;
+  const key = Object.entries(entry.provider).find(([, settings]) => settings !== undefined)?.[0] ?? '';
+  const auth = entry.policies?.backendAuth;
+  const apiKey = auth && readCredential(auth, context.at('policies', 'backendAuth'));
+  const settings = { ...openAI, ...anthropic, ...gemini, ...vertex, ...bedrock, ...azure };
+  const params = {
+    apiKey,
+    model: settings.model,
+    baseUrl: baseUrlOf(entry, key),
+    awsRegion: bedrock?.region,
+    vertexRegion: vertex?.region,
+    vertexProject: vertex?.projectId,
+    azureResourceName: azure?.resourceName,
+    azureResourceType: azure?.resourceType,
+    azureApiVersion: azure?.apiVersion,
+    azureProjectName: azure?.projectName,
+  };
+  const config = { name: '*', provider: custom === undefined ? key : { custom }, params };
+  return compileModel(modelSchema.parse(config), [], context);
+}
+
+function baseUrlOf({ hostOverride, pathPrefix }: ProviderConfig, key: string): string | undefined {
+  if (hostOverride === undefined && pathPrefix === undefined) return undefined;
+  const known = findProvider(key)?.baseUrl;
+  const own = known === undefined ? undefined : new URL(known);
+  const path = pathPrefix ?? own?.pathname ?? '/v1';
+  if (hostOverride === undefined) return own === undefined ? undefined : `${own.origin}${path}`;
+  return `${hostOverride.endsWith(':443') ? 'https' : 'http'}://${hostOverride}${path}`;
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { definePolicy } from '../kernel/policy.ts';
+import { Slot } from '../kernel/slot.ts';
+import type { FieldChanges } from './call-body.ts';
+import type { AddedMessages } from './enrich-prompts.ts';
+import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
+import { matchesModel, patternProblem, specificityOf } from './model-patterns.ts';
+import { fieldsSchema } from './model-provider.ts';
+import { type RoutedCalls, routesSchema } from './routed-calls.ts';
+import { compileTransformations, transformationSchema } from './transformations.ts';
+
+const message = z.strictObject({
+  role: z
+    .enum(['system', 'developer', 'user', 'assistant'])
+    .describe('Role of the message. In the Anthropic API, `system` and `developer` become system prompts.'),
+  content: z.string().min(1).describe('Text of the message.'),
+});
+
+const schema = z
+  .strictObject({
+    defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
+    overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
+    transformations: transformationSchema
+      .default({})
+      .describe('As `transformation` of a model: request fields as CEL expressions.'),
+    finalTransformations: transformationSchema
+      .default({})
+      .describe('As `finalTransformation` of a model: fields of the request as it is sent to the provider.'),
+    prompts: z
+      .strictObject({
+        prepend: z.array(message).default([]).describe("Messages before the client's."),
+        append: z.array(message).default([]).describe("Messages after the client's."),
+      })
+      .optional()
+      .describe('Messages that are added to every conversation.'),
+    modelAliases: z
+      .record(z.string().min(1), z.string().min(1))
+      .default({})
+      .describe(
+        'Model names that are replaced, by the requested name: one name, `prefix*` or `*suffix`. The most specific one counts.',
+      ),
+    promptGuard: guardrailsSchema
+      .optional()
+      .describe('Guardrails, before those of a model. As `llm.guardrails`.'),
+    routes: routesSchema.optional(),
+  })
+  .describe('Changes and checks of the calls of models on this route.');
+
+/** What `policies.ai` of the route does with a call. */
+export interface AiPolicy {
+  readonly fields: FieldChanges;
+  readonly finalFields: FieldChanges | undefined;
+  readonly prompts: AddedMessages | undefined;
+  readonly guardrails: Guardrails | undefined;
+  readonly routes: RoutedCalls | undefined;
+  /** The name that replaces a requested one; the same name if there is none. */
+  readonly aliasOf: (model: string) => string;
+}
+
+/** Set for routes with `policies.ai`. */
+export const aiPolicy = new Slot<AiPolicy>();
+
+export const ai = definePolicy({
+  key: 'ai',
+  schema,
+  trace: { kind: 'ai', stage: 'ai', isBackendPolicy: true },
+  checkRoute(_config, { backends }, context) {
+    if (backends.some((backend) => 'ai' in backend || 'llm' in backend)) return;
+    context.report({
+      code: 'AGW0104',
+      message: '`ai` has no effect on a route without models',
+      help: 'add a backend `ai` or `llm`, or remove the policy',
+    });
+  },
+  compile(config, context) {
+    for (const name of Object.keys(config.modelAliases)) {
+      const problem = patternProblem(name);
+      if (problem !== undefined)
+        context.at('modelAliases', name).report({ code: 'AGW0104', message: problem });
+    }
+    const aliases = Object.entries(config.modelAliases).toSorted(
+      ([a], [b]) => specificityOf(b) - specificityOf(a),
+    );
+    const final = compileTransformations(config.finalTransformations, context.at('finalTransformations'));
+    const compiled: AiPolicy = {
+      fields: {
+        overrides: Object.entries(config.overrides),
+        transformations: compileTransformations(config.transformations, context.at('transformations')),
+        defaults: Object.entries(config.defaults),
+      },
+      finalFields: final.length === 0 ? undefined : { overrides: [], transformations: final, defaults: [] },
+      prompts: config.prompts,
+      guardrails: config.promptGuard && compileGuardrails(config.promptGuard, context.at('promptGuard')),
+      routes: config.routes,
+      aliasOf: (model) => aliases.find(([pattern]) => matchesModel(pattern, model))?.[1] ?? model,
+    };
+    return {
+      request(ctx) {
+        aiPolicy.set(ctx, compiled);
+        return undefined;
+      },
+      close: () => compiled.guardrails?.close(),
+    };
+  },
+});

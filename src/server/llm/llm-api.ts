@@ -1,0 +1,13 @@
+import type { ClientApi } from '../kernel/request-context.ts';
+import { errorBody } from './client-error.ts';
+import { endpointAt, isModelList } from './endpoints.ts';
+
+/** Every error on an LLM route has the format of the client's call, including errors of policies. */
+export const llmApi: ClientApi = {
+  protocol: 'llm',
+  // `%2F` in the id of `/v1/models/{id}`.
+  hasEncodedSlashes: true,
+  errorBody,
+  // Listing models and counting tokens must work for a client that has exhausted its token limit.
+  usesTokens: (ctx) => !isModelList(ctx) && endpointAt(ctx.method, ctx.path)?.isFree !== true,
+};
