@@ -79,7 +79,7 @@ export async function callModel(
     provider: model.provider.telemetryName,
     requestModel: requested,
     ...(providerModel === undefined ? {} : { providerModel }),
-    streaming: isStream(body.value['stream']),
+    streaming: endpoint.target?.stream ?? isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,
     isFree: endpoint.isFree ?? false,
     request: body.value,
@@ -108,13 +108,14 @@ export async function callModel(
     ...(policy?.guardrails?.response ?? []),
     ...(model.guardrails?.response ?? []),
   ];
-  if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
+  const isStreamed = endpoint.target?.stream ?? isStream(body.get('stream'));
+  if (isStreamed) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
   const translated =
     chosen?.translation &&
     translateCall(chosen.translation, body, {
       model: nameAtProvider,
-      stream: isStream(body.get('stream')),
+      stream: isStreamed,
     });
   const sent = translated?.body ?? body;
   if (policy?.finalFields !== undefined) changeFields(sent, policy.finalFields, resolverFor(ctx));

@@ -15,7 +15,7 @@ import {
   sendClientKey,
   withoutCredentials,
 } from './credentials.ts';
-import { pathAtProvider } from './endpoints.ts';
+import { pathAtProvider, withModel } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { EndpointStats, Outcome } from './health.ts';
 import type { Model } from './model.ts';
@@ -139,7 +139,7 @@ async function sendToProvider(
     client: ctx,
     // Streams have their own idle timer, which ends them with an event. This one covers other responses to a stream
     // request.
-    bodyIdle: (timeouts?.idle ?? call.limits.streamIdle) * (body.get('stream') === true ? 2 : 1),
+    bodyIdle: (timeouts?.idle ?? call.limits.streamIdle) * (call.streaming ? 2 : 1),
     ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
   });
   const {
@@ -173,7 +173,12 @@ function pathOf(
 ): string {
   const target = { model: call.providerModel ?? call.requestModel, stream: call.streaming };
   const usual =
-    translation === undefined ? pathAtProvider(basePath, path) : basePath + translation.provider.path(target);
+    translation === undefined
+      ? pathAtProvider(
+          basePath,
+          call.providerModel === undefined ? path : withModel(path, call.providerModel),
+        )
+      : basePath + translation.provider.path(target);
   if (typeof format?.path === 'function') return format.path({ basePath, path: usual, ...target });
   if (translation !== undefined) return format?.path ?? usual;
   const forwarded = isReplaced ? withoutCredentials(ctx.query) : ctx.query;

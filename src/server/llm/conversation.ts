@@ -23,8 +23,9 @@ export interface Completion {
 
 /** The messages of a request in any supported API. `get` reads a field. Contents are cut to `LIMITS.loggedPayload`. */
 export function promptOf(get: (field: string) => unknown): PromptMessage[] {
-  const system = get('system') ?? get('instructions');
-  const content = get('messages') ?? get('input') ?? get('prompt');
+  const system =
+    get('system') ?? get('instructions') ?? get('systemInstruction') ?? get('system_instruction');
+  const content = get('messages') ?? get('input') ?? get('prompt') ?? get('contents');
   const items: unknown[] = Array.isArray(content) ? content : content === undefined ? [] : [content];
   const first = system === undefined || system === null ? [] : [{ role: 'system', content: textOf(system) }];
   return bounded([
@@ -47,10 +48,28 @@ export function completionOf(answer: unknown): Completion {
       toolCalls: messages.flatMap((message) => callsIn(message?.['tool_calls'])),
     };
   }
+  const { candidates } = value;
+  if (Array.isArray(candidates)) return ofCandidates(candidates);
   const items = value['output'] ?? value['content'];
   if (!Array.isArray(items)) return { texts: [], toolCalls: [] };
   const texts = items.map(textOf).filter((text) => text !== '');
   return { texts: texts.length === 0 ? [] : cut([texts.join('')]), toolCalls: callsIn(items) };
+}
+
+/** The output of `generateContent`, without thoughts. */
+function ofCandidates(candidates: readonly unknown[]): Completion {
+  const parts = candidates.map((each) => {
+    const list = membersOf(membersOf(each)?.['content'])?.['parts'];
+    return Array.isArray(list) ? (list as unknown[]).map((part) => membersOf(part) ?? {}) : [];
+  });
+  return {
+    texts: cut(parts.map((list) => textOf(list.filter(({ thought }) => thought !== true)))),
+    toolCalls: parts.flat().flatMap(({ functionCall }): ToolCall[] => {
+      const { id, name, args } = membersOf(functionCall) ?? {};
+      if (typeof name !== 'string') return [];
+      return [{ ...(typeof id === 'string' ? { id } : {}), name, arguments: args ?? {} }];
+    }),
+  };
 }
 
 /** Tool calls in any supported API: name and arguments inside `function`, or arguments in `input`. */
@@ -74,8 +93,9 @@ function parsed(given: unknown): unknown {
 function textOf(part: unknown): string {
   if (typeof part === 'string') return part;
   if (Array.isArray(part)) return part.map(textOf).join('');
-  const { text, content } = membersOf(part) ?? {};
+  const { text, content, parts } = membersOf(part) ?? {};
   if (typeof text === 'string') return text;
+  if (Array.isArray(parts)) return textOf(parts);
   return typeof content === 'string' || Array.isArray(content) ? textOf(content) : '';
 }
 
@@ -113,7 +133,8 @@ export class StreamedCompletion {
     if (this.#left <= 0) return;
     const event = membersOf(parseOrNothing(data));
     if (event === undefined) return;
-    const { type, choices, delta } = event;
+    const { type, choices, delta, candidates } = event;
+    if (Array.isArray(candidates)) this.#candidates(candidates);
     if (Array.isArray(choices)) for (const choice of choices) this.#choice(membersOf(choice) ?? {});
     else if (type === 'response.completed') this.#whole = completionOf(event['response']);
     else if (type === 'response.output_text.delta') this.#append(0, delta);
@@ -130,6 +151,17 @@ export class StreamedCompletion {
         arguments: parsed(written),
       })),
     };
+  }
+
+  #candidates(candidates: readonly unknown[]): void {
+    const { texts, toolCalls } = ofCandidates(candidates);
+    for (const [at, text] of texts.entries()) {
+      const index = membersOf(candidates[at])?.['index'];
+      this.#append(typeof index === 'number' ? index : at, text);
+    }
+    // Calls are not split over events.
+    for (const { id, name, arguments: value } of toolCalls)
+      this.#call(`function ${this.#calls.size}`, id, name, JSON.stringify(value));
   }
 
   #choice(choice: Readonly<Record<string, unknown>>): void {

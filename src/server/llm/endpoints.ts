@@ -2,9 +2,12 @@ import { z } from 'zod';
 import type { RequestContext } from '../kernel/request-context.ts';
 import type { Format, FormatKey } from './formats/format.ts';
 import { formatOf, formats } from './formats/index.ts';
+import type { CallTarget } from './translation/chat-format.ts';
 
 /** What the path of a call determines. */
 export interface Endpoint extends Pick<Format, 'operation' | 'hasNoText' | 'defaultModel' | 'isFree'> {
+  /** Model and streaming of formats whose paths name them. */
+  readonly target?: CallTarget;
   /** Undefined: a `passthrough` path of unknown format. */
   readonly format?: FormatKey;
   /** Whether the API accepts forms, which carry files. */
@@ -58,7 +61,29 @@ export function decodeSegment(segment: string): string {
 
 /** The call at a path if it is allowed by default, otherwise undefined. */
 export function endpointAt(method: string, path: string): Endpoint | undefined {
-  return method === 'POST' ? ENDPOINTS.get(withoutVersion(path)) : undefined;
+  return method === 'POST' ? (ENDPOINTS.get(withoutVersion(path)) ?? modelMethodAt(path)) : undefined;
+}
+
+/** `/v1beta/models/gemini-2.5-pro:generateContent`. A name may contain slashes and colons. */
+const MODEL_METHOD = /^\/v1[a-z0-9]{0,8}\/(?:models|tunedModels)\/(.+):([A-Za-z]+)$/;
+
+function modelMethodAt(path: string): Endpoint | undefined {
+  const [, name = '', method = ''] = MODEL_METHOD.exec(path) ?? [];
+  const found = formatOfMethod(method);
+  if (found === undefined) return undefined;
+  const { stream } = found.methods?.[method] ?? { stream: false };
+  return { ...found, format: found.key, target: { model: decodeSegment(name), stream } };
+}
+
+/** The path with another model, if it names one as `/v1beta/models/{model}:generateContent` does. */
+export function withModel(path: string, model: string): string {
+  const [, name, method] = MODEL_METHOD.exec(path) ?? [];
+  if (name === undefined) return path;
+  return `${path.slice(0, -`${name}:${method}`.length)}${encodeURIComponent(model)}:${method}`;
+}
+
+function formatOfMethod(method: string): Format | undefined {
+  return formats.find(({ methods = {} }) => Object.hasOwn(methods, method));
 }
 
 /** The call at a `passthrough` path. Known calls are recognized behind a prefix such as `/openai/deployments/x`. */
@@ -76,7 +101,7 @@ function endpointBehindPrefix(path: string): Endpoint | undefined {
 
 /** The wire format of the client of any request on an LLM route, also of one that is not allowed. */
 export function clientFormat({ path, headers }: Pick<RequestContext, 'path' | 'headers'>): Format {
-  const key = endpointBehindPrefix(path)?.format;
+  const key = endpointBehindPrefix(path)?.format ?? formatOfMethod(/:(\w+)$/.exec(path)?.[1] ?? '')?.key;
   if (key === undefined && headers.get('anthropic-version') !== undefined) return formatOf('messages');
   return formatOf(key);
 }

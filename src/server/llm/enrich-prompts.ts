@@ -1,5 +1,6 @@
 import type { CallBody } from './call-body.ts';
 import type { FormatKey } from './formats/format.ts';
+import { membersOf } from './json-members.ts';
 
 /** A message that the configuration adds to every prompt. */
 export interface AddedMessage {
@@ -32,9 +33,33 @@ const ENRICH: Partial<Readonly<Record<FormatKey, (body: CallBody, added: AddedMe
       append: append.filter((message) => !isSystem(message)),
     });
   },
+  generateContent(body, { prepend, append }) {
+    // The REST reference has the first spelling; Google's servers accept both.
+    const field = body.has('system_instruction') ? 'system_instruction' : 'systemInstruction';
+    const parts = (messages: readonly AddedMessage[]): object[] =>
+      messages.filter(isSystem).map(({ content }) => ({ text: content }));
+    const before = parts(prepend);
+    const after = parts(append);
+    const own = membersOf(body.get(field));
+    const ownParts = Array.isArray(own?.['parts']) ? (own['parts'] as unknown[]) : [];
+    if (before.length + after.length > 0)
+      body.set(field, { ...own, parts: [...before, ...ownParts, ...after] });
+    const contents = (messages: readonly AddedMessage[]): object[] =>
+      messages
+        .filter((message) => !isSystem(message))
+        .map(({ role, content }) => ({
+          role: role === 'assistant' ? 'model' : 'user',
+          parts: [{ text: content }],
+        }));
+    surround(body, 'contents', { prepend: contents(prepend), append: contents(append) });
+  },
 };
 
-function surround(body: CallBody, field: string, { prepend, append }: AddedMessages): void {
+function surround(
+  body: CallBody,
+  field: string,
+  { prepend, append }: { readonly prepend: readonly object[]; readonly append: readonly object[] },
+): void {
   const messages = body.get(field);
   if (prepend.length + append.length > 0 && Array.isArray(messages))
     body.set(field, [...prepend, ...(messages as unknown[]), ...append]);

@@ -6,6 +6,7 @@ import { llmError } from './errors.ts';
 import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 import { JsonBody } from './json-body.ts';
+import type { CallTarget } from './translation/chat-format.ts';
 
 /**
  * Reads the body of a call, up to `limit` bytes. Throws an `AppError` in the OpenAI format: 413 if larger, 400 if
@@ -45,21 +46,40 @@ function isJson(bytes: Buffer, contentType: string): boolean {
  * authorized.
  */
 export function requestedModel(ctx: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
+  if (endpoint.target !== undefined) return modelInPath(ctx, endpoint.target, body);
   const { model } = body.value;
   const names = new Set([...namesInTarget(ctx, endpoint), ...(body.names ?? [])]);
   if (typeof model === 'string' && model !== '') names.add(model);
   else if (model !== undefined || (names.size === 0 && !isModelOptional(endpoint))) throw missingModel();
-  if (names.size > 1)
-    throw llmError(
-      'llm_invalid',
-      'ambiguous_model',
-      'the request names several models: name one, in the body or in the URL',
-    );
+  if (names.size > 1) throw ambiguousModel();
   return [...names][0];
+}
+
+/** The model of a path that names it. Throws an `AppError` (400) if the query or the body names another one. */
+function modelInPath(
+  { query }: RequestContext,
+  { model: named, stream }: CallTarget,
+  { value }: CallBody,
+): string {
+  const { model = named } = value;
+  const plain = typeof model === 'string' ? model.replace(/^models\//, '') : '';
+  const parameters = new URLSearchParams(query);
+  if (plain !== named || parameters.has('model')) throw ambiguousModel();
+  // Google would answer with a JSON list instead of events.
+  if (stream && parameters.get('alt') !== 'sse')
+    throw llmError('llm_invalid', 'unsupported_value', 'streams need the query `alt=sse`');
+  return named;
 }
 
 const isModelOptional = ({ isPassthrough, defaultModel }: Endpoint): boolean =>
   isPassthrough === true || defaultModel !== undefined;
+
+const ambiguousModel = (): Error =>
+  llmError(
+    'llm_invalid',
+    'ambiguous_model',
+    'the request names several models: name one, in the body or in the URL',
+  );
 
 const missingModel = (): Error =>
   llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");

@@ -97,7 +97,8 @@ export class StreamMeter {
     this.#before = this.#last;
     this.#last = frame;
     const elapsed = performance.now() - this.#ctx.timings.started;
-    const mayReport = hasReport(frame);
+    const { usageMark } = this.#format;
+    const mayReport = usageMark === undefined ? hasReport(frame) : frame.indexOf(usageMark) !== -1;
     const isSample =
       this.#count % SAMPLE_INTERVAL === 0 || (this.#overhead === 0 && this.#count < SAMPLE_INTERVAL);
     this.#count += 1;

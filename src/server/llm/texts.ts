@@ -6,7 +6,10 @@ const STRUCTURE = new Set([
   'detail',
   'encrypted_content',
   'file_data',
+  'fileUri',
   'file_id',
+  'file_uri',
+  'finishReason',
   'finish_reason',
   'format',
   'id',
@@ -14,11 +17,15 @@ const STRUCTURE = new Set([
   'item_id',
   'logprobs',
   'media_type',
+  'mimeType',
+  'mime_type',
   'model',
   'name',
   'object',
   'role',
   'signature',
+  'thoughtSignature',
+  'thought_signature',
   'status',
   'tool_call_id',
   'type',
@@ -75,10 +82,13 @@ export function forEachNumber(
     forEachNumber(member, visit, [...path, isList ? Number(key) : key]);
 }
 
+/** Members beside the bytes of a recording, or of a file of `generateContent`. */
+const BESIDE_DATA = ['format', 'transcript', 'mimeType', 'mime_type'];
+
 /** Whether a member has the bytes of a recording, of an image of `/v1/messages`, or of a generated image. */
 function isMedium(owner: object, key: string): boolean {
   const { type } = owner as { type?: unknown };
-  if (key === 'data') return 'format' in owner || 'transcript' in owner || type === 'base64';
+  if (key === 'data') return BESIDE_DATA.some((name) => name in owner) || type === 'base64';
   return key === 'result' && type === 'image_generation_call';
 }
 
@@ -97,7 +107,13 @@ export function textPart(path: TextPath): TextPart {
   return member === undefined || CONTENT_MEMBERS.has(member) ? 'content' : 'other';
 }
 
-const CALL_MEMBERS = new Set<string | number>(['tool_calls', 'function_call', 'arguments', 'input']);
+const CALL_MEMBERS = new Set<string | number>([
+  'tool_calls',
+  'function_call',
+  'functionCall',
+  'arguments',
+  'input',
+]);
 const CONTENT_MEMBERS = new Set<string | number>(['content', 'text', 'refusal']);
 
 /** UTF-8 bytes of all texts in a value. Texts after a value that is nested too deeply are not counted. */
@@ -118,11 +134,17 @@ export function countMedia(value: unknown): number {
   if (!Array.isArray(value)) return 0;
   let count = 0;
   for (const item of value as unknown[]) {
-    const { content, type } = (item ?? {}) as { content?: unknown; type?: unknown };
-    if (typeof type === 'string' && MEDIA.test(type)) count += 1;
-    count += countMedia(content);
+    const { content, parts, type } = (item ?? {}) as Readonly<Record<string, unknown>>;
+    if (typeof type === 'string' ? MEDIA.test(type) : hasFile(item)) count += 1;
+    count += countMedia(content) + countMedia(parts);
   }
   return count;
 }
 
 const MEDIA = /image|audio|video|file/;
+
+/** Whether a part of `generateContent` is a file. */
+const hasFile = (part: unknown): boolean =>
+  typeof part === 'object' &&
+  part !== null &&
+  ['inlineData', 'inline_data', 'fileData', 'file_data'].some((name) => name in part);

@@ -22,7 +22,12 @@ export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall):
 
 function estimateInput(request: LlmCall['request']): number {
   const { messages, prompt, input, instructions, tools, system, query, documents } = request;
-  const inputs = [messages, prompt, input, instructions, tools, system, query, documents];
+  const { contents, systemInstruction, system_instruction: snake } = request;
+  const inputs = [messages, prompt, input, instructions, tools, system, query, documents].concat([
+    contents,
+    systemInstruction,
+    snake,
+  ]);
   const bytes = inputs.reduce((sum: number, part) => sum + textBytes(part), 0);
   const media = inputs.reduce((sum: number, part) => sum + countMedia(part), 0);
   return Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input);

@@ -226,6 +226,24 @@ describe('the policy ai', () => {
     });
   });
 
+  test('prompts are added to the contents and system instruction of the Gemini API', async () => {
+    await using provider = await llmProvider();
+    await using served = await routed(
+      { name: 'gemini', provider: { gemini: {} }, hostOverride: provider.address },
+      { ai: { prompts: PROMPTS } },
+    );
+    const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }];
+    const body = { systemInstruction: { parts: [{ text: 'Own.' }] }, contents };
+    await send(`${served.url}/v1beta/models/m:generateContent`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+    });
+    expect(bodyOf(provider)).toEqual({
+      systemInstruction: { parts: ['Be brief.', 'Own.', 'Use emojis.'].map((text) => ({ text })) },
+      contents: [...contents, { role: 'user', parts: [{ text: 'Go on.' }] }],
+    });
+  });
+
   test('prompts do not change calls without a conversation', async () => {
     await using provider = await llmProvider();
     await using served = await routed(at(provider), { ai: { prompts: PROMPTS } });

@@ -456,7 +456,7 @@ describe('`passthrough` of a model', () => {
     const hidden = await ask('POST', '/v1/files', '{"model":"plain","model":"acme"}', 'text/plain');
     expect(errorOf(hidden).code).toBe('invalid_request_body');
     expect(errorOf(await ask('POST', '/v1/files', '{"model":"acme"}')).code).toBe('model_not_allowed');
-    expect(errorOf(await ask('POST', '/v1beta/models/acme:generateContent', '{}')).code).toBe(
+    expect(errorOf(await ask('POST', '/v1beta/models/acme:batchGenerateContent', '{}')).code).toBe(
       'model_not_allowed',
     );
     expect(errorOf(await ask('GET', '/v1/files/f1?model=acme')).code).toBe('model_not_allowed');

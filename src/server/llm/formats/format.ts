@@ -3,6 +3,8 @@ import type { Usage } from '../usage.ts';
 
 /** Wire formats of calls, named as in `formats` of a `custom` provider. */
 export type FormatKey =
+  | 'generateContent'
+  | 'geminiCountTokens'
   | 'completions'
   | 'textCompletions'
   | 'responses'
@@ -24,6 +26,11 @@ export interface Format {
   readonly key: FormatKey;
   /** Paths of its calls, all of them POST with a JSON body, without `/v1`. */
   readonly paths: readonly string[];
+  /**
+   * Methods at the end of paths that name the model, such as `generateContent` of
+   * `/v1beta/models/{model}:generateContent`, and whether they stream.
+   */
+  readonly methods?: Readonly<Record<string, { readonly stream: boolean }>>;
   /** Paths that also accept forms, which carry files. */
   readonly formPaths?: readonly string[];
   readonly operation: Operation;
@@ -47,6 +54,8 @@ export interface Format {
    * (the specification, "Guardrails").
    */
   readonly wrapsRejections?: boolean;
+  /** Bytes in every event that reports usage. Default: `"usage"`. */
+  readonly usageMark?: Buffer;
   /** Bytes in every event that has output, if others may be as long: those that repeat the output at its end. */
   readonly deltaMark?: Buffer;
   /** The body of an error response. */

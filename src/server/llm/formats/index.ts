@@ -1,6 +1,7 @@
 import { chatCompletions } from './chat-completions.ts';
 import { embeddings } from './embeddings.ts';
 import type { Format, FormatKey } from './format.ts';
+import { geminiCountTokens, generateContent } from './generate-content.ts';
 import { images } from './images.ts';
 import { messages } from './messages.ts';
 import { moderations } from './moderations.ts';
@@ -19,6 +20,8 @@ export const formats: readonly Format[] = [
   responses,
   messages,
   tokenCount,
+  generateContent,
+  geminiCountTokens,
   rerank,
   moderations,
   speech,

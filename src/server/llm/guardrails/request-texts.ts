@@ -15,7 +15,7 @@ export interface RequestTexts {
   replace(masked: readonly GuardedText[]): void;
 }
 
-/** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking. */
+/** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking, generateContent. */
 export const TEXT_FIELDS = [
   'messages',
   'prompt',
@@ -25,6 +25,9 @@ export const TEXT_FIELDS = [
   'system',
   'query',
   'documents',
+  'contents',
+  'systemInstruction',
+  'system_instruction',
 ] as const;
 
 /**
@@ -54,6 +57,7 @@ function fieldTexts(body: CallBody, field: (typeof TEXT_FIELDS)[number]): Reques
   const value = body.get(field);
   if (typeof value === 'string') return single(body, field, value);
   if (Array.isArray(value)) return list(body, field, value as unknown[]);
+  if (isInstruction(field) && membersOf(value) !== undefined) return instruction(body, field, value);
   // No API defines a number or an object here, but a provider might interpret it.
   if (value !== undefined && value !== null) throw unsupported(field);
   return undefined;
@@ -63,6 +67,21 @@ function single(body: CallBody, field: string, content: string): RequestTexts {
   return {
     texts: [{ role: defaultRole(field), content, part: 'content', scope: scopeOfRole(defaultRole(field)) }],
     replace: (masked) => body.set(field, masked.map((text) => text.content).join('\n')),
+  };
+}
+
+const isInstruction = (field: string): boolean => /^system_?instruction$/i.test(field);
+
+/** The instruction of `generateContent`: one content. */
+function instruction(body: CallBody, field: string, value: unknown): RequestTexts {
+  const found = itemTexts(field, value);
+  const scope = scopeOfRole('system');
+  return {
+    texts: found.texts.map(({ text, part }): GuardedText => ({ role: 'system', content: text, part, scope })),
+    replace(masked) {
+      if (masked.length !== found.texts.length) throw misplaced();
+      body.set(field, found.replaced(masked.map(({ content }) => content)));
+    },
   };
 }
 
@@ -107,7 +126,8 @@ function itemTexts(field: string, item: unknown): ItemTexts {
   if (typeof item !== 'string' && (typeof item !== 'object' || item === null || Array.isArray(item)))
     throw unsupported(field);
   try {
-    return new ItemTexts(item, typeof item === 'string' ? [] : ['content']);
+    if (typeof item === 'string') return new ItemTexts(item, []);
+    return new ItemTexts(item, ['parts' in item ? 'parts' : 'content']);
   } catch (error) {
     if (error instanceof NestingError) throw unsupported(field);
     throw error;
@@ -120,11 +140,17 @@ function roleOf(item: unknown, field: string): string {
 }
 
 const defaultRole = (field: string): string =>
-  field === 'system' || field === 'instructions' ? 'system' : 'user';
+  field === 'system' || field === 'instructions' || isInstruction(field) ? 'system' : 'user';
+
+const RESPONSE_OF_FUNCTION = /^function_?response$/i;
 
 /** What a text of a message is for `scope`: arguments and results of tools are parts of messages or items of their own. */
 function scopeOf(item: unknown, path: TextPath, part: TextPart, role: string): ContentScope {
-  if (path.some((step) => step === 'output') || isToolResult(item, path)) return 'toolOutput';
+  if (
+    path.some((step) => step === 'output' || RESPONSE_OF_FUNCTION.test(String(step))) ||
+    isToolResult(item, path)
+  )
+    return 'toolOutput';
   return part === 'toolCalls' ? 'toolInput' : scopeOfRole(role);
 }
 

@@ -9,8 +9,8 @@ export interface ResponseTexts {
   replaced(masked: readonly string[]): unknown;
 }
 
-/** Members with model output: chat and text completions, `/v1/responses`, `/v1/messages`. */
-const OUTPUT_FIELDS = ['choices', 'output', 'content'] as const;
+/** Members with model output: chat and text completions, `/v1/responses`, `/v1/messages`, `generateContent`. */
+const OUTPUT_FIELDS = ['choices', 'output', 'content', 'candidates'] as const;
 type OutputField = (typeof OUTPUT_FIELDS)[number];
 
 /**
@@ -61,7 +61,8 @@ function contentPathOf(item: unknown, field: OutputField): TextPath | undefined 
   if (field === 'output')
     return Array.isArray(content) || typeof content === 'string' ? ['content'] : undefined;
   if (typeof text === 'string') return ['text'];
-  if (field === 'content') return undefined;
+  // Texts and thoughts are parts of the same list.
+  if (field === 'content' || field === 'candidates') return undefined;
   const { content: own, refusal } = membersOf(message) ?? {};
   // A model that refuses has no other content.
   const isRefusal = (own ?? '') === '' && typeof refusal === 'string' && refusal !== '';

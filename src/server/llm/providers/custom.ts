@@ -15,6 +15,8 @@ const FORMATS = [
   'transcriptions',
   'images',
   'realtime',
+  'generateContent',
+  'geminiCountTokens',
 ] as const satisfies readonly ProviderFormatKey[];
 
 export const customProviderSchema = z

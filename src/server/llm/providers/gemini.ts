@@ -1,4 +1,3 @@
-import { generateContent } from '../translation/generate-content/index.ts';
 import { defineProvider, type PathInput } from './provider.ts';
 
 /** Calls of the OpenAI-compatible part of the API, which has a path and a credential of its own. */
@@ -17,7 +16,8 @@ export const gemini = defineProvider({
   telemetryName: 'gcp.gemini',
   baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
   formats: [
-    { type: 'generateContent', path: (call) => call.basePath + generateContent.path(call) },
+    { type: 'generateContent' },
+    { type: 'geminiCountTokens' },
     ...COMPATIBLE.map((type) => ({ type, path: compatiblePath })),
   ],
   keyHeader: (apiKey) => ['x-goog-api-key', apiKey],

@@ -1,6 +1,7 @@
 import { requireInstalled } from '../cloud/cloud-package.ts';
 import { googleTokens } from '../cloud/google-token.ts';
 import { JsonBody } from '../json-body.ts';
+import type { CallTarget } from '../translation/chat-format.ts';
 import { generateContent } from '../translation/generate-content/index.ts';
 import { defineProvider, type OutgoingRequest, type PathInput, type ProviderFormat } from './provider.ts';
 
@@ -49,13 +50,23 @@ const isOther = (model: string): boolean => !isClaude(model) && !isGemini(model)
 
 const publisher = ({ basePath }: PathInput, name: string): string => `${basePath}/publishers/${name}`;
 
+const withoutPublisher = ({ model }: PathInput): CallTarget => ({
+  model: model.replace(/^google\//, ''),
+  stream: false,
+});
+
 const FORMATS: readonly ProviderFormat[] = [
   {
     type: 'generateContent',
     supports: isGemini,
+    path: (call) => publisher(call, 'google') + generateContent.path(withoutPublisher(call)),
+  },
+  {
+    type: 'geminiCountTokens',
+    supports: isGemini,
     path: (call) =>
       publisher(call, 'google') +
-      generateContent.path({ ...call, model: call.model.replace(/^google\//, '') }),
+      generateContent.path(withoutPublisher(call)).replace(/:\w+$/, ':countTokens'),
   },
   {
     type: 'messages',

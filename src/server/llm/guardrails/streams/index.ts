@@ -1,5 +1,6 @@
 import type { FormatKey } from '../../formats/format.ts';
 import { chatEvents } from './chat-events.ts';
+import { generateContentEvents } from './generate-content-events.ts';
 import { messagesEvents } from './messages-events.ts';
 import { responsesEvents } from './responses-events.ts';
 import type { StreamFormat } from './stream-format.ts';
@@ -10,4 +11,5 @@ export const streamFormats: Partial<Record<FormatKey, StreamFormat>> = {
   textCompletions: chatEvents,
   messages: messagesEvents,
   responses: responsesEvents,
+  generateContent: generateContentEvents,
 };

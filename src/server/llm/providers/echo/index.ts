@@ -6,6 +6,7 @@ import { formatOf } from '../../formats/index.ts';
 import { defineProvider } from '../provider.ts';
 import { chatCompletion } from './chat-completions.ts';
 import { embeddings } from './embeddings.ts';
+import { geminiCountTokens, generatedContent } from './generate-content.ts';
 import { images } from './images.ts';
 import { message } from './messages.ts';
 import { moderation } from './moderations.ts';
@@ -28,6 +29,8 @@ const ANSWERS: Readonly<Record<Exclude<FormatKey, 'realtime'>, Answer>> = {
   responses: response,
   messages: message,
   anthropicTokenCount: tokenCount,
+  generateContent: generatedContent,
+  geminiCountTokens,
   embeddings,
   rerank,
   moderations: moderation,
@@ -49,11 +52,13 @@ export const echo = defineProvider({
   answer,
 });
 
-function answer(ctx: RequestContext, { format, streaming }: LlmCall, body: Body): Reply {
+function answer(ctx: RequestContext, call: LlmCall, body: Body): Reply {
+  const { format, streaming, requestModel, providerModel: model = requestModel } = call;
   if (format === undefined || format === 'realtime')
     return refusal(format, 404, 'unknown_url', `the echo model does not support ${ctx.method} ${ctx.path}`);
   try {
-    return ANSWERS[format](body, streaming);
+    // Some formats have the model in the path.
+    return ANSWERS[format]({ model, ...body }, streaming);
   } catch (error) {
     // Returned, not thrown: an invalid request must not count as a failure of the model.
     if (error instanceof InvalidRequest) return refusal(format, 400, error.code, error.message);

@@ -1,0 +1,59 @@
+import { type Members, membersOf } from '../../json-members.ts';
+import type { TextPath } from '../../texts.ts';
+import { ALL, type EventText, IN_ORDER, indexIn, type StreamFormat, visitOutput } from './stream-format.ts';
+
+/** Streams of `generateContent`: each event is a response with the next parts of its candidates. */
+export const generateContentEvents: StreamFormat = {
+  repeatsTexts: false,
+  read(event) {
+    const { candidates } = event;
+    const texts: EventText[] = [];
+    let hasEnded = false;
+    for (const [at, each] of (Array.isArray(candidates) ? (candidates as unknown[]) : []).entries()) {
+      const candidate = membersOf(each) ?? {};
+      texts.push(...textsOf(candidate, ['candidates', at], indexIn(candidate['index']) ?? at));
+      hasEnded ||= candidate['finishReason'] !== undefined;
+    }
+    const { candidates: _, ...others } = event;
+    visitOutput(others, (text, path) => {
+      if (!isHead(path)) texts.push({ part: 'other', path, text });
+    });
+    return { texts, ...IN_ORDER, ...(hasEnded ? { ends: [ALL] } : {}) };
+  },
+};
+
+/** Members of every event that describe the response. */
+const HEAD = new Set<string | number>(['modelVersion', 'responseId', 'createTime', 'usageMetadata']);
+
+const isHead = ([first]: TextPath): boolean => first !== undefined && HEAD.has(first);
+
+/** The texts of a candidate. Those of its text parts continue each other, and so do those of its thoughts. */
+function textsOf(candidate: Members, root: TextPath, index: number): EventText[] {
+  const texts: EventText[] = [];
+  visitOutput(
+    candidate,
+    (text, path) => {
+      const part = partAt(candidate, path.slice(root.length));
+      const isThought = part?.['thought'] === true;
+      if (part !== undefined && path.at(-1) === 'text')
+        texts.push({
+          channel: `${index} ${isThought ? 'thought' : 'text'}`,
+          part: isThought ? 'reasoning' : 'content',
+          path,
+          text,
+        });
+      else texts.push({ part: path.includes('functionCall') ? 'toolCalls' : 'other', path, text });
+    },
+    undefined,
+    root,
+  );
+  return texts;
+}
+
+/** The part whose own member is at a path in a candidate: `content.parts[0].text`. */
+function partAt(candidate: Members, path: TextPath): Members | undefined {
+  const [content, parts, at, ...rest] = path;
+  if (content !== 'content' || parts !== 'parts' || rest.length !== 1) return undefined;
+  const list = membersOf(candidate['content'])?.['parts'];
+  return typeof at === 'number' && Array.isArray(list) ? membersOf(list[at]) : undefined;
+}
