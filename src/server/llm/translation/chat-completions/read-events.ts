@@ -3,7 +3,7 @@ import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { countOf, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
 import { readProviderError as readError } from '../provider-error.ts';
-import { readUsage, stopReason } from './read-response.ts';
+import { missingCallId, readUsage, stopReason } from './read-response.ts';
 
 /** Reads a stream of Chat Completions (API reference, "The chat completion chunk object"). */
 export function eventReader(): EventReader {
@@ -39,6 +39,7 @@ class Choice {
 class ChunkReader implements EventReader {
   readonly #choices = new Map<number, Choice>();
   #hasStarted = false;
+  #id = '';
   #hasEnded = false;
   #parts = 0;
   #usage: ChatUsage | undefined;
@@ -49,13 +50,16 @@ class ChunkReader implements EventReader {
     const error = objectOf(chunk['error']) ?? textOf(chunk['error']);
     if (error !== undefined) return [{ type: 'error', error: readError(chunk, 200) }];
     const events: ChatEvent[] = [];
-    if (!this.#hasStarted) {
+    const choices = objectsOf(chunk['choices']);
+    // The first chunk of Azure has neither an id nor choices, only the result of its filter.
+    if (!this.#hasStarted && (choices.length > 0 || textOf(chunk['id']) !== undefined)) {
       this.#hasStarted = true;
+      this.#id = textOf(chunk['id']) ?? '';
       events.push(startOf(chunk));
     }
     // Some servers report cumulative usage in every chunk.
     this.#usage = readUsage(chunk['usage']) ?? this.#usage;
-    for (const choice of objectsOf(chunk['choices'])) this.#readChoice(choice, events);
+    for (const choice of choices) this.#readChoice(choice, events);
     return events;
   }
 
@@ -81,7 +85,7 @@ class ChunkReader implements EventReader {
       if (!isEmpty(delta[member])) throw new Untranslatable(`choices[${index}].delta.${member}`);
     // `reasoning_content` is that of DeepSeek and vLLM, `reasoning` that of OpenRouter, Groq, Ollama and newer vLLM.
     this.#text(choice, 'reasoning', delta['reasoning_content'] ?? delta['reasoning'], events);
-    this.#text(choice, 'text', delta['content'], events);
+    this.#content(choice, delta['content'], events);
     this.#text(choice, 'refusal', delta['refusal'], events);
     for (const [position, call] of objectsOf(delta['tool_calls']).entries())
       this.#call(choice, call, countOf(call['index']) ?? position, events);
@@ -89,9 +93,19 @@ class ChunkReader implements EventReader {
     if (reason !== undefined && !choice.hasEnded) this.#finish(choice, reason, value['stop_reason'], events);
   }
 
+  /** A text, or a list of texts and thoughts (Mistral). */
+  #content(choice: Choice, value: unknown, events: ChatEvent[]): void {
+    this.#text(choice, 'text', value, events);
+    for (const { type, text, thinking } of objectsOf(value)) {
+      if (type !== 'thinking') this.#text(choice, 'text', text, events);
+      else
+        for (const thought of objectsOf(thinking)) this.#text(choice, 'reasoning', thought['text'], events);
+    }
+  }
+
   #text(choice: Choice, type: 'reasoning' | 'text' | 'refusal', value: unknown, events: ChatEvent[]): void {
-    const text = Array.isArray(value) ? objectsOf(value).map(partText).join('') : textOf(value);
-    if (text === undefined || text === '') return;
+    const text = textOf(value);
+    if (text === undefined) return;
     if (choice.open?.type !== type) {
       closeText(choice, events);
       const content = type === 'reasoning' ? { type, origin: 'completions' as const } : { type };
@@ -114,8 +128,7 @@ class ChunkReader implements EventReader {
       closeText(choice, events);
       const start = {
         type: 'toolCall' as const,
-        // As in a whole response: some servers leave the id out.
-        id: id ?? `call_${choice.calls.size}`,
+        id: id ?? missingCallId(this.#id, choice.kinds.filter(({ type }) => type === 'toolCall').length),
         name: textOf(tool['name']) ?? '',
         ...(custom === undefined ? {} : { isCustom: true }),
       };
@@ -174,8 +187,6 @@ function closeCall({ part, isCustom, hasArguments }: Call, events: ChatEvent[]):
   if (!isCustom && !hasArguments) events.push({ type: 'delta', part, text: '{}' });
   events.push({ type: 'partEnd', part });
 }
-
-const partText = (part: Json): string => textOf(part['text']) ?? '';
 
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0);

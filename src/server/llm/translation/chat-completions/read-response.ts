@@ -1,5 +1,5 @@
 import { parseUsage } from '../../usage.ts';
-import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
+import type { Answer, ChatResponse, ChatUsage, Part, ReasoningPart, StopReason, TextPart } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
@@ -32,20 +32,27 @@ function readChoice(choice: MemberReader, responseId: string): Answer {
 function readAnswer(message: MemberReader, responseId: string): Part[] {
   // `reasoning_content` is that of DeepSeek and vLLM, `reasoning` that of OpenRouter, Groq, Ollama and newer vLLM.
   const reasoning = message.text('reasoning_content') ?? message.text('reasoning') ?? '';
-  const text = message.textOrObjects(
-    'content',
-    (content) => content,
-    (part) => part.text('text') ?? '',
-  );
+  const content = message.textOrObjects<TextPart | ReasoningPart>('content', textPart, readContent) ?? [];
   const refusal = message.text('refusal');
   return [
     ...(reasoning === ''
       ? []
       : [{ type: 'reasoning' as const, text: reasoning, origin: 'completions' as const }]),
-    ...(text ?? []).filter((part) => part !== '').map((part) => ({ type: 'text' as const, text: part })),
+    ...content.filter(({ text }) => text !== ''),
     ...(refusal === undefined ? [] : [{ type: 'refusal' as const, text: refusal }]),
     ...message.objects('tool_calls', (call, index) => readCall(call, missingCallId(responseId, index))),
   ];
+}
+
+function textPart(text: string): TextPart {
+  return { type: 'text', text };
+}
+
+/** An element of a list of texts and thoughts (Mistral). */
+function readContent(part: MemberReader): TextPart | ReasoningPart {
+  if (part.text('type') !== 'thinking') return textPart(part.text('text') ?? '');
+  const text = part.objects('thinking', (thought) => thought.text('text') ?? '').join('');
+  return { type: 'reasoning', text, origin: 'completions' };
 }
 
 /** Some servers leave the id of a call out. It has to be unique in a conversation. */
