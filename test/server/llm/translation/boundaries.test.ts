@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { askAs, claude, gatewayTo, openAi, providerOf } from '../../../kit/llm-answers.ts';
-import { bodyOf, llmGateway, modelsGateway } from '../../../kit/llm-provider.ts';
+import { APIS, askAs, claude, gatewayTo, openAi, providerOf } from '../../../kit/llm-answers.ts';
+import {
+  bodyOf,
+  chunk,
+  DONE,
+  FINISH,
+  llmGateway,
+  modelsGateway,
+  streaming,
+} from '../../../kit/llm-provider.ts';
 import { send } from '../../../kit/send.ts';
 
 const CHAT = JSON.stringify({ model: 'acme', messages: [{ role: 'user', content: 'Hi' }] });
@@ -121,5 +129,55 @@ describe('changes to translated requests', () => {
     expect(reply.status).toBe(200);
     expect(JSON.parse(reply.text)).toMatchObject({ object: 'chat.completion' });
     expect(bodyOf(works)).toMatchObject({ model: 'm1' });
+  });
+});
+
+describe('guardrails of translated calls', () => {
+  const CARD = '4111 1111 1111 1111';
+  const rules = [{ builtin: 'creditCard' }];
+
+  test.each(['messages', 'responses'] as const)(
+    'a card number in pieces does not reach a client of %s under a masking rule, and none reaches the provider',
+    async (client) => {
+      const pieces = [...`Pay with ${CARD} now.`].map((content) => chunk({ content }));
+      await using provider = await providerOf(
+        'completions',
+        streaming((response) => response.end([...pieces, FINISH, DONE].join(''))),
+      );
+      const guardrails = { request: [{ regex: { rules } }], response: [{ regex: { rules } }] };
+      await using gate = await gatewayTo(provider, 'completions', { model: { guardrails } });
+      const question = `My card is ${CARD}.`;
+      const text =
+        client === 'responses'
+          ? (await openAi(gate).responses.stream({ model: 'acme', input: question }).finalResponse())
+              .output_text
+          : await claude(gate)
+              .messages.stream({
+                model: 'acme',
+                max_tokens: 9,
+                messages: [{ role: 'user', content: question }],
+              })
+              .finalText();
+      expect(text).toBe('Pay with <CREDIT_CARD> now.');
+      expect(provider.received[0]?.body).toContain('My card is <CREDIT_CARD>.');
+    },
+  );
+
+  test('the price of a translated call is that of all classes of tokens which its provider reported', async () => {
+    await using provider = await providerOf('messages');
+    const rates = { input: '1', output: '10', cacheRead: '0.1', cacheWrite: '2' };
+    const inline = { providers: { custom: { models: { 'model-1': { rates } } } } };
+    await using gate = await gatewayTo(provider, 'messages', {
+      more: { config: { modelCatalog: [{ inline }] } },
+    });
+    let calls = 0;
+    for (const client of APIS)
+      for (const isStream of [false, true]) {
+        await askAs(client, gate, isStream);
+        calls += 1;
+        const line = await gate.accessLine(calls);
+        // 15 tokens of input, 100 from the cache, 5 into it, 40 of output.
+        expect([client, isStream, line['gw.ai.usage.cost.total']]).toEqual([client, isStream, '0.000435']);
+      }
   });
 });

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import type { Dispatcher } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../../../src/server/llm/translation/chat.ts';
@@ -89,4 +90,50 @@ describe('translated streams', () => {
       }
     },
   );
+
+  test.each(PAIRS)(
+    'a stream of %s with lost, repeated, swapped or altered events ends for a client of %s, with an error or without',
+    (provider, client) => {
+      const frames = STREAMS[provider].split(/(?<=\n\n)/);
+      const place = fc.nat(frames.length - 1);
+      const change = fc.oneof(
+        fc.record({ kind: fc.constantFrom('lose' as const, 'repeat' as const), at: place }),
+        fc.record({ kind: fc.constant('swap' as const), at: place, other: place }),
+        fc.record({
+          kind: fc.constant('alter' as const),
+          at: place,
+          from: fc.constantFrom('"index":', '"delta":', '"type":', '"id":', '"content":', '"arguments":'),
+          to: fc.constantFrom('null', '[]', '{}', '7', '-1', '"x"', '1e9', 'true'),
+        }),
+      );
+      fc.assert(
+        fc.property(fc.array(change, { minLength: 1, maxLength: 4 }), (changes) => {
+          let altered = [...frames];
+          for (const each of changes) {
+            const frame = altered[each.at] ?? '';
+            if (each.kind === 'alter')
+              altered = altered.with(Math.min(each.at, altered.length - 1), alter(frame, each.from, each.to));
+            else if (each.kind === 'swap') {
+              altered[each.at] = altered[each.other] ?? '';
+              altered[each.other] = frame;
+            } else if (each.kind === 'lose') altered.splice(each.at, 1);
+            else altered.splice(each.at, 0, frame);
+          }
+          const { end, text } = translate(provider, client, [Buffer.from(altered.join(''))]);
+          expect(end).toBeDefined();
+          // Whatever the provider sent, the client gets whole events.
+          expect(text === '' || text.endsWith('\n\n')).toBe(true);
+        }),
+        { numRuns: repeats(60, 2_000) },
+      );
+    },
+  );
 });
+
+/** The frame with another value of the first member of that name. */
+function alter(frame: string, member: string, value: string): string {
+  const at = frame.indexOf(member);
+  return at === -1
+    ? frame
+    : `${frame.slice(0, at)}${member}${value},"was":${frame.slice(at + member.length)}`;
+}
