@@ -33,8 +33,11 @@ export interface LlmCall {
   providerError?: ProviderError | undefined;
   /** Token counts reported by the provider. Missing counts are estimated when the call ends. */
   usage?: Usage;
-  /** The counts in the response are placeholders of a translation, because the provider has reported none so far. */
-  hasNoReport?: boolean;
+  /**
+   * Of a translated call: the counts that its provider reported, in all classes; null: none so far. The client's format
+   * may have fewer classes, or counts that cannot be left out.
+   */
+  providerUsage?: Usage | null;
   /** Why `usage` is an estimate. */
   estimated?: string;
   /** UTF-8 bytes of model output seen so far. */

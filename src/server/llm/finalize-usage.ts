@@ -10,7 +10,8 @@ import { estimateUsage } from './token-estimate.ts';
  */
 export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
   call.nonStreaming?.finalize(call);
-  if (call.hasNoReport === true) delete call.usage;
+  if (call.providerUsage === null) delete call.usage;
+  else if (call.providerUsage !== undefined) call.usage = call.providerUsage;
   // An error inside a 2xx response: without this, the log would show a success.
   if (call.providerError !== undefined && call.progress !== 'rejected' && ctx.error === undefined) {
     ctx.error = 'the provider responded with an error';

@@ -61,7 +61,7 @@ export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   if (typeof model === 'string') call.responseModel = model;
   const report = membersOf(reported);
   const usage = report === undefined ? undefined : format.usage(report);
-  if (usage === undefined || call.hasNoReport === true) call.outputBytes = textBytes(format.output(body));
+  if (usage === undefined || call.providerUsage === null) call.outputBytes = textBytes(format.output(body));
   else call.usage = usage;
   return value;
 }

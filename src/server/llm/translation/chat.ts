@@ -206,6 +206,8 @@ export interface ChatUsage {
   readonly output: number;
   readonly cachedInput?: number;
   readonly cacheWrite?: number;
+  /** Those of `cacheWrite` that are kept for an hour, which costs more than five minutes. */
+  readonly cacheWrite1h?: number;
   readonly inputAudio?: number;
   readonly outputAudio?: number;
   readonly reasoning?: number;

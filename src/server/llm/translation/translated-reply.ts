@@ -48,7 +48,7 @@ export async function translateReply(
     const text = JSON.stringify(translation.client.writeError(result.error));
     return { status: result.error.status, headers, body: text };
   }
-  noteUsage(call, result.response.usage);
+  call.providerUsage = result.response.usage ?? null;
   headers.set('content-type', request.stream ? EVENT_STREAM : JSON_TYPE);
   return { status, headers, body: write(ctx, translation, named(result.response, request)) };
 }
@@ -65,14 +65,14 @@ function streamBody(
   body: UpstreamBody,
 ): UpstreamBody {
   const restorer = new CustomCallRestorer(request);
-  noteUsage(call, undefined);
+  call.providerUsage = null;
   return new TranslatedBody(body, {
     splitter: (provider.framing ?? serverSentEvents).splitter(call.limits.streamFrameBytes),
     reader: provider.eventReader(),
     writer: client.eventWriter(request),
     change: (event) => {
       if ((event.type === 'start' || event.type === 'end') && event.usage !== undefined)
-        noteUsage(call, event.usage);
+        call.providerUsage = event.usage;
       return restorer.read(event.type === 'start' ? named(event, request) : event);
     },
     onFailure: (error) => {
@@ -83,11 +83,6 @@ function streamBody(
       return { type: 'error', error: { message: UNTRANSLATABLE, status: 502, code: 'upstream_failed' } };
     },
   }).body;
-}
-
-/** Formats that always have counts are then not taken for a report. */
-function noteUsage(call: LlmCall, usage: ChatResponse['usage']): void {
-  call.hasNoReport = usage === undefined;
 }
 
 const UNTRANSLATABLE = "failed to process LLM response: it cannot be translated to the client's format";

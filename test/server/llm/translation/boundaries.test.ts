@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { APIS, askAs, claude, gatewayTo, openAi, providerOf } from '../../../kit/llm-answers.ts';
+import {
+  APIS,
+  askAs,
+  BODIES,
+  claude,
+  gatewayTo,
+  openAi,
+  providerOf,
+  sendJson,
+} from '../../../kit/llm-answers.ts';
 import {
   bodyOf,
   chunk,
@@ -162,6 +171,26 @@ describe('guardrails of translated calls', () => {
       expect(provider.received[0]?.body).toContain('My card is <CREDIT_CARD>.');
     },
   );
+
+  test('cache writes for an hour have their own price also for clients whose format does not tell them apart', async () => {
+    const usage = {
+      input_tokens: 10,
+      cache_creation_input_tokens: 30,
+      cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+      output_tokens: 1,
+    };
+    await using provider = await providerOf('messages', (_, response) =>
+      sendJson(response, { ...BODIES.messages, usage }),
+    );
+    const rates = { input: '1', output: '10', cacheWrite: '2', cacheWrite1h: '4' };
+    const inline = { providers: { custom: { models: { 'model-1': { rates } } } } };
+    await using gate = await gatewayTo(provider, 'messages', {
+      more: { config: { modelCatalog: [{ inline }] } },
+    });
+    await askAs('completions', gate, false);
+    // 10 of input, 10 into the cache for five minutes, 20 for an hour, 1 of output.
+    expect((await gate.accessLine(1))['gw.ai.usage.cost.total']).toBe('0.00012');
+  });
 
   test('the price of a translated call is that of all classes of tokens which its provider reported', async () => {
     await using provider = await providerOf('messages');

@@ -1,3 +1,4 @@
+import { tokenCount } from '../../usage.ts';
 import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
@@ -84,14 +85,19 @@ export function stopReason(reason: string | undefined): StopReason {
 export function readUsage(value: unknown): ChatUsage | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   return readKnownMembers(value, 'usage', (usage) => {
-    const cachedInput = usage.number('cache_read_input_tokens');
-    const cacheWrite = usage.number('cache_creation_input_tokens');
+    const cachedInput = tokenCount(usage.value('cache_read_input_tokens'));
+    const cacheWrite = tokenCount(usage.value('cache_creation_input_tokens'));
     return defined({
-      input: (usage.number('input_tokens') ?? 0) + (cachedInput ?? 0) + (cacheWrite ?? 0),
-      output: usage.number('output_tokens') ?? 0,
+      input: (tokenCount(usage.value('input_tokens')) ?? 0) + (cachedInput ?? 0) + (cacheWrite ?? 0),
+      output: tokenCount(usage.value('output_tokens')) ?? 0,
       cachedInput,
       cacheWrite,
-      reasoning: usage.object('output_tokens_details', (details) => details.number('thinking_tokens')),
+      cacheWrite1h: usage.object('cache_creation', (writes) =>
+        tokenCount(writes.value('ephemeral_1h_input_tokens')),
+      ),
+      reasoning: usage.object('output_tokens_details', (details) =>
+        tokenCount(details.value('thinking_tokens')),
+      ),
     });
   });
 }
