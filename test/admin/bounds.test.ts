@@ -52,6 +52,7 @@ const EACH = [
   'extAuthz.answerBytes',
   'guardrail.answerBytes',
   'guardrail.heldBytes',
+  'llm.requestBytes',
   'llm.responseBodyBytes',
   'llm.streamFrameBytes',
   'log.queueBytes',

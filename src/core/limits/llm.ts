@@ -3,6 +3,18 @@ import { KIB, MIB, SECOND } from './units.ts';
 /** Limits of LLM calls: guardrails, streams, models. Times are in ms and sizes in bytes unless a comment says otherwise. */
 export const LLM_LIMITS = {
   /**
+   * Request body, if `maxBufferSize` is not set: images, recordings and documents are sent in it, and providers accept
+   * 20 to 50 MiB. A larger one is answered with status 413.
+   */
+  llmRequestBytes: 32 * MIB,
+  /** A larger body is parsed in steps, between which other requests run. Parsing 1 MiB of any text takes under 70 ms. */
+  llmSmallBody: MIB,
+  /**
+   * Items and containers of a JSON body, of which 500,000 parse in 60 to 100 ms; more are answered with status 400. The
+   * largest call of the OpenAI API has 300,000 (tokens to embed).
+   */
+  llmItems: 500_000,
+  /**
    * Guardrail webhooks: response timeout (upstream), response size, and length of a rejection message for the client.
    */
   guardrailTimeout: 10 * SECOND,

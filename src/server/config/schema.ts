@@ -272,9 +272,9 @@ const frontendSchema = z
           .int()
           .min(1)
           .max(64 * 1024 * 1024)
-          .default(LIMITS.requestBodyBytes)
+          .optional()
           .describe(
-            'Maximum size in bytes of a body that expressions can read. Of a larger body, only the beginning is available (`bodyPrefix`). A call to an `llm` backend with a larger body is rejected with status 413.',
+            `Maximum size in bytes of a body that expressions can read; default: ${LIMITS.requestBodyBytes}. Of a larger body, only the beginning is available (\`bodyPrefix\`). A call to an \`llm\` backend with a larger body is rejected with status 413; if unset, the limit of these calls is ${LIMITS.llmRequestBytes}, unless an expression reads the request body.`,
           ),
       })
       .prefault({})

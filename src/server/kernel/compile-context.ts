@@ -68,6 +68,8 @@ export interface RuntimeSettings extends SlotHolder {
   readonly secretNames: SecretNames;
   /** Bytes of a body that are buffered for expressions: `frontendPolicies.http.maxBufferSize`, 2 MiB by default. */
   readonly maxBufferSize: number;
+  /** Whether the configuration sets it. Backends that buffer bodies have their own defaults. */
+  readonly isBufferSizeSet: boolean;
   readonly sharedState: SharedState;
   /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;

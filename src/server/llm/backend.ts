@@ -76,7 +76,9 @@ export const llm = defineBackend({
         ...virtual.keys(),
       ],
       startedAt: Math.floor(Date.now() / 1000),
-      maxBodySize: context.settings.maxBufferSize,
+      maxBodySize: context.settings.isBufferSizeSet
+        ? context.settings.maxBufferSize
+        : context.settings.limits.llmRequestBytes,
       limits: context.settings.limits,
       requestGuardrails: guardrails.flatMap(({ request }) => request),
       responseGuardrails: guardrails.flatMap(({ response }) => response),

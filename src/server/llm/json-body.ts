@@ -17,27 +17,30 @@ export class JsonBody implements CallBody {
   readonly files = 0;
   readonly value: Readonly<Record<string, unknown>>;
   readonly #text: string;
-  readonly #members: readonly Member[];
+  /** Positions of the members, once they are needed. */
+  #members: readonly Member[] | undefined;
   readonly #changes = new Map<string, string | undefined>();
 
-  private constructor(text: string, value: JsonBody['value'], present: readonly Member[]) {
+  private constructor(text: string, value: JsonBody['value'], present?: readonly Member[]) {
     this.#text = text;
     this.value = value;
     this.#members = present;
   }
 
   /**
-   * Parses a body. Throws an `AppError` (400, OpenAI format) unless it is a UTF-8 JSON object without duplicate
-   * members, within `LIMITS.jsonDepth` and `LIMITS.jsonKeys`.
+   * Parses a body. Throws an `AppError` (400) unless it is a UTF-8 JSON object without duplicate members, within
+   * `LIMITS.jsonDepth`, `LIMITS.jsonKeys` and `LIMITS.llmItems`. Other requests run between the steps of a large body.
    */
-  static parse(bytes: Buffer): JsonBody {
-    const invalid = (why: string): Error =>
-      llmError('llm_invalid', 'invalid_request_body', `LLM request body must be valid JSON: ${why}`);
+  static async parse(bytes: Buffer): Promise<JsonBody> {
+    const step = bytes.length > LIMITS.llmSmallBody ? turn : undefined;
     if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
     const text = bytes.toString('utf8');
-    const structure = structureOf(text, LIMITS.jsonDepth, LIMITS.jsonKeys);
-    if (isOver(structure, LIMITS.jsonDepth, LIMITS.jsonKeys))
-      throw invalid(`it nests deeper than ${LIMITS.jsonDepth} or has more than ${LIMITS.jsonKeys} members`);
+    await step?.();
+    const { jsonDepth: depth, jsonKeys: keys, llmItems: items } = LIMITS;
+    const structure = structureOf(text, depth, keys, items);
+    if (isOver(structure, depth, keys, items))
+      throw invalid(`it nests deeper than ${depth}, or has more than ${keys} members or ${items} items`);
+    await step?.();
     let value: unknown;
     try {
       value = JSON.parse(text);
@@ -46,10 +49,11 @@ export class JsonBody implements CallBody {
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw invalid('it is not an object');
+    await step?.();
     // Of duplicate members a guardrail would read the last, but the provider perhaps the first.
     const repeated = repeatedMember(text, value, structure);
     if (repeated !== undefined) throw invalid(`duplicate member ${shownName(repeated)} in one object`);
-    return new JsonBody(text, value as Record<string, unknown>, members(text));
+    return new JsonBody(text, value as Record<string, unknown>);
   }
 
   /** The request without changes. */
@@ -83,6 +87,7 @@ export class JsonBody implements CallBody {
   /** The text with all changes applied; without changes, the client's text. */
   toString(): string {
     if (this.#changes.size === 0) return this.#text;
+    this.#members ??= members(this.#text);
     const present = this.#members;
     const edits: Edit[] = [];
     const added = new Map(this.#changes);
@@ -109,6 +114,12 @@ export class JsonBody implements CallBody {
     return this.#changes.has(key) && this.#changes.get(key) === undefined;
   }
 }
+
+const invalid = (why: string): Error =>
+  llmError('llm_invalid', 'invalid_request_body', `LLM request body must be valid JSON: ${why}`);
+
+/** Lets other requests run. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Edits that remove members, each with one comma. The rest keeps its spelling, including keys and spaces. */
 function removals(

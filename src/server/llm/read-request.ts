@@ -23,7 +23,7 @@ export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit
   if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
     return FormBody.parse(bytes, contentType);
   if (endpoint.isPassthrough && !isJson(bytes, contentType)) return new OpaqueBody(bytes, contentType);
-  const body = JsonBody.parse(bytes);
+  const body = await JsonBody.parse(bytes);
   rejectCaseVariants(body);
   return body;
 }

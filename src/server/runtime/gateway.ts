@@ -264,9 +264,9 @@ export class RunningGateway implements Gateway {
 
   #replied(ctx: RequestContext, reply: Reply): void {
     if (isForwarded.get(ctx) === true) return;
-    const { logReads, config } = (activeConfig.get(ctx) as ActiveConfig).runtime;
+    const { logReads, settings } = (activeConfig.get(ctx) as ActiveConfig).runtime;
     if (logReads.reads('response.body', 'response.bodyPrefix'))
-      recordBody(ctx, reply, config.frontendPolicies.http.maxBufferSize);
+      recordBody(ctx, reply, settings.maxBufferSize);
     ctx.timings.replied = performance.now();
   }
 

@@ -261,7 +261,8 @@ function runtimeSettings(
 ): RuntimeSettings {
   const own = {
     secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
-    maxBufferSize: frontendPolicies.http.maxBufferSize,
+    maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
+    isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
   };
   if (previous !== undefined) return { ...previous, ...own };
   const allLimits = { ...LIMITS, ...limits };

@@ -66,6 +66,7 @@ const PROCESS: readonly Bound[] = [
 const EACH: readonly ShownBound[] = [
   { name: 'request.headerBytes', at: 'each request', max: LIMITS.headerBytes },
   { name: 'request.bodyBytes', at: 'each request', max: LIMITS.requestBodyBytes },
+  { name: 'llm.requestBytes', at: 'each request', max: LIMITS.llmRequestBytes },
   { name: 'request.spans', at: 'each request', max: LIMITS.spansPerRequest },
   { name: 'response.waitingBytes', at: 'each response', max: LIMITS.streamHighWaterBytes },
   { name: 'llm.responseBodyBytes', at: 'each response', max: LIMITS.responseBodyBytes },

@@ -31,7 +31,7 @@ export const vertex = defineProvider({
       hasCredentials: true,
       async prepare(request) {
         if (tokens !== undefined) request.headers.set('authorization', `Bearer ${await tokens.value()}`);
-        prepareClaude(request);
+        await prepareClaude(request);
       },
     };
   },
@@ -90,11 +90,11 @@ const FORMATS: readonly ProviderFormat[] = [
  * Vertex AI has the version of the Messages API in the body, and the model of a message in the path only (Anthropic's
  * documentation, "Claude on Vertex AI").
  */
-function prepareClaude(request: OutgoingRequest): void {
+async function prepareClaude(request: OutgoingRequest): Promise<void> {
   const { format, body } = request;
   if ((format !== 'messages' && format !== 'anthropicTokenCount') || body === null) return;
   request.headers.delete('anthropic-version');
-  const changed = JsonBody.parse(Buffer.from(body));
+  const changed = await JsonBody.parse(Buffer.from(body));
   changed.set('anthropic_version', 'vertex-2023-10-16');
   if (format === 'messages') changed.remove('model');
   request.body = changed.encode();

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
@@ -35,7 +36,10 @@ export function traceBegin(
   const isChanged =
     accessLog.filter !== undefined || accessLog.remove.length > 0 || Object.keys(accessLog.add).length > 0;
   traceListener(tracer, {
-    effective: { http, ...(isChanged ? { access_log: accessLog } : {}) },
+    effective: {
+      http: { maxBufferSize: LIMITS.requestBodyBytes, ...http },
+      ...(isChanged ? { access_log: accessLog } : {}),
+    },
     exportsSpans: tracing !== undefined,
   });
 }
