@@ -15,6 +15,9 @@ import { keyHeader, type ProviderKind } from './providers/provider.ts';
 const CREDENTIALS = new Set([
   'openai-organization',
   'openai-project',
+  'anthropic-organization-id',
+  'anthropic-workspace-id',
+  'anthropic-user-profile-id',
   'x-goog-user-project',
   'ocp-apim-subscription-key',
 ]);

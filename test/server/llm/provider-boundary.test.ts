@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { WIRE } from '../../kit/llm-formats.ts';
 import {
   answering,
   CHAT,
@@ -25,6 +26,9 @@ describe('client credentials', () => {
     'cf-aig-authorization': 'Bearer client-7',
     'x-goog-user-project': 'client-8',
     'x-amz-security-token': 'client-9',
+    'anthropic-workspace-id': 'client-10',
+    'anthropic-organization-id': 'client-11',
+    'anthropic-user-profile-id': 'client-12',
   };
   const others = {
     'openai-beta': 'assistants=v2',
@@ -47,6 +51,26 @@ describe('client credentials', () => {
     expect(target).toBe('/v1/chat/completions?api%2Dversion=1');
     expect(headers).toMatchObject({ ...others, authorization: `Bearer ${KEY}` });
   });
+
+  test.each(Object.entries(WIRE))(
+    'client credentials on a call of %s are not sent to a provider whose model has a key',
+    async (format, { path, request }) => {
+      await using provider = await llmProvider(answering('{}'));
+      const kind = format === 'messages' ? 'anthropic' : 'openai';
+      await using gate = await llmGateway(provider, { params: { apiKey: KEY }, model: { provider: kind } });
+      const reply = await send(`${gate.url}${path}?key=client-a`, {
+        method: 'POST',
+        headers: { ...credentials, ...others },
+        body: JSON.stringify({ model: 'm', ...request }),
+      });
+      expect(reply.status).toBe(200);
+      const { headers = {}, target } = provider.received[0] ?? {};
+      expect(JSON.stringify([headers, target])).not.toContain('client');
+      const sent = kind === 'anthropic' ? { 'x-api-key': KEY } : { authorization: `Bearer ${KEY}` };
+      expect(headers).toMatchObject(sent);
+      expect(Object.values(headers).filter((value) => value?.includes(KEY))).toHaveLength(1);
+    },
+  );
 
   test('client credentials are forwarded when the model has no key, and configured headers override them regardless of letter case', async () => {
     await using provider = await llmProvider();
