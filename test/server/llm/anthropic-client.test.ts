@@ -230,6 +230,23 @@ describe('errors for the official Anthropic client', () => {
     });
   });
 
+  test('the official Anthropic client signs in with apiKey, and older ones with x-api-key if the policy reads it', async () => {
+    const keys = [{ key: 'sk-test' }];
+    await using served = await modelsGateway(ECHO, { policies: { apiKey: { mode: 'strict', keys } } });
+    const api = new Anthropic({ baseURL: served.url, apiKey: 'sk-test', authToken: null, maxRetries: 0 });
+    expect((await api.messages.create(ask)).content).toHaveLength(1);
+    const location = { header: { name: 'x-api-key' } };
+    await using older = await modelsGateway(ECHO, {
+      policies: { apiKey: { mode: 'strict', location, keys } },
+    });
+    const status = async (key: string): Promise<number> => {
+      const headers = { 'x-api-key': key };
+      return (await send(`${older.url}/v1/messages`, { method: 'POST', headers, body: JSON.stringify(ask) }))
+        .status;
+    };
+    expect([await status('sk-test'), await status('other')]).toEqual([200, 401]);
+  });
+
   test('the official Anthropic client raises its class when the provider does not answer in time', async () => {
     await using provider = await llmProvider(() => undefined);
     const model = { name: '*', provider: EVERY_FORMAT, params: { baseUrl: `http://${provider.address}/v1` } };
