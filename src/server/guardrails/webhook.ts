@@ -7,11 +7,12 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, VariableResolver } from '../kernel/expression.ts';
 import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
 import { members } from '../kernel/json-text.ts';
-import type { RequestObserver } from '../kernel/observer.ts';
 import { canonicalAuthority } from '../kernel/request-target.ts';
 import { createUpstream, parseAddress, type Upstream } from '../transport/upstream.ts';
 import { explainUpstreamError } from '../transport/upstream-error.ts';
 import type { UpstreamRequest } from '../transport/upstream-request.ts';
+import { ACTIONS, GuardrailError, PHASES, type Phase } from './outcome.ts';
+import { responseOf } from './service-response.ts';
 
 /** The part of a webhook guardrail that LLM and MCP guardrails share: the call, its verdict, and what a failure means. */
 
@@ -32,16 +33,11 @@ export const webhookFields = {
   failureMode: z.enum(['failClosed', 'failOpen']).default('failClosed'),
 };
 
-export type Phase = 'request' | 'response';
-
 /** The decision of a guardrail. `text` is the whole answer, for masks whose JSON text must be kept. */
 export type Verdict<Mask> =
   | { readonly kind: 'pass' }
   | { readonly kind: 'mask'; readonly mask: Mask; readonly text: string }
   | { readonly kind: 'reject'; readonly status: number; readonly body: string };
-
-/** A guardrail could not be reached or sent an invalid response. With `failClosed`, the call is rejected. */
-export class GuardrailError extends Error {}
 
 /** What is sent to a webhook. `body`: JSON text. `mask`: the shape of `action.body` in a mask. */
 export interface Question<Mask> {
@@ -105,7 +101,13 @@ export function compileWebhookService(
       const call = { ...requestOf(path, upstream, expressions, lookup), span: lookup.span };
       const observer = lookup.observed?.observer;
       try {
-        const answer = await send(upstream, call, body, signal, observer, guardrailTimeout);
+        const request = { ...call, body: `{"body":${body}}` };
+        const answer = await responseOf(upstream, request, {
+          service: 'webhook',
+          timeoutMs: guardrailTimeout,
+          signal,
+          observer,
+        });
         const verdict = parseVerdict(answer, mask);
         count(ACTIONS[verdict.kind]);
         return verdict;
@@ -126,10 +128,6 @@ export function compileWebhookService(
     close: () => upstream.close(),
   };
 }
-
-/** Names of phases and verdicts in metrics. */
-export const PHASES = { request: 'Request', response: 'Response' } as const;
-export const ACTIONS = { pass: 'Allow', mask: 'Mask', reject: 'Reject' } as const;
 
 interface Call {
   readonly span?: UpstreamRequest['span'];
@@ -167,44 +165,6 @@ function textOf(expression: Expression, lookup: VariableResolver): string | unde
   const value = tryEvaluate(expression, lookup);
   if (typeof value === 'string') return value;
   return value === null || typeof value === 'object' || value === undefined ? undefined : String(value);
-}
-
-async function send(
-  upstream: Upstream,
-  { method, path, headers, span }: Call,
-  body: string,
-  signal: AbortSignal,
-  tracer: RequestObserver | undefined,
-  timeoutMs: number,
-): Promise<Buffer> {
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const both = AbortSignal.any([timeout, signal]);
-  try {
-    const request = { method, path, headers, span, body: `{"body":${body}}`, signal: both };
-    return await responseTo(upstream, request, tracer);
-  } catch (error) {
-    throw timeout.aborted ? new GuardrailError('the webhook timed out') : error;
-  }
-}
-
-async function responseTo(
-  upstream: Upstream,
-  request: UpstreamRequest,
-  tracer: RequestObserver | undefined,
-): Promise<Buffer> {
-  const sent = upstream.request(request);
-  const response = await (tracer === undefined ? sent : tracer.call(upstream.address, sent, 'guardrail'));
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response.body) {
-    size += (chunk as Buffer).length;
-    if (size > LIMITS.guardrailBody)
-      throw new GuardrailError(`the webhook response exceeds ${LIMITS.guardrailBody} bytes`);
-    chunks.push(chunk as Buffer);
-  }
-  if (response.statusCode < 200 || response.statusCode > 299)
-    throw new GuardrailError(`the webhook responded with ${response.statusCode}`);
-  return Buffer.concat(chunks);
 }
 
 const reason = z.string().nullish();

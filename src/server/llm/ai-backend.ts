@@ -158,7 +158,7 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
   const { openAI, anthropic, gemini, vertex, bedrock, azure, custom } = entry.provider;
   const key = Object.entries(entry.provider).find(([, settings]) => settings !== undefined)?.[0] ?? '';
   const auth = entry.policies?.backendAuth;
-  const apiKey = auth && readCredential(auth, context.at('policies', 'backendAuth'));
+  const apiKey = auth && readCredential(auth.key, context.at('policies', 'backendAuth', 'key'));
   const settings = { ...openAI, ...anthropic, ...gemini, ...vertex, ...bedrock, ...azure };
   const params = {
     apiKey,

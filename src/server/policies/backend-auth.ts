@@ -18,7 +18,7 @@ export const backendAuth = definePolicy({
     });
   },
   compile(config, context) {
-    const key = readCredential(config, context);
+    const key = readCredential(config.key, context.at('key'));
     return {
       request(ctx) {
         ctx.observer?.hide(key, true);

@@ -15,15 +15,22 @@ type CloudPackage = keyof typeof VERSIONS;
 
 const require = createRequire(import.meta.url);
 
-/** Reports the package if it is not installed. `context` is that of the parameters of the model. */
-export function requireInstalled(name: CloudPackage, context: CompileContext): boolean {
+/**
+ * Reports the package if it is not installed. `context` is that of the parameters of the model or guardrail, and `user`
+ * begins the message.
+ */
+export function requireInstalled(
+  name: CloudPackage,
+  context: CompileContext,
+  user = 'without `apiKey`, this provider',
+): boolean {
   try {
     require.resolve(name);
     return true;
   } catch {
     context.report({
       code: 'AGW0402',
-      message: `without \`apiKey\`, this provider needs a package that is not installed: \`${name}\``,
+      message: `${user} needs a package that is not installed: \`${name}\``,
       help: `run \`npm install ${name}@${VERSIONS[name]}\` where agctl is installed, with \`--global\` if it is installed globally`,
     });
     return false;

@@ -1,5 +1,5 @@
 import type { AppError } from '../../../core/errors.ts';
-import type { Phase } from '../../guardrails/webhook.ts';
+import type { Phase } from '../../guardrails/outcome.ts';
 import { llmError } from '../errors.ts';
 import type { TextPart } from '../texts.ts';
 

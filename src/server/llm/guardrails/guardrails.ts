@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AppError } from '../../../core/errors.ts';
-import { GuardrailError, type Phase } from '../../guardrails/webhook.ts';
+import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import type { Guard, GuardKind } from './guard.ts';

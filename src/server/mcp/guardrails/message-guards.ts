@@ -1,5 +1,5 @@
 import { resolverFor } from '../../expressions/variable.ts';
-import { GuardrailError, type Phase } from '../../guardrails/webhook.ts';
+import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
 import { edit, type Span, valueAt } from '../../kernel/json-text.ts';

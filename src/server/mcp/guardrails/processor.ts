@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { TracePlace } from '../../../core/trace/event.ts';
-import type { Phase } from '../../guardrails/webhook.ts';
+import type { Phase } from '../../guardrails/outcome.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 

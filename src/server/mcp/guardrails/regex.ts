@@ -1,5 +1,5 @@
+import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
 import { compilePatterns, patternFields } from '../../guardrails/patterns.ts';
-import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/webhook.ts';
 import { edit } from '../../kernel/json-text.ts';
 import { errorTexts, type MessageText, requestTexts, responseTexts } from './message-texts.ts';
 import { defineProcessor, type MessageVerdict, REJECTED } from './processor.ts';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { requestScope } from '../../expressions/scopes.ts';
-import { ACTIONS, GuardrailError, PHASES, webhookFields } from '../../guardrails/webhook.ts';
+import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
+import { webhookFields } from '../../guardrails/webhook.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { isHeaderName, isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
 import { createGrpcService } from '../../transport/grpc.ts';

@@ -25,7 +25,7 @@ export function compileTargetPolicies(
   { backendTLS, backendAuth }: z.output<typeof targetPoliciesSchema>,
   context: CompileContext,
 ): TargetPolicies {
-  const key = backendAuth && readCredential(backendAuth, context.at('backendAuth'));
+  const key = backendAuth && readCredential(backendAuth.key, context.at('backendAuth', 'key'));
   return {
     ...(backendTLS !== undefined && { tls: compileBackendTls(backendTLS, context.at('backendTLS')) }),
     ...(key !== undefined && { authorization: `Bearer ${key}` }),

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
+import { ACTIONS, GuardrailError, PHASES } from '../../../guardrails/outcome.ts';
 import { compilePatterns, patternFields } from '../../../guardrails/patterns.ts';
-import { ACTIONS, GuardrailError, PHASES } from '../../../guardrails/webhook.ts';
 import { defineGuard, type Guard, inScope, type Verdict } from '../guard.ts';
 import type { GuardedText } from '../guarded-text.ts';
 

@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import {
-  compileWebhookService,
-  GuardrailError,
-  type Phase,
-  webhookFields,
-} from '../../../guardrails/webhook.ts';
+import { GuardrailError, type Phase } from '../../../guardrails/outcome.ts';
+import { compileWebhookService, webhookFields } from '../../../guardrails/webhook.ts';
 import { llmRequestScope, llmResponseScope } from '../../variables.ts';
 import { defineGuard, type Guard, type Verdict } from '../guard.ts';
 import type { GuardedText } from '../guarded-text.ts';

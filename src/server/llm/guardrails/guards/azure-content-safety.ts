@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import { GuardrailError } from '../../../guardrails/outcome.ts';
+import { readCredential } from '../../../transport/backend-credential.ts';
+import { requireInstalled } from '../../cloud/cloud-package.ts';
+import { entraTokens } from '../../cloud/entra-token.ts';
+import { defineGuard, type Guard, inScope } from '../guard.ts';
+import { type Ask, type Authorize, compileHostedService, keyPolicies } from '../hosted-service.ts';
+
+const apiVersion = z.string().regex(/^[A-Za-z0-9.-]+$/, { error: 'expected a version such as `2024-09-01`' });
+
+const schema = z
+  .strictObject({
+    endpoint: z
+      .string()
+      .regex(/^(?:https?:\/\/)?[A-Za-z0-9.-]+(?::\d{1,5})?\/?$/, {
+        error: 'expected a host such as `name.cognitiveservices.azure.com`',
+      })
+      .describe('Host of the Content Safety resource, such as `name.cognitiveservices.azure.com`.'),
+    analyzeText: z
+      .strictObject({
+        severityThreshold: z
+          .int()
+          .min(0)
+          .max(7)
+          .default(2)
+          .describe('Severity from which on a text is rejected.'),
+        apiVersion: apiVersion.default('2024-09-01').describe('Version of the API.'),
+        blocklistNames: z.array(z.string().min(1)).default([]).describe('Blocklists; any match is rejected.'),
+        haltOnBlocklistHit: z
+          .boolean()
+          .optional()
+          .describe('Whether the analysis stops at the first match of a blocklist.'),
+      })
+      .optional()
+      .describe('Rejects texts about hate, self-harm, sex or violence, and matches of blocklists.'),
+    detectJailbreak: z
+      .strictObject({ apiVersion: apiVersion.default('2024-02-15-preview').describe('Version of the API.') })
+      .optional()
+      .describe('Rejects attempts to escape the rules of a model. For requests only.'),
+    policies: keyPolicies
+      .optional()
+      .describe('Key of the resource. Default: a token of Microsoft Entra ID, from the default credentials.'),
+  })
+  .describe('Rejects texts in which Azure AI Content Safety finds a match.');
+
+/** Azure AI Content Safety REST reference, "Text Operations - Analyze Text". */
+const analysis = z.object({
+  blocklistsMatch: z.array(z.unknown()).default([]),
+  categoriesAnalysis: z.array(z.object({ severity: z.number() })),
+});
+
+/** "Text Operations - Detect Text Jailbreak". */
+const jailbreak = z.object({ jailbreakAnalysis: z.object({ detected: z.boolean() }) });
+
+/** Characters of one call (both references), and how many calls one check may make. */
+const ANALYZED_CHARACTERS = 10_000;
+const JAILBREAK_CHARACTERS = 1_000;
+const MAX_CALLS = 64;
+
+export const azureContentSafety = defineGuard({
+  key: 'azureContentSafety',
+  schema,
+  hasScope: false,
+  hasRejection: true,
+  compile(config, { phase, rejection, scope }, context): Guard | undefined {
+    const { analyzeText, endpoint } = config;
+    const detectJailbreak = phase === 'request' ? config.detectJailbreak : undefined;
+    if (analyzeText === undefined && detectJailbreak === undefined) {
+      const choices = phase === 'request' ? '`analyzeText` or `detectJailbreak`' : '`analyzeText`';
+      context.report({ code: 'AGW0103', message: `this guardrail checks nothing: set ${choices}` });
+      return undefined;
+    }
+    const authorize = authorizeOf(config.policies, context);
+    if (authorize === undefined) return undefined;
+    const { origin } = new URL(/^https?:/.test(endpoint) ? endpoint : `https://${endpoint}`);
+    const service = compileHostedService(origin, authorize, phase, context);
+
+    async function isHarmful(ask: Ask, text: string): Promise<boolean> {
+      if (analyzeText === undefined) return false;
+      const { severityThreshold, blocklistNames, haltOnBlocklistHit } = analyzeText;
+      const path = `/contentsafety/text:analyze?api-version=${analyzeText.apiVersion}`;
+      const lists = blocklistNames.length === 0 ? {} : { blocklistNames };
+      const results = await Promise.all(
+        piecesOf(text, ANALYZED_CHARACTERS).map((piece) =>
+          ask(
+            path,
+            { text: piece, ...lists, ...(haltOnBlocklistHit !== undefined && { haltOnBlocklistHit }) },
+            analysis,
+          ),
+        ),
+      );
+      return results.some(
+        ({ blocklistsMatch, categoriesAnalysis }) =>
+          blocklistsMatch.length > 0 ||
+          categoriesAnalysis.some(({ severity }) => severity >= severityThreshold),
+      );
+    }
+
+    async function isJailbreak(ask: Ask, text: string): Promise<boolean> {
+      if (detectJailbreak === undefined) return false;
+      const path = `/contentsafety/text:detectJailbreak?api-version=${detectJailbreak.apiVersion}`;
+      const results = await Promise.all(
+        piecesOf(text, JAILBREAK_CHARACTERS).map((piece) => ask(path, { text: piece }, jailbreak)),
+      );
+      return results.some(({ jailbreakAnalysis }) => jailbreakAnalysis.detected);
+    }
+
+    return {
+      place: service.place,
+      kind: 'azureContentSafety',
+      name: service.address,
+      sees: (text) => text.content !== '' && inScope(scope, text),
+      check: (texts, lookup, signal) =>
+        service.check(
+          async (ask) => {
+            const text = texts.map(({ content }) => content).join('\n');
+            const found = await Promise.all([isHarmful(ask, text), isJailbreak(ask, text)]);
+            return found.includes(true) ? { kind: 'reject', rejection } : { kind: 'pass' };
+          },
+          lookup,
+          signal,
+        ),
+      close: () => service.close(),
+    };
+  },
+});
+
+function authorizeOf(
+  policies: z.output<typeof keyPolicies> | undefined,
+  context: Parameters<typeof requireInstalled>[1],
+): Authorize | undefined {
+  if (policies !== undefined) {
+    const key = readCredential(policies.backendAuth.key, context.at('policies', 'backendAuth', 'key'));
+    return key === undefined ? undefined : () => ({ 'ocp-apim-subscription-key': key });
+  }
+  if (!requireInstalled('@azure/identity', context, 'without `backendAuth`, this guardrail'))
+    return undefined;
+  const tokens = entraTokens('https://cognitiveservices.azure.com/.default');
+  return async () => ({ authorization: `Bearer ${await tokens.value()}` });
+}
+
+/** Parts of a text of at most `size` Unicode characters. */
+function piecesOf(text: string, size: number): string[] {
+  const pieces = text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'gu')) ?? [];
+  if (pieces.length > MAX_CALLS)
+    throw new GuardrailError(`the texts have more than ${size * MAX_CALLS} characters`);
+  return pieces;
+}

@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { GuardrailError } from '../../../guardrails/outcome.ts';
+import { requireInstalled } from '../../cloud/cloud-package.ts';
+import { googleTokens } from '../../cloud/google-token.ts';
+import { defineGuard, type Guard, inScope } from '../guard.ts';
+import { compileHostedService, serviceUrl } from '../hosted-service.ts';
+
+const name = z.string().regex(/^[A-Za-z0-9:._-]+$/, { error: 'expected an id' });
+
+const schema = z
+  .strictObject({
+    templateId: name.describe('Id of the template.'),
+    projectId: name.describe('Google Cloud project.'),
+    location: name.default('us-central1').describe('Location of the template.'),
+    baseUrl: serviceUrl
+      .optional()
+      .describe('Server to call instead of that of the location, such as a private endpoint.'),
+    policies: z
+      .strictObject({ backendAuth: z.strictObject({ gcp: z.strictObject({}) }).optional() })
+      .optional()
+      .describe('`backendAuth: { gcp: {} }`: Application Default Credentials, which is the default.'),
+  })
+  .describe('Rejects texts in which a template of Google Cloud Model Armor finds a match.');
+
+/** Model Armor's API reference, "SanitizationResult". */
+const answer = z.object({
+  sanitizationResult: z.object({
+    filterMatchState: z.enum(['MATCH_FOUND', 'NO_MATCH_FOUND']),
+    invocationResult: z.string().optional(),
+  }),
+});
+
+export const googleModelArmor = defineGuard({
+  key: 'googleModelArmor',
+  schema,
+  hasScope: false,
+  hasRejection: true,
+  compile(config, { phase, rejection, scope }, context): Guard | undefined {
+    if (!requireInstalled('google-auth-library', context, 'this guardrail')) return undefined;
+    const { templateId, projectId, location } = config;
+    const { origin } = new URL(config.baseUrl ?? `https://modelarmor.${location}.rep.googleapis.com`);
+    const tokens = googleTokens(projectId);
+    const authorize = async () => ({ authorization: `Bearer ${await tokens.value()}` });
+    const service = compileHostedService(origin, authorize, phase, context);
+    const template = `/v1/projects/${projectId}/locations/${location}/templates/${templateId}`;
+    const [action, member] =
+      phase === 'request'
+        ? (['sanitizeUserPrompt', 'user_prompt_data'] as const)
+        : (['sanitizeModelResponse', 'model_response_data'] as const);
+    return {
+      place: service.place,
+      kind: 'googleModelArmor',
+      name: service.address,
+      sees: (text) => text.content !== '' && inScope(scope, text),
+      check: (texts, lookup, signal) =>
+        service.check(
+          async (ask) => {
+            const text = texts.map(({ content }) => content).join('\n');
+            const { sanitizationResult } = await ask(`${template}:${action}`, { [member]: { text } }, answer);
+            const { filterMatchState, invocationResult = 'SUCCESS' } = sanitizationResult;
+            if (filterMatchState === 'MATCH_FOUND') return { kind: 'reject', rejection };
+            // `PARTIAL` and `FAILURE`: filters were skipped, such as for texts that are too long.
+            if (invocationResult !== 'SUCCESS')
+              throw new GuardrailError('the service has not run all filters of the template');
+            return { kind: 'pass' };
+          },
+          lookup,
+          signal,
+        ),
+      close: () => service.close(),
+    };
+  },
+});

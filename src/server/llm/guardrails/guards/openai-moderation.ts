@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { readCredential } from '../../../transport/backend-credential.ts';
+import { defineGuard, type Guard, inScope } from '../guard.ts';
+import { compileHostedService, keyPolicies, serviceUrl } from '../hosted-service.ts';
+
+const schema = z
+  .strictObject({
+    model: z.string().min(1).default('omni-moderation-latest').describe('Moderation model.'),
+    baseUrl: serviceUrl.default('https://api.openai.com').describe('Server with the path `/v1/moderations`.'),
+    policies: keyPolicies,
+  })
+  .describe('Rejects requests that the moderation API of OpenAI flags.');
+
+/** OpenAI's API reference, "Create moderation". */
+const answer = z.object({ results: z.array(z.object({ flagged: z.boolean() })).min(1) });
+
+export const openAIModeration = defineGuard({
+  key: 'openAIModeration',
+  schema,
+  hasScope: false,
+  hasRejection: true,
+  compile({ model, baseUrl, policies }, { phase, rejection, scope }, context): Guard | undefined {
+    const key = readCredential(policies.backendAuth.key, context.at('policies', 'backendAuth', 'key'));
+    if (key === undefined) return undefined;
+    const authorize = () => ({ authorization: `Bearer ${key}` });
+    const service = compileHostedService(new URL(baseUrl).origin, authorize, phase, context);
+    return {
+      place: service.place,
+      kind: 'openAIModeration',
+      name: service.address,
+      sees: (text) => text.content !== '' && inScope(scope, text),
+      check: (texts, lookup, signal) =>
+        service.check(
+          async (ask) => {
+            const input = texts.map(({ content }) => content);
+            const { results } = await ask('/v1/moderations', { model, input }, answer);
+            return results.some(({ flagged }) => flagged) ? { kind: 'reject', rejection } : { kind: 'pass' };
+          },
+          lookup,
+          signal,
+        ),
+      close: () => service.close(),
+    };
+  },
+});
