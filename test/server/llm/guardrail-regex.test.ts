@@ -136,6 +136,20 @@ describe('guardrails with patterns on requests', () => {
     expect(served.accessLog.join('') + served.log.join('')).not.toContain('4111');
   });
 
+  test('checks by patterns are counted by phase and outcome', async () => {
+    await using provider = await llmProvider(answering(completion(CARD)));
+    await using served = await llmGateway(provider, {
+      model: { guardrails: { request: [regex({ action: 'reject' })], response: [regex()] } },
+    });
+    await chat(served);
+    await chat(served, { ...CHAT, messages: [{ role: 'user', content: CARD }] });
+    await served.accessLine(2);
+    const metrics = await served.running.metrics.render();
+    expect(metrics).toMatch(/gw_guardrail_checks_total\{.*phase="Request".*action="Allow".*\} 1/);
+    expect(metrics).toMatch(/gw_guardrail_checks_total\{.*phase="Request".*action="Reject".*\} 1/);
+    expect(metrics).toMatch(/gw_guardrail_checks_total\{.*phase="Response".*action="Mask".*\} 1/);
+  });
+
   test('a rejection without settings is 403 with a text', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, {

@@ -24,7 +24,7 @@ export class StreamGuard {
   #heldSince = 0;
   /** Number of events, which names channels of whole texts. */
   #count = 0;
-  /** Channels whose text was changed. */
+  /** Channels with text in several events that was changed. */
   readonly #masked = new Set<string>();
   /** Number of removed events. */
   #removed = 0;
@@ -154,10 +154,11 @@ export class StreamGuard {
   }
 
   #replace(channel: string, masked: string): void {
-    this.#masked.add(channel);
     const slots = this.#held.flatMap(({ texts }) =>
       texts.filter((text) => text.channel === channel && !text.isRepeated),
     );
+    // No event describes a text that another event has as a whole.
+    if (slots[0]?.isWhole !== true) this.#masked.add(channel);
     const parts = distributed(
       slots.map(({ now }) => now),
       masked,
