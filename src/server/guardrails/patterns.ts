@@ -50,6 +50,23 @@ interface Rule {
   find(text: string): Span[];
 }
 
+/** Where a text is in the stream that it is a part of. */
+export interface TextPosition {
+  /** Matches that start here or later do not count yet, because the text may continue there. Default: none. */
+  readonly decided?: number;
+  /** The character before the text. */
+  readonly before?: string;
+}
+
+/** The matches in a text that follows the character `before`. */
+function found(rule: Rule, text: string, before = ''): Span[] {
+  if (before === '') return rule.find(text);
+  return rule.find(before + text).flatMap(({ start, end }) => {
+    const shifted = { start: start - before.length, end: end - before.length };
+    return shifted.start < 0 ? [] : [shifted];
+  });
+}
+
 /** Compiled patterns. RE2 takes linear time for every pattern and text. */
 export class Patterns {
   readonly action: 'mask' | 'reject';
@@ -60,25 +77,21 @@ export class Patterns {
     this.#rules = rules;
   }
 
-  /**
-   * The name of the first rule that matches a part of the text, such as `email` or `rules[1]`; undefined if none does.
-   * Matches that start at `decided` or later do not count: the text may continue there.
-   */
-  match(text: string, decided = text.length): string | undefined {
-    return this.#rules.find((rule) => rule.find(text).some(({ start }) => start < decided))?.name;
+  /** The name of the first rule that matches a part of the text, such as `email` or `rules[1]`; undefined if none does. */
+  match(text: string, { decided = text.length, before }: TextPosition = {}): string | undefined {
+    return this.#rules.find((rule) => found(rule, text, before).some(({ start }) => start < decided))?.name;
   }
 
-  /**
-   * The text with every match that starts before `decided` replaced. Of overlapping matches, the one that starts first
-   * names the replacement.
-   */
-  mask(text: string, decided = text.length): string {
-    const found = this.#rules
-      .flatMap(({ find, replacement }) => find(text).map((span) => ({ ...span, replacement })))
+  /** The text with every match replaced. Of overlapping matches, the one that starts first names the replacement. */
+  mask(text: string, { decided = text.length, before }: TextPosition = {}): string {
+    const matches = this.#rules
+      .flatMap((rule) =>
+        found(rule, text, before).map((span) => ({ ...span, replacement: rule.replacement })),
+      )
       .sort((a, b) => a.start - b.start || b.end - a.end);
     let masked = '';
     let at = 0;
-    for (const { start, end, replacement } of found) {
+    for (const { start, end, replacement } of matches) {
       if (start >= Math.max(decided, at)) break;
       if (start >= at) masked += text.slice(at, start) + replacement;
       at = Math.max(at, end);

@@ -202,8 +202,7 @@ describe('guarded streams of which every event arrives alone', () => {
 
   const rules = [{ builtin: 'creditCard' }, { builtin: 'apiKey' }] as never;
   const patterns = compilePatterns({ action: 'mask', rules }, {} as CompileContext);
-  const masking: CheckTexts = async (texts) =>
-    texts.map(({ content, decided }) => patterns.mask(content, decided));
+  const masking: CheckTexts = async (texts) => texts.map((text) => patterns.mask(text.content, text));
 
   test.each(CASES)(
     'card numbers and keys in streams of %s (%s) are masked wherever they are cut',
@@ -239,6 +238,28 @@ describe('guarded streams of which every event arrives alone', () => {
       );
     },
   );
+
+  test('patterns change a stream as they would change the whole text', async () => {
+    const all = ['creditCard', 'ssn', 'caSin', 'email', 'iban', 'apiKey'].map((builtin) => ({ builtin }));
+    const every = compilePatterns({ action: 'mask', rules: all as never }, {} as CompileContext);
+    const unit = fc.constantFrom(
+      ...['4111111111111111', '123-45-6789', '130692544', 'ann@example.com', 'DE89370400440532013000'],
+      ...['AKIAIOSFODNN7EXAMPLE', '1', '23', '456789', 'a', 'B', '-', '.', '@', ' ', ' ', ', ', 'word '],
+    );
+    const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 40, size: 'max' });
+    await fc.assert(
+      fc.asyncProperty(fc.array(unit, { maxLength: 900, size: 'max' }), sizes, async (units, lengths) => {
+        const text = units.join('').replaceAll(/[\w.@-]{60}/g, '$& ');
+        const parts: string[] = [];
+        for (let at = 0; at < text.length; at += lengths[(parts.length - 1) % lengths.length] as number)
+          parts.push(text.slice(at, at + (lengths[parts.length % lengths.length] as number)));
+        const check: CheckTexts = async (texts) => texts.map((each) => every.mask(each.content, each));
+        const stream = await guarded('chat', WIRES.chat.events('content', parts), check);
+        expect(WIRES.chat.text('content', stream)).toBe(every.mask(text));
+      }),
+      { numRuns: 100, endOnFailure: true },
+    );
+  });
 
   test('events that repeat a text carry what was sent, whatever the guardrail would answer now', async () => {
     let count = 0;

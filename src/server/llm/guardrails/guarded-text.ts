@@ -19,6 +19,8 @@ export interface GuardedText {
    * the text that follows it in the stream. Undefined: all.
    */
   readonly decided?: number;
+  /** The last character before the text, which was already sent: whether a word begins with the text. */
+  readonly before?: string;
 }
 
 /** 503: content that was not checked must not pass. `detail` is for the log. */

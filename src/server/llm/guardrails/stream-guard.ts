@@ -26,6 +26,8 @@ export class StreamGuard {
   #count = 0;
   /** Channels with text in several events that was changed. */
   readonly #masked = new Set<string>();
+  /** The last character sent of each channel, as it was received. */
+  readonly #before = new Map<string, string>();
   /** Number of removed events. */
   #removed = 0;
   /** The longest time an event was held, in ms. */
@@ -48,6 +50,7 @@ export class StreamGuard {
     this.#characters += charactersOf(texts);
     if (this.#bytes > LIMITS.guardrailHeldMax)
       throw failed('response', 'too many events wait for the end of a text that came before them');
+    if (this.#before.size > MAX_CHANNELS) throw failed('response', 'the stream has too many texts');
   }
 
   #heldText(text: EventText, name: string): HeldText {
@@ -138,10 +141,11 @@ export class StreamGuard {
     });
     if (checks.length === 0) return;
     const results = await this.#check(
-      checks.map(({ part, text, decided }) => ({
+      checks.map(({ channel, part, text, decided }) => ({
         role: 'assistant',
         content: text,
         part,
+        before: this.#before.get(channel) ?? '',
         ...(decided < text.length && { decided }),
       })),
     );
@@ -173,6 +177,7 @@ export class StreamGuard {
       if (text.isRepeated) text.now = this.#repeated?.sent(text.channel) ?? '';
       else this.#repeated?.send(text.channel, text.now);
       const { path, now, derived = [] } = text;
+      if (!text.isWhole && !text.isRepeated) this.#before.set(text.channel, text.text.slice(-1));
       if (now === text.text) continue;
       changes.push({ path, json: path.length === 0 ? now : JSON.stringify(now) }, ...derived);
     }
@@ -188,6 +193,9 @@ export class StreamGuard {
     return changedFrame(frame, renumbered === undefined ? changes : [...changes, renumbered]);
   }
 }
+
+/** Texts of one stream, each of which needs some memory. A model with 128 choices and 16 calls of tools each has half. */
+const MAX_CHANNELS = 4_096;
 
 /** An event of a stream, held back for guardrails. */
 interface HeldEvent {

@@ -35,9 +35,9 @@ export const regex = defineGuard({
     };
 
     async function rejected(texts: readonly GuardedText[]): Promise<Verdict> {
-      for (const [index, { content, decided }] of texts.entries()) {
+      for (const [index, text] of texts.entries()) {
         await turn(texts, index);
-        if (patterns.match(content, decided) !== undefined) return { kind: 'reject', rejection };
+        if (patterns.match(text.content, text) !== undefined) return { kind: 'reject', rejection };
       }
       return { kind: 'pass' };
     }
@@ -46,7 +46,7 @@ export const regex = defineGuard({
       const results: GuardedText[] = [];
       for (const [index, text] of texts.entries()) {
         await turn(texts, index);
-        results.push({ ...text, content: patterns.mask(text.content, text.decided) });
+        results.push({ ...text, content: patterns.mask(text.content, text) });
       }
       const isChanged = results.some(({ content }, index) => content !== texts[index]?.content);
       return isChanged ? { kind: 'mask', texts: results } : { kind: 'pass' };
