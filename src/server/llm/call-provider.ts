@@ -119,6 +119,7 @@ async function sendToProvider(
   model.changeRequestHeaders?.(headers);
   const request: OutgoingRequest = {
     method: ctx.method,
+    model: call.providerModel ?? call.requestModel,
     format: format?.type ?? call.format,
     authority: model.upstream.authority,
     path: pathOf(ctx, model, { call, format, path, translation, isReplaced }),

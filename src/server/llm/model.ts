@@ -22,6 +22,7 @@ import {
   reportUnknown,
 } from './model-provider.ts';
 import { paramsSchema } from './params.ts';
+import { promptCachingSchema } from './prompt-caching.ts';
 import type { Connection, ProviderFormat, ProviderKind } from './providers/provider.ts';
 import { compileTransformations, transformationSchema } from './transformations.ts';
 
@@ -66,6 +67,7 @@ export const modelSchema = z
     requestHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the provider.'),
     responseHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the client.'),
     guardrails: guardrailsSchema.optional(),
+    promptCaching: promptCachingSchema.optional(),
     passthrough: passthroughSchema,
     health: healthSchema.optional(),
   })
@@ -125,7 +127,17 @@ export function compileModel(
   }
   const entry = entryOf(config.provider, entries);
   const params = { ...entry?.params, ...config.params };
-  const connection = kind.connect === undefined ? {} : kind.connect(params, context.at('params'));
+  const { promptCaching } = config;
+  if (promptCaching !== undefined && kind.hasPromptCaching !== true)
+    context.at('promptCaching').report({
+      code: 'AGW0105',
+      severity: 'warning',
+      message: `\`promptCaching\` has no effect for the provider \`${kind.key}\``,
+      help: 'remove it: clients mark what is cached themselves, or the provider caches by itself',
+      atKey: true,
+    });
+  const connection =
+    kind.connect === undefined ? {} : kind.connect(params, context.at('params'), { promptCaching });
   if (connection === undefined) return undefined;
   const baseUrl = params.baseUrl ?? connection.baseUrl ?? kind.baseUrl;
   const url = baseUrl === undefined ? undefined : new URL(baseUrl);

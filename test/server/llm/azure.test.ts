@@ -61,7 +61,7 @@ describe('addresses of the azure provider', () => {
       'https://acme.services.ai.azure.com/api/projects/acme/openai/v1',
     ],
   ] as const)('the base URL of %j is %s', (params, url) => {
-    expect(azure.connect?.({ apiKey: 'key', ...params }, {} as CompileContext)?.baseUrl).toBe(url);
+    expect(azure.connect?.({ apiKey: 'key', ...params }, {} as CompileContext, {})?.baseUrl).toBe(url);
   });
 
   test.each([

@@ -175,6 +175,65 @@ describe('calls of the bedrock provider', () => {
   });
 });
 
+describe('prompt caching of the bedrock provider', () => {
+  const POINT = { cachePoint: { type: 'default' } };
+  const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
+  const LONG = 'Be brief. '.repeat(500);
+  const messages = (system: unknown) => [
+    { role: 'system', content: system },
+    { role: 'user', content: 'One' },
+    { role: 'assistant', content: 'Two' },
+    { role: 'user', content: 'Three' },
+  ];
+
+  /** Where the body that Bedrock gets has cache points, for a model with these settings. */
+  async function points(promptCaching: object, body: object, model = MODEL): Promise<string[]> {
+    using _env = environment(KEYS);
+    await using upstream = await httpUpstream(answering(ANSWER));
+    await using gate = await llmGateway(upstream, {
+      model: { provider: 'bedrock', promptCaching },
+      params: { awsRegion: 'eu-west-1', model, baseUrl: `http://${upstream.address}` },
+    });
+    expect((await chat(gate, { model: 'm', ...body })).status).toBe(200);
+    const received = upstream.received[0] as Received;
+    expect(signatureIn(received)).toBe(signature(received, SECRET));
+    const sent = bodyOf(upstream) as {
+      system?: object[];
+      messages: { content: object[] }[];
+      toolConfig?: { tools: object[] };
+    };
+    const lists = Object.entries<object[]>({
+      system: sent.system ?? [],
+      ...sent.messages.map(({ content }) => content),
+      tools: sent.toolConfig?.tools ?? [],
+    });
+    return lists.flatMap(([name, list]) =>
+      list.flatMap((block, at) =>
+        JSON.stringify(block) === JSON.stringify(POINT) ? [`${name}[${at}]`] : [],
+      ),
+    );
+  }
+
+  test.each([
+    [{}, { messages: messages(LONG), tools }, ['1[1]', 'system[1]']],
+    [{ cacheTools: true }, { messages: messages('short'), tools }, ['1[1]', 'tools[1]']],
+    [{ minTokens: null, cacheMessages: false }, { messages: messages('short') }, ['system[1]']],
+    [{ cacheSystem: false, cacheMessageOffset: 5 }, { messages: messages(LONG) }, ['0[1]']],
+    [{ cacheSystem: false }, { messages: [{ role: 'user', content: 'One' }] }, []],
+  ])('with %j, cache points are after what the next request repeats', async (caching, body, expected) => {
+    expect(await points(caching, body)).toEqual(expected);
+  });
+
+  test('a client that sets cache points itself gets no others in the same part', async () => {
+    const marked = [{ type: 'text', text: LONG, cache_control: { type: 'ephemeral' } }];
+    expect(await points({}, { messages: messages(marked) })).toEqual(['1[1]', 'system[1]']);
+  });
+
+  test('models without prompt caching get no cache points', async () => {
+    expect(await points({}, { messages: messages(LONG) }, 'mistral.mistral-large-2407-v1:0')).toEqual([]);
+  });
+});
+
 describe('credentials of the bedrock provider', () => {
   test('an API key of Bedrock is a bearer token, from the configuration or from AWS_BEARER_TOKEN_BEDROCK', async () => {
     await using upstream = await httpUpstream(answering(ANSWER));

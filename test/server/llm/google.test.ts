@@ -215,7 +215,7 @@ describe('the vertex provider', () => {
     ],
   ])('the address in the region %s is %s', (vertexRegion, url) => {
     const params = { vertexProject: 'acme', apiKey: 'key', ...(vertexRegion && { vertexRegion }) };
-    expect(vertex.connect?.(params, {} as CompileContext)?.baseUrl).toBe(url);
+    expect(vertex.connect?.(params, {} as CompileContext, {})?.baseUrl).toBe(url);
   });
 
   test('calls at the same time share one token, and one that is about to expire is replaced', async () => {

@@ -1,6 +1,10 @@
+import type { CompileContext } from '../../kernel/compile-context.ts';
 import { awsSigner } from '../cloud/aws-signature.ts';
 import { requireInstalled } from '../cloud/cloud-package.ts';
-import { defineProvider } from './provider.ts';
+import { type PromptCaching, withCachePoints } from '../prompt-caching.ts';
+import type { Json } from '../translation/chat-format.ts';
+import { parseExactly } from '../translation/exact-json.ts';
+import { type Connection, defineProvider, type OutgoingRequest } from './provider.ts';
 
 /** The signing name of Bedrock's runtime. */
 const SERVICE = 'bedrock';
@@ -13,7 +17,8 @@ export const bedrock = defineProvider({
   baseUrl: undefined,
   formats: [{ type: 'converse' }],
   hasAmbientCredentials: true,
-  connect({ apiKey, awsRegion }, context) {
+  hasPromptCaching: true,
+  connect({ apiKey, awsRegion }, context, { promptCaching }) {
     const region = awsRegion ?? context.env['AWS_REGION'] ?? context.env['AWS_DEFAULT_REGION'];
     if (region === undefined || region === '') {
       context.report({
@@ -23,26 +28,45 @@ export const bedrock = defineProvider({
       });
       return undefined;
     }
-    const baseUrl = `https://bedrock-runtime.${region}.${region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com'}`;
-    if (apiKey !== undefined) return { baseUrl };
-    // The variable that the AWS SDKs read (Bedrock user guide, "API keys").
-    const token = context.env['AWS_BEARER_TOKEN_BEDROCK'];
-    if (token !== undefined && token !== '')
-      return {
-        baseUrl,
-        hasCredentials: true,
-        prepare: ({ headers }) => headers.set('authorization', `Bearer ${token}`),
-      };
-    if (!requireInstalled('@aws-sdk/credential-providers', context)) return undefined;
-    const signer = awsSigner(region, SERVICE);
+    const credentials = apiKey === undefined ? credentialsOf(region, context) : {};
+    if (credentials === undefined) return undefined;
+    const { prepare, ...others } = credentials;
+    const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
     return {
-      baseUrl,
-      hasCredentials: true,
-      async prepare({ method, authority, path, headers, body }) {
-        const contentType = headers.get('content-type');
-        const added = await signer.sign({ method, authority, path, contentType, body });
-        for (const [name, value] of Object.entries(added)) headers.set(name, value);
+      ...others,
+      baseUrl: `https://bedrock-runtime.${region}.${domain}`,
+      prepare(request, signal) {
+        // Before the request is signed.
+        if (promptCaching !== undefined) addCachePoints(request, promptCaching);
+        return prepare?.(request, signal);
       },
     };
   },
 });
+
+function addCachePoints(request: OutgoingRequest, caching: PromptCaching): void {
+  const { model, format, body } = request;
+  if (format !== 'converse' || model === undefined || typeof body !== 'string') return;
+  request.body = JSON.stringify(withCachePoints(parseExactly(body) as Json, model, caching));
+}
+
+/** How requests without an `apiKey` are authorized. Undefined: a problem was reported. */
+function credentialsOf(region: string, context: CompileContext): Connection | undefined {
+  // The variable that the AWS SDKs read (Bedrock user guide, "API keys").
+  const token = context.env['AWS_BEARER_TOKEN_BEDROCK'];
+  if (token !== undefined && token !== '')
+    return {
+      hasCredentials: true,
+      prepare: ({ headers }) => headers.set('authorization', `Bearer ${token}`),
+    };
+  if (!requireInstalled('@aws-sdk/credential-providers', context)) return undefined;
+  const signer = awsSigner(region, SERVICE);
+  return {
+    hasCredentials: true,
+    async prepare({ method, authority, path, headers, body }) {
+      const contentType = headers.get('content-type');
+      const added = await signer.sign({ method, authority, path, contentType, body });
+      for (const [name, value] of Object.entries(added)) headers.set(name, value);
+    },
+  };
+}

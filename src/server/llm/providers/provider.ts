@@ -4,6 +4,7 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { LlmCall } from '../call.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderParams } from '../params.ts';
+import type { PromptCaching } from '../prompt-caching.ts';
 import type { ProviderChatFormat } from '../translation/chat-format.ts';
 
 /** A kind of LLM provider. */
@@ -32,7 +33,13 @@ export interface ProviderKind {
    * Compiles what depends on `params`: addresses with a region, formats of a model, credentials. Reports missing and
    * wrong parameters, and then returns undefined.
    */
-  readonly connect?: (params: ProviderParams, context: CompileContext) => Connection | undefined;
+  readonly connect?: (
+    params: ProviderParams,
+    context: CompileContext,
+    options: ConnectOptions,
+  ) => Connection | undefined;
+  /** Whether it reads `promptCaching`. */
+  readonly hasPromptCaching?: boolean;
   /** Generates the response locally instead of calling a server. */
   readonly answer?: (ctx: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
 }
@@ -60,6 +67,11 @@ export interface PathInput {
   readonly stream: boolean;
 }
 
+/** What a model sets beside `params`. */
+export interface ConnectOptions {
+  readonly promptCaching?: PromptCaching | undefined;
+}
+
 /** A provider as one model of the configuration uses it. Members replace those of the kind. */
 export interface Connection {
   readonly baseUrl?: string;
@@ -76,6 +88,8 @@ export interface Connection {
 /** A request as it will be sent to a provider. */
 export interface OutgoingRequest {
   readonly method: string;
+  /** Model name at the provider; undefined for realtime sessions. */
+  readonly model?: string;
   /** Wire format of the body; undefined on `passthrough` paths of unknown format. */
   readonly format: ProviderFormatKey | undefined;
   /** Host and port. */
