@@ -119,7 +119,7 @@ interface ShortForm {
 
 const SHORT_FORMS: readonly ShortForm[] = [
   { key: 'mcp', port: 3000, sharedPrefixes: ['/mcp', '/sse', '/.well-known'], routeName: 'internal/default' },
-  { key: 'llm', port: 4000, sharedPrefixes: ['/v1'], routeName: 'internal/llm:request' },
+  { key: 'llm', port: 4000, sharedPrefixes: ['/v1', '/v1beta'], routeName: 'internal/llm:request' },
 ];
 
 /** Adds the route of a short form: for all paths on its own port, for `sharedPrefixes` on a gateway with other routes. */

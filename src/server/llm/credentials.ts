@@ -77,13 +77,12 @@ export function dropForeignHeaders({ raw }: HeaderList, request: IncomingMessage
   }
 }
 
-/** Sends the client's own key as the provider expects it: clients of the Anthropic API have it in `x-api-key`. */
+/** Sends the client's own key as the provider expects it: clients of other APIs have it in headers of their own. */
 export function sendClientKey(headers: HeaderList, provider: ProviderKind): void {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1];
-  const key = headers.get('x-api-key') ?? bearer;
+  const key = headers.get('x-api-key') ?? headers.get('x-goog-api-key') ?? bearer;
   if (key === undefined) return;
-  headers.delete('x-api-key');
-  headers.delete('authorization');
+  for (const name of ['x-api-key', 'x-goog-api-key', 'authorization']) headers.delete(name);
   headers.append(...keyHeader(provider, key));
 }
 

@@ -1,5 +1,6 @@
 import { ApiError, FunctionCallingConfigMode, GoogleGenAI, type Part } from '@google/genai';
 import { describe, expect, test } from 'vitest';
+import { gateway } from '../../kit/gateway.ts';
 import {
   answering,
   bodyOf,
@@ -180,6 +181,24 @@ describe('the official Google client with a provider of chat completions', () =>
       'gen_ai.usage.input_tokens': '12',
       'gen_ai.usage.output_tokens': '7',
     });
+  });
+
+  test('@google/genai brings its own key, which the provider gets as it expects it', async () => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider, { model: OPENAI });
+    await clientOf(gate, 'sk-of-client').models.generateContent({ model: 'm', contents: 'Hi' });
+    expect(provider.received[0]?.headers).toMatchObject({ authorization: 'Bearer sk-of-client' });
+    expect(provider.received[0]?.headers).not.toHaveProperty('x-goog-api-key');
+  });
+
+  test('the models of a gateway with other routes are at /v1beta, too', async () => {
+    await using gate = await gateway(`
+      config: { adminAddr: "off" }
+      gateways: { default: { port: 0 } }
+      llm: { gateways: default, models: [{ name: "*", provider: echo }] }
+      routes: [{ matches: [{ path: { pathPrefix: /other } }], policies: { directResponse: { status: 204, body: "" } } }]
+    `);
+    expect((await post(gate, PATH, CONTENTS)).status).toBe(200);
   });
 
   test.each([
