@@ -1,4 +1,5 @@
 import { EventStreamCodec } from '@smithy/core/event-streams';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ChatEvent, ChatRequest } from '../../../../src/server/llm/translation/chat.ts';
 import {
@@ -444,5 +445,84 @@ describe('streams read from ConverseStream', () => {
     expect(() => splitter().push(damaged)).toThrow(/checksum/);
     expect(() => splitter(64).push(STREAM)).toThrow('an event of the stream is too long');
     expect(() => splitter().push(Buffer.alloc(12))).toThrow('an event of the stream is too long');
+  });
+});
+
+describe('Converse of anything', () => {
+  const names = [
+    ...[
+      'output',
+      'message',
+      'content',
+      'text',
+      'toolUse',
+      'toolUseId',
+      'name',
+      'input',
+      'stopReason',
+      'usage',
+    ],
+    ...['reasoningContent', 'reasoningText', 'signature', 'redactedContent', 'inputTokens', 'delta', 'start'],
+    ...['contentBlockIndex', 'Message', '__type'],
+  ];
+  const types = [
+    ...[
+      'messageStart',
+      'contentBlockStart',
+      'contentBlockDelta',
+      'contentBlockStop',
+      'messageStop',
+      'metadata',
+    ],
+    ...['exception:throttlingException', 'exception:', 'later'],
+  ];
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      fc.constantFrom(null, '', 'end_turn', 'tool_use', 0, 1, -1, 1.5, true),
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 5 }),
+    ),
+  }));
+  const body = fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 6 });
+  const orRefused = (action: () => unknown): void => {
+    try {
+      action();
+    } catch (error) {
+      if (!(error instanceof Untranslatable)) throw error;
+    }
+  };
+
+  test('responses, errors and events of any JSON are read or refused', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.constantFrom(...types), body), { maxLength: 6 }),
+        body,
+        (sent, whole) => {
+          orRefused(() => converse.readResponse(whole as Json));
+          converse.readError(whole, 500);
+          const reader = converse.eventReader();
+          orRefused(() => {
+            for (const [type, data] of sent) reader.read(JSON.stringify(data), type);
+            reader.end();
+          });
+        },
+      ),
+      { numRuns: 3000 },
+    );
+  });
+
+  test('streams of any bytes are read or end with an error', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(STREAM.length), (bytes, at) => {
+        const damaged = Buffer.concat([STREAM.subarray(0, at), bytes, STREAM.subarray(at)]);
+        try {
+          streamed(damaged, 50);
+        } catch (error) {
+          expect(error).toBeInstanceOf(Error);
+        }
+      }),
+      { numRuns: 500 },
+    );
   });
 });

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ChatEvent, ChatRequest, ChatResponse } from '../../../../src/server/llm/translation/chat.ts';
 import { type Json, Untranslatable } from '../../../../src/server/llm/translation/chat-format.ts';
@@ -662,5 +663,55 @@ describe('streams written as streamGenerateContent', () => {
     expect(bodies([{ type: 'error', error: { message: 'Late.', status: 504 } }])).toEqual([
       { error: { code: 504, message: 'Late.', status: 'DEADLINE_EXCEEDED' } },
     ]);
+  });
+});
+
+describe('generateContent of anything', () => {
+  /** JSON values whose members have names of the format. */
+  const names = [
+    ...['contents', 'parts', 'role', 'text', 'thought', 'thoughtSignature', 'inlineData', 'mimeType', 'data'],
+    ...['functionCall', 'functionResponse', 'name', 'args', 'id', 'response', 'fileData', 'fileUri', 'tools'],
+    ...[
+      'functionDeclarations',
+      'parameters',
+      'toolConfig',
+      'functionCallingConfig',
+      'mode',
+      'generationConfig',
+    ],
+    ...['responseSchema', 'thinkingConfig', 'systemInstruction', 'safetySettings', 'labels', 'candidates'],
+    ...['content', 'finishReason', 'index', 'usageMetadata', 'promptTokenCount', 'error', 'code', 'message'],
+    ...['promptFeedback', 'blockReason', 'createTime', 'system_instruction', 'items', 'properties', 'type'],
+  ];
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      fc.constantFrom(null, '', 'user', 'model', 'STOP', 'ANY', 'image/png', 0, 1, -1, 1.5, true, false),
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 5 }),
+    ),
+  }));
+  const body = fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 6 });
+
+  /** Nothing but `Untranslatable` is thrown. */
+  const orRefused = (action: () => unknown): void => {
+    try {
+      action();
+    } catch (error) {
+      if (!(error instanceof Untranslatable)) throw error;
+    }
+  };
+
+  test('requests, responses, errors and events of any JSON are read or refused', () => {
+    fc.assert(
+      fc.property(body, (anything) => {
+        const json = JSON.parse(JSON.stringify(anything)) as Json;
+        orRefused(() => generateContent.writeRequest(generateContent.readRequest(json, TARGET)));
+        orRefused(() => generateContent.readResponse(json));
+        generateContent.readError(json, 500);
+        orRefused(() => events(json));
+      }),
+      { numRuns: 3000 },
+    );
   });
 });
