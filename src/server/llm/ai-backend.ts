@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { backendAuthSchema, readCredential } from '../transport/backend-credential.ts';
-import type { LlmRuntime } from './call-model.ts';
+import { type LlmRuntime, maxBodySize } from './call-model.ts';
 import { Failover } from './failover.ts';
 import { handleCall } from './handle-call.ts';
 import { llmApi } from './llm-api.ts';
@@ -123,7 +123,7 @@ export const ai = defineBackend({
       virtual: new Map(),
       listed: [...new Set(all.flatMap((each) => each.model ?? []))],
       startedAt: Math.floor(Date.now() / 1000),
-      maxBodySize: context.settings.maxBufferSize,
+      maxBodySize: maxBodySize(context.settings),
       limits: context.settings.limits,
       requestGuardrails: [],
       responseGuardrails: [],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { LlmRuntime } from './call-model.ts';
+import { type LlmRuntime, maxBodySize } from './call-model.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
 import { llmApi } from './llm-api.ts';
@@ -76,9 +76,7 @@ export const llm = defineBackend({
         ...virtual.keys(),
       ],
       startedAt: Math.floor(Date.now() / 1000),
-      maxBodySize: context.settings.isBufferSizeSet
-        ? context.settings.maxBufferSize
-        : context.settings.limits.llmRequestBytes,
+      maxBodySize: maxBodySize(context.settings),
       limits: context.settings.limits,
       requestGuardrails: guardrails.flatMap(({ request }) => request),
       responseGuardrails: guardrails.flatMap(({ response }) => response),

@@ -1,6 +1,7 @@
 import type { Limits } from '../../core/limits.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
+import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
@@ -39,6 +40,11 @@ export interface LlmRuntime extends ModelListing {
   readonly responseGuardrails: readonly ResponseGuard[];
   /** Providers of which each call uses a healthy one, whatever model it names. */
   readonly balanced?: { readonly failover: Failover; readonly models: ReadonlyMap<string, Model> };
+}
+
+/** Bytes of a request body: `maxBufferSize` if it is set, because expressions may read the body, else a limit of its own. */
+export function maxBodySize({ isBufferSizeSet, maxBufferSize, limits }: RuntimeSettings): number {
+  return isBufferSizeSet ? maxBufferSize : limits.llmRequestBytes;
 }
 
 /** A request for a model. */
