@@ -85,6 +85,14 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'LiteLLM calls the argument content instead of input, and writes the grammar into the description of the tool instead of its argument.',
   },
   {
+    lines: /tools? in a namespace \| tools\.1\.description/,
+    why: 'LiteLLM adds the description of a namespace to each tool in it, the gateway to the first.',
+  },
+  {
+    lines: /search of the client for tools \| (tools|turns)\./,
+    why: 'LiteLLM drops the search for tools with its calls, results and the tools that were found.',
+  },
+  {
     lines: /tool call id with punctuation \| (tools|toolChoice)/,
     why: 'For a conversation with tool calls and without tools, LiteLLM declares a tool that was never called, and lets the model call it.',
   },

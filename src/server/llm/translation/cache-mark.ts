@@ -12,6 +12,8 @@ export function readCacheMark(members: MemberReader): CacheMark | undefined {
   });
   const control = members.object('cache_control', (mark) => {
     mark.only('type', 'ephemeral');
+    // Claude Code: who shares the cached prompt.
+    mark.skip({ scope: 'a wish for the cache, like the mark itself' });
     const ttl = mark.choice('ttl', ['5m', '1h']);
     return ttl === undefined ? {} : { ttl };
   });

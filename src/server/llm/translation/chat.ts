@@ -110,7 +110,16 @@ export interface ToolCallPart {
   /** JSON text of an object. Of a custom tool: the input, any text. */
   readonly arguments: string;
   readonly isCustom?: boolean;
+  readonly client?: ClientTool;
   readonly cache?: CacheMark;
+}
+
+/** How the client knows a tool that is a function for other providers. Only in the Responses API. */
+export interface ClientTool {
+  readonly name: string;
+  readonly namespace?: string;
+  /** The client searches for tools, and adds those that it finds to the conversation. */
+  readonly isSearch?: boolean;
 }
 
 /** Only in turns of the user. */
@@ -145,6 +154,7 @@ export type Tool =
       /** JSON Schema of the arguments. */
       readonly parameters?: Readonly<Record<string, unknown>>;
       readonly strict?: boolean;
+      readonly client?: ClientTool;
       readonly cache?: CacheMark;
     }
   /** Its input is text, not JSON. */
@@ -153,6 +163,7 @@ export type Tool =
       readonly name: string;
       readonly description?: string;
       readonly format?: Readonly<Record<string, unknown>>;
+      readonly client?: ClientTool;
     };
 
 export type ToolChoice =
@@ -259,7 +270,13 @@ export type StartedPart =
       readonly id?: string;
       readonly origin?: ReasoningPart['origin'];
     }
-  | { readonly type: 'toolCall'; readonly id: string; readonly name: string; readonly isCustom?: boolean };
+  | {
+      readonly type: 'toolCall';
+      readonly id: string;
+      readonly name: string;
+      readonly isCustom?: boolean;
+      readonly client?: ClientTool;
+    };
 
 /** An error of a provider. */
 export interface ChatError {

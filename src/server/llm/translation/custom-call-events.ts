@@ -1,10 +1,11 @@
 import type { ChatEvent, ChatRequest } from './chat.ts';
-import { customInput, isCustomTool } from './custom-tools.ts';
+import { restoreStart } from './client-tools.ts';
+import { customInput } from './custom-tools.ts';
 import { HeldText } from './held-text.ts';
 
 /**
- * Turns streamed calls of functions that stand for custom tools of the client back, like `restoreCustomCalls` for a
- * whole response. Their arguments are held until they are complete, because they are JSON text of the input.
+ * Turns streamed calls of functions that stand for other tools of the client back, like `restoreCalls` for a whole
+ * response. Arguments for a custom tool are held until they are complete, because they are JSON text of the input.
  */
 export class CustomCallRestorer {
   readonly #request: ChatRequest;
@@ -19,10 +20,10 @@ export class CustomCallRestorer {
     switch (event.type) {
       case 'partStart': {
         const { content } = event;
-        if (content.type !== 'toolCall' || content.isCustom === true) return [event];
-        if (!isCustomTool(this.#request, content.name)) return [event];
-        this.#arguments.set(event.part, '');
-        return [{ ...event, content: { ...content, isCustom: true } }];
+        if (content.type !== 'toolCall') return [event];
+        const restored = restoreStart(content, this.#request);
+        if (content.isCustom !== true && restored.isCustom === true) this.#arguments.set(event.part, '');
+        return [{ ...event, content: restored }];
       }
       case 'delta': {
         const held = this.#arguments.get(event.part);

@@ -1,4 +1,4 @@
-import type { ChatRequest, ChatResponse, Part, Tool, ToolCallPart } from './chat.ts';
+import type { Tool, ToolCallPart } from './chat.ts';
 import { joinTexts } from './turns.ts';
 
 /**
@@ -48,22 +48,4 @@ export function customInput(args: string): string {
   } catch {
     return args;
   }
-}
-
-/** Whether the client knows the tool as a custom one. */
-export function isCustomTool(request: ChatRequest, name: string): boolean {
-  return request.tools.some((tool) => tool.kind === 'custom' && tool.name === name);
-}
-
-/** The response with calls of custom tools as the client declared them. */
-export function restoreCustomCalls(response: ChatResponse, request: ChatRequest): ChatResponse {
-  if (!request.tools.some(({ kind }) => kind === 'custom')) return response;
-  const restore = (part: Part): Part =>
-    part.type === 'toolCall' && part.isCustom !== true && isCustomTool(request, part.name)
-      ? { ...part, isCustom: true, arguments: customInput(part.arguments) }
-      : part;
-  return {
-    ...response,
-    answers: response.answers.map((answer) => ({ ...answer, parts: answer.parts.map(restore) })),
-  };
 }

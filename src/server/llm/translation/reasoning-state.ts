@@ -7,6 +7,7 @@ import type { ReasoningPart } from './chat.ts';
  *
  *     agctl1:<format of the provider>:<s: signature, e: encrypted, n: neither>:<id>:<signature or encrypted text>
  */
+const PREFIX = 'agctl1:';
 const PACKED = /^agctl1:(\w+):([sen]):([^:]*):/;
 
 /** The opaque text for a client; undefined if the provider wants nothing back. */
@@ -22,7 +23,8 @@ export function unpackReasoning(
   packed: string,
 ): Pick<ReasoningPart, 'origin' | 'signature' | 'encrypted' | 'id'> | undefined {
   const match = PACKED.exec(packed);
-  if (match === null) return undefined;
+  // Clients join what a stream has of several texts; that cannot be divided again.
+  if (match === null || packed.lastIndexOf(PREFIX) > 0) return undefined;
   const [prefix, origin, kind, id] = match as unknown as [string, ReasoningPart['origin'], string, string];
   const state = packed.slice(prefix.length);
   return {

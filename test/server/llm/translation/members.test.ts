@@ -132,6 +132,8 @@ const responses: Samples<KeysOfUnion<ResponseCreateParams>> = {
   tools: [
     [{ type: 'function', name: 'g', parameters: TOOL, strict: false }],
     [{ type: 'custom', name: 'g' }],
+    [{ type: 'namespace', name: 'n', tools: [{ type: 'function', name: 'g' }] }],
+    [{ type: 'tool_search', execution: 'client' }],
     [{ type: 'web_search' }],
   ],
   top_logprobs: [2],

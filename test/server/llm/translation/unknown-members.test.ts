@@ -4,7 +4,7 @@ import type { Json } from '../../../../src/server/llm/translation/chat-format.ts
 import { casesIn, formatOf, outcomeOf, TARGET } from './cases.ts';
 
 /** Objects that are passed on whole: JSON Schemas, the input of a tool, values for the client. */
-const OPAQUE = /\b(parameters|schema|input_schema|input|metadata|logit_bias)$/;
+const OPAQUE = /\b(parameters|schema|input_schema|input|arguments|metadata|logit_bias)$/;
 
 /** Members that are left out whole, as hints. */
 const HINTS = /\b(trigger|citations|client_metadata|prediction)$/;

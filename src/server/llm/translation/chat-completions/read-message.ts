@@ -1,8 +1,9 @@
 import { readCacheMark } from '../cache-mark.ts';
-import type { FilePart, ImagePart, Part, TextPart, ToolCallPart, Turn } from '../chat.ts';
+import type { FilePart, ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../chat.ts';
 import { fileData, parseDataUrl } from '../data-url.ts';
 import { defined } from '../defined.ts';
 import type { MemberReader } from '../member-reader.ts';
+import { unpackReasoning } from '../reasoning-state.ts';
 import { ASSISTANT_HINTS } from './hints.ts';
 
 /** Reads an element of `messages`. */
@@ -77,16 +78,24 @@ function readAssistant(message: MemberReader): Part[] {
   message.skip(ASSISTANT_HINTS);
   const newer = message.text('reasoning');
   const reasoning = message.text('reasoning_content') ?? newer ?? '';
+  const state = message.text('reasoning_signature');
   const texts = message.textOrObjects<Part>('content', text, readAssistantPart) ?? [];
   const refusal = message.text('refusal');
   return [
-    ...(reasoning === ''
-      ? []
-      : [{ type: 'reasoning' as const, text: reasoning, origin: 'completions' as const }]),
+    ...(reasoning === '' && state === undefined ? [] : [readReasoning(reasoning, state)]),
     ...texts.filter((part) => part.type !== 'text' || part.text !== ''),
     ...(refusal === undefined ? [] : [{ type: 'refusal' as const, text: refusal }]),
     ...message.objects('tool_calls', readCall),
   ];
+}
+
+/** `reasoning_signature` is what the gateway wrote into the answer of another provider. */
+function readReasoning(text: string, state: string | undefined): ReasoningPart {
+  return {
+    type: 'reasoning',
+    text,
+    ...(state === undefined ? { origin: 'completions' } : unpackReasoning(state)),
+  };
 }
 
 function readAssistantPart(part: MemberReader): Part {

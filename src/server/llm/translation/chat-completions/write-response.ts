@@ -1,12 +1,13 @@
 import type { Answer, ChatRequest, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
-import { restoreCustomCalls } from '../custom-tools.ts';
+import { restoreCalls } from '../client-tools.ts';
 import { defined } from '../defined.ts';
+import { packReasoning } from '../reasoning-state.ts';
 import { isText, joinTexts } from '../turns.ts';
 
 /** Writes a complete response. */
 export function writeResponse(response: ChatResponse, request: ChatRequest): Json {
-  const { id, model, created, answers, usage, serviceTier } = restoreCustomCalls(response, request);
+  const { id, model, created, answers, usage, serviceTier } = restoreCalls(response, request);
   return defined({
     id,
     object: 'chat.completion',
@@ -35,10 +36,17 @@ function writeMessage(parts: readonly Part[]): Json {
   return defined({
     role: 'assistant',
     reasoning_content: reasoning === '' ? undefined : reasoning,
+    reasoning_signature: reasoningState(parts),
     content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
     refusal: refusal === '' ? null : refusal,
     tool_calls: calls.length === 0 ? undefined : calls,
   });
+}
+
+/** What the provider of the reasoning wants back. It belongs to one text, so several have none. */
+function reasoningState(parts: readonly Part[]): string | undefined {
+  const [first, ...others] = parts.filter((part) => part.type === 'reasoning');
+  return first === undefined || others.length > 0 ? undefined : packReasoning(first);
 }
 
 /** A call as in the messages of requests and responses. */

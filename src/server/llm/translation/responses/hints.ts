@@ -17,6 +17,7 @@ export const STREAM_HINTS: Hints = {
 
 /** Of an input item: what the API returned with it. */
 export const ITEM_HINTS: Hints = {
+  end_turn: 'whether the client goes on by itself',
   id: 'identifier of a stored item; the item itself is kept',
   phase: 'where the client shows the text',
   status: 'whether the item was complete',

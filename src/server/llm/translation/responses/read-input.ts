@@ -6,24 +6,29 @@ import type {
   ReasoningPart,
   Source,
   TextPart,
+  Tool,
   ToolCallPart,
   ToolResultPart,
   Turn,
 } from '../chat.ts';
+import { nameInNamespace } from '../client-tools.ts';
 import { fileData, parseDataUrl } from '../data-url.ts';
 import { defined } from '../defined.ts';
 import type { MemberReader } from '../member-reader.ts';
 import { unpackReasoning } from '../reasoning-state.ts';
 import { ITEM_HINTS, TEXT_HINTS } from './hints.ts';
+import { readFoundTool, SEARCH } from './read-tools.ts';
 
-/** Reads `input`: a text of the user or a list of items. */
-export function readInput(members: MemberReader): readonly Turn[] {
+/** Reads `input`: a text of the user or a list of items. Some items contain tools that the model can use from then on. */
+export function readInput(members: MemberReader): { turns: readonly Turn[]; tools: readonly Tool[] } {
+  const tools: Tool[] = [];
   const input = members.textOrObjects<Turn>(
     'input',
     (text) => ({ role: 'user', parts: [plainText(text)] }),
-    readItem,
+    (item) => readItem(item, tools),
   );
-  return members.required('input', input);
+  const turns = members.required('input', input).filter(({ parts }) => parts.length > 0);
+  return { turns, tools };
 }
 
 const ITEMS = [
@@ -33,9 +38,13 @@ const ITEMS = [
   'custom_tool_call',
   'custom_tool_call_output',
   'reasoning',
+  'tool_search_call',
+  'tool_search_output',
+  'additional_tools',
 ] as const;
 
-function readItem(item: MemberReader): Turn {
+/** Adds the tools in an item to `tools`. */
+function readItem(item: MemberReader, tools: Tool[]): Turn {
   const type = item.choice('type', ITEMS) ?? 'message';
   item.skip(ITEM_HINTS);
   switch (type) {
@@ -49,6 +58,14 @@ function readItem(item: MemberReader): Turn {
     case 'function_call_output':
     case 'custom_tool_call_output':
       return { role: 'user', parts: [readResult(item, type === 'custom_tool_call_output')] };
+    case 'tool_search_call':
+      return { role: 'assistant', parts: [readSearchCall(item)] };
+    case 'tool_search_output':
+      return { role: 'user', parts: [readSearchResult(item, tools)] };
+    case 'additional_tools':
+      item.only('role', 'developer');
+      tools.push(...item.objects('tools', readFoundTool).flat());
+      return { role: 'system', parts: [] };
   }
 }
 
@@ -133,10 +150,11 @@ function readReasoningText(part: MemberReader): string {
 
 function readCall(item: MemberReader, isCustom: boolean): ToolCallPart {
   item.object('caller', (caller) => caller.only('type', 'direct'));
+  const [name, namespace] = [item.requiredText('name'), item.text('namespace')];
   return {
     type: 'toolCall',
     id: item.requiredText('call_id'),
-    name: item.requiredText('name'),
+    name: namespace === undefined ? name : nameInNamespace(namespace, name),
     arguments: item.requiredText(isCustom ? 'input' : 'arguments'),
     ...(isCustom ? { isCustom } : {}),
   };
@@ -150,6 +168,28 @@ function readResult(item: MemberReader, isCustom: boolean): ToolResultPart {
     parts: item.textOrObjects<ToolResultPart['parts'][number]>('output', plainText, readOutputPart) ?? [],
     ...(isCustom ? { isCustom } : {}),
   };
+}
+
+/** A search for tools that the client makes. */
+function readSearchCall(item: MemberReader): ToolCallPart {
+  if (item.text('execution') !== 'client') item.refuse('type');
+  const args = item.json('arguments') ?? {};
+  return {
+    type: 'toolCall',
+    id: item.requiredText('call_id'),
+    name: SEARCH,
+    arguments: JSON.stringify(args),
+  };
+}
+
+/** The tools that it found. The model reads their names. */
+function readSearchResult(item: MemberReader, tools: Tool[]): ToolResultPart {
+  if (item.text('execution') !== 'client') item.refuse('type');
+  const found = item.objects('tools', readFoundTool).flat();
+  tools.push(...found);
+  const text =
+    found.length === 0 ? 'No tools found.' : `Found tools: ${found.map(({ name }) => name).join(', ')}`;
+  return { type: 'toolResult', callId: item.requiredText('call_id'), parts: [plainText(text)] };
 }
 
 function readOutputPart(part: MemberReader): ToolResultPart['parts'][number] {

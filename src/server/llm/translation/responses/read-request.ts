@@ -1,4 +1,4 @@
-import type { ChatRequest, OutputFormat, Reasoning, TextPart, Tool, ToolChoice } from '../chat.ts';
+import type { ChatRequest, OutputFormat, Reasoning, TextPart, ToolChoice } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { EFFORTS } from '../effort.ts';
@@ -6,20 +6,22 @@ import { type MemberReader, readMembers } from '../member-reader.ts';
 import { splitSystem } from '../turns.ts';
 import { INCLUDE_HINTS, REQUEST_HINTS, STREAM_HINTS } from './hints.ts';
 import { readInput } from './read-input.ts';
+import { readTool, withoutDoubles } from './read-tools.ts';
 
 /** Reads the body of `POST /responses`. */
 export function readRequest(body: Json): ChatRequest {
   return readMembers(body, '', (members) => {
     refuseOptions(members);
     const instructions = members.text('instructions') ?? '';
-    const { system, turns } = splitSystem(readInput(members));
+    const input = readInput(members);
+    const { system, turns } = splitSystem(input.turns);
     const { output, verbosity } = members.object('text', readText) ?? {};
     const stream = members.flag('stream') ?? false;
     return defined({
       model: members.requiredText('model'),
       system: [...(instructions === '' ? [] : [plainText(instructions)]), ...system],
       turns,
-      tools: members.objects('tools', readTool),
+      tools: withoutDoubles([...members.objects('tools', readTool).flat(), ...input.tools]),
       toolChoice: readToolChoice(members),
       parallelToolCalls: members.flag('parallel_tool_calls') === false ? false : undefined,
       maxTokens: members.number('max_output_tokens'),
@@ -89,32 +91,6 @@ function readReasoning(reasoning: MemberReader): Reasoning {
 }
 
 const SUMMARIES = ['auto', 'concise', 'detailed'] as const;
-
-function readTool(tool: MemberReader): Tool {
-  const type = tool.requiredChoice('type', ['function', 'custom']);
-  tool.only('defer_loading', false);
-  tool.only('allowed_callers', ['direct']);
-  const head = { name: tool.requiredText('name'), description: tool.text('description') };
-  if (type === 'custom')
-    return defined({ kind: 'custom' as const, ...head, format: tool.object('format', readToolFormat) });
-  tool.skip({ output_schema: 'describes the result to programs that run at the provider' });
-  return defined({
-    kind: 'function' as const,
-    ...head,
-    parameters: tool.json('parameters'),
-    strict: tool.flag('strict'),
-  });
-}
-
-function readToolFormat(format: MemberReader): Json {
-  const type = format.requiredChoice('type', ['text', 'grammar']);
-  if (type === 'text') return { type };
-  return {
-    type,
-    syntax: format.requiredText('syntax'),
-    definition: format.requiredText('definition'),
-  };
-}
 
 function readToolChoice(members: MemberReader): ToolChoice | undefined {
   const value = members.value('tool_choice');

@@ -160,12 +160,12 @@ class ResponsesWriter implements EventWriter {
           this.#text(number, part, 'done', { text: part.text }) + this.#reasoningPart(number, part, 'done')
         );
       case 'toolCall': {
-        const { name, arguments: text, isCustom } = part;
+        const { name, arguments: text, isCustom, client } = part;
         return this.#text(
           number,
           part,
           'done',
-          isCustom === true ? { input: text } : { name, arguments: text },
+          isCustom === true ? { input: text } : { name: client?.name ?? name, arguments: text },
         );
       }
       default:
@@ -195,6 +195,8 @@ class ResponsesWriter implements EventWriter {
               ...members,
             });
       case 'toolCall': {
+        // A search is only in the item.
+        if (part.client?.isSearch === true) return '';
         const kind = part.isCustom === true ? 'custom_tool_call_input' : 'function_call_arguments';
         return this.#event(`response.${kind}.${change}`, { ...item, ...members });
       }

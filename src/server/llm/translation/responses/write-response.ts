@@ -1,14 +1,15 @@
 import type { ChatRequest, ChatResponse, ChatUsage, Part, ReasoningPart, StopReason } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
-import { restoreCustomCalls } from '../custom-tools.ts';
+import { restoreCalls } from '../client-tools.ts';
 import { defined } from '../defined.ts';
 import { packReasoning } from '../reasoning-state.ts';
+import { parseArguments } from '../tool-arguments.ts';
 import { joinTexts } from '../turns.ts';
 import { writeFormat, writeTool, writeToolChoice } from './write-request.ts';
 
 /** Writes a complete response. Requests of this format have one answer. */
 export function writeResponse(response: ChatResponse, request: ChatRequest): Json {
-  const { answers, usage, ...head } = restoreCustomCalls(response, request);
+  const { answers, usage, ...head } = restoreCalls(response, request);
   const { parts, stop } = answers[0] ?? { parts: [], stop: 'stop' };
   return {
     ...responseObject(head, request),
@@ -111,17 +112,30 @@ function writeContent({ type, text }: Extract<Part, { type: 'text' | 'refusal' }
 /** A tool call or reasoning as an item of `output`. */
 function writeItem(part: Part, id: string): Json | undefined {
   switch (part.type) {
-    case 'toolCall': {
-      const head = { id, status: 'completed', call_id: part.id, name: part.name };
-      return part.isCustom === true
-        ? { ...head, type: 'custom_tool_call', input: part.arguments }
-        : { ...head, type: 'function_call', arguments: part.arguments };
-    }
+    case 'toolCall':
+      return writeCall(part, id);
     case 'reasoning':
       return writeReasoning(part, id);
     default:
       return undefined;
   }
+}
+
+function writeCall(part: Extract<Part, { type: 'toolCall' }>, id: string): Json {
+  const { name = part.name, namespace, isSearch } = part.client ?? {};
+  const head = { id, status: 'completed', call_id: part.id };
+  // The only call whose arguments are not text.
+  if (isSearch === true)
+    return {
+      ...head,
+      type: 'tool_search_call',
+      execution: 'client',
+      arguments: parseArguments(part.arguments),
+    };
+  const named = { ...head, name, ...(namespace === undefined ? {} : { namespace }) };
+  return part.isCustom === true
+    ? { ...named, type: 'custom_tool_call', input: part.arguments }
+    : { ...named, type: 'function_call', arguments: part.arguments };
 }
 
 /**
