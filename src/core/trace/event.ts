@@ -191,7 +191,17 @@ export interface BackendCallResultMessage {
   readonly target?: string;
 }
 
-export type LlmRouteType = 'Completions' | 'Embeddings' | 'Responses' | 'Detect';
+export type LlmRouteType =
+  | 'Completions'
+  | 'Messages'
+  | 'Responses'
+  | 'AnthropicTokenCount'
+  | 'GenerateContent'
+  | 'Converse'
+  | 'Embeddings'
+  | 'Rerank'
+  | 'Realtime'
+  | 'Detect';
 
 export interface LlmRequestDetectedMessage {
   readonly type: 'llmRequestDetected';

@@ -81,6 +81,7 @@ export async function callModel(
   const call: LlmCall = {
     limits: runtime.limits,
     format: endpoint.format,
+    ...(chosen?.translation && { upstreamFormat: chosen.provider.type }),
     operation: endpoint.operation,
     provider: model.provider.telemetryName,
     requestModel: requested,

@@ -3,6 +3,7 @@ import { Slot } from '../kernel/slot.ts';
 import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
 import type { ProviderError } from './errors.ts';
 import type { FormatKey, Operation } from './formats/format.ts';
+import type { ChatFormat } from './translation/chat-format.ts';
 import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
@@ -11,6 +12,8 @@ export interface LlmCall {
   readonly limits: Pick<Limits, 'streamIdle' | 'streamFrameBytes' | 'realtimeMessageBytes'>;
   /** The client's wire format; undefined on `passthrough` paths of unknown format. */
   readonly format?: FormatKey | undefined;
+  /** The wire format for the provider, if it is another one. */
+  readonly upstreamFormat?: FormatKey | ChatFormat['key'];
   readonly operation: Operation;
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;

@@ -5,26 +5,36 @@ import { UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';
 import type { FailoverTarget } from './failover.ts';
 import type { EndpointStats } from './health.ts';
+import type { ProviderFormatKey } from './providers/provider.ts';
 
-const ROUTE_TYPES: Readonly<Record<LlmCall['operation'], LlmRouteType>> = {
-  chat: 'Completions',
-  text_completion: 'Completions',
-  embeddings: 'Embeddings',
+/** Upstream's names of the formats that it knows; others are `Detect`. */
+const ROUTE_TYPES: Readonly<Partial<Record<ProviderFormatKey, LlmRouteType>>> = {
+  completions: 'Completions',
+  textCompletions: 'Completions',
+  messages: 'Messages',
   responses: 'Responses',
-  other: 'Detect',
+  anthropicTokenCount: 'AnthropicTokenCount',
+  generateContent: 'GenerateContent',
+  converse: 'Converse',
+  embeddings: 'Embeddings',
+  rerank: 'Rerank',
+  realtime: 'Realtime',
 };
+
+const routeTypeOf = (format: ProviderFormatKey | undefined): LlmRouteType =>
+  (format && ROUTE_TYPES[format]) ?? 'Detect';
 
 /** Emits a parsed LLM request. `text`: the client's body. */
 export function traceLlmRequest(observer: RequestObserver, call: LlmCall, text: string): void {
-  const { provider, operation, requestModel, streaming } = call;
-  const routeType = ROUTE_TYPES[operation];
+  const { provider, format, upstreamFormat, requestModel, streaming } = call;
+  const routeType = routeTypeOf(format);
   observer.emit({ type: 'llmRouteResolved', provider, routeType });
   if (!observer.isBrief) observer.body('llm request before translation', Buffer.from(text));
   observer.emit({
     type: 'llmRequestDetected',
     provider,
     inputFormat: routeType,
-    upstreamRouteType: routeType,
+    upstreamRouteType: routeTypeOf(upstreamFormat ?? format),
     requestModel,
     streaming,
   });
@@ -66,13 +76,12 @@ export function traceLlmReply(observer: RequestObserver, call: LlmCall, reply: R
   const { body } = reply;
   const isStream = reply.headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (isStream) {
-    const { provider, operation } = call;
-    const inputFormat = ROUTE_TYPES[operation];
+    const { provider, format, upstreamFormat } = call;
     observer.emit({
       type: 'llmStreamingTranslation',
       provider,
-      inputFormat,
-      upstreamRouteType: inputFormat,
+      inputFormat: routeTypeOf(format),
+      upstreamRouteType: routeTypeOf(upstreamFormat ?? format),
       streamFormat: 'sseJson',
     });
   }

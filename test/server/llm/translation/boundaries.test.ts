@@ -19,6 +19,7 @@ import {
   streaming,
 } from '../../../kit/llm-provider.ts';
 import { send } from '../../../kit/send.ts';
+import { recorded } from '../../../kit/trace.ts';
 
 const CHAT = JSON.stringify({ model: 'acme', messages: [{ role: 'user', content: 'Hi' }] });
 const MESSAGE = JSON.stringify({ model: 'acme', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] });
@@ -209,4 +210,14 @@ describe('guardrails of translated calls', () => {
         expect([client, isStream, line['gw.ai.usage.cost.total']]).toEqual([client, isStream, '0.000435']);
       }
   });
+});
+
+test('a trace tells the format of the client and that of the provider', async () => {
+  await using provider = await providerOf('completions');
+  await using gate = await gatewayTo(provider, 'completions');
+  const events = await recorded(gate, () => askAs('messages', gate, true));
+  const messages = events.map(({ message }) => message);
+  const formats = { inputFormat: 'Messages', upstreamRouteType: 'Completions' };
+  expect(messages).toContainEqual(expect.objectContaining({ type: 'llmRequestDetected', ...formats }));
+  expect(messages).toContainEqual(expect.objectContaining({ type: 'llmStreamingTranslation', ...formats }));
 });
