@@ -12,9 +12,6 @@ export const LOOKUP_TIMEOUT = 'LOOKUP_TIMEOUT';
 /** The response has a transfer-encoding that the gateway does not decode. */
 export const UNSUPPORTED_ENCODING = 'UNSUPPORTED_ENCODING';
 
-/** The upstream needs credentials that cannot be obtained. */
-export const NO_CREDENTIALS = 'NO_CREDENTIALS';
-
 /** The client disconnected, or its request was aborted; the message says which. */
 export const CLIENT_GONE = 'CLIENT_GONE';
 
@@ -57,7 +54,6 @@ const TEXTS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'no local port is available',
   [HEADERS_TIMEOUT]: 'response timeout',
   UND_ERR_HEADERS_OVERFLOW: 'the response headers are too large',
-  [NO_CREDENTIALS]: 'no credentials',
   [UNSUPPORTED_ENCODING]: 'the response has a transfer-encoding other than chunked',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the response body does not match its Content-Length',
   ...NOT_SECURED,
@@ -76,7 +72,6 @@ const NOT_CONNECTED = new Set([
   'ENETUNREACH',
   'EHOSTDOWN',
   'ENETDOWN',
-  NO_CREDENTIALS,
   // All local ports are in use.
   'EADDRNOTAVAIL',
   'EMFILE',

@@ -2,7 +2,16 @@ import { createHash, createHmac } from 'node:crypto';
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { describe, expect, test } from 'vitest';
 import { environment } from '../../kit/environment.ts';
-import { answering, bodyOf, CHAT, chat, errorOf, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import {
+  answering,
+  bodyOf,
+  CHAT,
+  chat,
+  errorOf,
+  llmGateway,
+  llmProvider,
+  modelsGateway,
+} from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { type HttpUpstream, httpUpstream, type Received } from '../../kit/upstream.ts';
@@ -294,6 +303,29 @@ describe('credentials of the bedrock provider', () => {
     const line = await gate.accessLine(1);
     expect(line['error.detail']).toContain('AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
     expect(upstream.received).toHaveLength(0);
+  });
+
+  test('failover uses the next model if there are no credentials for the first', async () => {
+    using _env = environment(NO_AWS);
+    await using first = await llmProvider();
+    await using second = await llmProvider();
+    const models = [
+      {
+        name: 'aws',
+        provider: 'bedrock',
+        params: { awsRegion: 'eu-west-1', baseUrl: `http://${first.address}` },
+      },
+      { name: 'own', provider: 'oaiCompat', params: { baseUrl: `http://${second.address}/v1` } },
+    ];
+    const targets = [
+      { model: 'aws', priority: 0 },
+      { model: 'own', priority: 1 },
+    ];
+    await using gate = await modelsGateway(models, {
+      virtualModels: [{ name: 'safe', routing: { failover: { targets } } }],
+    });
+    expect((await chat(gate, { ...CHAT, model: 'safe' })).status).toBe(200);
+    expect([first.received.length, second.received.length]).toEqual([0, 1]);
   });
 
   test('neither secrets nor signatures are in the log, in the trace of a call or in a dump', async () => {

@@ -1,6 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
 import { byForm } from '../../../core/redact.ts';
-import { NO_CREDENTIALS, upstreamFailure } from '../../transport/upstream-error.ts';
 
 /** Causes in the log; the messages of some libraries list every attempt with an essay. */
 const LONGEST = 500;
@@ -15,6 +14,5 @@ export function noCredentials(places: string, cause: unknown): AppError {
   return new AppError('upstream_unreachable', {
     message: 'upstream call failed: the gateway has no valid credentials for the provider',
     detail: `no credentials: ${shown}; looked for: ${places}`,
-    cause: upstreamFailure(NO_CREDENTIALS, 'no credentials'),
   });
 }
