@@ -11,7 +11,17 @@ const HEADERS = {
 const chat = (more, content = 'x'.repeat(100)) =>
   JSON.stringify({ model: 'bench', messages: [{ role: 'user', content }], ...more });
 
-/** `mustContain` is at the end of every complete response. */
+const messages = (more) =>
+  JSON.stringify({
+    model: 'bench',
+    max_tokens: 100,
+    messages: [{ role: 'user', content: 'x'.repeat(100) }],
+    ...more,
+  });
+
+const EVENT = '"delta":{"content"';
+
+/** `plain`: the workload of those that cannot translate, for comparison. */
 export const WORKLOADS = {
   small: { what: 'chat, 600-byte reply', body: chat(), connections: [1, 32, 256] },
   large: {
@@ -20,13 +30,34 @@ export const WORKLOADS = {
     connections: [32],
   },
   stream: { what: 'streams of 200 events', body: chat({ stream: true }), connections: [32], frames: 200 },
+  translated: {
+    what: 'messages translated to chat completions, 600-byte reply; others: chat',
+    path: '/v1/messages',
+    body: messages(),
+    mustContain: '"output_tokens"',
+    connections: [32],
+    plain: 'small',
+  },
+  'translated-stream': {
+    what: 'streams of messages translated from 200 events of chat completions; others: chat',
+    path: '/v1/messages',
+    body: messages({ stream: true }),
+    mustContain: 'message_stop',
+    connections: [32],
+    frames: 200,
+    frame: '"text_delta"',
+    plain: 'stream',
+  },
 };
 
-export const requestOf = ({ body, frames }) => ({
+/** `mustContain` is at the end of every complete response, `frame` in each of the events that are counted. */
+export const requestOf = ({ path = '/v1/chat/completions', body, mustContain, frames, frame = EVENT }) => ({
   method: 'POST',
+  path,
   headers: HEADERS,
   body,
-  ...(frames === undefined ? { mustContain: '"total_tokens"' } : { frames }),
+  mustContain: mustContain ?? (frames === undefined ? '"total_tokens"' : '[DONE]'),
+  ...(frames === undefined ? {} : { frames, frame }),
 });
 
 /** All default features, one policy, one CEL expression; a provider key in the gateway, as usual. */

@@ -6,14 +6,13 @@ import { connect } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
 import { ChunkedReader } from './chunked.mjs';
 
-const { url, headers, body, connections, seconds, warmup, pid, frames } = JSON.parse(process.argv[2]);
+const { url, headers, body, connections, seconds, warmup, pid, frames, frame } = JSON.parse(process.argv[2]);
 const TICK_MICROS = 10_000;
 const { hostname, port, pathname } = new URL(url);
 const fields = { host: `${hostname}:${port}`, 'content-length': Buffer.byteLength(body), ...headers };
 const request = `POST ${pathname} HTTP/1.1\r\n${Object.entries(fields)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('')}\r\n${body}`;
-const FRAME = '"delta":{"content"';
 
 function cpuMicros() {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -46,7 +45,7 @@ function worker(until, seen) {
       const events = (rest + text).split('\n\n');
       rest = events.pop();
       for (const event of events) {
-        if (!event.includes(FRAME)) continue;
+        if (!event.includes(frame)) continue;
         if (counted === 0) seen.first.record(Math.max(1, Math.round((performance.now() - asked) * 1000)));
         counted += 1;
       }
