@@ -86,7 +86,7 @@ describe('large LLM requests', () => {
 
   test('strings with any number of escapes are read to their end', async () => {
     for (const unit of ['\\"', '\\\\', '\\\\\\"', 'x\\"', `${'x'.repeat(40)}\\"`, '\\"\\\\'])
-      for (const times of [0, 1, 2, 31, 32, 33, 100]) {
+      for (const times of [0, 1, 2, 3, 100]) {
         const body = `{"model":"m","a":"${unit.repeat(times)}","b":"${'x'.repeat(times)}"}`;
         const parsed = await JsonBody.parse(Buffer.from(body));
         parsed.set('b', 'new');
