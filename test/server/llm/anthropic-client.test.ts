@@ -315,6 +315,41 @@ describe('errors for the official Anthropic client', () => {
     expect(await served.accessLine(1)).toMatchObject({ 'error.type': 'overloaded_error' });
   });
 
+  test("the official Anthropic client gets the provider's error inside a stream, and the access log names it", async () => {
+    const answer = { model: 'm', text: 'Hel', usage: {} };
+    const [part] = WIRE.messages.stream?.(answer).split('event: content_block_stop') ?? [];
+    const error = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
+    await using provider = await llmProvider(
+      streaming((response) => response.end(`${part}event: error\ndata: ${JSON.stringify(error)}\n\n`)),
+    );
+    await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT } });
+    const final = client(served).messages.stream(ask).finalMessage();
+    await expect(final).rejects.toMatchObject({ type: 'overloaded_error', error });
+    expect(await served.accessLine(1)).toMatchObject({
+      'error.type': 'overloaded_error',
+      reason: 'UpstreamFailure',
+    });
+  });
+
+  test('the official Anthropic client gets an error event when a guardrail rejects a stream', async () => {
+    await using checked = await refuses();
+    await using provider = await llmProvider(
+      streaming((response) =>
+        response.end(WIRE.messages.stream?.({ model: 'm', text: 'Hel lo', usage: {} })),
+      ),
+    );
+    const guardrails = { response: [webhook(checked)] };
+    await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT, guardrails } });
+    const stream = client(served).messages.stream(ask);
+    const texts: string[] = [];
+    stream.on('text', (text) => texts.push(text));
+    await expect(stream.finalMessage()).rejects.toMatchObject({
+      type: 'permission_error',
+      apiMessage: 'not this',
+    });
+    expect(texts).toEqual([]);
+  });
+
   test('an error on /v1/messages has the documented members and nothing else', async () => {
     await using served = await modelsGateway(ECHO);
     const reply = await send(`${served.url}/v1/messages`, { method: 'POST', body: '{' });
