@@ -296,6 +296,45 @@ describe('guarded streams of which every event arrives alone', () => {
     expect(sent).toEqual(['a'.repeat(800)]);
   });
 
+  describe('streams of generateContent', () => {
+    const event = (parts: object[], more: object = {}): string =>
+      `data: ${JSON.stringify({ candidates: [{ content: { role: 'model', parts }, index: 0, ...more }] })}\r\n\r\n`;
+
+    test('a card number is masked wherever it is cut, also if every event has a finish reason', async () => {
+      for (let before = 740; before < 1_060; before += 16) {
+        const text = `${'x'.repeat(before)} ${CARD} ${'y '.repeat(300)}`;
+        const parts = text.match(/.{1,7}/gs) as string[];
+        const events = parts.map((part) => event([{ text: part }], { finishReason: 'STOP' }));
+        const guard = new StreamGuard(streamFormats.generateContent as never, masking);
+        const out: Buffer[] = [];
+        for (const each of events) {
+          guard.hold(Buffer.from(each));
+          if (guard.isFull) out.push(...(await guard.release(false)));
+        }
+        out.push(...(await guard.release(true)));
+        const sent = eventsIn(Buffer.concat(out).toString().replaceAll('\r', ''));
+        expect(sent.map(({ candidates }) => candidates[0].content.parts[0].text).join('')).toBe(
+          text.replace(CARD, MASK),
+        );
+      }
+    });
+
+    test('thoughts do not hold back the answer after them', async () => {
+      const guard = new StreamGuard(streamFormats.generateContent as never, masking);
+      const events = [
+        event([{ text: `use ${CARD}`, thought: true }]),
+        ...Array.from({ length: 200 }, () => event([{ text: 'and so on ' }])),
+      ];
+      let sent = '';
+      for (const each of events) {
+        guard.hold(Buffer.from(each));
+        if (guard.isFull) sent += Buffer.concat(await guard.release(false)).toString();
+      }
+      expect(sent).toContain(`use ${MASK}`);
+      expect(sent.match(/and so on/g)?.length).toBeGreaterThan(100);
+    });
+  });
+
   test('the text at the start of a block and the deltas after it are one text', async () => {
     const [start, block, ...rest] = WIRES.messages.events('content', ['1111 1111 1111']) as [string, string];
     const begun = block.replace('"text":""', '"text":"4111 "');

@@ -1,24 +1,28 @@
 import { type Members, membersOf } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
-import { ALL, type EventText, IN_ORDER, indexIn, type StreamFormat, visitOutput } from './stream-format.ts';
+import { type EventText, IN_ORDER, indexIn, type StreamFormat, visitOutput } from './stream-format.ts';
 
-/** Streams of `generateContent`: each event is a response with the next parts of its candidates. */
+/**
+ * Streams of `generateContent`: each event is a response with the next parts of its candidates, in order. `finishReason` is
+ * no end of a text: some models send it with every event.
+ */
 export const generateContentEvents: StreamFormat = {
   repeatsTexts: false,
   read(event) {
     const { candidates } = event;
     const texts: EventText[] = [];
-    let hasEnded = false;
     for (const [at, each] of (Array.isArray(candidates) ? (candidates as unknown[]) : []).entries()) {
       const candidate = membersOf(each) ?? {};
       texts.push(...textsOf(candidate, ['candidates', at], indexIn(candidate['index']) ?? at));
-      hasEnded ||= candidate['finishReason'] !== undefined;
     }
     const { candidates: _, ...others } = event;
     visitOutput(others, (text, path) => {
       if (!isHead(path)) texts.push({ part: 'other', path, text });
     });
-    return { texts, ...IN_ORDER, ...(hasEnded ? { ends: [ALL] } : {}) };
+    const continued = new Set(texts.flatMap(({ channel }) => channel ?? []));
+    // The answer after thoughts is another text, and so are thoughts after an answer.
+    const ends = [...continued].map(siblingOf).filter((channel) => !continued.has(channel));
+    return { texts, ...IN_ORDER, ends };
   },
 };
 
@@ -26,6 +30,12 @@ export const generateContentEvents: StreamFormat = {
 const HEAD = new Set<string | number>(['modelVersion', 'responseId', 'createTime', 'usageMetadata']);
 
 const isHead = ([first]: TextPath): boolean => first !== undefined && HEAD.has(first);
+
+/** The other text of the same candidate. */
+function siblingOf(channel: string): string {
+  const [index, kind] = channel.split(' ');
+  return `${index} ${kind === 'text' ? 'thought' : 'text'}`;
+}
 
 /** The texts of a candidate. Those of its text parts continue each other, and so do those of its thoughts. */
 function textsOf(candidate: Members, root: TextPath, index: number): EventText[] {
