@@ -25,7 +25,18 @@ const KINDS = {
   vertex: z
     .strictObject({ model, region: vertexRegion, projectId: vertexProject.unwrap() })
     .describe('Vertex AI on Google Cloud.'),
-  bedrock: z.strictObject({ model, region: awsRegion }).describe('Amazon Bedrock.'),
+  bedrock: z
+    .strictObject({
+      model,
+      region: awsRegion,
+      guardrailIdentifier: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('Id or ARN of a Bedrock guardrail that checks prompts and answers.'),
+      guardrailVersion: z.string().min(1).optional().describe('Its version. Default: `DRAFT`.'),
+    })
+    .describe('Amazon Bedrock.'),
   azure: z
     .strictObject({
       model,
@@ -101,7 +112,7 @@ export const ai = defineBackend({
   api: llmApi,
   schema,
   exposes: (config) =>
-    providersOf(config).some(({ entry }) => entry.policies?.backendAuth !== undefined)
+    providersOf(config).some(({ entry }) => isKeyed(entry))
       ? 'call models with your provider key'
       : undefined,
   open(config, context) {
@@ -163,7 +174,6 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
   const params = {
     apiKey,
     model: settings.model,
-    baseUrl: baseUrlOf(entry, key),
     awsRegion: bedrock?.region,
     vertexRegion: vertex?.region,
     vertexProject: vertex?.projectId,
@@ -173,14 +183,21 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
     azureProjectName: azure?.projectName,
   };
   const config = { name: '*', provider: custom === undefined ? key : { custom }, params };
-  return compileModel(modelSchema.parse(config), [], context);
+  const { guardrailIdentifier: identifier, guardrailVersion: version = 'DRAFT' } = bedrock ?? {};
+  return compileModel(modelSchema.parse(config), [], context, undefined, {
+    origin: originOf(entry),
+    path: entry.pathPrefix,
+    guardrail: identifier === undefined ? undefined : { identifier, version },
+  });
 }
 
-function baseUrlOf({ hostOverride, pathPrefix }: ProviderConfig, key: string): string | undefined {
-  if (hostOverride === undefined && pathPrefix === undefined) return undefined;
-  const known = findProvider(key)?.baseUrl;
-  const own = known === undefined ? undefined : new URL(known);
-  const path = pathPrefix ?? own?.pathname ?? '/v1';
-  if (hostOverride === undefined) return own === undefined ? undefined : `${own.origin}${path}`;
-  return `${hostOverride.endsWith(':443') ? 'https' : 'http'}://${hostOverride}${path}`;
+function originOf({ hostOverride }: ProviderConfig): string | undefined {
+  if (hostOverride === undefined) return undefined;
+  return `${hostOverride.endsWith(':443') ? 'https' : 'http'}://${hostOverride}`;
+}
+
+/** Whether the provider gets a key of the configuration or the credentials of the machine. */
+function isKeyed({ provider, policies }: ProviderConfig): boolean {
+  const [key = ''] = Object.entries(provider).find(([, settings]) => settings !== undefined) ?? [];
+  return policies?.backendAuth !== undefined || findProvider(key)?.hasAmbientCredentials === true;
 }

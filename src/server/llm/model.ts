@@ -23,7 +23,7 @@ import {
 } from './model-provider.ts';
 import { paramsSchema } from './params.ts';
 import { promptCachingSchema } from './prompt-caching.ts';
-import type { Connection, ProviderFormat, ProviderKind } from './providers/provider.ts';
+import type { Connection, ConnectOptions, ProviderFormat, ProviderKind } from './providers/provider.ts';
 import { compileTransformations, transformationSchema } from './transformations.ts';
 
 export const modelSchema = z
@@ -109,11 +109,26 @@ export interface Model {
   readonly health: Health;
 }
 
+/** What entries of `backends[].ai` set beside the members of a model. */
+export interface ModelOptions {
+  /** Replaces the scheme and host of the provider's address. */
+  readonly origin?: string | undefined;
+  /** Replaces the path of the provider's address. */
+  readonly path?: string | undefined;
+  readonly guardrail?: ConnectOptions['guardrail'];
+}
+
+/** The path of a server whose provider kind has no address. */
+const DEFAULT_PATH = '/v1';
+/** Completes that path where there is no address at all. */
+const NO_ORIGIN = 'http://localhost';
+
 export function compileModel(
   config: ModelConfig,
   entries: readonly ProviderEntry[],
   context: CompileContext,
   backend?: string,
+  { origin, path, guardrail }: ModelOptions = {},
 ): Model | undefined {
   // Compiled before the provider, so that their errors are reported even if the provider is unknown.
   const transformations = compileTransformations(config.transformation, context.at('transformation'));
@@ -137,10 +152,14 @@ export function compileModel(
       atKey: true,
     });
   const connection =
-    kind.connect === undefined ? {} : kind.connect(params, context.at('params'), { promptCaching });
+    kind.connect === undefined
+      ? {}
+      : kind.connect(params, context.at('params'), { promptCaching, guardrail });
   if (connection === undefined) return undefined;
   const baseUrl = params.baseUrl ?? connection.baseUrl ?? kind.baseUrl;
-  const url = baseUrl === undefined ? undefined : new URL(baseUrl);
+  const own = new URL(baseUrl ?? DEFAULT_PATH, origin ?? NO_ORIGIN);
+  const hasAddress = baseUrl !== undefined || origin !== undefined;
+  const url = hasAddress ? new URL(path ?? own.pathname, origin ?? own.origin) : undefined;
   if (kind.answer === undefined && url === undefined) {
     context.report({ code: 'AGW0103', message: `provider \`${kind.key}\` needs \`params.baseUrl\`` });
     return undefined;

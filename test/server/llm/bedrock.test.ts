@@ -2,6 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { describe, expect, test } from 'vitest';
 import { environment } from '../../kit/environment.ts';
+import { gateway } from '../../kit/gateway.ts';
 import {
   answering,
   bodyOf,
@@ -240,6 +241,30 @@ describe('prompt caching of the bedrock provider', () => {
 
   test('models without prompt caching get no cache points', async () => {
     expect(await points({}, { messages: messages(LONG) }, 'mistral.mistral-large-2407-v1:0')).toEqual([]);
+  });
+});
+
+describe('bedrock as the backend of a route', () => {
+  test('the host is replaced and the path kept, and a guardrail of Bedrock is part of the signed request', async () => {
+    using _env = environment(KEYS);
+    await using upstream = await httpUpstream(answering(ANSWER));
+    const bedrock = { model: MODEL, region: 'eu-west-1', guardrailIdentifier: 'gr-1', guardrailVersion: '2' };
+    const ai = { name: 'aws', provider: { bedrock }, hostOverride: upstream.address };
+    await using gate = await gateway(
+      JSON.stringify({
+        config: { adminAddr: 'off' },
+        gateways: { default: { port: 0 } },
+        routes: [{ backends: [{ ai }] }],
+      }),
+    );
+    expect((await chat(gate)).status).toBe(200);
+    const received = upstream.received[0] as Received;
+    expect(received.target).toMatch(/^\/model\/[^/]+\/converse$/);
+    expect(bodyOf(upstream)['guardrailConfig']).toEqual({
+      guardrailIdentifier: 'gr-1',
+      guardrailVersion: '2',
+    });
+    expect(signatureIn(received)).toBe(signature(received, SECRET));
   });
 });
 

@@ -1,10 +1,10 @@
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { awsSigner } from '../cloud/aws-signature.ts';
 import { requireInstalled } from '../cloud/cloud-package.ts';
-import { type PromptCaching, withCachePoints } from '../prompt-caching.ts';
+import { withCachePoints } from '../prompt-caching.ts';
 import type { Json } from '../translation/chat-format.ts';
 import { parseExactly } from '../translation/exact-json.ts';
-import { type Connection, defineProvider, type OutgoingRequest } from './provider.ts';
+import { type Connection, type ConnectOptions, defineProvider, type OutgoingRequest } from './provider.ts';
 
 /** The signing name of Bedrock's runtime. */
 const SERVICE = 'bedrock';
@@ -18,7 +18,7 @@ export const bedrock = defineProvider({
   formats: [{ type: 'converse' }],
   hasAmbientCredentials: true,
   hasPromptCaching: true,
-  connect({ apiKey, awsRegion }, context, { promptCaching }) {
+  connect({ apiKey, awsRegion }, context, options) {
     const region = awsRegion ?? context.env['AWS_REGION'] ?? context.env['AWS_DEFAULT_REGION'];
     if (region === undefined || region === '') {
       context.report({
@@ -37,17 +37,22 @@ export const bedrock = defineProvider({
       baseUrl: `https://bedrock-runtime.${region}.${domain}`,
       prepare(request, signal) {
         // Before the request is signed.
-        if (promptCaching !== undefined) addCachePoints(request, promptCaching);
+        changeBody(request, options);
         return prepare?.(request, signal);
       },
     };
   },
 });
 
-function addCachePoints(request: OutgoingRequest, caching: PromptCaching): void {
+function changeBody(request: OutgoingRequest, { promptCaching, guardrail }: ConnectOptions): void {
   const { model, format, body } = request;
+  if (promptCaching === undefined && guardrail === undefined) return;
   if (format !== 'converse' || model === undefined || typeof body !== 'string') return;
-  request.body = JSON.stringify(withCachePoints(parseExactly(body) as Json, model, caching));
+  const sent = parseExactly(body) as Json;
+  const cached = promptCaching === undefined ? sent : withCachePoints(sent, model, promptCaching);
+  const { identifier: guardrailIdentifier, version: guardrailVersion } = guardrail ?? {};
+  const guarded = guardrail && { guardrailConfig: { guardrailIdentifier, guardrailVersion } };
+  request.body = JSON.stringify({ ...cached, ...guarded });
 }
 
 /** How requests without an `apiKey` are authorized. Undefined: a problem was reported. */

@@ -70,6 +70,8 @@ export interface PathInput {
 /** What a model sets beside `params`. */
 export interface ConnectOptions {
   readonly promptCaching?: PromptCaching | undefined;
+  /** A guardrail at the provider itself, which checks prompts and answers. */
+  readonly guardrail?: { readonly identifier: string; readonly version: string } | undefined;
 }
 
 /** A provider as one model of the configuration uses it. Members replace those of the kind. */
