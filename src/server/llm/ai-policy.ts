@@ -25,7 +25,9 @@ const schema = z
       .describe('As `transformation` of a model: request fields as CEL expressions.'),
     finalTransformations: transformationSchema
       .default({})
-      .describe('As `finalTransformation` of a model: fields of the request as it is sent to the provider.'),
+      .describe(
+        'As `finalTransformation` of a model: fields of the request as it is sent to the provider, as CEL expressions.',
+      ),
     prompts: z
       .strictObject({
         prepend: z.array(message).default([]).describe("Messages before the client's."),

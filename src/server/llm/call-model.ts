@@ -76,8 +76,9 @@ export async function callModel(
   const policy = aiPolicy.get(ctx);
   const providerModel = model.model ?? target?.model ?? (wanted === requested ? undefined : wanted);
   const nameAtProvider = providerModel ?? requested;
-  const countsTokens = !endpoint.isPassthrough && countsTokensItself(endpoint, model, nameAtProvider);
-  const chosen = countsTokens ? undefined : formatFor(model, endpoint, nameAtProvider);
+  const isForwarded = endpoint.isPassthrough === true || model.passthrough.isNative;
+  const countsTokens = !isForwarded && countsTokensItself(endpoint, model, nameAtProvider);
+  const chosen = countsTokens || isForwarded ? undefined : formatFor(model, endpoint, nameAtProvider);
   const call: LlmCall = {
     limits: runtime.limits,
     format: endpoint.format,
@@ -89,6 +90,7 @@ export async function callModel(
     streaming: endpoint.target?.stream ?? isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,
     isFree: endpoint.isFree ?? false,
+    isUnmetered: model.passthrough.isOpaque,
     request: body.value,
     ...(logReads.get(ctx)?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
   };
@@ -169,10 +171,10 @@ async function withOutput(ctx: RequestContext, call: LlmCall, reply: Reply): Pro
 /** The format for the provider; undefined if it gets the call as it is, or if it is the built-in model. */
 function formatFor(
   { name, provider, formats }: Model,
-  { format, isPassthrough }: Endpoint,
+  { format }: Endpoint,
   nameAtProvider: string,
 ): ChosenFormat | undefined {
-  if (isPassthrough || format === undefined || provider.answer !== undefined) return undefined;
+  if (format === undefined || provider.answer !== undefined) return undefined;
   return chooseFormat(format, formats, { name, nameAtProvider });
 }
 

@@ -25,6 +25,8 @@ export interface LlmCall {
   hasNoText?: boolean;
   /** The provider charges nothing, so no tokens are counted. */
   readonly isFree?: boolean;
+  /** Its tokens are not counted: `passthrough: opaque` of the model. */
+  readonly isUnmetered?: boolean;
   /** The client's request, parsed and unchanged. */
   readonly request: Readonly<Record<string, unknown>>;
   responseModel?: string;

@@ -124,36 +124,48 @@ export function pathAtProvider(basePath: string, path: string): string {
   return basePath.replace(/\/v\d+[a-z0-9]{0,8}$/, '') + path;
 }
 
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+const pathsSchema = z.array(
+  z.strictObject({
+    path: z
+      .string()
+      .regex(/^\/[A-Za-z0-9._~!$&'()+,;=:@/-]*\*?$/, {
+        error: 'expected a path such as `/v1/files` or `/v1/files/*`',
+      })
+      .refine((path) => !path.endsWith('*') || path.endsWith('/*'), {
+        error: 'expected a path with `*` directly after a slash, such as `/v1/files/*`',
+      })
+      .describe('Path of client requests. A trailing `/*` matches everything below. `/v1` may be omitted.'),
+    methods: z.array(z.enum(METHODS)).min(1).default(['POST']).describe('Allowed methods.'),
+  }),
+);
+
 export const passthroughSchema = z
-  .array(
-    z.strictObject({
-      path: z
-        .string()
-        .regex(/^\/[A-Za-z0-9._~!$&'()+,;=:@/-]*\*?$/, {
-          error: 'expected a path such as `/v1/files` or `/v1/files/*`',
-        })
-        .refine((path) => !path.endsWith('*') || path.endsWith('/*'), {
-          error: 'expected a path with `*` directly after a slash, such as `/v1/files/*`',
-        })
-        .describe('Path of client requests. A trailing `/*` matches everything below. `/v1` may be omitted.'),
-      methods: z
-        .array(z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']))
-        .min(1)
-        .default(['POST'])
-        .describe('Allowed methods.'),
-    }),
-  )
+  .union([pathsSchema, z.enum(['detect', 'opaque'])])
   .default([])
   .describe(
-    "Additional endpoints forwarded to the provider of this model with its key, such as files, batches and stored responses. A call without a model name uses the most specific model that allows its path; the client's key must allow that model. These endpoints read and change data of the whole provider account, not only the client's.",
+    "Additional endpoints forwarded to the provider of this model with its key, such as files, batches and stored responses. A call without a model name uses the most specific model that allows its path; the client's key must allow that model. These endpoints read and change data of the whole provider account, not only the client's. `detect` allows every endpoint and translates none, with `opaque`, tokens are not counted either.",
   );
 
-export type Passthrough = z.output<typeof passthroughSchema>;
+/** Endpoints that are forwarded besides those of wire formats. */
+export interface Passthrough {
+  readonly calls: z.output<typeof pathsSchema>;
+  /** Calls are not translated: clients use the API of the provider. */
+  readonly isNative: boolean;
+  /** Tokens are not counted. */
+  readonly isOpaque: boolean;
+}
 
-/** Whether the list allows a call. */
-export function allowsCall(list: Passthrough, method: string, path: string): boolean {
+export function compilePassthrough(config: z.output<typeof passthroughSchema>): Passthrough {
+  if (typeof config !== 'string') return { calls: config, isNative: false, isOpaque: false };
+  return { calls: [{ path: '/*', methods: [...METHODS] }], isNative: true, isOpaque: config === 'opaque' };
+}
+
+/** Whether a call is allowed. */
+export function allowsCall({ calls }: Passthrough, method: string, path: string): boolean {
   const requested = withoutVersion(path);
-  return list.some(
+  return calls.some(
     ({ path: pattern, methods }) =>
       (methods as readonly string[]).includes(method) && covers(withoutVersion(pattern), requested),
   );

@@ -19,6 +19,7 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
   }
   if (call.progress === 'sent' && !ctx.isAbandoned && ctx.reason !== 'Timeout') call.progress = 'rejected';
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
+  if (call.isUnmetered === true) delete call.usage;
   const { usage } = call;
   call.cost = catalog.price(
     call.provider,

@@ -9,7 +9,7 @@ import { matchesHeaders } from '../kernel/router.ts';
 import { createUpstream, type Upstream } from '../transport/upstream.ts';
 import type { FieldChanges } from './call-body.ts';
 import { keyEncodings } from './credentials.ts';
-import { type Passthrough, passthroughSchema } from './endpoints.ts';
+import { compilePassthrough, type Passthrough, passthroughSchema } from './endpoints.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { compileHealth, EndpointStats, type Health, healthSchema } from './health.ts';
 import { patternProblem } from './model-patterns.ts';
@@ -203,7 +203,7 @@ export function compileModel(
       config.guardrails === undefined
         ? undefined
         : compileGuardrails(config.guardrails, context.at('guardrails')),
-    passthrough: config.passthrough,
+    passthrough: compilePassthrough(config.passthrough),
     stats: new EndpointStats(),
     health,
   };

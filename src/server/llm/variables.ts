@@ -126,6 +126,9 @@ export const llmRequestScope: DocumentedScope = {
     'llm.models[].transformation',
     'llm.virtualModels[].routing.conditional.targets[].when',
     'guardrails.request[].webhook.headers',
+    'policies.ai.transformations',
+    'policies.ai.finalTransformations',
+    'policies.ai.promptGuard.request[].webhook.headers',
   ],
 };
 
@@ -148,5 +151,5 @@ export const llmResponseScope: DocumentedScope = {
   roots: REQUEST_ROOTS,
   unavailable: NOT_ENDED,
   doc: 'After the response of a model, for its guardrails.',
-  keys: ['guardrails.response[].webhook.headers'],
+  keys: ['guardrails.response[].webhook.headers', 'policies.ai.promptGuard.response[].webhook.headers'],
 };

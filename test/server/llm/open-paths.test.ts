@@ -530,3 +530,31 @@ test.each([
     else expect([unknown.status, errorOf(unknown).code]).toEqual([404, code]);
   },
 );
+
+describe('passthrough of everything', () => {
+  test.each(['detect', 'opaque'])(
+    'passthrough %s forwards any call, and translates none',
+    async (passthrough) => {
+      await using provider = await llmProvider();
+      await using gate = await llmGateway(provider, { model: { provider: 'oaiCompat', passthrough } });
+      const body = '{"model": "m",  "max_tokens": 1, "messages": []}';
+      expect((await send(`${gate.url}/v1/messages`, { method: 'POST', body })).status).toBe(200);
+      expect((await send(`${gate.url}/v1/files/f1`, { method: 'DELETE' })).status).toBe(200);
+      expect(provider.received.map(({ method, target }) => `${method} ${target}`)).toEqual([
+        'POST /v1/messages',
+        'DELETE /v1/files/f1',
+      ]);
+      expect(provider.received[0]?.body).toBe(body);
+    },
+  );
+
+  test('passthrough counts the tokens of calls that it recognizes, unless it is opaque', async () => {
+    const counted = async (passthrough: string) => {
+      await using provider = await llmProvider();
+      await using gate = await llmGateway(provider, { model: { passthrough } });
+      await chat(gate);
+      return (await gate.accessLine(1))['gen_ai.usage.output_tokens'];
+    };
+    expect([await counted('detect'), await counted('opaque')]).toEqual(['7', undefined]);
+  });
+});
