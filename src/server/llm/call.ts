@@ -9,7 +9,10 @@ import type { Usage } from './usage.ts';
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
 export interface LlmCall {
   /** Limits of its stream. */
-  readonly limits: Pick<Limits, 'streamIdle' | 'streamFrameBytes' | 'realtimeMessageBytes'>;
+  readonly limits: Pick<
+    Limits,
+    'streamIdle' | 'streamFrameBytes' | 'translatedStreamPing' | 'realtimeMessageBytes'
+  >;
   /** The client's wire format; undefined on `passthrough` paths of unknown format. */
   readonly format?: FormatKey | undefined;
   /** The wire format for the provider, if it is another one. */

@@ -1,5 +1,4 @@
 import type { Dispatcher } from 'undici';
-import { LIMITS } from '../../../core/limits.ts';
 import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
 import type { ChatEvent } from './chat.ts';
 import type { EventReader, EventSplitter, EventWriter, StreamEvent } from './chat-format.ts';
@@ -9,6 +8,8 @@ export interface StreamTranslation {
   readonly splitter: EventSplitter;
   readonly reader: EventReader;
   readonly writer: EventWriter;
+  /** `LIMITS.translatedStreamPing` */
+  readonly pingAfter: number;
   /** Called with every event before it is written; returns the events to write instead. */
   readonly change: (event: ChatEvent) => readonly ChatEvent[];
   /** Called if the stream cannot be translated. Returns the error that ends it for the client. */
@@ -100,7 +101,7 @@ export class TranslatedBody implements BodySink {
   #write(text: string, isLast: boolean): void {
     const now = performance.now();
     // The provider is working, but nothing can be written yet: neither side should take the stream for stalled.
-    const isQuiet = text === '' && now - this.#writtenAt > LIMITS.translatedStreamPing;
+    const isQuiet = text === '' && now - this.#writtenAt > this.#translation.pingAfter;
     const written = isQuiet ? this.#translation.writer.write({ type: 'ping' }) : text;
     if (isLast) this.#isOver = true;
     if (written !== '') {

@@ -70,6 +70,7 @@ function streamBody(
     splitter: (provider.framing ?? serverSentEvents).splitter(call.limits.streamFrameBytes),
     reader: provider.eventReader(),
     writer: client.eventWriter(request),
+    pingAfter: call.limits.translatedStreamPing,
     change: (event) => {
       if ((event.type === 'start' || event.type === 'end') && event.usage !== undefined)
         call.providerUsage = event.usage;

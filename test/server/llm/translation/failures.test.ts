@@ -17,7 +17,7 @@ import {
   STREAMS,
   sendJson,
 } from '../../../kit/llm-answers.ts';
-import { streaming } from '../../../kit/llm-provider.ts';
+import { chunk, DONE, streaming } from '../../../kit/llm-provider.ts';
 import { send } from '../../../kit/send.ts';
 import { until } from '../../../kit/until.ts';
 import type { Answer } from '../../../kit/upstream.ts';
@@ -322,6 +322,40 @@ describe('clients that leave or do not read', () => {
       await gate.accessLine(1);
     },
   );
+
+  test('a translated stream has pings while the provider sends what has to wait', async () => {
+    const call = (index: number, id: string, args: string): string =>
+      chunk({ tool_calls: [{ index, id, function: { name: 'tool', arguments: args } }] });
+    const first = Promise.withResolvers<void>();
+    const ping = Promise.withResolvers<void>();
+    await using provider = await providerOf(
+      'completions',
+      streaming(async (response) => {
+        response.write(call(0, 'a', '{'));
+        await first.promise;
+        // The second call of a message waits for the end of the first.
+        response.write(call(1, 'b', '{}'));
+        await ping.promise;
+        const end = chunk(undefined, { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] });
+        response.end([call(0, 'a', '}'), end, DONE].join(''));
+      }),
+    );
+    await using gate = await gatewayTo(provider, 'completions', {
+      options: { limits: { translatedStreamPing: -1 } },
+    });
+    const [path, body] = REQUESTS.messages;
+    const reply = await fetch(gate.url + path, {
+      method: 'POST',
+      body: JSON.stringify({ ...body, stream: true }),
+    });
+    let text = '';
+    for await (const part of reply.body as ReadableStream<Uint8Array>) {
+      text += Buffer.from(part).toString('utf8');
+      if (text.includes('"id":"a"')) first.resolve();
+      if (text.includes('event: ping')) ping.resolve();
+    }
+    expect(text).toMatch(/"id":"a".*event: ping.*"id":"b".*message_stop/s);
+  });
 
   test('a translated stream of a client that does not read applies back-pressure to the provider', async () => {
     let written = 0;

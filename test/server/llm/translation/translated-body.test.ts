@@ -34,6 +34,7 @@ function translate(provider: Api, client: Api, chunks: readonly Buffer[]): Recei
     splitter: serverSentEvents.splitter(1 << 20),
     reader: formatOf(provider).eventReader(),
     writer: formatOf(client).eventWriter(REQUEST),
+    pingAfter: Number.POSITIVE_INFINITY,
     change: (event) => [event],
     onFailure: (error) => ({ type: 'error', error: { message: String(error), status: 502 } }),
   });
