@@ -120,7 +120,7 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     lines:
-      /(turn of Claude Code|in the history|reasoning|thinking of Claude|chat server.*) \| turns\.1\.parts\.\d/,
+      /(turn of Claude Code|in the history|reasoning[^|]*|thinking of Claude|chat server.*) \| turns\.1\.parts\.\d/,
     why: 'LiteLLM sends the text of reasoning to other providers than the one that made it, and drops signed and encrypted reasoning that came from another one.',
   },
   {
