@@ -55,6 +55,15 @@ gateways:
             jwks: { url: 'https://idp.example/jwks' }
             authorizationLocation: { expression: nosuch }
         backends: [{ mcp: { targets: [{ name: a, mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }]
+      - name: c
+        policies:
+          ai:
+            transformations: { user: nosuch }
+            finalTransformations: { user: nosuch }
+            promptGuard:
+              request: [{ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: nosuch } } }]
+              response: [{ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: nosuch } } }]
+        backends: [{ ai: { name: a, provider: { openAI: {} } } }]
 llm:
   port: 4000
   models:

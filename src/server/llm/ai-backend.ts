@@ -23,7 +23,11 @@ const KINDS = {
   anthropic: plain.describe('The Anthropic API.'),
   gemini: plain.describe('The Gemini API.'),
   vertex: z
-    .strictObject({ model, region: vertexRegion, projectId: vertexProject.unwrap() })
+    .strictObject({
+      model,
+      region: vertexRegion,
+      projectId: vertexProject.unwrap().describe('Google Cloud project.'),
+    })
     .describe('Vertex AI on Google Cloud.'),
   bedrock: z
     .strictObject({
@@ -40,7 +44,7 @@ const KINDS = {
   azure: z
     .strictObject({
       model,
-      resourceName: azureResourceName.unwrap(),
+      resourceName: azureResourceName.unwrap().describe('Azure resource: the first part of its host name.'),
       resourceType: azureResourceType,
       apiVersion: azureApiVersion,
       projectName: azureProjectName,

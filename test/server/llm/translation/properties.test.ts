@@ -199,7 +199,12 @@ function requests({ parts = [], answerParts = [], resultParts = [], ...domain }:
     model: fc.constantFrom('some-model', 'claude-opus-4-8'),
     system: fc.array(plain as fc.Arbitrary<never>, { maxLength: 2 }),
     turns,
-    tools: fc.array(fc.oneof(functionTool, ...(domain.tools ?? [])), { minLength: 1, maxLength: 2 }),
+    // Two tools of one name cannot be told apart.
+    tools: fc.uniqueArray(fc.oneof(functionTool, ...(domain.tools ?? [])), {
+      minLength: 1,
+      maxLength: 2,
+      selector: ({ name }) => name,
+    }),
     maxTokens: fc.integer({ min: 1, max: 100_000 }),
     stream: fc.boolean(),
   };

@@ -21,7 +21,12 @@ const schema = z
       .optional()
       .describe('Server to call instead of that of the region, such as a VPC endpoint.'),
     policies: z
-      .strictObject({ backendAuth: z.strictObject({ aws: z.strictObject({}) }).optional() })
+      .strictObject({
+        backendAuth: z
+          .strictObject({ aws: z.strictObject({}).describe('Credentials of the AWS SDK. No settings.') })
+          .optional()
+          .describe('How calls are signed.'),
+      })
       .optional()
       .describe('`backendAuth: { aws: {} }`: the credentials of the AWS SDK, which is the default.'),
   })

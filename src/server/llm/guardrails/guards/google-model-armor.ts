@@ -16,7 +16,12 @@ const schema = z
       .optional()
       .describe('Server to call instead of that of the location, such as a private endpoint.'),
     policies: z
-      .strictObject({ backendAuth: z.strictObject({ gcp: z.strictObject({}) }).optional() })
+      .strictObject({
+        backendAuth: z
+          .strictObject({ gcp: z.strictObject({}).describe('Application Default Credentials. No settings.') })
+          .optional()
+          .describe('How calls are authorized.'),
+      })
       .optional()
       .describe('`backendAuth: { gcp: {} }`: Application Default Credentials, which is the default.'),
   })
