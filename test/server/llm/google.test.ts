@@ -53,8 +53,8 @@ function metadataServer(seconds: (count: number) => number): Promise<HttpUpstrea
 
 const NO_GOOGLE = {
   GOOGLE_APPLICATION_CREDENTIALS: undefined,
-  CLOUDSDK_CONFIG: '/nonexistent',
-  HOME: '/nonexistent',
+  CLOUDSDK_CONFIG: '/dev/null/none',
+  HOME: '/dev/null/none',
   GCE_METADATA_HOST: undefined,
   GCE_METADATA_IP: undefined,
 };

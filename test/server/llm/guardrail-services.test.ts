@@ -21,12 +21,12 @@ const NO_CREDENTIALS = {
   AWS_SECRET_ACCESS_KEY: undefined,
   AWS_SESSION_TOKEN: undefined,
   AWS_PROFILE: undefined,
-  AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
-  AWS_CONFIG_FILE: '/nonexistent',
+  AWS_SHARED_CREDENTIALS_FILE: '/dev/null/none',
+  AWS_CONFIG_FILE: '/dev/null/none',
   AWS_EC2_METADATA_DISABLED: 'true',
   GOOGLE_APPLICATION_CREDENTIALS: undefined,
-  CLOUDSDK_CONFIG: '/nonexistent',
-  HOME: '/nonexistent',
+  CLOUDSDK_CONFIG: '/dev/null/none',
+  HOME: '/dev/null/none',
 };
 const AWS_KEYS = { ...NO_CREDENTIALS, AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE', AWS_SECRET_ACCESS_KEY: 'secret' };
 
