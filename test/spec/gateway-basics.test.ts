@@ -196,6 +196,8 @@ describe('MCP', () => {
     async () => {
       await using two = await gateway(
         yaml({ gateways: { main: { port: 0, routes: [mcpRoute(target('one'), target('two'))] } } }),
+        // A target that starts slowly would join the session after the list.
+        { limits: { slowTargetStartWait: 30_000 } },
       );
       const session = await openSession(`${two.url}/mcp`);
       const { result } = await session.request('tools/list');

@@ -37,8 +37,8 @@ test.each([
     const began = performance.now();
     running.kill('SIGTERM');
     const { code, stderr } = await running.finished;
-    // 2 s plus the time to end a process on a busy machine.
-    expect(performance.now() - began).toBeLessThan(3_500);
+    // 2 s, and the time to end a process on a busy machine; the exporter itself would wait for 10 s.
+    expect(performance.now() - began).toBeLessThan(8_000);
     expect([code, stderr.includes('spans were lost')]).toEqual([0, true]);
   },
 );
