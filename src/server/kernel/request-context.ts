@@ -166,6 +166,8 @@ export interface ClientApi {
   readonly protocol: RequestContext['protocol'];
   /** Whether ids in paths may contain encoded slashes. */
   readonly hasEncodedSlashes: boolean;
+  /** Headers in which its official clients send a key, in lower case, besides `Authorization: Bearer`. */
+  readonly keyHeaders?: readonly string[];
   /** The body of an error response. It also replaces a body of the error itself. */
   errorBody(error: AppError, ctx: RequestContext): { readonly type: string; readonly text: string };
   /** Whether the request may consume model tokens. Token limits do not apply to other requests. */

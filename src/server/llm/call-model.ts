@@ -135,6 +135,8 @@ export async function callModel(
     stats: stats ?? target?.stats ?? model.stats,
     format: chosen?.provider,
     path: endpoint.path,
+    // A stream that is silent from the start is as good as one that fails before its first output.
+    headersTimeout: awaitsOutput && isStreamed ? runtime.limits.streamIdle : undefined,
     translation: translated?.translation,
   });
   const reply = awaitsOutput ? await withOutput(ctx, call, answer) : answer;
@@ -230,7 +232,7 @@ export function unknownCall({ method, path }: RequestContext): Error {
     'llm_unknown_call',
     'unknown_url',
     `unknown endpoint ${method} ${path}: ${hint}`,
-    'other provider endpoints must be allowed by `passthrough` of a model',
+    'other calls must be allowed by `passthrough` of a model or, if the route has the policy `ai`, by its `routes`',
   );
 }
 

@@ -53,6 +53,8 @@ export interface ProviderCall {
   readonly format?: ProviderFormat | undefined;
   /** Path of the call in the provider's API, without `/v1`; that of the client by default. */
   readonly path?: string | undefined;
+  /** Milliseconds until the response headers, if the configuration does not limit them. */
+  readonly headersTimeout?: number | undefined;
   /** If the formats differ. */
   readonly translation?: Translation | undefined;
 }
@@ -90,7 +92,7 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
 async function sendToProvider(
   ctx: RequestContext,
   model: Model,
-  { call, body, format, path, translation }: ProviderCall,
+  { call, body, format, path, headersTimeout, translation }: ProviderCall,
 ): Promise<Reply> {
   if (model.provider.answer !== undefined) {
     const answer = model.provider.answer(ctx, call, JSON.parse(body.toString()) as Record<string, unknown>);
@@ -130,6 +132,7 @@ async function sendToProvider(
   if (prepared instanceof Promise) await prepared;
   call.progress = 'sent';
   const timeouts = backendTimeouts.get(ctx);
+  const timeout = timeouts?.request ?? headersTimeout;
   ctx.observer?.hide(apiKey, true);
   ctx.observer?.sending({ ...request, headers: headers.raw });
   const sent = model.upstream.relay({
@@ -141,7 +144,7 @@ async function sendToProvider(
     // Streams have their own idle timer, which ends them with an event. This one covers other responses to a stream
     // request.
     bodyIdle: (timeouts?.idle ?? call.limits.streamIdle) * (call.streaming ? 2 : 1),
-    ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
+    ...(timeout === undefined ? {} : { timeout }),
   });
   const {
     status,
@@ -149,6 +152,7 @@ async function sendToProvider(
     body: answer,
   } = await (ctx.observer === undefined ? sent : ctx.observer.call(model.upstream.address, sent));
   rejectRedirect(ctx, status, received, answer);
+  if (call.format !== undefined) rejectWebPage(ctx, status, received, answer);
   ctx.reason = 'Upstream';
   removeFields(received.raw, NOT_RETURNED);
   const coding = received.all('content-encoding').join(', ').trim().toLowerCase();
@@ -207,6 +211,27 @@ function rejectRedirect(
     'upstream_failed',
     'upstream call failed: the provider responded with a redirect',
     `${endpoint}: the provider responded with ${status}, a redirect${origin}: \`baseUrl\` must be the final address`,
+  );
+}
+
+/**
+ * Rejects a web page with an `AppError` (502): no API of a model returns one, but a wrong `baseUrl` and sign-in pages of
+ * networks do. The client would read an empty answer from it.
+ */
+function rejectWebPage(
+  { endpoint }: RequestContext,
+  status: number,
+  headers: HeaderList,
+  body: UpstreamResponse['body'],
+): void {
+  const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '');
+  if (status < 200 || status > 299 || !isPage) return;
+  body.discard();
+  throw llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    'upstream call failed: the provider responded with a web page',
+    `${endpoint}: the response is HTML: check the path of \`baseUrl\``,
   );
 }
 

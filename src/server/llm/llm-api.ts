@@ -7,6 +7,8 @@ export const llmApi: ClientApi = {
   protocol: 'llm',
   // `%2F` in the id of `/v1/models/{id}`.
   hasEncodedSlashes: true,
+  // Of Anthropic's, Google's and Azure's clients.
+  keyHeaders: ['x-api-key', 'x-goog-api-key', 'api-key'],
   errorBody,
   // Listing models and counting tokens must work for a client that has exhausted its token limit.
   usesTokens: (ctx) => !isModelList(ctx) && endpointAt(ctx.method, ctx.path)?.isFree !== true,

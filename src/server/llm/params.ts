@@ -32,7 +32,7 @@ export const paramsSchema = z
       .refine((url) => !/[?#]/.test(url), { error: 'expected a URL without a query or a fragment' })
       .optional()
       .describe(
-        'URL up to `/chat/completions`, such as `http://127.0.0.1:8000/v1`. Default: that of the provider.',
+        'URL of the API with its version, such as `http://127.0.0.1:8000/v1`: everything before `/chat/completions`, `/messages` or `/responses`. Default: that of the provider.',
       ),
     awsRegion: region.optional().describe('AWS region of the `bedrock` provider, such as `us-east-1`.'),
     vertexRegion: region

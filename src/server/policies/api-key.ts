@@ -6,7 +6,7 @@ import { defineVariable } from '../expressions/variable.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
 import { allowedModels, principal } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
-import { credentialLocation, locationSchema } from './credential-location.ts';
+import { credentialLocation, locationSchema, usualLocation } from './credential-location.ts';
 
 const HASH = /^sha256:[0-9a-f]{64}$/;
 
@@ -50,7 +50,9 @@ const schema = z
       ),
     location: locationSchema
       .optional()
-      .describe('Location of the key in the request; `Authorization: Bearer` by default.'),
+      .describe(
+        'Location of the key in the request. Default: `Authorization: Bearer`; on routes with models also `x-api-key`, `x-goog-api-key` and `api-key`, which official clients send.',
+      ),
   })
   .describe('Authenticates callers by a shared key.');
 
@@ -82,7 +84,8 @@ export const apiKey = definePolicy({
         help: 'set `mode: strict` to require one',
       });
     }
-    const credential = credentialLocation(location, context.at('location'));
+    const credential =
+      location === undefined ? usualLocation() : credentialLocation(location, context.at('location'));
     // Looked up by hash: takes the same time for all keys, and the keys themselves are not kept in memory.
     const byHash = new Map(
       keys.map(({ key, keyHash, ...rest }) => [keyHash?.slice('sha256:'.length) ?? hash(key ?? ''), rest]),

@@ -79,6 +79,24 @@ export function credentialLocation(
   return inHeader(header?.name ?? 'authorization', header?.prefix ?? '');
 }
 
+/**
+ * A bearer token in the Authorization header or, if there is none, a key in a header of the clients of the route's API
+ * (`ClientApi.keyHeaders`).
+ */
+export function usualLocation(): CredentialLocation {
+  const bearer = inHeader('authorization', 'Bearer ');
+  const headerOf = (ctx: RequestContext): string | undefined =>
+    bearer.read(ctx) === undefined ? ctx.api?.keyHeaders?.find((name) => ctx.headers.has(name)) : undefined;
+  return {
+    scheme: bearer.scheme,
+    read(ctx) {
+      const name = headerOf(ctx);
+      return name === undefined ? bearer.read(ctx) : ctx.headers.get(name);
+    },
+    remove: (ctx) => ctx.headers.delete(headerOf(ctx) ?? 'authorization'),
+  };
+}
+
 /** Registers headers and parameters whose values traces must omit. Finds header names in expressions by their syntax. */
 function addSecretNames(config: z.output<typeof locationSchema> | undefined, names: SecretNames): void {
   const { header, queryParameter, expression = '' } = config ?? {};

@@ -141,6 +141,7 @@ describe('a virtual model with failover', () => {
     ['429', answering('{"error":{}}', 429)],
     ['a broken connection', (request) => request.socket.destroy()],
     ['a redirect', answering('', 302, { location: 'http://127.0.0.1:9/' })],
+    ['a web page', answering('<html>Sign in</html>', 200, { 'content-type': 'text/html; charset=utf-8' })],
   ])(
     'failover sends a request that one provider answers with %s to the next, which the client does not notice',
     async (_, answer) => {
@@ -186,6 +187,17 @@ describe('a virtual model with failover', () => {
       expect([first.received.length, second.received.length]).toEqual([1, 1]);
     },
   );
+
+  test('failover requests a stream from the next provider if one sends no response headers for too long', async () => {
+    await using first = await llmProvider(() => undefined);
+    await using second = await llmProvider(
+      streaming((response) => response.end(chunk({ content: 'Hello.' }) + FINISH + DONE)),
+    );
+    const models = [entry('first', first), entry('second', second)];
+    await using served = await failing(models, FIRST, SECOND, { limits: { streamIdle: 100 } });
+    const reply = await chat(served, { ...ASKED, stream: true });
+    expect(reply.text).toBe(chunk({ content: 'Hello.' }) + FINISH + DONE);
+  });
 
   test('failover does not repeat a stream that fails after its first output', async () => {
     await using first = await llmProvider(

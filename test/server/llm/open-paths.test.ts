@@ -558,3 +558,31 @@ describe('passthrough of everything', () => {
     expect([await counted('detect'), await counted('opaque')]).toEqual(['7', undefined]);
   });
 });
+
+describe('keys of the policy apiKey on LLM routes', () => {
+  test.each(['x-api-key', 'x-goog-api-key', 'api-key'])(
+    'a key in %s, where an official client sends it, is accepted and not passed on',
+    async (name) => {
+      await using provider = await llmProvider();
+      const policies = { apiKey: { mode: 'strict', keys: [{ key: 'team-key' }] } };
+      await using gate = await llmGateway(provider, { llm: { policies } });
+      expect((await chat(gate, CHAT, { [name]: 'team-key' })).status).toBe(200);
+      expect(JSON.stringify(provider.received[0]?.rawHeaders)).not.toContain('team-key');
+      expect((await chat(gate, CHAT, { [name]: 'wrong' })).status).toBe(401);
+      expect((await chat(gate, CHAT, { [name]: 'team-key', authorization: 'Bearer wrong' })).status).toBe(
+        401,
+      );
+    },
+  );
+
+  test('a configured location is the only one', async () => {
+    await using provider = await llmProvider();
+    const apiKey = {
+      mode: 'strict',
+      keys: [{ key: 'team-key' }],
+      location: { header: { name: 'authorization', prefix: 'Bearer ' } },
+    };
+    await using gate = await llmGateway(provider, { llm: { policies: { apiKey } } });
+    expect((await chat(gate, CHAT, { 'x-api-key': 'team-key' })).status).toBe(401);
+  });
+});

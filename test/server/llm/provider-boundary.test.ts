@@ -145,6 +145,20 @@ describe('provider redirects', () => {
       expect(reply.headers).not.toHaveProperty(name);
   });
 
+  test('a web page of a provider is an error that names the setting, and not an empty answer', async () => {
+    await using provider = await llmProvider(
+      answering('<html></html>', 200, { 'content-type': 'text/html' }),
+    );
+    await using gate = await llmGateway(provider);
+    const reply = await chat(gate);
+    expect(reply.status).toBe(502);
+    expect(reply.text).toContain('the provider responded with a web page');
+    expect(await gate.accessLine(1)).toMatchObject({
+      reason: 'UpstreamFailure',
+      'error.detail': expect.stringContaining('check the path of `baseUrl`'),
+    });
+  });
+
   test('a provider redirect counts as a failure of its model, and another model takes over', async () => {
     await using moved = await llmProvider(answering('', 302, { location: 'http://elsewhere.example/' }));
     await using works = await llmProvider();

@@ -33,6 +33,10 @@ describe('apiKey modes', () => {
     expect(await statuses('permissive', ...requests)).toEqual([200, 200, 200, 200, 200]);
   });
 
+  test('apiKey ignores headers of LLM clients on other routes', async () => {
+    expect(await statuses('strict', { 'x-api-key': KEY })).toEqual([401]);
+  });
+
   test('apiKey compares the scheme case-insensitively and the key case-sensitively', async () => {
     const odd = [{ authorization: `bEARER ${KEY}` }, { authorization: `Bearer ${KEY.toUpperCase()}` }];
     expect(await statuses('strict', ...odd, { authorization: KEY })).toEqual([200, 401, 401]);
