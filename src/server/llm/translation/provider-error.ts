@@ -20,6 +20,34 @@ export function readProviderError(body: unknown, status: number): ChatError {
 }
 
 /**
+ * Reads the error of an event. The status of a stream is 200, so that of the error follows from its name: 500 for names that say
+ * nothing of the request. Servers such as vLLM have the status itself in `code`.
+ */
+export function readEventError(body: unknown): ChatError {
+  const { type, code } = membersOf(membersOf(body)['error'] ?? body);
+  const isStatus = typeof code === 'number' && code >= 400 && code <= 599;
+  const status = isStatus ? code : (STATUSES.get(code) ?? STATUSES.get(type) ?? 500);
+  return readProviderError(body, status);
+}
+
+/** Statuses of errors of Anthropic and OpenAI, by their names. */
+const STATUSES: ReadonlyMap<unknown, number> = new Map([
+  ['invalid_request_error', 400],
+  ['invalid_prompt', 400],
+  ['context_length_exceeded', 400],
+  ['authentication_error', 401],
+  ['permission_error', 403],
+  ['not_found_error', 404],
+  ['request_too_large', 413],
+  ['rate_limit_error', 429],
+  ['rate_limit_exceeded', 429],
+  ['insufficient_quota', 429],
+  ['server_overloaded', 503],
+  ['timeout_error', 504],
+  ['overloaded_error', 529],
+]);
+
+/**
  * OpenAI's name for a prompt that is too long. Clients react to it: they shorten the conversation. Anthropic has no name
  * for it, only a message.
  */

@@ -136,6 +136,51 @@ describe('streams of a provider with another API that fail', () => {
     },
   );
 
+  test.each([
+    ['completions', { error: { message: 'm', type: 'api_error' } }, 'api_error'],
+    ['completions', { error: { message: 'm', type: 'BadRequestError', code: 400 } }, 'invalid_request_error'],
+    ['responses', { type: 'error', message: 'm', code: 'upstream_failed' }, 'api_error'],
+    ['responses', { type: 'error', message: 'm', code: 'rate_limit_exceeded' }, 'rate_limit_error'],
+    ['responses', { type: 'response.failed', response: { error: { code: 'server_error' } } }, 'api_error'],
+  ] as const)(
+    "Anthropic's client gets the class of an error inside a stream of a provider of %s: %j",
+    async (api, error, type) => {
+      const event = `data: ${JSON.stringify(error)}\n\n`;
+      await using provider = await providerOf(api, streamsText(begun(api) + event));
+      await using gate = await gatewayTo(provider, api);
+      expect(await failureOf('messages', gate)).toMatchObject({ type });
+    },
+  );
+
+  test.each([
+    ['api_error', 'server_error'],
+    ['invalid_request_error', 'invalid_request_error'],
+    ['rate_limit_error', 'rate_limit_error'],
+  ])(
+    "OpenAI's client gets the class of an error inside a stream of a provider of messages: %s",
+    async (named, type) => {
+      const error = JSON.stringify({ type: 'error', error: { type: named, message: 'm' } });
+      const event = `event: error\ndata: ${error}\n\n`;
+      await using provider = await providerOf('messages', streamsText(begun('messages') + event));
+      await using gate = await gatewayTo(provider, 'messages');
+      expect(await failureOf('completions', gate)).toMatchObject({ type });
+    },
+  );
+
+  test.each([
+    ['messages', 529],
+    ['completions', 503],
+    ['responses', 503],
+  ] as const)(
+    'a call without a stream fails when a provider of %s answers with a stream that fails',
+    async (api, status) => {
+      const client = api === 'messages' ? 'completions' : 'messages';
+      await using provider = await providerOf(api, streamsText(begun(api) + FAILED[api]));
+      await using gate = await gatewayTo(provider, api);
+      expect(await failureOf(client, gate, false)).toMatchObject({ status });
+    },
+  );
+
   test.each(PAIRS)(
     'a client of %s gets an error when a provider of %s closes the stream before its end',
     async (client, api) => {

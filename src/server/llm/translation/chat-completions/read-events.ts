@@ -2,7 +2,7 @@ import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { countOf, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
-import { readProviderError as readError } from '../provider-error.ts';
+import { readEventError } from '../provider-error.ts';
 import { missingCallId, readUsage, stopReason } from './read-response.ts';
 
 /** Reads a stream of Chat Completions (API reference, "The chat completion chunk object"). */
@@ -48,7 +48,7 @@ class ChunkReader implements EventReader {
     if (data.startsWith('[DONE]')) return this.end();
     const chunk = parseEvent(data);
     const error = objectOf(chunk['error']) ?? textOf(chunk['error']);
-    if (error !== undefined) return [{ type: 'error', error: readError(chunk, 200) }];
+    if (error !== undefined) return [{ type: 'error', error: readEventError(chunk) }];
     const events: ChatEvent[] = [];
     const choices = objectsOf(chunk['choices']);
     // The first chunk of Azure has neither an id nor choices, only the result of its filter.

@@ -2,7 +2,7 @@ import type { ChatEvent, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { countOf, objectOf, parseEvent, shown, textOf } from '../event-data.ts';
-import { readProviderError as readError } from '../provider-error.ts';
+import { readEventError } from '../provider-error.ts';
 import { readUsage, stopReason } from './read-response.ts';
 
 /** Reads a stream of the Messages API (API reference, "Streaming Messages"). */
@@ -40,7 +40,7 @@ class MessagesReader implements EventReader {
       case 'message_stop':
         return [defined({ type: 'end' as const, usage: readUsage(this.#usage) })];
       case 'error':
-        return [{ type: 'error', error: readError(event, 200) }];
+        return [{ type: 'error', error: readEventError(event) }];
       case 'ping':
         return [{ type: 'ping' }];
       default:

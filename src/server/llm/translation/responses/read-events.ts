@@ -3,7 +3,7 @@ import type { ChatEvent, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { countOf, objectOf, objectsOf, parseEvent, shown, textOf } from '../event-data.ts';
-import { readProviderError as readError } from '../provider-error.ts';
+import { readEventError } from '../provider-error.ts';
 import { SEPARATOR } from '../turns.ts';
 import { stopReason } from './read-response.ts';
 
@@ -74,10 +74,10 @@ class ResponsesReader implements EventReader {
         this.#end(response);
         return;
       case 'response.failed':
-        this.#events.push({ type: 'error', error: readError(response, 200) });
+        this.#events.push({ type: 'error', error: readEventError(response) });
         return;
       case 'error':
-        this.#events.push({ type: 'error', error: readError({ error: event }, 200) });
+        this.#events.push({ type: 'error', error: readEventError({ error: event }) });
         return;
       case 'keepalive':
         this.#events.push({ type: 'ping' });
