@@ -44,6 +44,17 @@ const STREAM_PATH = '/v1beta/models/acme:streamGenerateContent?alt=sse';
 const textsIn = (stream: string): string =>
   [...stream.matchAll(/"text":"([^"]*)"/g)].map(([, text]) => text).join('');
 
+test('an image in URL-safe Base64, as the Python client sends it, is standard Base64 for another API', async () => {
+  await using provider = await llmProvider();
+  await using gate = await llmGateway(provider, { model: OPENAI });
+  for (const data of ['-_-_', '-_8=', '-_8']) {
+    const parts = [{ inlineData: { mimeType: 'image/png', data } }];
+    expect((await post(gate, PATH, { contents: [{ role: 'user', parts }] })).status).toBe(200);
+  }
+  const urls = [0, 1, 2].map((index) => JSON.stringify(bodyOf(provider, index)).match(/base64,([^"]*)/)?.[1]);
+  expect(urls).toEqual(['+/+/', '+/8=', '+/8=']);
+});
+
 describe('the official Google client with the built-in model', () => {
   const echo = () => modelsGateway([{ name: '*', provider: 'echo' }]);
 

@@ -17,5 +17,6 @@ export const STREAM_HINTS: Hints = {
 /** Of an assistant message. Clients send back what they got, with members that only the client reads. */
 export const ASSISTANT_HINTS: Hints = {
   annotations: 'sources of a text that is kept',
+  provider_specific_fields: 'members of the answer that LiteLLM keeps for its callers',
   reasoning_details: 'the reasoning again, in the form of OpenRouter',
 };

@@ -72,10 +72,16 @@ function readPart(part: MemberReader, calls: OpenCalls): Part[] {
   return text === '' ? [] : [{ type: 'text', text }];
 }
 
+/** ProtoJSON has both alphabets, with padding or without; Google's Python client writes URL-safe Base64. Other APIs refuse that. */
+function standardBase64(data: string): string {
+  const standard = data.replaceAll('-', '+').replaceAll('_', '/');
+  return standard.padEnd(Math.ceil(standard.length / 4) * 4, '=');
+}
+
 function readBlob(blob: MemberReader): Part {
   blob.skip(BLOB_HINTS);
   const mediaType = blob.requiredText('mimeType').toLowerCase();
-  const data = blob.requiredText('data');
+  const data = standardBase64(blob.requiredText('data'));
   if (mediaType.startsWith('audio/')) return { type: 'audio', format: audioFormat(mediaType), data };
   if (mediaType.startsWith('video/')) blob.refuse('mimeType', 'other formats have no videos');
   return {
