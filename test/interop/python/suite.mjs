@@ -1,34 +1,4 @@
 // Clients and servers of the official Python SDK and of FastMCP, which are installed here from PyPI.
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { pythonPackages } from '../python-packages.mjs';
 
-const packages = ['mcp==2.3.0', 'fastmcp==4.0.11'];
-
-export function missing() {
-  try {
-    execFileSync('python3', ['-c', 'import sys, venv, ensurepip; assert sys.version_info >= (3, 11)'], {
-      stdio: 'ignore',
-    });
-  } catch {
-    return 'Python 3.11 or newer with venv is not installed';
-  }
-  return undefined;
-}
-
-export async function start() {
-  const folder = mkdtempSync(join(tmpdir(), 'agctl-python-'));
-  const python = join(folder, 'bin/python');
-  const stop = async () => rmSync(folder, { recursive: true, force: true });
-  const run = (file, args) => promisify(execFile)(file, args, { timeout: 600_000 });
-  try {
-    await run('python3', ['-m', 'venv', folder]);
-    await run(python, ['-m', 'pip', 'install', '--quiet', ...packages]);
-  } catch (error) {
-    await stop();
-    throw new Error(`the Python packages could not be installed: ${error.stderr || error.message}`);
-  }
-  return { env: { MCP_PYTHON: python }, stop };
-}
+export const { missing, start } = pythonPackages('MCP_PYTHON', ['mcp==2.3.0', 'fastmcp==4.0.11']);
