@@ -72,7 +72,10 @@ function readPart(part: MemberReader, calls: OpenCalls): Part[] {
   return text === '' ? [] : [{ type: 'text', text }];
 }
 
-/** ProtoJSON has both alphabets, with padding or without; Google's Python client writes URL-safe Base64. Other APIs refuse that. */
+/**
+ * ProtoJSON has both alphabets, with padding or without; Google's Python client writes URL-safe Base64. Other APIs refuse
+ * that.
+ */
 function standardBase64(data: string): string {
   const standard = data.replaceAll('-', '+').replaceAll('_', '/');
   return standard.padEnd(Math.ceil(standard.length / 4) * 4, '=');
