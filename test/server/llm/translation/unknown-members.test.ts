@@ -7,7 +7,7 @@ import { casesIn, formatOf, outcomeOf, TARGET } from './cases.ts';
 const OPAQUE = /\b(parameters|schema|input_schema|input|arguments|metadata|logit_bias)$/;
 
 /** Members that are left out whole, as hints. */
-const HINTS = /\b(trigger|citations|client_metadata|prediction)$/;
+const HINTS = /\b(trigger|citations|client_metadata|prediction|provider_specific_fields)$/;
 
 /** All objects in a body with their paths, except those inside opaque ones. */
 function objectsIn(value: unknown, path: string): [path: string, object: Record<string, unknown>][] {
