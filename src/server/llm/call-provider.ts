@@ -19,7 +19,7 @@ import { pathAtProvider, withModel } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { EndpointStats, Outcome } from './health.ts';
 import type { Model } from './model.ts';
-import { keyHeader, type OutgoingRequest, type ProviderFormat } from './providers/provider.ts';
+import { addProviderHeaders, type OutgoingRequest, type ProviderFormat } from './providers/provider.ts';
 import { traceEviction } from './trace-events.ts';
 import { translateReply } from './translation/translated-reply.ts';
 import type { Translation } from './translation/translation.ts';
@@ -112,11 +112,9 @@ async function sendToProvider(
   // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
-  if (apiKey !== undefined) headers.append(...keyHeader(provider, apiKey));
-  else if (translation !== undefined && !isReplaced) sendClientKey(headers, provider);
-  const required =
-    translation === undefined ? provider.headers : { ...translation.provider.headers, ...provider.headers };
-  for (const [name, value] of Object.entries(required ?? {}))
+  if (translation !== undefined && !isReplaced) sendClientKey(headers, provider);
+  addProviderHeaders(headers, provider, apiKey);
+  for (const [name, value] of Object.entries(translation?.provider.headers ?? {}))
     if (!headers.has(name)) headers.append(name, value);
   model.changeRequestHeaders?.(headers);
   const request: OutgoingRequest = {

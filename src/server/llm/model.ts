@@ -120,7 +120,7 @@ export interface ModelOptions {
 
 /** The path of a server whose provider kind has no address. */
 const DEFAULT_PATH = '/v1';
-/** Completes that path where there is no address at all. */
+/** Makes that path a URL; only the path of the URL is used. */
 const NO_ORIGIN = 'http://localhost';
 
 export function compileModel(

@@ -18,7 +18,7 @@ import { errorInBody, errorInEvent, llmError } from './errors.ts';
 import type { EndpointStats } from './health.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 import type { Model } from './model.ts';
-import { keyHeader, type OutgoingRequest } from './providers/provider.ts';
+import { addProviderHeaders, type OutgoingRequest } from './providers/provider.ts';
 import { parseUsage, type Usage } from './usage.ts';
 
 /** Whether a request is for OpenAI's Realtime API over WebSocket. */
@@ -134,9 +134,7 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
   const { apiKey, isReplaced } = gatewayCredential(ctx, model);
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (isReplaced) dropCredentials(headers, ctx.request);
-  if (apiKey !== undefined) headers.append(...keyHeader(provider, apiKey));
-  for (const [name, value] of Object.entries(provider.headers ?? {}))
-    if (!headers.has(name)) headers.append(name, value);
+  addProviderHeaders(headers, provider, apiKey);
   model.changeRequestHeaders?.(headers);
   const { authority = '', isTls = false } = upstream ?? {};
   const { basePath, formats } = model;

@@ -195,8 +195,16 @@ describe('a realtime session', () => {
     client.socket.send('go');
     const [session] = provider.sessions as [WebSocket];
     await until(() => provider.messages.length === 1);
-    // What the sockets of both connections and the gateway hold is far less than the 50 MB that were sent.
-    await until(() => session.bufferedAmount > 20_000_000);
+    // Until nothing moves any more: without back-pressure, the gateway would take everything.
+    let before = -1;
+    let unchanged = 0;
+    await until(() => {
+      unchanged = session.bufferedAmount === before ? unchanged + 1 : 0;
+      before = session.bufferedAmount;
+      return unchanged === 40;
+    });
+    // The sockets of both connections and the gateway hold far less than the 50 MB that were sent.
+    expect(before).toBeGreaterThan(20_000_000);
     client.socket.resume();
     await until(() => client.received.length === 501, 20_000);
     expect(client.received.slice(1).every((text) => text === piece)).toBe(true);

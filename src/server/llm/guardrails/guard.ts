@@ -45,7 +45,7 @@ export interface GuardKind<Key extends string = string, Schema extends z.ZodType
   readonly hasScope: boolean;
   /** Whether `rejection` applies. */
   readonly hasRejection: boolean;
-  /** Reports problems; undefined if there is no guardrail to run. */
+  /** Reports configuration problems. Returns undefined if the guardrail cannot be used because of them. */
   compile(config: z.output<Schema>, item: ItemSettings, context: CompileContext): Guard | undefined;
 }
 

@@ -110,3 +110,14 @@ export function defineProvider(kind: ProviderKind): ProviderKind {
 export function keyHeader(kind: ProviderKind, apiKey: string): readonly [name: string, value: string] {
   return kind.keyHeader?.(apiKey) ?? ['authorization', `Bearer ${apiKey}`];
 }
+
+/** Adds the gateway's key, and the headers that the provider needs with every call, unless the request has them. */
+export function addProviderHeaders(
+  headers: HeaderList,
+  kind: ProviderKind,
+  apiKey: string | undefined,
+): void {
+  if (apiKey !== undefined) headers.append(...keyHeader(kind, apiKey));
+  for (const [name, value] of Object.entries(kind.headers ?? {}))
+    if (!headers.has(name)) headers.append(name, value);
+}

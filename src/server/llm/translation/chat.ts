@@ -1,3 +1,5 @@
+import type { Usage } from '../usage.ts';
+
 /**
  * A chat call independent of the wire format. A translation reads one format into these types and writes another one
  * from them, so each format is written once and not once per pair. Members that a format cannot express are refused by
@@ -211,18 +213,8 @@ export interface Answer {
 /** `length`: the token limit. `filter`: a content filter of the provider. `pause`: the client shall continue the turn. */
 export type StopReason = 'stop' | 'length' | 'toolCalls' | 'filter' | 'refusal' | 'stopSequence' | 'pause';
 
-/** Token counts. `input` includes cached tokens and cache writes, `output` includes reasoning. */
-export interface ChatUsage {
-  readonly input: number;
-  readonly output: number;
-  readonly cachedInput?: number;
-  readonly cacheWrite?: number;
-  /** Those of `cacheWrite` that are kept for an hour, which costs more than five minutes. */
-  readonly cacheWrite1h?: number;
-  readonly inputAudio?: number;
-  readonly outputAudio?: number;
-  readonly reasoning?: number;
-}
+/** Token counts, as they are metered. */
+export type ChatUsage = Usage;
 
 /**
  * An event of a streamed answer. Parts are numbered from 0 across all answers; `answer` is the index of the answer.

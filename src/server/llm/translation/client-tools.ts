@@ -9,7 +9,7 @@ export function toolOf(request: ChatRequest, name: string): Tool | undefined {
   return request.tools.find((tool) => tool.name === name);
 }
 
-/** The name of a function that stands for a tool in a namespace, as MCP clients write it: `mcp__server__tool`. */
+/** The function name for a tool in a namespace, as MCP clients write it: `mcp__server__tool`. */
 export function nameInNamespace(namespace: string, name: string): string {
   return `${namespace}${namespace.endsWith('__') ? '' : '__'}${name}`;
 }

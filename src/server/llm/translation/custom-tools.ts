@@ -26,7 +26,7 @@ export function asFunction(tool: Tool): Extract<Tool, { kind: 'function' }> {
   };
 }
 
-/** The model cannot be forced to follow the grammar, so it is told. */
+/** Other APIs cannot enforce a grammar, so the description of the tool asks the model to follow it. */
 function grammarHint(format: Readonly<Record<string, unknown>> | undefined): string {
   const { type, syntax, definition } = format ?? {};
   return type === 'grammar'

@@ -6,8 +6,8 @@ export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'ma
 export type Effort = (typeof EFFORTS)[number];
 
 /**
- * Tokens of reasoning that an effort stands for. No provider documents such numbers; these are the smallest budget of the
- * Messages API (1024), what it recommends to start with for complex tasks (16k), and steps of four around them.
+ * The token budget for each reasoning effort. No provider documents these numbers. 1024 is the smallest budget of the
+ * Messages API, and 16k what its documentation recommends for complex tasks; the others are steps between and above them.
  */
 const BUDGETS: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
   minimal: 1024,
