@@ -90,8 +90,9 @@ function score({ schema, issues }: Branch, keys: readonly string[]): number {
     if (known.includes(key)) total += 10;
     else if (nearest(key, known) !== undefined) total += 8;
   }
+  // A wrong value deeper inside is a mistake in this branch.
   const literals = issues.filter(
-    (issue) => issue.code === 'invalid_value' && keys.includes(String(issue.path[0])),
+    ({ code, path }) => code === 'invalid_value' && path.length === 1 && keys.includes(String(path[0])),
   );
   return total - 30 * literals.length;
 }
