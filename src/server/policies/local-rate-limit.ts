@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { durationSchema, goDuration } from '../../core/duration.ts';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { CelEvaluationError } from '../expressions/cel/errors.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { Expression, VariableResolver } from '../kernel/expression.ts';
+import type { VariableResolver } from '../kernel/expression.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
@@ -32,7 +32,7 @@ const limitSchema = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      'CEL expression such as `source.address`: each value has its own bucket. By default, all requests share one.',
+      'CEL expression such as `source.address`: each value has its own bucket. By default, all requests share one. Requests for which the expression fails share a bucket too, so that they are limited; the first of them is logged.',
     ),
 });
 
@@ -63,7 +63,7 @@ export const localRateLimit = definePolicy({
       deduct: (index: number, key: string, tokens: number) => own.deduct(index, key, tokens),
     });
     const keys = limits.map(({ key }, index) =>
-      key === undefined ? undefined : context.at(index, 'key').cel(key, requestScope),
+      key === undefined ? undefined : bucketKey(key, context.at(index, 'key')),
     );
     for (const index of limits.keys())
       context.inspection.bounds.push({
@@ -105,7 +105,7 @@ export const localRateLimit = definePolicy({
     return {
       request(ctx) {
         const lookup = resolverFor(ctx);
-        const keysOfRequest = keys.map((key) => keyOf(key, lookup));
+        const keysOfRequest = keys.map((key) => key?.(lookup) ?? SHARED);
         // Listing models uses no tokens, so clients with an empty bucket may still do it.
         const taken = shared.call.take(keysOfRequest, ctx.api?.usesTokens(ctx) === false);
         if (!(taken instanceof Promise)) return decide(ctx, keysOfRequest, taken);
@@ -130,14 +130,31 @@ function setHeaders(headers: HeaderList, bucket: TokenBucket): void {
   headers.set('x-ratelimit-reset', String(bucket.secondsUntilFill(now)));
 }
 
-/** Key of requests whose expression fails: they share one bucket, so that a failing key does not bypass the limit. */
-const UNKNOWN = '';
+/** Key of all requests of a limit without `key`, and of those whose expression fails: failing does not bypass the limit. */
+const SHARED = '';
 
-function keyOf(key: Expression | undefined, lookup: VariableResolver): string {
-  if (key === undefined) return UNKNOWN;
-  const text = JSON.stringify(tryEvaluate(key, lookup)) ?? UNKNOWN;
-  // Long keys are hashed, so that the memory of `LIMITS.rateLimitKeys` keys is bounded.
-  return text.length <= 64 ? text : hash('sha256', text, 'base64url');
+/** The bucket of a request by an expression. Its first failure is logged: clients then share one bucket, unseen. */
+function bucketKey(source: string, context: CompileContext): (lookup: VariableResolver) => string {
+  const expression = context.cel(source, requestScope);
+  let hasWarned = false;
+  return (lookup) => {
+    let text: string;
+    try {
+      text = JSON.stringify(expression.evaluate(lookup));
+    } catch (error) {
+      if (!(error instanceof CelEvaluationError)) throw error;
+      if (!hasWarned)
+        context.log.warn('proxy::policy', 'the key of a rate limit fails: such requests share one bucket', {
+          at: context.path.join('.'),
+          key: source,
+          problem: error.message,
+        });
+      hasWarned = true;
+      return SHARED;
+    }
+    // Long keys are hashed, so that the memory of `LIMITS.rateLimitKeys` keys is bounded.
+    return text.length <= 64 ? text : hash('sha256', text, 'base64url');
+  };
 }
 
 function warnAboutUncountedTokens(

@@ -154,6 +154,20 @@ describe('localRateLimit keys', () => {
     expect(statuses).toEqual([200, 200, 429, 429, 429]);
   });
 
+  test('localRateLimit.key that fails is logged once, with its place and the reason', async () => {
+    const key = 'request.headers["x-user"]';
+    await using gate = await limited({ maxTokens: 9, ...HOUR }, { maxTokens: 2, ...HOUR, key });
+    const warnings = () => gate.log.filter((line) => line.includes('the key of a rate limit fails'));
+    await send(gate.url, { headers: { 'x-user': 'a' } });
+    expect(warnings()).toEqual([]);
+    const statuses = [];
+    for (let i = 0; i < 3; i += 1) statuses.push((await send(gate.url)).status);
+    expect(statuses).toEqual([200, 200, 429]);
+    expect(warnings()).toEqual([expect.stringContaining('localRateLimit.1.key')]);
+    expect(warnings()[0]).toContain('x-user');
+    expect(warnings()[0]).toContain('\twarn\t');
+  });
+
   test('localRateLimit.key evicts the least recently used key at the limit of keys', async () => {
     await using gate = await limited({ maxTokens: 1, ...HOUR, key: 'request.headers["x-k"]' });
     const rest = Array.from({ length: LIMITS.rateLimitKeys - 1 }, (_, index) => `k${index}`);
