@@ -20,13 +20,9 @@ const RATE_KINDS = [
 ] as const;
 type RateKind = (typeof RATE_KINDS)[number];
 
-const rate = z
-  .string()
-  .transform((text) => parseRate(text))
-  .refine((value) => value !== undefined, {
-    error: 'expected USD per million tokens as a string such as "0.20", with at most six decimals',
-  })
-  .transform((value) => value as bigint);
+const rate = z.string().refine((text) => parseRate(text) !== undefined, {
+  error: 'expected USD per million tokens such as "0.20", with at most six decimals',
+});
 const ratesSchema = z.strictObject(
   Object.fromEntries(RATE_KINDS.map((kind) => [kind, rate.optional()])) as Record<
     RateKind,
@@ -37,18 +33,18 @@ const ratesSchema = z.strictObject(
 const modelSchema = z
   .strictObject({
     rates: ratesSchema.optional(),
-    tiers: z.array(z.strictObject({ contextOver: z.int().min(0), rates: ratesSchema })).default([]),
-    tags: z.array(z.string()).default([]),
+    tiers: z.array(z.strictObject({ contextOver: z.int().min(0), rates: ratesSchema })).optional(),
+    tags: z.array(z.string()).optional(),
   })
   .refine(
-    ({ tiers }) =>
+    ({ tiers = [] }) =>
       tiers.every((tier, index) => index === 0 || tier.contextOver > (tiers[index - 1]?.contextOver ?? 0)),
     {
       error: 'expected tiers in ascending order of `contextOver`',
     },
   );
 
-/** A price catalog: rates in USD per million tokens by provider and model. */
+/** A price catalog: rates in USD per million tokens, as decimal strings, by provider and model. */
 export const catalogSchema = z.strictObject({
   providers: z.record(z.string(), z.strictObject({ models: z.record(z.string(), modelSchema) })),
 });
@@ -65,8 +61,19 @@ interface PriceTexts {
 }
 export type RateTexts = { readonly [Kind in RateKind]?: string };
 
-type ModelPrices = z.output<typeof modelSchema>;
 type Rates = { readonly [Kind in RateKind]?: bigint | undefined };
+
+/** Prices of a model, with rates in millionths. */
+interface ModelPrices {
+  readonly rates: Rates;
+  readonly tiers: readonly { readonly contextOver: number; readonly rates: Rates }[];
+  readonly tags: readonly string[];
+}
+
+const parseRates = (texts: z.output<typeof ratesSchema> = {}): Rates =>
+  Object.fromEntries(
+    Object.entries(texts).flatMap(([kind, text]) => (text === undefined ? [] : [[kind, parseRate(text)]])),
+  );
 
 /** The merged catalogs of a configuration. Rates of later catalogs override those of earlier ones. */
 export class PriceCatalog {
@@ -82,11 +89,14 @@ export class PriceCatalog {
     }
   }
 
-  #merge(id: string, { rates, tiers, tags }: ModelPrices): void {
+  #merge(id: string, { rates, tiers = [], tags = [] }: z.output<typeof modelSchema>): void {
     const before = this.#models.get(id);
     this.#models.set(id, {
-      rates: { ...before?.rates, ...rates },
-      tiers: tiers.length > 0 ? tiers : (before?.tiers ?? []),
+      rates: { ...before?.rates, ...parseRates(rates) },
+      tiers:
+        tiers.length > 0
+          ? tiers.map((tier) => ({ ...tier, rates: parseRates(tier.rates) }))
+          : (before?.tiers ?? []),
       tags: [...new Set([...(before?.tags ?? []), ...tags])],
     });
   }
@@ -115,12 +125,9 @@ export class PriceCatalog {
 const key = (provider: string, model: string): string => `${provider}\n${model}`;
 
 /** The base rates, overridden by those of the highest tier that the input exceeds. */
-function ratesFor({ rates = {}, tiers }: ModelPrices, { input }: Usage): Rates {
+function ratesFor({ rates, tiers }: ModelPrices, { input }: Usage): Rates {
   const tier = tiers.findLast(({ contextOver }) => input > contextOver);
-  const overlay = Object.fromEntries(
-    Object.entries(tier?.rates ?? {}).filter(([, value]) => value !== undefined),
-  );
-  return { ...rates, ...overlay };
+  return { ...rates, ...tier?.rates };
 }
 
 /**
@@ -172,11 +179,12 @@ export const catalogReferenceSchema = z.union([
     file: z.string().min(1).describe('JSON file that contains the catalog.'),
   }),
   z.strictObject({
-    inline: z
-      .union([z.string().min(1), z.record(z.string(), z.json())])
-      .describe('The catalog, as JSON text or an object.'),
+    inline: z.union([z.string().min(1), catalogSchema]).describe('The catalog, as JSON text or an object.'),
   }),
 ]);
+
+/** Mistakes of one catalog that are shown; a catalog of the wrong form has one for each of its models. */
+const SHOWN_ISSUES = 5;
 
 /** Loads every catalog of a configuration. An unreadable or invalid one is reported and skipped. */
 export function loadCatalogs(
@@ -188,11 +196,13 @@ export function loadCatalogs(
     try {
       const parsed = catalogSchema.safeParse(documentOf(reference, context.folder));
       if (parsed.success) return [parsed.data];
-      const [issue] = parsed.error.issues;
-      at.report({
+      at.at('file' in reference ? 'file' : 'inline').report({
         code: 'AGW0104',
         message: 'the price catalog is not valid',
-        notes: [`${issue?.path.join('.') || 'at the top'}: ${issue?.message}`],
+        help: 'expected `{"providers": {NAME: {"models": {NAME: {"rates": {"input": "0.20"}}}}}}`, with rates as strings in USD per million tokens; `agctl costs import` writes one',
+        notes: parsed.error.issues
+          .slice(0, SHOWN_ISSUES)
+          .map(({ path, message }) => `${path.join('.') || 'at the top'}: ${message}`),
         notesQuoteFile: true,
       });
     } catch (error) {
