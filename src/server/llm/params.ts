@@ -11,6 +11,9 @@ const resource = z
   .string()
   .regex(/^[A-Za-z0-9:._-]+$/, { error: 'expected letters, digits and `-`, `.`, `_`, `:`' });
 
+/** Azure OpenAI, "API version lifecycle": dated versions, of which some are previews, and those of the v1 API. */
+const AZURE_VERSION = /^(?:v1|latest|preview|\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:-preview)?)$/;
+
 export const paramsSchema = z
   .strictObject({
     apiKey: z
@@ -52,10 +55,12 @@ export const paramsSchema = z
       ),
     azureApiVersion: z
       .string()
-      .regex(/^[A-Za-z0-9.-]+$/, { error: 'expected `v1`, `preview` or a date such as `2024-10-21`' })
+      .regex(AZURE_VERSION, {
+        error: 'expected `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`',
+      })
       .optional()
       .describe(
-        'Version of the Azure OpenAI API: `v1`, `preview` or a date such as `2024-10-21`, with which models are called by the name of their deployment. Default: `v1`.',
+        'Version of the Azure OpenAI API: `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`, with which models are called by the name of their deployment. Default: `v1`.',
       ),
     azureProjectName: resource
       .optional()

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { CompileContext } from '../../../src/server/kernel/compile-context.ts';
+import { paramsSchema } from '../../../src/server/llm/params.ts';
 import { azure } from '../../../src/server/llm/providers/azure.ts';
 import { environment } from '../../kit/environment.ts';
 import { CHAT, chat, errorOf, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
@@ -76,6 +77,7 @@ describe('addresses of the azure provider', () => {
   test.each([
     [undefined, '/openai/v1', '/v1/chat/completions', '/openai/v1/chat/completions'],
     ['preview', '/openai/v1', '/v1/responses', '/openai/v1/responses?api-version=preview'],
+    ['latest', '/openai/v1', '/v1/responses', '/openai/v1/responses?api-version=latest'],
     [
       '2024-10-21',
       '/openai',
@@ -104,6 +106,23 @@ describe('addresses of the azure provider', () => {
       expect(received?.target).toBe(target);
       expect(received?.headers).toMatchObject({ 'api-key': 'azure-key' });
       expect(received?.headers).not.toHaveProperty('authorization');
+    },
+  );
+
+  test.each(['v1', 'latest', 'preview', '2024-10-21', '2025-04-01-preview'])(
+    'the API version %s of azure is valid',
+    (azureApiVersion) => {
+      expect(paramsSchema.safeParse({ azureApiVersion }).success).toBe(true);
+    },
+  );
+
+  test.each(['yesterday', '2024-13-21', '2024-10-21-beta', '20241021', 'V1', '2024-10-21&x=1'])(
+    'the API version %s of azure is rejected, with the forms that versions have',
+    async (azureApiVersion) => {
+      await using upstream = await llmProvider();
+      await expect(gatewayTo(upstream, '', { apiKey: 'k', azureApiVersion })).rejects.toThrow(
+        /azureApiVersion: expected `v1`, `latest`, `preview` or a date/,
+      );
     },
   );
 
