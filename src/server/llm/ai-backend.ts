@@ -16,10 +16,15 @@ const { model, awsRegion, vertexRegion, vertexProject, azureResourceName, azureR
 const { azureApiVersion, azureProjectName } = paramsSchema.shape;
 
 const plain = z.strictObject({ model });
+const openAI = z.strictObject({ model }).meta({
+  elsewhere: {
+    moderation: 'write a guardrail `openAIModeration` under `policies.ai.promptGuard` of the route',
+  },
+});
 
 /** Settings of each kind of provider, by its key. */
 const KINDS = {
-  openAI: plain.describe('The OpenAI API, or a compatible server with `hostOverride`.'),
+  openAI: openAI.describe('The OpenAI API, or a compatible server with `hostOverride`.'),
   anthropic: plain.describe('The Anthropic API.'),
   gemini: plain.describe('The Gemini API.'),
   vertex: z
@@ -53,7 +58,15 @@ const KINDS = {
   custom: customProviderSchema,
 };
 
-const providerSchema = z.strictObject({
+/** Upstream's policies of a provider that are set in another place here. */
+const ELSEWHERE_POLICIES = Object.fromEntries(
+  ['ai', 'authorization', 'requestHeaderModifier', 'responseHeaderModifier'].map((key) => [
+    key,
+    `write \`${key}\` under \`policies\` of the route`,
+  ]),
+);
+
+const entrySchema = z.strictObject({
   name: z.string().min(1).describe('Name of the provider in traces. Unique in the backend.'),
   provider: z
     .strictObject(
@@ -81,13 +94,36 @@ const providerSchema = z.strictObject({
     .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/v1`, without a query' })
     .optional()
     .describe('Path up to `/chat/completions`. Default: that of the provider.'),
+  pathOverride: z
+    .string()
+    .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/api/chat`, without a query' })
+    .optional()
+    .describe('Path of every call, instead of that of its format below `pathPrefix`.'),
   policies: z
     .strictObject({
       backendAuth: backendAuthSchema.optional().describe("Key for the provider, instead of the client's."),
     })
+    .meta({ elsewhere: ELSEWHERE_POLICIES })
     .optional()
     .describe('Policies of calls to this provider.'),
 });
+
+const providerSchema = entrySchema
+  .meta({
+    elsewhere: {
+      tokenize:
+        'remove it: `localRateLimit` with `type: tokens` deducts the tokens that the provider reports, when a call has ended',
+    },
+  })
+  .superRefine(({ pathPrefix, pathOverride }, context) => {
+    if (pathPrefix === undefined || pathOverride === undefined) return;
+    context.addIssue({
+      code: 'custom',
+      path: ['pathOverride'],
+      message: '`pathPrefix` and `pathOverride` are mutually exclusive',
+      params: { code: 'AGW0105', at: 'key', help: 'keep one of the two' },
+    });
+  });
 
 type ProviderConfig = z.output<typeof providerSchema>;
 
@@ -143,6 +179,8 @@ export const ai = defineBackend({
       requestGuardrails: [],
       responseGuardrails: [],
       ...(targets.length > 1 && { balanced: { failover, models } }),
+      // Only if every provider that the call may reach replaces the name.
+      fixedModel: all.every((each) => each.model !== undefined) ? all[0]?.model : undefined,
     };
     context.inspection.addBackend(context.path, () => ({ endpoints: all.map(({ stats }) => stats.info) }));
     return {
@@ -191,6 +229,7 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
   return compileModel(modelSchema.parse(config), [], context, undefined, {
     origin: originOf(entry),
     path: entry.pathPrefix,
+    callPath: entry.pathOverride,
     guardrail: identifier === undefined ? undefined : { identifier, version },
   });
 }

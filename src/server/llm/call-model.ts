@@ -40,6 +40,8 @@ export interface LlmRuntime extends ModelListing {
   readonly responseGuardrails: readonly ResponseGuard[];
   /** Providers of which each call uses a healthy one, whatever model it names. */
   readonly balanced?: { readonly failover: Failover; readonly models: ReadonlyMap<string, Model> };
+  /** The model of calls that name none, if the name of the client is replaced in any case. */
+  readonly fixedModel?: string | undefined;
 }
 
 /** Bytes of a request body: `maxBufferSize` if it is set, because expressions may read the body, else a limit of its own. */
@@ -55,6 +57,8 @@ export interface ModelRequest {
   readonly wanted: string;
   readonly body: CallBody;
   readonly endpoint: Endpoint;
+  /** Whether the client named no model, so that `requested` is the `fixedModel`. */
+  readonly isModelFilledIn?: boolean;
   /** The entry of `models`, if it was not selected by name. */
   readonly entry?: Model;
   /** The selected target of a virtual model. */
@@ -69,7 +73,17 @@ export interface ModelRequest {
 export async function callModel(
   ctx: RequestContext,
   runtime: LlmRuntime,
-  { requested, wanted, body, endpoint, target, entry, stats, awaitsOutput = false }: ModelRequest,
+  {
+    requested,
+    wanted,
+    body,
+    endpoint,
+    target,
+    entry,
+    stats,
+    awaitsOutput = false,
+    isModelFilledIn = false,
+  }: ModelRequest,
 ): Promise<Reply> {
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
   if (!mayCall(ctx, endpoint, model)) throw unknownCall(ctx);
@@ -100,7 +114,8 @@ export async function callModel(
   if (policy !== undefined) changeFields(body, policy.fields, resolverFor(ctx));
   changeFields(body, model.fields, resolverFor(ctx));
   // The requested model is already authorized; the provider's model name comes from the configuration.
-  if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
+  if (providerModel !== undefined && (body.value['model'] !== undefined || isModelFilledIn))
+    body.set('model', providerModel);
   if (policy?.prompts !== undefined) enrichPrompts(body, endpoint.format, policy.prompts);
   // The texts go nowhere, so no guardrail needs to see them.
   if (countsTokens) return tokenCountResponse(ctx, body);

@@ -14,7 +14,7 @@ import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoin
 import type { Model } from './model.ts';
 import { modelListResponse, requireAllowed } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
-import { readRequest, requestedModel } from './read-request.ts';
+import { isModelOptional, readRequest, requestedModel } from './read-request.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime.ts';
 import { routedEndpoint, typeOf } from './routed-calls.ts';
 import { chooseTarget } from './virtual-models.ts';
@@ -30,10 +30,19 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
   const endpoint = type === undefined ? endpointByPath(ctx, runtime) : routedEndpoint(type, ctx);
   if (endpoint === undefined) throw unknownCall(ctx);
   const body = await readRequest(ctx, endpoint, runtime.maxBodySize);
-  const requested = requestedModel(ctx, endpoint, body);
-  if (requested === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
+  const { fixedModel } = runtime;
+  const named = requestedModel(ctx, endpoint, body, { isOptional: fixedModel !== undefined });
+  if (named === undefined && (fixedModel === undefined || isModelOptional(endpoint)))
+    return callUnnamed(ctx, runtime, { body, endpoint });
+  const requested = named ?? (fixedModel as string);
   requireAllowed(ctx, requested);
-  const request = { requested, wanted: wantedModel(ctx, requested), body, endpoint };
+  const request = {
+    requested,
+    wanted: wantedModel(ctx, requested),
+    body,
+    endpoint,
+    isModelFilledIn: named === undefined,
+  };
   const { balanced } = runtime;
   if (balanced !== undefined)
     return callWithFailover(ctx, balanced.failover, (target, isLast) =>

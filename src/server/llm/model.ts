@@ -115,6 +115,8 @@ export interface ModelOptions {
   readonly origin?: string | undefined;
   /** Replaces the path of the provider's address. */
   readonly path?: string | undefined;
+  /** Path of every call, whatever its format. */
+  readonly callPath?: string | undefined;
   readonly guardrail?: ConnectOptions['guardrail'];
 }
 
@@ -128,7 +130,7 @@ export function compileModel(
   entries: readonly ProviderEntry[],
   context: CompileContext,
   backend?: string,
-  { origin, path, guardrail }: ModelOptions = {},
+  { origin, path, callPath, guardrail }: ModelOptions = {},
 ): Model | undefined {
   // Compiled before the provider, so that their errors are reported even if the provider is unknown.
   const transformations = compileTransformations(config.transformation, context.at('transformation'));
@@ -169,6 +171,7 @@ export function compileModel(
       .at('params', 'apiKey')
       .report({ code: 'AGW0104', message: 'the key has characters that are not valid in a header' });
   }
+  const formats = connection.formats ?? kind.formats;
   return {
     name: config.name,
     backend,
@@ -178,7 +181,7 @@ export function compileModel(
     apiKey: params.apiKey,
     keyEncodings: params.apiKey === undefined ? [] : keyEncodings(params.apiKey),
     model: params.model ?? kind.model,
-    formats: connection.formats ?? kind.formats,
+    formats: callPath === undefined ? formats : formats.map((each) => ({ ...each, path: callPath })),
     prepare: connection.prepare,
     replacesCredentials: params.apiKey !== undefined || connection.hasCredentials === true,
     upstream:

@@ -41,16 +41,23 @@ function isJson(bytes: Buffer, contentType: string): boolean {
 }
 
 /**
- * The model that a request names; undefined if it names none and the endpoint does not require one. Throws an
+ * The model that a request names; undefined if it names none and neither the endpoint nor the backend (`isOptional`)
+ * requires one. Throws an
  * `AppError` (400) if a required model is missing, or if several are named: the provider could use another one than was
  * authorized.
  */
-export function requestedModel(ctx: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
+export function requestedModel(
+  ctx: RequestContext,
+  endpoint: Endpoint,
+  body: CallBody,
+  { isOptional }: { isOptional: boolean },
+): string | undefined {
   if (endpoint.target !== undefined) return modelInPath(ctx, endpoint.target, body);
   const { model } = body.value;
   const names = new Set([...namesInTarget(ctx, endpoint), ...(body.names ?? [])]);
   if (typeof model === 'string' && model !== '') names.add(model);
-  else if (model !== undefined || (names.size === 0 && !isModelOptional(endpoint))) throw missingModel();
+  else if (model !== undefined || (names.size === 0 && !isOptional && !isModelOptional(endpoint)))
+    throw missingModel();
   if (names.size > 1) throw ambiguousModel();
   return [...names][0];
 }
@@ -71,7 +78,8 @@ function modelInPath(
   return named;
 }
 
-const isModelOptional = ({ isPassthrough, defaultModel }: Endpoint): boolean =>
+/** Whether calls of an endpoint need not name a model. */
+export const isModelOptional = ({ isPassthrough, defaultModel }: Endpoint): boolean =>
   isPassthrough === true || defaultModel !== undefined;
 
 const ambiguousModel = (): Error =>

@@ -61,6 +61,52 @@ describe('a route with the backend ai', () => {
     expect(JSON.parse(list.text)).toMatchObject({ data: [{ id: 'acme-large' }] });
   });
 
+  test('the model of a provider is filled in if the client names none, also in a fallback provider', async () => {
+    const { model: _, ...unnamed } = CHAT;
+    await using broken = await llmProvider(answering('{"error":{}}', 500));
+    await using works = await llmProvider();
+    const groups = [
+      { providers: [at(broken, 'first', { model: 'm1' })] },
+      { providers: [at(works, 'second', { model: 'm2' })] },
+    ];
+    await using served = await routed({ groups });
+    expect((await chat(served, unnamed)).status).toBe(200);
+    expect([bodyOf(broken), bodyOf(works)]).toEqual([
+      { ...CHAT, model: 'm1' },
+      { ...CHAT, model: 'm2' },
+    ]);
+    expect((await served.accessLine(1))['gen_ai.request.model']).toBe('m1');
+    expect((await chat(served, { ...unnamed, model: 5 })).status).toBe(400);
+  });
+
+  test('a client must name a model if a provider has none of its own', async () => {
+    const { model: _, ...unnamed } = CHAT;
+    await using provider = await llmProvider();
+    await using served = await routed({
+      groups: [{ providers: [at(provider, 'first', { model: 'm1' }), at(provider, 'second')] }],
+    });
+    const reply = await chat(served, unnamed);
+    expect([reply.status, errorOf(reply).code]).toEqual([400, 'missing_model']);
+  });
+
+  test('calls that need no model are not given one', async () => {
+    await using provider = await llmProvider();
+    await using served = await routed(at(provider, 'test', { model: 'm1' }));
+    await send(`${served.url}/v1/moderations`, { method: 'POST', body: JSON.stringify({ input: 'Hi' }) });
+    expect(bodyOf(provider)).toEqual({ input: 'Hi' });
+  });
+
+  test('pathOverride is the path of every call of a provider', async () => {
+    await using provider = await llmProvider();
+    await using served = await routed(at(provider, 'test', {}, { pathOverride: '/api/chat' }));
+    await chat(served);
+    await send(`${served.url}/v1/messages`, {
+      method: 'POST',
+      body: JSON.stringify({ model: 'x', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
+    });
+    expect(provider.received.map(({ target }) => target)).toEqual(['/api/chat', '/api/chat']);
+  });
+
   test('calls are translated for a provider with another API', async () => {
     await using provider = await llmProvider();
     await using served = await routed(at(provider));
@@ -131,6 +177,12 @@ describe('a route with the backend ai', () => {
       { name: 'a', provider: { openAI: {} }, hostOverride: 'http://a:1' },
       /expected `host:port`/,
     ],
+    [
+      'two paths',
+      { name: 'a', provider: { openAI: {} }, pathPrefix: '/v1', pathOverride: '/chat' },
+      /pathOverride: `pathPrefix` and `pathOverride` are mutually exclusive/,
+    ],
+    ['tokenize', { name: 'a', provider: { openAI: {} }, tokenize: true }, /tokenize: unknown field/],
     [
       'two providers of one name',
       {
