@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { nearest } from '../../core/suggest.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { paramsSchema } from './params.ts';
+import { type ProviderParams, paramsSchema } from './params.ts';
 import { customProvider, customProviderSchema } from './providers/custom.ts';
-import { findProvider, providerNames } from './providers/index.ts';
+import { findProvider, providerKinds, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
 
 export const fieldsSchema = z.record(z.string().min(1), z.json());
@@ -76,10 +76,41 @@ export function reportUnknown(
   }
 }
 
-/** Reports entries of `llm.providers` with an unknown provider, whether or not a model uses them. */
+/** Reports entries of `llm.providers` with an unknown provider or params it does not read, whether or not a model uses them. */
 export function reportUnknownKinds(entries: readonly ProviderEntry[], context: CompileContext): void {
-  for (const [index, { provider }] of entries.entries())
-    if (kindOf(provider, []) === undefined) reportUnknown(provider, [], context.at(index, 'provider'));
+  for (const [index, { provider, params }] of entries.entries()) {
+    const kind = kindOf(provider, []);
+    if (kind === undefined) reportUnknown(provider, [], context.at(index, 'provider'));
+    else reportUnreadParams(kind, params, context.at(index, 'params'));
+  }
+}
+
+/** Members of `params` that every provider reads that calls a server. */
+const COMMON_PARAMS: readonly (keyof ProviderParams)[] = ['apiKey', 'baseUrl'];
+
+/** Warns of members of `params` that the provider does not read: most often those of another provider. */
+export function reportUnreadParams(
+  kind: ProviderKind,
+  params: ProviderParams,
+  context: CompileContext,
+): void {
+  const read = new Set([
+    'model',
+    ...(kind.answer === undefined ? COMMON_PARAMS : []),
+    ...(kind.params ?? []),
+  ]);
+  for (const [key, value] of Object.entries(params)) {
+    if (value === undefined || read.has(key)) continue;
+    const readers = providerKinds.filter((each) => (each.params as readonly string[])?.includes(key));
+    const names = readers.map((each) => `\`${each.key}\``).join(', ');
+    context.at(key).report({
+      code: 'AGW0105',
+      severity: 'warning',
+      message: `\`${key}\` has no effect for the provider \`${kind.key}\``,
+      help: names === '' ? 'remove it' : `remove it: it is a setting of ${names}`,
+      atKey: true,
+    });
+  }
 }
 
 function reportUnknownKind(name: string, context: CompileContext): void {

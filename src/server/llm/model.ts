@@ -20,6 +20,7 @@ import {
   modelProviderSchema,
   type ProviderEntry,
   reportUnknown,
+  reportUnreadParams,
 } from './model-provider.ts';
 import { paramsSchema } from './params.ts';
 import { promptCachingSchema } from './prompt-caching.ts';
@@ -142,6 +143,7 @@ export function compileModel(
     reportUnknown(config.provider, entries, context.at('provider'));
     return undefined;
   }
+  reportUnreadParams(kind, config.params, context.at('params'));
   const entry = entryOf(config.provider, entries);
   const params = { ...entry?.params, ...config.params };
   const { promptCaching } = config;

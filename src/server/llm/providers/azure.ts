@@ -14,6 +14,7 @@ export const azure = defineProvider({
   baseUrl: undefined,
   formats: [],
   hasAmbientCredentials: true,
+  params: ['azureResourceName', 'azureResourceType', 'azureApiVersion', 'azureProjectName'],
   keyHeader: (apiKey) => ['api-key', apiKey],
   // For Claude models; the other APIs ignore it.
   headers: messages.headers ?? {},
@@ -28,6 +29,7 @@ export const azure = defineProvider({
       return undefined;
     }
     const isFoundry = type !== 'openAI';
+    reportUnread(isFoundry ? 'azureApiVersion' : 'azureProjectName', params, context);
     const authorization = apiKey === undefined ? entraAuthorization(isFoundry, context) : {};
     if (authorization === undefined) return undefined;
     const host = `${name}.${isFoundry ? 'services.ai' : 'openai'}.azure.com`;
@@ -40,6 +42,19 @@ export const azure = defineProvider({
     };
   },
 });
+
+/** A setting of the other type of resource. */
+function reportUnread(key: keyof ProviderParams, params: ProviderParams, context: CompileContext): void {
+  if (params[key] === undefined) return;
+  const { azureResourceType: type = 'openAI' } = params;
+  context.at(key).report({
+    code: 'AGW0105',
+    severity: 'warning',
+    message: `\`${key}\` has no effect for the resource type \`${type}\``,
+    help: 'remove it, or set `azureResourceType`',
+    atKey: true,
+  });
+}
 
 const foundryPath = ({ azureProjectName, azureResourceName }: ProviderParams): string =>
   `/api/projects/${azureProjectName ?? azureResourceName}/openai/v1`;

@@ -17,6 +17,7 @@ export const bedrock = defineProvider({
   baseUrl: undefined,
   formats: [{ type: 'converse' }],
   hasAmbientCredentials: true,
+  params: ['awsRegion'],
   hasPromptCaching: true,
   connect({ apiKey, awsRegion }, context, options) {
     const region = awsRegion ?? context.env['AWS_REGION'] ?? context.env['AWS_DEFAULT_REGION'];

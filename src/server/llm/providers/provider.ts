@@ -38,6 +38,8 @@ export interface ProviderKind {
     context: CompileContext,
     options: ConnectOptions,
   ) => Connection | undefined;
+  /** Members of `params` that it reads beside `apiKey`, `model` and `baseUrl`. */
+  readonly params?: readonly (keyof ProviderParams)[];
   /** Whether it reads `promptCaching`. */
   readonly hasPromptCaching?: boolean;
   /** Generates the response locally instead of calling a server. */

@@ -13,6 +13,7 @@ export const vertex = defineProvider({
   baseUrl: undefined,
   formats: [],
   hasAmbientCredentials: true,
+  params: ['vertexRegion', 'vertexProject'],
   connect(params, context) {
     const { apiKey, vertexProject: project, vertexRegion: region = 'global' } = params;
     if (project === undefined) {
