@@ -71,6 +71,16 @@ function shadows(other: Entry, otherIndex: number, entry: Entry, index: number):
   return (ahead > 0 || (ahead === 0 && otherIndex < index)) && covers(other.name, entry.name);
 }
 
+/** Whether some name matches both patterns. */
+export function overlaps(a: string, b: string): boolean {
+  if (!a.includes('*')) return matchesModel(b, a);
+  if (!b.includes('*')) return matchesModel(a, b);
+  // A name with any prefix can have any suffix.
+  if (a.endsWith('*') !== b.endsWith('*')) return true;
+  const [x, y] = [a.replace('*', ''), b.replace('*', '')];
+  return a.endsWith('*') ? x.startsWith(y) || y.startsWith(x) : x.endsWith(y) || y.endsWith(x);
+}
+
 /** Whether `outer` matches every name that `inner` matches. A star matches any text, including none. */
 function covers(outer: string, inner: string): boolean {
   if (outer === inner || outer === '*') return true;

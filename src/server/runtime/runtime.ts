@@ -14,6 +14,7 @@ import { type GatewayPlan, planGateways, type RoutePlan } from '../config/plan.t
 import { redactorOf } from '../config/redact.ts';
 import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
 import type { Config } from '../config/schema.ts';
+import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
@@ -112,6 +113,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   problems.push(
     ...ownPortProblems(gateways, config, source, options.env),
     ...openBackendProblems(gateways),
+    ...unmatchedModelProblems(gateways),
     ...workerProblems(config),
   );
   // Without ports before the reload, none are lost.
