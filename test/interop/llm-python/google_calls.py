@@ -2,7 +2,7 @@
 
 from google import genai
 from google.genai import types
-from samples import CITY, PNG_BYTES, Weather
+from samples import CITY, KEY, PNG_BYTES, Weather
 
 FUNCTION = types.FunctionDeclaration(
     name="weather", description="The weather of a city.", parameters_json_schema=CITY
@@ -14,8 +14,8 @@ QUESTION = types.Content(role="user", parts=[types.Part.from_text(text='{"city":
 class Calls:
     def __init__(self, url, model):
         self._model = model
-        # Its key goes into a header of its own; a gateway with keys gets them as it asks for them.
-        self._client = genai.Client(api_key="any", http_options=types.HttpOptions(base_url=url))
+        # The client sends its key as `x-goog-api-key`.
+        self._client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=url))
 
     def _ask(self, contents, **config):
         config = types.GenerateContentConfig(**config)
