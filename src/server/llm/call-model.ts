@@ -118,7 +118,7 @@ export async function callModel(
     body.set('model', providerModel);
   if (policy?.prompts !== undefined) enrichPrompts(body, endpoint.format, policy.prompts);
   // The texts go nowhere, so no guardrail needs to see them.
-  if (countsTokens) return tokenCountResponse(ctx, body);
+  if (countsTokens) return tokenCountResponse(ctx, call, body);
   const requestGuardrails = [
     ...runtime.requestGuardrails,
     ...(policy?.guardrails?.request ?? []),

@@ -45,9 +45,17 @@ export function withoutVersion(path: string): string {
   return path.startsWith('/v1/') ? path.slice('/v1'.length) : path;
 }
 
+/** `/models`, `/v1/models/{id}`, and those of the Gemini API: `/v1beta/models`. */
+const MODEL_LIST = /^(?:\/v1[a-z0-9]{0,8})?\/models(?:\/(.*))?$/;
+
 /** Whether a request reads the model list or one model of it, which the gateway answers itself. */
 export function isModelList({ method, path }: Pick<RequestContext, 'method' | 'path'>): boolean {
-  return (method === 'GET' || method === 'HEAD') && /^\/models(?:\/|$)/.test(withoutVersion(path));
+  return (method === 'GET' || method === 'HEAD') && MODEL_LIST.test(path);
+}
+
+/** The model that a path of the model list names; '' for the whole list. */
+export function listedModel(path: string): string {
+  return decodeSegment(MODEL_LIST.exec(path)?.[1] ?? '');
 }
 
 /** Percent-decodes a path segment. Returns it unchanged if the encoding is not valid UTF-8. */
@@ -99,10 +107,14 @@ function endpointBehindPrefix(path: string): Endpoint | undefined {
   return [...ENDPOINTS].find(([suffix]) => path.endsWith(suffix))?.[1];
 }
 
+/** Versions that only the Gemini API has. */
+const GEMINI_VERSION = /^\/v1(?:alpha|beta)\d?\//;
+
 /** The wire format of the client of any request on an LLM route, also of one that is not allowed. */
 export function clientFormat({ path, headers }: Pick<RequestContext, 'path' | 'headers'>): Format {
   const key = endpointBehindPrefix(path)?.format ?? formatOfMethod(/:(\w+)$/.exec(path)?.[1] ?? '')?.key;
   if (key === undefined && headers.get('anthropic-version') !== undefined) return formatOf('messages');
+  if (key === undefined && GEMINI_VERSION.test(path)) return formatOf('generateContent');
   return formatOf(key);
 }
 

@@ -4,8 +4,9 @@ import { textReply } from '../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { allowedModels } from '../kernel/shared-slots.ts';
 import { refusedModel } from './call.ts';
-import { clientFormat, decodeSegment, withoutVersion } from './endpoints.ts';
+import { clientFormat, listedModel } from './endpoints.ts';
 import { llmError } from './errors.ts';
+import type { FormatKey } from './formats/format.ts';
 import type { Model } from './model.ts';
 import { matchesModel } from './model-patterns.ts';
 import type { VirtualModels } from './virtual-models.ts';
@@ -21,21 +22,19 @@ export interface ModelListing {
 }
 
 /**
- * The response to `GET /v1/models` and `GET /v1/models/{id}`, in the format of the client: with the header
- * `anthropic-version` that of Anthropic, else that of OpenAI. Throws an `AppError`: 404 unknown, 403 not allowed.
+ * The response to `GET /v1/models` and `GET /v1/models/{id}`, in the format of the client: that of Gemini at
+ * `/v1beta`, that of Anthropic with the header `anthropic-version`, else that of OpenAI. Throws an `AppError`: 404
+ * unknown, 403 not allowed.
  */
 export function modelListResponse(ctx: RequestContext, listing: ModelListing): Reply {
   ctx.reason = 'DirectResponse';
-  const isAnthropic = clientFormat(ctx).key === 'messages';
-  const entry = isAnthropic ? anthropicEntry : openAiEntry;
-  const id = withoutVersion(ctx.path).slice('/models/'.length);
-  if (id !== '') {
-    const name = decodeSegment(id);
+  const { entry, page } = FORMATS[clientFormat(ctx).key] ?? OPENAI;
+  const name = listedModel(ctx.path);
+  if (name !== '') {
     requireListed(ctx, name, listing);
     return json(entry(name, listing.startedAt));
   }
-  const data = namesFor(ctx, listing).map((name) => entry(name, listing.startedAt));
-  return json(isAnthropic ? anthropicPage(data) : { object: 'list', data });
+  return json(page(namesFor(ctx, listing).map((each) => entry(each, listing.startedAt))));
 }
 
 /** The configured names that the caller may use, and the names that its key allows and a pattern matches. */
@@ -57,31 +56,48 @@ function requireListed(ctx: RequestContext, name: string, { models, virtual, lis
 const json = (value: object): Reply => textReply(200, JSON.stringify(value), 'application/json');
 
 interface ModelEntry {
-  readonly id: string;
+  readonly id?: string;
   readonly [member: string]: unknown;
 }
 
-const openAiEntry = (name: string, startedAt: number): ModelEntry => ({
-  id: name,
-  object: 'model',
-  created: startedAt,
-  owned_by: 'openai',
-});
+/** A format of model lists. All models are on one page, whatever the query says. */
+interface ListFormat {
+  /** `startedAt` is Unix time in seconds. */
+  entry(name: string, startedAt: number): ModelEntry;
+  page(entries: readonly ModelEntry[]): object;
+}
 
-const anthropicEntry = (name: string, startedAt: number): ModelEntry => ({
-  type: 'model',
-  id: name,
-  display_name: name,
-  created_at: new Date(startedAt * 1000).toISOString(),
-});
+const OPENAI: ListFormat = {
+  entry: (id, created) => ({ id, object: 'model', created, owned_by: 'openai' }),
+  page: (data) => ({ object: 'list', data }),
+};
 
-/** All models on one page, whatever `limit` says. */
-const anthropicPage = (data: readonly ModelEntry[]): object => ({
-  data,
-  has_more: false,
-  first_id: data[0]?.id ?? null,
-  last_id: data.at(-1)?.id ?? null,
-});
+const FORMATS: Partial<Record<FormatKey, ListFormat>> = {
+  messages: {
+    entry: (id, startedAt) => ({
+      type: 'model',
+      id,
+      display_name: id,
+      created_at: new Date(startedAt * 1000).toISOString(),
+    }),
+    page: (data) => ({
+      data,
+      has_more: false,
+      first_id: data[0]?.id ?? null,
+      last_id: data.at(-1)?.id ?? null,
+    }),
+  },
+  // Gemini API, "Models". Which of these calls a model has is known to its provider only, as is its version.
+  generateContent: {
+    entry: (name) => ({
+      name: `models/${name}`,
+      version: '',
+      displayName: name,
+      supportedGenerationMethods: ['generateContent', 'countTokens', 'embedContent'],
+    }),
+    page: (models) => ({ models }),
+  },
+};
 
 function mayUse(ctx: RequestContext, name: string): boolean {
   return allowedModels.get(ctx)?.some((pattern) => matchesModel(pattern, name)) ?? true;

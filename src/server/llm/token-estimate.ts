@@ -3,6 +3,8 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import type { LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
 import { llmError } from './errors.ts';
+import type { FormatKey } from './formats/format.ts';
+import { type Members, membersOf } from './json-members.ts';
 import type { Model } from './model.ts';
 import { countMedia, textBytes } from './texts.ts';
 import type { Usage } from './usage.ts';
@@ -41,7 +43,38 @@ function countNumbers(value: unknown): number {
     .filter((item) => typeof item === 'number').length;
 }
 
-/** Whether the gateway answers a call of `/v1/messages/count_tokens`, because the provider has no such call. */
+/** Calls that count the tokens of a request: its parts that are counted, and the response with the count. */
+const COUNTS: Partial<
+  Record<FormatKey, { parts(body: CallBody): Members; response(count: number): object }>
+> = {
+  anthropicTokenCount: {
+    parts(body) {
+      requireList('messages', body.get('messages'));
+      return membersFrom(body, ['system', 'messages', 'tools']);
+    },
+    response: (count) => ({ input_tokens: count }),
+  },
+  // Gemini API, "countTokens": the contents, or a whole request in place of them.
+  geminiCountTokens: {
+    parts(body) {
+      const whole = membersOf(body.get('generateContentRequest') ?? body.get('generate_content_request'));
+      if (whole !== undefined) return whole;
+      requireList('contents', body.get('contents'));
+      return membersFrom(body, ['contents', 'systemInstruction', 'system_instruction', 'tools']);
+    },
+    response: (count) => ({ totalTokens: count }),
+  },
+};
+
+function requireList(name: string, value: unknown): void {
+  if (Array.isArray(value)) return;
+  throw llmError('llm_invalid', 'missing_required_parameter', `${name}: a list is required`);
+}
+
+const membersFrom = (body: CallBody, fields: readonly string[]): Members =>
+  Object.fromEntries(fields.map((field) => [field, body.get(field)]));
+
+/** Whether the gateway answers a call that counts tokens, because the provider has no such call. */
 export function countsTokensItself(
   { format }: Pick<LlmCall, 'format'>,
   { provider, formats }: Model,
@@ -50,18 +83,18 @@ export function countsTokensItself(
   const isForwarded =
     provider.answer !== undefined ||
     formats.some(({ type, supports }) => type === format && (supports?.(nameAtProvider) ?? true));
-  return format === 'anthropicTokenCount' && !isForwarded;
+  return format !== undefined && COUNTS[format] !== undefined && !isForwarded;
 }
 
 /**
- * An estimate in the format of `/v1/messages/count_tokens` (docs/decisions/0046). Throws an `AppError` (400) without a
- * list of messages.
+ * An estimate in the format of the client (docs/decisions/0046). Throws an `AppError` (400) without a list of messages
+ * or contents.
  */
-export function tokenCountResponse(ctx: RequestContext, body: CallBody): Reply {
-  const members = ['system', 'messages', 'tools'].map((field) => [field, body.get(field)] as const);
-  if (!Array.isArray(body.get('messages')))
-    throw llmError('llm_invalid', 'missing_required_parameter', 'messages: a list is required');
+export function tokenCountResponse(ctx: RequestContext, { format }: LlmCall, body: CallBody): Reply {
+  const { parts, response } = COUNTS[format ?? 'anthropicTokenCount'] as NonNullable<
+    (typeof COUNTS)[FormatKey]
+  >;
+  const count = estimateInput(parts(body));
   ctx.reason = 'DirectResponse';
-  const count = estimateInput(Object.fromEntries(members));
-  return textReply(200, JSON.stringify({ input_tokens: count }), 'application/json');
+  return textReply(200, JSON.stringify(response(count)), 'application/json');
 }

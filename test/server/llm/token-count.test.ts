@@ -88,3 +88,41 @@ describe('POST /v1/messages/count_tokens', () => {
     expect(await messages.countTokens(ask)).toEqual({ input_tokens: 1 });
   });
 });
+
+describe('POST /v1beta/models/{model}:countTokens', () => {
+  const count = async ({ url }: { url: string }, body: object): Promise<{ status: number; text: string }> =>
+    send(`${url}/v1beta/models/m:countTokens`, { method: 'POST', body: JSON.stringify(body) });
+
+  const parts = [
+    { text: 'ü'.repeat(12) },
+    { inlineData: { mimeType: 'image/png', data: 'A'.repeat(9_000) } },
+  ];
+  const contents = [{ role: 'user', parts }];
+  const systemInstruction = { parts: [{ text: 'x'.repeat(16) }] };
+  const request = { model: 'models/m', contents, systemInstruction };
+
+  test.each([
+    ['the contents', { contents }, 1_006],
+    ['a whole request', { generateContentRequest: request }, 1_010],
+    ['a whole request in snake case', { generate_content_request: request }, 1_010],
+  ])(
+    'tokens of %s are estimated for the Gemini API in front of another provider',
+    async (_, body, tokens) => {
+      await using provider = await llmProvider();
+      await using served = await llmGateway(provider, { model: { provider: 'oaiCompat' } });
+      const reply = await count(served, body);
+      expect(JSON.parse(reply.text)).toEqual({ totalTokens: tokens });
+      expect(provider.received).toEqual([]);
+      expect(await served.accessLine(1)).not.toHaveProperty(['gen_ai.usage.input_tokens']);
+    },
+  );
+
+  test('a request to count tokens without contents is refused in the format of Google', async () => {
+    await using provider = await llmProvider();
+    await using served = await llmGateway(provider, { model: { provider: 'oaiCompat' } });
+    const reply = await count(served, {});
+    expect(JSON.parse(reply.text)).toEqual({
+      error: { code: 400, message: 'contents: a list is required', status: 'INVALID_ARGUMENT' },
+    });
+  });
+});
