@@ -68,8 +68,10 @@ export const MEMORY_STORE_LIMITS = {
   queueBytes: 64 * MIB,
   /** Queued writes that are committed together; each is acknowledged after the commit. */
   batch: 256,
-  /** Vectors that the embedded store scans for one embedder (1 GiB); more require PostgreSQL. */
-  vectors: 2_000_000,
+  /** Vectors that the embedded store scans for one embedder: 2 million of 128 numbers; more require PostgreSQL. */
+  vectorBytes: 1024 * MIB,
+  /** Numbers of one vector: the most that pgvector stores. */
+  dimensions: 16_000,
   /** Rows of one page or list that is requested from the memory store. */
   page: 5_000,
   /**

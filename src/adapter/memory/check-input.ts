@@ -1,7 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import {
-  DIMENSIONS,
   ENTITY_TYPES,
   type NewDocument,
   type NewEntity,
@@ -11,7 +10,7 @@ import {
   ROLES,
 } from './store.ts';
 
-/** Tolerance for the length of a unit vector: the rounding error of Float32 over 128 numbers is far smaller. */
+/** Tolerance for the length of a unit vector: the rounding error of Float32 is far smaller. */
 const UNIT_TOLERANCE = 1e-3;
 
 /**
@@ -55,8 +54,9 @@ function checkOneOf(value: string, allowed: readonly string[], where: string): v
 }
 
 export function checkVector(vector: Float32Array, where: string): void {
-  if (vector.length !== DIMENSIONS)
-    refuse(where, `has ${vector.length} numbers, expected ${DIMENSIONS}: use an embedder of that size`);
+  const most = MEMORY_STORE_LIMITS.dimensions;
+  if (vector.length === 0 || vector.length > most)
+    refuse(where, `has ${vector.length} numbers, expected 1 to ${most}: use an embedder of that size`);
   let square = 0;
   for (const value of vector) square += value * value;
   // NaN fails this comparison too.
@@ -82,6 +82,8 @@ export function checkEntity(entity: NewEntity, where: string): void {
   checkName(entity.name, `${where}.name`);
   checkOneOf(entity.type, ENTITY_TYPES, `${where}.type`);
   checkText(entity.content, `${where}.content`);
+  checkText(entity.title ?? '', `${where}.title`);
+  checkText(entity.heading ?? '', `${where}.heading`);
   checkText(entity.searchText, `${where}.searchText`);
   if (entity.embedding !== undefined) checkVector(entity.embedding, `${where}.embedding`);
 }

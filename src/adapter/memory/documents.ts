@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
-import { type Embedder, searchable } from './embed/embedder.ts';
+import { type Embedder, embeddedText, searchable } from './embed/embedder.ts';
 import { chunkId, documentId } from './ids.ts';
 import { CHUNKER_VERSION, type MarkdownDocument, markdownDocument } from './markdown/document.ts';
 import type { NewEntity, Origin, Relation, Store } from './store.ts';
@@ -85,11 +85,7 @@ export async function putDocument(
   if (known?.hash === hash) return unchanged(store, source, known);
   const document = markdownDocument(source.content, source.path ?? source.key, source.title);
   const chunks = chunkEntities(source, document);
-  const vectors = await embedder.embed(
-    chunks.map(({ searchText }) => searchText),
-    signal,
-    embedded,
-  );
+  const vectors = await embedder.embed(chunks.map(embeddedText), signal, embedded);
   signal?.throwIfAborted();
   await beforeWrite?.();
   const file = fileEntity(source, document, content);
@@ -189,7 +185,9 @@ function chunkEntities(source: Source, { title, chunks }: MarkdownDocument): New
         ordinal,
       },
       embedding: undefined,
-      searchText: `${name}\n\n${text}`,
+      title,
+      heading,
+      searchText: text,
     };
   });
 }

@@ -1,7 +1,7 @@
 import { type Backend, documentHash } from './documents.ts';
-import { searchable } from './embed/embedder.ts';
+import { embeddedText, searchable } from './embed/embedder.ts';
 import { chunkId } from './ids.ts';
-import type { DocumentRecord, Entity, NewEntity } from './store.ts';
+import type { DocumentRecord, Entity, NewEntity, SearchFields } from './store.ts';
 
 const PAGE = 200;
 const NOTE = 'embedder';
@@ -30,13 +30,10 @@ export async function embedAgain(backend: Backend, texts: Texts): Promise<void> 
 
 async function vectorsOf(
   { embedder }: Backend,
-  entities: readonly (Entity & { readonly searchText: string })[],
+  entities: readonly (Entity & SearchFields)[],
   { signal, done }: Texts,
 ): Promise<NewEntity[]> {
-  const vectors = await embedder.embed(
-    entities.map(({ searchText }) => searchText),
-    signal,
-  );
+  const vectors = await embedder.embed(entities.map(embeddedText), signal);
   done(entities.length);
   return entities.map((entity, index) => ({ ...entity, embedding: searchable(vectors[index]) }));
 }

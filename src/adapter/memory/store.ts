@@ -17,15 +17,33 @@ export type {
 } from '../../core/memory-model.ts';
 export { ENTITY_TYPES, RELATION_TYPES, ROLES } from '../../core/memory-model.ts';
 
-/** Length of every embedding (spec, Collection `entities`). */
+/** Length of the built-in embedder's vectors (spec, Collection `entities`); vectors of others may have any length. */
 export const DIMENSIONS = 128;
 
-/** An entity to store. Vectors of different embedders are never compared. */
-export interface NewEntity extends Entity {
-  /** A unit vector of `DIMENSIONS` numbers; undefined for an entity that is not searched by meaning. */
-  readonly embedding: Float32Array | undefined;
-  /** The text that is searched by words: title and headings in addition to the content. */
+/** What is searched by words, and what is embedded. An entity with an empty `searchText` is not searched at all. */
+export interface SearchFields {
+  /** Title of the document. */
+  readonly title: string;
+  /** Headings above the text, outermost first. */
+  readonly heading: string;
+  /** The text itself. */
   readonly searchText: string;
+}
+
+/** An entity to store. Vectors of different embedders are never compared. */
+export interface NewEntity extends Entity, Partial<Omit<SearchFields, 'searchText'>> {
+  /**
+   * A unit vector; undefined for an entity that is not searched, or whose text is embedded later (`unembedded`). Vectors
+   * of one embedder have the same length.
+   */
+  readonly embedding: Float32Array | undefined;
+  readonly searchText: string;
+}
+
+/** A searched text that one embedder has not embedded yet. */
+export interface UnembeddedText extends SearchFields {
+  /** Changes when the entity is written again. */
+  readonly row: number;
 }
 
 export interface NewTurn {
@@ -117,8 +135,29 @@ export interface Store {
     terms: readonly string[],
   ): Promise<{ readonly total: number; readonly counts: ReadonlyMap<string, number> }>;
 
+  /**
+   * Searched texts without a vector of this embedder, in the order in which they were stored: the durable queue of what
+   * remains to be embedded. `after` is the row of the last one that was returned; 0 at first.
+   */
+  unembedded(
+    embedder: string,
+    page: { readonly after: number; readonly limit: number },
+  ): Promise<readonly UnembeddedText[]>;
+  /** Number of those texts. */
+  unembeddedCount(embedder: string): Promise<number>;
+  /**
+   * Stores vectors of texts from `unembedded`; undefined for a text without meaning. Rows that were written again or
+   * removed in the meantime are ignored.
+   */
+  putVectors(
+    embedder: string,
+    vectors: readonly { readonly row: number; readonly embedding: Float32Array | undefined }[],
+  ): Promise<void>;
+  /** Removes the vectors of all other embedders; returns their number. */
+  keepVectorsOf(embedder: string): Promise<number>;
+
   /** In the order of the ids, without unknown ones. */
-  entities(ids: readonly string[]): Promise<readonly (Entity & { readonly searchText: string })[]>;
+  entities(ids: readonly string[]): Promise<readonly (Entity & SearchFields)[]>;
   /** Cosine of these entities to the vector, for candidates that were found by words only. */
   cosines(
     vector: Float32Array,

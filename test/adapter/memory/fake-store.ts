@@ -121,7 +121,31 @@ export function fakeStore(): FakeStore {
       const count = (term: string): number => texts.filter((text) => text.has(stemOf(term))).length;
       return { total: texts.length, counts: new Map(terms.map((term) => [term, count(term)])) };
     },
-    entities: async (ids) => ids.flatMap((id) => kept.get(id) ?? []),
+    async unembedded(embedder, { after, limit }) {
+      return [...kept.values()]
+        .map((one, index) => ({ ...one, title: one.title ?? '', heading: one.heading ?? '', row: index + 1 }))
+        .filter((one) => one.searchText !== '' && (one.embedding === undefined || one.embedder !== embedder))
+        .filter(({ row }) => row > after)
+        .slice(0, limit);
+    },
+    unembeddedCount: async (embedder) =>
+      [...kept.values()].filter(
+        (one) => one.searchText !== '' && (one.embedding === undefined || one.embedder !== embedder),
+      ).length,
+    async putVectors(embedder, vectors) {
+      write();
+      const all = [...kept.values()];
+      for (const { row, embedding } of vectors) {
+        const one = all[row - 1];
+        if (one !== undefined) kept.set(one.id, { ...one, embedding, embedder });
+      }
+    },
+    keepVectorsOf: async () => 0,
+    entities: async (ids) =>
+      ids.flatMap((id) => {
+        const one = kept.get(id);
+        return one === undefined ? [] : { ...one, title: one.title ?? '', heading: one.heading ?? '' };
+      }),
     cosines: async (vector, embedder, ids) =>
       new Map(
         ids.flatMap((id) => {

@@ -306,6 +306,98 @@ function searching(store: () => Store): void {
     for (const text of HOSTILE) await store().lexical([text], { limit: 5 });
   });
 
+  test('a word in the title ranks above a word in a heading, and that above a word in the text', async () => {
+    const filler = 'plain words that fill the passage';
+    const fields = (title: string, heading: string, searchText: string) =>
+      ({
+        title: `${title} page`,
+        heading: `${heading} part`,
+        searchText: `${searchText} ${filler}`,
+      }) as const;
+    await store().putEntities(
+      [
+        entity({ id: 'in text', ...fields('some', 'some', 'numbat') }),
+        entity({ id: 'in heading', ...fields('some', 'numbat', 'some') }),
+        entity({ id: 'in title', ...fields('numbat', 'some', 'some') }),
+      ],
+      [],
+      EMBEDDER,
+    );
+    const found = await store().lexical(['numbat'], { limit: 5 });
+    expect(found.map(({ id }) => id)).toEqual(['in title', 'in heading', 'in text']);
+    expect((await store().entities(['in title']))[0]).toMatchObject(fields('numbat', 'some', 'some'));
+  });
+
+  test('texts without a vector are listed in order until each has one of that embedder', async () => {
+    const queue = 'queue/3';
+    const point = (...values: number[]) => Float32Array.from(values);
+    const all = async () => {
+      const rows = [];
+      for (let after = 0; ; ) {
+        const page = await store().unembedded(queue, { after, limit: 7 });
+        if (page.length === 0) return rows;
+        rows.push(...page);
+        after = page.at(-1)?.row ?? 0;
+      }
+    };
+    await store().putVectors(
+      queue,
+      (await all()).map(({ row }) => ({ row, embedding: undefined })),
+    );
+    expect(await store().unembeddedCount(queue)).toBe(0);
+    await store().putEntities(
+      [
+        entity({ id: 'q1', searchText: 'first', title: 'T', heading: 'H' }),
+        entity({ id: 'q2', searchText: 'second' }),
+        entity({ id: 'not searched' }),
+        entity({ id: 'q3', searchText: 'third', embedding: point(0, 0, 1) }),
+      ],
+      [],
+      queue,
+    );
+    const pending = await all();
+    expect(pending).toMatchObject([
+      { title: 'T', heading: 'H', searchText: 'first' },
+      { title: '', heading: '', searchText: 'second' },
+    ]);
+    expect(await store().unembeddedCount(queue)).toBe(2);
+    // Written again in the meantime: its vector would be that of the old text.
+    await store().putEntities([entity({ id: 'q2', searchText: 'changed' })], [], queue);
+    await store().putVectors(
+      queue,
+      pending.map(({ row }) => ({ row, embedding: point(1, 0, 0) })),
+    );
+    expect((await all()).map(({ searchText }) => searchText)).toEqual(['changed']);
+    const near = await store().nearest(point(1, 0, 0), queue, { limit: 5 });
+    expect(near.map(({ id }) => id)).toEqual(['q1', 'q3']);
+    expect(await store().cosines(point(0, 0, 1), queue, ['q1', 'q2', 'q3'])).toEqual(
+      new Map([
+        ['q1', 0],
+        ['q3', 1],
+      ]),
+    );
+    // Vectors of other lengths are not compared.
+    expect(await store().nearest(point(1, 0), queue, { limit: 5 })).toEqual([]);
+    expect(await store().keepVectorsOf(EMBEDDER)).toBeGreaterThan(2);
+    expect(await store().nearest(point(1, 0, 0), queue, { limit: 5 })).toEqual([]);
+    expect((await store().nearest(vector(0), EMBEDDER, { limit: 1 })).length).toBe(1);
+  });
+
+  test.each([384, 1536, 3072, 4096])('vectors of %i numbers are stored and compared', async (length) => {
+    const space = `long/${length}`;
+    const unit = (place: number) => new Float32Array(length).fill(1, place, place + 1);
+    await store().putEntities(
+      [0, 1, length - 1].map((place) =>
+        entity({ id: `${space} ${place}`, searchText: 'long', embedding: unit(place) }),
+      ),
+      [],
+      space,
+    );
+    const [best, second] = await store().nearest(unit(length - 1), space, { limit: 2 });
+    expect(best?.id).toBe(`${space} ${length - 1}`);
+    expect([best?.cosine, second?.cosine]).toEqual([1, 0]);
+  });
+
   test('frequencies count entities by stem, including stop words', async () => {
     const before = await store().frequencies(['okapi', 'okapis', 'the', 'absent', '…']);
     expect(before.counts.get('okapi')).toBe(0);
@@ -336,6 +428,8 @@ function graph(store: () => Store): void {
       type: 'workspace',
       content: 'content of e3',
       metadata: {},
+      title: '',
+      heading: '',
       searchText: '',
     });
     expect(await store().entities([])).toEqual([]);
@@ -458,8 +552,8 @@ function refusals(store: () => Store): void {
     store().putEntities([entity({ id: 'bad', embedding })], [], EMBEDDER);
 
   test.each([
-    ['of 127 numbers', new Float32Array(127)],
-    ['of 129 numbers', new Float32Array(129)],
+    ['of no numbers', new Float32Array()],
+    ['of 16,001 numbers', new Float32Array(16_001)],
     ['of zeros', new Float32Array(DIMENSIONS)],
     ['with NaN', vector(0).map((value, n) => (n === 5 ? Number.NaN : value))],
     ['with Infinity', vector(0).map((value, n) => (n === 5 ? Infinity : value))],

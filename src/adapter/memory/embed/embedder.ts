@@ -1,3 +1,5 @@
+import type { SearchFields } from '../store.ts';
+
 /** How scores are derived from the cosines of an embedder. */
 export interface Scoring {
   /**
@@ -14,7 +16,7 @@ export interface Embedder {
   readonly id: string;
   readonly scoring: Scoring;
   /**
-   * Returns a unit vector of `DIMENSIONS` numbers for each text, in order; zeros for a text without words.
+   * Returns a unit vector for each text, in order; zeros for a text without words.
    *
    * @throws AppError `upstream_unreachable`, `upstream_timeout` or `upstream_invalid` for a remote service
    */
@@ -25,6 +27,12 @@ export interface Embedder {
     progress?: (done: number) => void,
   ): Promise<Float32Array[]>;
   close(): Promise<void>;
+}
+
+/** The text that is embedded for an entity: title and headings in its first line. */
+export function embeddedText({ title, heading, searchText }: Partial<SearchFields>): string {
+  const first = [title, heading].filter(Boolean).join(' > ');
+  return first === '' ? (searchText ?? '') : `${first}\n\n${searchText ?? ''}`;
 }
 
 /** Scales a vector to length 1 in place; a zero vector stays unchanged. */

@@ -3,13 +3,21 @@ import {
   ENTITY_COLUMNS,
   type Engine,
   entityValues,
+  FIELD_WEIGHTS,
   type Insert,
   type Row,
+  type RowVector,
   selectiveTerms,
   type Value,
 } from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
+import { createVectorIndex, vectorSpace } from './vector-index.ts';
+
+/** Of the text, of nothing, of headings and of titles, in the order of `ts_rank`, which takes at most 1. */
+const WEIGHTS = [FIELD_WEIGHTS.searchText, 0, FIELD_WEIGHTS.heading, FIELD_WEIGHTS.title]
+  .map((weight) => weight / FIELD_WEIGHTS.title)
+  .join(', ');
 
 /** Rows per INSERT: a statement may have 65,535 parameters. */
 const INSERT_ROWS = 500;
@@ -34,16 +42,21 @@ export class PostgresEngine implements Engine {
   }
 
   insert({ table, columns, rows, conflict }: Insert): Promise<void> {
-    return this.#insert({ table, columns, rows, conflict: conflict ?? '' }, (_, place) => place);
+    return this.#insert({ table, columns, rows, conflict: conflict ?? '' }, (places) => places);
   }
 
-  async #insert(insert: Required<Insert>, place: (column: string, place: string) => string): Promise<void> {
+  /** @param expressions the expressions of a row's columns, from the placeholders of its values */
+  async #insert(
+    insert: Required<Insert>,
+    expressions: (places: readonly string[]) => readonly string[],
+  ): Promise<void> {
     const { table, columns, rows, conflict } = insert;
+    const width = rows[0]?.length ?? 0;
     for (let start = 0; start < rows.length; start += INSERT_ROWS) {
       const some = rows.slice(start, start + INSERT_ROWS);
       const places = some.map((_, row) => {
-        const first = row * columns.length + 1;
-        return `(${columns.map((column, index) => place(column, `$${first + index}`)).join(', ')})`;
+        const first = row * width + 1;
+        return `(${expressions(Array.from({ length: width }, (_, index) => `$${first + index}`)).join(', ')})`;
       });
       await this.run(
         `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${places.join(', ')} ${conflict}`,
@@ -52,22 +65,57 @@ export class PostgresEngine implements Engine {
     }
   }
 
-  insertEntities(entities: readonly NewEntity[], embedder: string, document: number | null): Promise<void> {
+  async insertEntities(
+    entities: readonly NewEntity[],
+    embedder: string,
+    document: number | null,
+  ): Promise<void> {
     const rows = entities.map((entity) => [
       ...entityValues(entity),
-      entity.searchText === '' ? null : plainWords(entity.searchText),
-      ...(entity.embedding === undefined ? [null, null] : [embedder, vectorText(entity.embedding)]),
+      ...(entity.searchText === ''
+        ? [null, null, null]
+        : [entity.title ?? '', entity.heading ?? '', entity.searchText].map(plainWords)),
       document,
     ]);
-    return this.#insert(
-      {
-        table: 'memory_entities',
-        columns: [...ENTITY_COLUMNS, 'words', 'embedder', 'embedding', 'document'],
-        rows,
-        conflict: '',
+    await this.#insert(
+      { table: 'memory_entities', columns: [...ENTITY_COLUMNS, 'words', 'document'], rows, conflict: '' },
+      (places) => {
+        const [title, heading, text, last] = places.slice(ENTITY_COLUMNS.length);
+        const words = `setweight(to_tsvector('memory_words', ${title}), 'A') || setweight(to_tsvector('memory_words', ${heading}), 'B') || to_tsvector('memory_words', ${text})`;
+        return [...places.slice(0, ENTITY_COLUMNS.length), words, last as string];
       },
-      (column, place) => (column === 'words' ? `to_tsvector('memory_words', ${place})` : place),
     );
+    const embedded = entities.filter(({ embedding }) => embedding !== undefined);
+    if (embedded.length === 0) return;
+    const ids = await this.all('SELECT id, row FROM memory_entities WHERE id = ANY($1)', [
+      embedded.map(({ id }) => id),
+    ]);
+    const known = new Map(ids.map((row) => [row['id'] as string, Number(row['row'])]));
+    await this.insertVectors(
+      embedder,
+      embedded.map(({ id, embedding }) => ({ row: known.get(id) as number, embedding })),
+    );
+  }
+
+  async insertVectors(embedder: string, vectors: readonly RowVector[]): Promise<void> {
+    const dimensions = vectors.find(({ embedding }) => embedding !== undefined)?.embedding?.length;
+    if (dimensions !== undefined) await createVectorIndex(this.#connection, embedder, dimensions);
+    for (let start = 0; start < vectors.length; start += INSERT_ROWS) {
+      const some = vectors.slice(start, start + INSERT_ROWS);
+      // The entity's row is locked, so that it cannot be removed before the vector refers to it.
+      await this.run(
+        `INSERT INTO memory_vectors (row, embedder, type, embedding)
+         SELECT e.row, $1, e.type, listed.embedding::vector
+         FROM unnest($2::bigint[], $3::text[]) AS listed (row, embedding)
+         JOIN memory_entities AS e ON e.row = listed.row FOR KEY SHARE OF e
+         ON CONFLICT DO NOTHING`,
+        [
+          embedder,
+          some.map(({ row }) => row),
+          some.map(({ embedding }) => (embedding === undefined ? null : vectorText(embedding))),
+        ] as Value[],
+      );
+    }
   }
 
   among(column: string, place: string): string {
@@ -84,11 +132,15 @@ export class PostgresEngine implements Engine {
     scope: SearchScope,
   ): Promise<{ id: string; cosine: number }[]> {
     const types = scope.types === undefined ? [] : [scope.types];
+    const { type, where } = vectorSpace(embedder, vector.length);
+    const distance = `embedding::${type} <=> $1::${type}`;
     const rows = await this.all(
-      `SELECT id, 1 - (embedding <=> $1::vector) AS cosine FROM memory_entities
-       WHERE embedder = $2 ${scope.types === undefined ? '' : 'AND type = ANY($4)'}
-       ORDER BY embedding <=> $1::vector LIMIT $3`,
-      [vectorText(vector), embedder, scope.limit, ...types],
+      `SELECT e.id AS id, near.cosine AS cosine FROM
+         (SELECT row, 1 - (${distance}) AS cosine FROM memory_vectors
+          WHERE ${where} ${scope.types === undefined ? '' : 'AND type = ANY($3)'}
+          ORDER BY ${distance} LIMIT $2) AS near
+       JOIN memory_entities AS e USING (row)`,
+      [vectorText(vector), scope.limit, ...types],
     );
     return rows
       .map((row) => ({ id: row['id'] as string, cosine: Number(row['cosine']) }))
@@ -100,10 +152,12 @@ export class PostgresEngine implements Engine {
     embedder: string,
     ids: readonly string[],
   ): Promise<Map<string, number>> {
+    const { where } = vectorSpace(embedder, vector.length);
     const rows = await this.all(
-      `SELECT id, 1 - (embedding <=> $1::vector) AS cosine FROM memory_entities
-       WHERE embedder = $2 AND id = ANY($3)`,
-      [vectorText(vector), embedder, ids],
+      `SELECT e.id AS id, 1 - (v.embedding <=> $1::vector) AS cosine
+       FROM memory_entities AS e JOIN memory_vectors AS v ON v.row = e.row
+       WHERE ${where} AND e.id = ANY($2)`,
+      [vectorText(vector), ids],
     );
     return new Map(rows.map((row) => [row['id'] as string, Number(row['cosine'])]));
   }
@@ -165,7 +219,7 @@ export class PostgresEngine implements Engine {
        hits AS MATERIALIZED (SELECT e.row, t.query, t.weight FROM t JOIN memory_entities AS e ON e.words @@ t.query
          ${scope.types === undefined ? '' : 'WHERE e.type = ANY($5)'}),
        best AS MATERIALIZED (SELECT row FROM hits GROUP BY row ORDER BY sum(weight) DESC, row LIMIT $4)
-       SELECT e.id, sum(hits.weight * (1 + ts_rank(e.words, hits.query, 1))) AS rank
+       SELECT e.id, sum(hits.weight * (1 + ts_rank('{${WEIGHTS}}', e.words, hits.query, 1))) AS rank
        FROM best JOIN hits USING (row) JOIN memory_entities AS e USING (row)
        GROUP BY e.id ORDER BY rank DESC, e.id LIMIT $3`,
       [used.map(([term]) => plainWords(term)), weights, scope.limit, MEMORY_STORE_LIMITS.ranked, ...types],

@@ -3,7 +3,7 @@ import type { Log } from '../../../core/log.ts';
 import type { Client } from './connection.ts';
 
 /** Each list migrates the tables from the preceding version to its own, counted from 1. Never changed once released. */
-const MIGRATIONS: readonly (readonly string[])[] = [
+export const MIGRATIONS: readonly (readonly string[])[] = [
   [
     `CREATE TABLE memory_sessions (
       session_id text COLLATE "C" PRIMARY KEY,
@@ -74,13 +74,38 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'CREATE INDEX memory_relations_to ON memory_relations (to_id)',
     'CREATE TABLE memory_notes (key text COLLATE "C" PRIMARY KEY, value text NOT NULL)',
   ],
+  // Fields for the search by words; vectors of any length in a table of their own, so that texts can be embedded after
+  // they were stored, and again for another embedder. Each embedder has an index of its own (`vector-index.ts`).
+  [
+    `ALTER TABLE memory_entities ADD COLUMN title text NOT NULL DEFAULT '', ADD COLUMN heading text NOT NULL DEFAULT ''`,
+    // Words keep no weights until the document is stored again, which the next sync does.
+    `UPDATE memory_entities SET title = coalesce(metadata::json->>'title', ''),
+       heading = coalesce(metadata::json->>'heading', ''), search_text = content
+     WHERE type = 'doc_chunk' AND search_text <> '' AND content <> ''`,
+    // A null vector says that the text has no meaning for the embedder.
+    `CREATE TABLE memory_vectors (
+      row bigint NOT NULL REFERENCES memory_entities (row) ON DELETE CASCADE,
+      embedder text COLLATE "C" NOT NULL,
+      type text NOT NULL,
+      embedding vector,
+      PRIMARY KEY (row, embedder)
+    )`,
+    `INSERT INTO memory_vectors (row, embedder, type, embedding)
+       SELECT row, embedder, type, embedding FROM memory_entities WHERE embedder IS NOT NULL`,
+    'ALTER TABLE memory_entities DROP COLUMN embedding, DROP COLUMN embedder',
+  ],
 ];
 
 /** Since this version, a filtered search continues until it has enough rows. */
 const ITERATIVE_SCAN = [0, 8];
 
 /** Creates or migrates the tables; several backends that start concurrently do it one after another. */
-export async function migrate(client: Client, server: string, log: Log): Promise<void> {
+export async function migrate(
+  client: Client,
+  server: string,
+  log: Log,
+  migrations = MIGRATIONS,
+): Promise<void> {
   await client.query('BEGIN');
   try {
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('agctl-memory:migrate', 0))`);
@@ -90,13 +115,13 @@ export async function migrate(client: Client, server: string, log: Log): Promise
     await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
     const { rows } = await client.query('SELECT max(version) AS version FROM memory_schema');
     const version = Number((rows[0] as { version: unknown }).version ?? 0);
-    if (version > MIGRATIONS.length)
+    if (version > migrations.length)
       throw new AppError('memory_not_opened', {
         message:
-          `${server}: its tables were created by a newer agctl (version ${version}, this one supports ${MIGRATIONS.length}): ` +
+          `${server}: its tables were created by a newer agctl (version ${version}, this one supports ${migrations.length}): ` +
           'install that version, or use another database',
       });
-    for (const [index, statements] of MIGRATIONS.entries()) {
+    for (const [index, statements] of migrations.entries()) {
       if (index < version) continue;
       for (const statement of statements) await client.query(statement);
       await client.query('INSERT INTO memory_schema (version) VALUES ($1)', [index + 1]);

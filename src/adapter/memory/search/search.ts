@@ -1,7 +1,7 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { counted } from '../../../core/render/counted.ts';
 import { selectResults } from '../../../core/search-results.ts';
-import type { Embedder } from '../embed/embedder.ts';
+import { type Embedder, embeddedText } from '../embed/embedder.ts';
 import type { Entity, EntityType, Store } from '../store.ts';
 import { coverage, type QueryWord, queryWords, rarity, rounded, scoreOf } from './score.ts';
 
@@ -114,7 +114,7 @@ async function scored(
   return entities
     .map((entity) => {
       const cosine = cosines.get(entity.id) ?? more.get(entity.id) ?? 0;
-      const covered = coverage(weights, entity.searchText);
+      const covered = coverage(weights, embeddedText(entity));
       return { entity, cosine, covered, score: scoreOf(embedder.scoring, cosine, covered) };
     })
     .sort(bestFirst);

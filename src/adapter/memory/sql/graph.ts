@@ -1,24 +1,19 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { editDistance } from '../../../core/suggest.ts';
-import type { Entity, EntityType, Relation, RelationType } from '../store.ts';
-import { number, type Row, type Sql, text } from './sql.ts';
+import type { Entity, EntityType, Relation, RelationType, SearchFields } from '../store.ts';
+import { number, type Row, SEARCH_FIELDS, type Sql, searchFieldsOf, text } from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
 const RELATION = 'from_id, to_id, relation_type, weight';
 /** The type that is most likely meant by a name comes first. */
 const BY_TYPE = `CASE type WHEN 'workspace' THEN 0 WHEN 'doc_file' THEN 1 WHEN 'doc_chunk' THEN 2 ELSE 3 END`;
 
-export async function entities(
-  sql: Sql,
-  ids: readonly string[],
-): Promise<(Entity & { searchText: string })[]> {
+export async function entities(sql: Sql, ids: readonly string[]): Promise<(Entity & SearchFields)[]> {
   const rows = await sql.all(
-    `SELECT ${ENTITY}, search_text FROM memory_entities WHERE ${sql.among('id', '$1')}`,
+    `SELECT ${ENTITY}, ${SEARCH_FIELDS} FROM memory_entities WHERE ${sql.among('id', '$1')}`,
     [sql.list(ids)],
   );
-  const known = new Map(
-    rows.map((row) => [text(row, 'id'), { ...entityOf(row), searchText: text(row, 'search_text') }]),
-  );
+  const known = new Map(rows.map((row) => [text(row, 'id'), { ...entityOf(row), ...searchFieldsOf(row) }]));
   return ids.flatMap((id) => known.get(id) ?? []);
 }
 

@@ -14,6 +14,7 @@ import { document, documents, putDocument, putEntities, removeDocuments } from '
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
+import { keepVectorsOf, putVectors, unembedded, unembeddedCount } from './vectors.ts';
 
 /** The methods of a store that consist of SQL statements. */
 export type Operations = Omit<Store, 'kind' | 'exclusively' | 'close'>;
@@ -72,6 +73,14 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
     (engine, ...args) => engine.lexical(...args),
   ),
   frequencies: read<'frequencies'>(nothing, (engine, terms) => engine.frequencies(terms)),
+  unembedded: read<'unembedded'>((_, page) => checkLimit(page.limit), unembedded),
+  unembeddedCount: read<'unembeddedCount'>(nothing, unembeddedCount),
+  putVectors: write<'putVectors'>((embedder, vectors) => {
+    checkName(embedder, 'embedder');
+    for (const [index, { embedding }] of vectors.entries())
+      if (embedding !== undefined) checkVector(embedding, `vectors[${index}]`);
+  }, putVectors),
+  keepVectorsOf: write<'keepVectorsOf'>((embedder) => checkName(embedder, 'embedder'), keepVectorsOf),
   entities: read<'entities'>(nothing, entities),
   cosines: read<'cosines'>(
     (vector) => checkVector(vector, 'vector'),

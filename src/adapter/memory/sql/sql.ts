@@ -1,4 +1,4 @@
-import type { NewEntity, SearchScope } from '../store.ts';
+import type { NewEntity, SearchFields, SearchScope } from '../store.ts';
 
 export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[];
 export type Row = Readonly<Record<string, unknown>>;
@@ -12,6 +12,12 @@ export interface Insert {
   readonly conflict?: string;
 }
 
+/** A vector of an entity by its row; undefined if its text has no meaning for the embedder. */
+export interface RowVector {
+  readonly row: number;
+  readonly embedding: Float32Array | undefined;
+}
+
 /** The SQL that both engines support. Statements are written once, with `$1` for parameters. */
 export interface Sql {
   all(text: string, parameters?: readonly Value[]): Promise<readonly Row[]>;
@@ -21,8 +27,10 @@ export interface Sql {
   /** A condition that `column` is in the list in parameter `$n`, which is passed through `list`. */
   among(column: string, place: string): string;
   list(values: readonly string[]): Value;
-  /** Inserts entities of a document, or of none. Those with an embedding belong to this embedder. */
+  /** Inserts entities of a document, or of none, and their vectors of this embedder. */
   insertEntities(entities: readonly NewEntity[], embedder: string, document: number | null): Promise<void>;
+  /** Stores vectors of existing rows; rows that are gone or already have one are ignored. */
+  insertVectors(embedder: string, vectors: readonly RowVector[]): Promise<void>;
 }
 
 /** Operations that each engine implements differently. */
@@ -40,12 +48,28 @@ export interface Engine extends Sql {
 }
 
 /** Columns common to both engines, and their values. */
-export const ENTITY_COLUMNS = ['id', 'name', 'type', 'content', 'metadata', 'search_text'] as const;
+export const ENTITY_COLUMNS = [
+  'id',
+  'name',
+  'type',
+  'content',
+  'metadata',
+  'title',
+  'heading',
+  'search_text',
+] as const;
 
 export function entityValues(entity: NewEntity): Value[] {
   // Text instead of a JSON column, so that order, numbers and unusual keys are returned unchanged.
   const metadata = JSON.stringify(entity.metadata);
-  return [entity.id, entity.name, entity.type, entity.content, metadata, entity.searchText];
+  const { id, name, type, content, title = '', heading = '', searchText } = entity;
+  return [id, name, type, content, metadata, title, heading, searchText];
+}
+
+export const SEARCH_FIELDS = 'title, heading, search_text';
+
+export function searchFieldsOf(row: Row): SearchFields {
+  return { title: text(row, 'title'), heading: text(row, 'heading'), searchText: text(row, 'search_text') };
 }
 
 /** A column as text. Throws for values that the schema rules out. */
@@ -59,6 +83,9 @@ export function text(row: Row, column: string): string {
 export function number(row: Row, column: string): number {
   return Number(row[column]);
 }
+
+/** Weight of a word in each field, relative to the text. */
+export const FIELD_WEIGHTS = { title: 4, heading: 2, searchText: 1 } as const;
 
 /**
  * A word in more entities than this, and in more than a quarter of all, hardly distinguishes results and costs most of

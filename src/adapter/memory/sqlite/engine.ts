@@ -1,5 +1,13 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import { ENTITY_COLUMNS, type Engine, entityValues, type Insert, type Row, type Value } from '../sql/sql.ts';
+import {
+  ENTITY_COLUMNS,
+  type Engine,
+  entityValues,
+  type Insert,
+  type Row,
+  type RowVector,
+  type Value,
+} from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
 import { WordIndex } from './word-index.ts';
@@ -24,9 +32,9 @@ export class SqliteEngine implements Engine {
     this.#words = new WordIndex(database);
     // In memory, and rolled back together with the transaction that deleted the rows.
     database.exec(`
-      CREATE TEMP TABLE gone (row INTEGER PRIMARY KEY) STRICT;
-      CREATE TEMP TRIGGER note_gone AFTER DELETE ON main.memory_entities WHEN old.embedder IS NOT NULL BEGIN
-        INSERT INTO gone (row) VALUES (old.row);
+      CREATE TEMP TABLE gone (vector INTEGER PRIMARY KEY) STRICT;
+      CREATE TEMP TRIGGER note_gone AFTER DELETE ON main.memory_vectors BEGIN
+        INSERT INTO gone (vector) VALUES (old.vector);
       END;
     `);
   }
@@ -65,27 +73,38 @@ export class SqliteEngine implements Engine {
     return JSON.stringify(values);
   }
 
-  insertEntities(entities: readonly NewEntity[], embedder: string, document: number | null): Promise<void> {
-    const vectors = entities.map(({ embedding }) =>
-      embedding === undefined ? [null, null] : [embedder, blobOf(embedding)],
+  async insertEntities(
+    entities: readonly NewEntity[],
+    embedder: string,
+    document: number | null,
+  ): Promise<void> {
+    const columns = [...ENTITY_COLUMNS, 'document'];
+    const places = columns.map((_, index) => `$${index + 1}`).join(', ');
+    const statement = this.#prepare(`INSERT INTO memory_entities (${columns.join(', ')}) VALUES (${places})`);
+    const vectors: RowVector[] = [];
+    for (const entity of entities) {
+      const { lastInsertRowid } = statement.run(named([...entityValues(entity), document]));
+      if (entity.embedding !== undefined)
+        vectors.push({ row: Number(lastInsertRowid), embedding: entity.embedding });
+    }
+    await this.insertVectors(embedder, vectors);
+  }
+
+  async insertVectors(embedder: string, vectors: readonly RowVector[]): Promise<void> {
+    const statement = this.#prepare(
+      `INSERT INTO memory_vectors (row, embedder, type, embedding)
+       SELECT row, $2, type, $3 FROM memory_entities WHERE row = $1 ON CONFLICT DO NOTHING`,
     );
-    return this.insert({
-      table: 'memory_entities',
-      columns: [...ENTITY_COLUMNS, 'embedder', 'embedding', 'document'],
-      rows: entities.map((entity, index) => [
-        ...entityValues(entity),
-        ...(vectors[index] as Value[]),
-        document,
-      ]),
-    });
+    for (const { row, embedding } of vectors)
+      statement.run(named([row, embedder, embedding === undefined ? null : blobOf(embedding)]));
   }
 
   /** After a commit: removes deleted vectors from the caches; new ones are read by the next search. */
   committed(): void {
     this.#words.changed();
-    const gone = this.#prepare('SELECT row FROM gone').all() as { row: number }[];
+    const gone = this.#prepare('SELECT vector FROM gone').all() as { vector: number }[];
     if (gone.length === 0) return;
-    for (const cache of this.#caches.values()) for (const { row } of gone) cache.remove(row);
+    for (const cache of this.#caches.values()) for (const { vector } of gone) cache.remove(vector);
     this.#prepare('DELETE FROM gone').run();
   }
 
@@ -94,7 +113,7 @@ export class SqliteEngine implements Engine {
     embedder: string,
     scope: SearchScope,
   ): Promise<{ id: string; cosine: number }[]> {
-    const best = this.#cache(embedder).nearest(vector, scope);
+    const best = this.#cache(embedder, vector.length).nearest(vector, scope);
     const ids = new Map(
       this.#prepare(`SELECT row, id FROM memory_entities WHERE ${this.among('row', '$1')}`)
         .all(named([JSON.stringify(best.map(({ row }) => row))]))
@@ -106,10 +125,10 @@ export class SqliteEngine implements Engine {
     });
   }
 
-  #cache(embedder: string): VectorCache {
+  #cache(embedder: string, dimensions: number): VectorCache {
     let cache = this.#caches.get(embedder);
-    if (cache === undefined) {
-      cache = new VectorCache(this.#database, embedder);
+    if (cache === undefined || cache.dimensions !== dimensions) {
+      cache = new VectorCache(this.#database, embedder, dimensions);
       cache.follow(this.#onLoad(embedder));
       // One embedder is in use; a second cache can only belong to the embedder that it replaces.
       const oldest = this.#caches.keys().next().value;
@@ -125,8 +144,9 @@ export class SqliteEngine implements Engine {
     ids: readonly string[],
   ): Promise<Map<string, number>> {
     const rows = this.#prepare(
-      `SELECT id, embedding FROM memory_entities WHERE ${this.among('id', '$1')} AND embedder = $2`,
-    ).all(named([JSON.stringify(ids), embedder]));
+      `SELECT e.id AS id, v.embedding AS embedding FROM memory_entities AS e JOIN memory_vectors AS v ON v.row = e.row
+       WHERE ${this.among('e.id', '$1')} AND v.embedder = $2 AND length(v.embedding) = $3`,
+    ).all(named([JSON.stringify(ids), embedder, vector.byteLength]));
     return new Map(
       rows.map((row) => [row['id'] as string, cosine(vector, vectorOf(row['embedding'] as Uint8Array))]),
     );

@@ -83,6 +83,55 @@ export const MIGRATIONS: readonly string[] = [
     INSERT INTO memory_words (memory_words, rowid, search_text) VALUES ('delete', old.row, old.search_text);
   END;
   `,
+  // Fields for the index of words; vectors of any length in a table of their own, so that texts can be embedded after
+  // they were stored, and again for another embedder.
+  `
+  DROP TRIGGER memory_entities_insert;
+  DROP TRIGGER memory_entities_delete;
+  DROP TABLE memory_word_counts;
+  DROP TABLE memory_words;
+  DROP VIEW memory_searched;
+  ALTER TABLE memory_entities ADD COLUMN title TEXT NOT NULL DEFAULT '';
+  ALTER TABLE memory_entities ADD COLUMN heading TEXT NOT NULL DEFAULT '';
+  UPDATE memory_entities SET
+    title = coalesce(json_extract(metadata, '$.title'), ''),
+    heading = coalesce(json_extract(metadata, '$.heading'), ''),
+    search_text = content
+  WHERE type = 'doc_chunk' AND search_text <> '' AND content <> '' AND json_valid(metadata);
+
+  -- vector only grows: what is above the highest one seen is new to the cache of vectors. A null vector says that the
+  -- text has no meaning for the embedder.
+  CREATE TABLE memory_vectors (
+    vector INTEGER PRIMARY KEY AUTOINCREMENT,
+    row INTEGER NOT NULL,
+    embedder TEXT NOT NULL,
+    type TEXT NOT NULL,
+    embedding BLOB,
+    UNIQUE (row, embedder)
+  ) STRICT;
+  CREATE INDEX memory_vectors_embedder ON memory_vectors (embedder, vector);
+  INSERT INTO memory_vectors (row, embedder, type, embedding)
+    SELECT row, embedder, type, embedding FROM memory_entities WHERE embedder IS NOT NULL ORDER BY row;
+  ALTER TABLE memory_entities DROP COLUMN embedding;
+  ALTER TABLE memory_entities DROP COLUMN embedder;
+
+  CREATE VIEW memory_searched AS
+    SELECT row, title, heading, search_text FROM memory_entities WHERE search_text <> '';
+  CREATE VIRTUAL TABLE memory_words USING fts5 (
+    title, heading, search_text, content = 'memory_searched', content_rowid = 'row', tokenize = 'porter unicode61'
+  );
+  INSERT INTO memory_words (memory_words) VALUES ('rebuild');
+  CREATE VIRTUAL TABLE memory_word_counts USING fts5vocab ('memory_words', 'row');
+  CREATE TRIGGER memory_entities_insert AFTER INSERT ON memory_entities WHEN new.search_text <> '' BEGIN
+    INSERT INTO memory_words (rowid, title, heading, search_text)
+      VALUES (new.row, new.title, new.heading, new.search_text);
+  END;
+  CREATE TRIGGER memory_entities_delete AFTER DELETE ON memory_entities BEGIN
+    INSERT INTO memory_words (memory_words, rowid, title, heading, search_text)
+      SELECT 'delete', old.row, old.title, old.heading, old.search_text WHERE old.search_text <> '';
+    DELETE FROM memory_vectors WHERE row = old.row;
+  END;
+  `,
 ];
 
 /**

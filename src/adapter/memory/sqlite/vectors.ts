@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { DIMENSIONS, ENTITY_TYPES, type EntityType, type SearchScope } from '../store.ts';
+import { ENTITY_TYPES, type EntityType, type SearchScope } from '../store.ts';
 import { DotProducts } from './dot-products.ts';
 
 const ALL_TYPES = 0xff;
@@ -10,22 +10,31 @@ const ALL_TYPES = 0xff;
 export type Progress = (done: number, total: number) => void;
 
 /**
- * All vectors of one embedder in memory, for the exact scan. It follows the database by itself: row numbers only grow,
- * and a temporary trigger records deleted rows, so a transaction that is rolled back needs no undo here.
+ * All vectors of one embedder in memory, for the exact scan. It follows the database by itself: numbers of vectors only
+ * grow, and a temporary trigger records deleted ones, so a transaction that is rolled back needs no undo here.
  */
 export class VectorCache {
   readonly #database: DatabaseSync;
   readonly #embedder: string;
-  readonly #products = new DotProducts();
+  readonly #dimensions: number;
+  readonly #products: DotProducts;
+  /** Row of the entity, type and number of the vector in each slot. */
   #rows = new Float64Array(64);
   #types = new Uint8Array(64);
+  #vectors = new Float64Array(64);
   readonly #slots = new Map<number, number>();
   #last = 0;
   #count = 0;
 
-  constructor(database: DatabaseSync, embedder: string) {
+  constructor(database: DatabaseSync, embedder: string, dimensions: number) {
     this.#database = database;
     this.#embedder = embedder;
+    this.#dimensions = dimensions;
+    this.#products = new DotProducts(dimensions);
+  }
+
+  get dimensions(): number {
+    return this.#dimensions;
   }
 
   get bytes(): number {
@@ -34,21 +43,24 @@ export class VectorCache {
 
   /** Reads the vectors that were stored since the last call. */
   follow(progress?: Progress): void {
-    const { n: total } = this.#database
-      .prepare('SELECT count(*) AS n FROM memory_entities WHERE row > ? AND embedder = ?')
-      .get(this.#last, this.#embedder) as { n: number };
+    // A vector of another length cannot be compared: its model was changed under the same name.
+    const fresh = 'FROM memory_vectors WHERE vector > ? AND embedder = ? AND length(embedding) = ?';
+    const parameters = [this.#last, this.#embedder, this.#dimensions * 4] as const;
+    const { n: total } = this.#database.prepare(`SELECT count(*) AS n ${fresh}`).get(...parameters) as {
+      n: number;
+    };
     if (total === 0) return;
-    if (this.#count + total > MEMORY_STORE_LIMITS.vectors)
+    if (this.#products.size(this.#count + total) > MEMORY_STORE_LIMITS.vectorBytes)
       throw new AppError('memory_unavailable', {
-        message: `more than ${MEMORY_STORE_LIMITS.vectors} vectors: use PostgreSQL (MEMORY_DATABASE_URL) for larger stores`,
+        message: `${this.#count + total} vectors of ${this.#dimensions} numbers are too many for this store: use PostgreSQL (MEMORY_DATABASE_URL), or a model with shorter vectors`,
       });
     this.#reserve(this.#count + total);
     const rows = this.#database
-      .prepare('SELECT row, type, embedding FROM memory_entities WHERE row > ? AND embedder = ? ORDER BY row')
-      .iterate(this.#last, this.#embedder);
+      .prepare(`SELECT vector, row, type, embedding ${fresh} ORDER BY vector`)
+      .iterate(...parameters);
     let done = 0;
-    for (const { row, type, embedding } of rows as Iterable<Record<string, unknown>>) {
-      this.#add(row as number, type as EntityType, embedding as Uint8Array);
+    for (const { vector, row, type, embedding } of rows as Iterable<Record<string, unknown>>) {
+      this.#add(vector as number, row as number, type as EntityType, embedding as Uint8Array);
       done++;
       if (done % 100_000 === 0) progress?.(done, total);
     }
@@ -61,30 +73,35 @@ export class VectorCache {
     rows.set(this.#rows);
     const types = new Uint8Array(rows.length);
     types.set(this.#types);
+    const vectors = new Float64Array(rows.length);
+    vectors.set(this.#vectors);
     this.#rows = rows;
     this.#types = types;
+    this.#vectors = vectors;
   }
 
-  #add(row: number, type: EntityType, embedding: Uint8Array): void {
+  #add(vector: number, row: number, type: EntityType, embedding: Uint8Array): void {
     const slot = this.#count++;
     copyInto(this.#products.slot(slot), embedding);
     this.#rows[slot] = row;
     this.#types[slot] = typeBit(type);
-    this.#slots.set(row, slot);
-    this.#last = row;
+    this.#vectors[slot] = vector;
+    this.#slots.set(vector, slot);
+    this.#last = vector;
   }
 
   /** Moves the last vector to the slot of the removed one. */
-  remove(row: number): void {
-    const slot = this.#slots.get(row);
+  remove(vector: number): void {
+    const slot = this.#slots.get(vector);
     if (slot === undefined) return;
     const last = --this.#count;
-    this.#slots.delete(row);
+    this.#slots.delete(vector);
     if (slot === last) return;
     this.#products.move(last, slot);
     this.#rows[slot] = this.#rows[last] as number;
     this.#types[slot] = this.#types[last] as number;
-    this.#slots.set(this.#rows[slot] as number, slot);
+    this.#vectors[slot] = this.#vectors[last] as number;
+    this.#slots.set(this.#vectors[slot] as number, slot);
   }
 
   /** Rows with the highest cosine, best first; of equal ones, the older row first. */
@@ -131,21 +148,22 @@ export function blobOf(vector: Float32Array): Uint8Array {
 }
 
 export function vectorOf(blob: Uint8Array): Float32Array {
-  const vector = new Float32Array(DIMENSIONS);
+  const vector = new Float32Array(blob.byteLength / 4);
   copyInto(vector, blob);
   return vector;
 }
 
 function copyInto(vector: Float32Array, blob: Uint8Array): void {
-  if (blob.byteLength !== DIMENSIONS * 4)
+  if (blob.byteLength !== vector.byteLength)
     throw new RangeError(`a stored vector has ${blob.byteLength} bytes`);
   const bytes = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
   bytes.set(blob);
   if (!LITTLE_ENDIAN) bytes.swap32();
 }
 
+/** Of two unit vectors of the same length. */
 export function cosine(a: Float32Array, b: Float32Array): number {
   let sum = 0;
-  for (let index = 0; index < DIMENSIONS; index++) sum += (a[index] as number) * (b[index] as number);
+  for (let index = 0; index < a.length; index++) sum += (a[index] as number) * (b[index] as number);
   return clamp(sum);
 }

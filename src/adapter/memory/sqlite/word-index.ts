@@ -1,7 +1,10 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { selectiveTerms } from '../sql/sql.ts';
+import { FIELD_WEIGHTS, selectiveTerms } from '../sql/sql.ts';
 import type { SearchScope } from '../store.ts';
+
+/** BM25 with a weight for each field: title, headings, text. */
+const RANK = `bm25(${FIELD_WEIGHTS.title}, ${FIELD_WEIGHTS.heading}, ${FIELD_WEIGHTS.searchText})`;
 
 /** Search by words with the FTS5 index. */
 export class WordIndex {
@@ -31,7 +34,8 @@ export class WordIndex {
     this.#total = database.prepare("SELECT count(*) AS n FROM memory_entities WHERE search_text <> ''");
     this.#search = database.prepare(`
       SELECT e.id AS id, w.rank AS rank FROM memory_words AS w JOIN memory_entities AS e ON e.row = w.rowid
-      WHERE w.memory_words MATCH $query AND ($types IS NULL OR e.type IN (SELECT value FROM json_each($types)))
+      WHERE w.memory_words MATCH $query AND w.rank MATCH '${RANK}'
+        AND ($types IS NULL OR e.type IN (SELECT value FROM json_each($types)))
       ORDER BY w.rank LIMIT $limit`);
   }
 

@@ -11,7 +11,7 @@ export const entity = defineEndpoint({
   async run({ params: { id }, memory }) {
     const [found] = await memory.store.entities([id]);
     if (found === undefined) throw new MemoryError('memory_not_found', 'no entity has this id');
-    const { searchText: _words, ...shown } = found;
+    const { title: _title, heading: _heading, searchText: _words, ...shown } = found;
     return { body: shown };
   },
 });

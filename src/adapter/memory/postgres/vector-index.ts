@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import type { Connection } from './connection.ts';
+
+/** The longest vectors that an HNSW index of pgvector takes, and in half precision. */
+const LONGEST = 2_000;
+const LONGEST_HALF = 4_000;
+
+/**
+ * How vectors of one embedder are compared: an index needs vectors of a fixed length, so it has a cast and covers only
+ * this embedder. The condition contains the id itself, because the planner must recognise it.
+ */
+export interface VectorSpace {
+  /** The type of both sides of the comparison. */
+  readonly type: string;
+  /** The condition on the embedder. */
+  readonly where: string;
+}
+
+export function vectorSpace(embedder: string, dimensions: number): VectorSpace {
+  const half = dimensions > LONGEST && dimensions <= LONGEST_HALF;
+  return {
+    type: `${half ? 'halfvec' : 'vector'}(${dimensions})`,
+    // Vectors of another length, of a model that was changed under the same name, must not reach the cast.
+    where: `embedder = ${literal(embedder)} AND vector_dims(embedding) = ${dimensions}`,
+  };
+}
+
+/** Creates the index of an embedder, unless it exists. Longer vectors than an index takes are scanned. */
+export async function createVectorIndex(
+  connection: Connection,
+  embedder: string,
+  dimensions: number,
+): Promise<void> {
+  if (dimensions > LONGEST_HALF) return;
+  const { type, where } = vectorSpace(embedder, dimensions);
+  const name = `memory_vectors_${createHash('sha256').update(where).digest('hex').slice(0, 16)}`;
+  // Asked first, because CREATE INDEX locks out writers even if there is nothing to do.
+  const { rows } = await connection.query('SELECT to_regclass($1) IS NOT NULL AS exists', [name]);
+  if ((rows[0] as { exists: boolean }).exists) return;
+  await connection.query(
+    `CREATE INDEX IF NOT EXISTS ${name} ON memory_vectors
+     USING hnsw ((embedding::${type}) ${type.startsWith('half') ? 'halfvec' : 'vector'}_cosine_ops) WHERE ${where}`,
+  );
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
