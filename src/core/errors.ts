@@ -105,7 +105,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-interface AppErrorOptions {
+export interface AppErrorOptions {
   /** Public text that replaces the table's. */
   readonly message?: string;
   /** For the log only. May name upstream addresses, never secrets. */

@@ -7,19 +7,22 @@ import type { UpstreamBody } from '../transport/upstream-body.ts';
 import type { UpstreamResponse } from '../transport/upstream-request.ts';
 import type { LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
+import { collectBody } from './collect-body.ts';
 import {
   dropCredentials,
   dropForeignHeaders,
   type GatewayCredential,
   gatewayCredential,
+  redactKey,
   sendClientKey,
   withoutCredentials,
 } from './credentials.ts';
 import { pathAtProvider, withModel } from './endpoints.ts';
-import { llmError } from './errors.ts';
+import { errorInBody, llmError } from './errors.ts';
 import type { EndpointStats, Outcome } from './health.ts';
 import type { Model } from './model.ts';
 import { addProviderHeaders, type OutgoingRequest, type ProviderFormat } from './providers/provider.ts';
+import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { traceEviction } from './trace-events.ts';
 import { translateReply } from './translation/translated-reply.ts';
 import type { Translation } from './translation/translation.ts';
@@ -156,6 +159,11 @@ async function sendToProvider(
   const coding = received.all('content-encoding').join(', ').trim().toLowerCase();
   const isPlain = coding === '' || coding === 'identity';
   const decoded = isPlain ? answer : await decodeResponse(ctx, received, answer, coding);
+  if ((isReplaced || model.setsCredential) && refusesCredential(status, received)) {
+    const refusal = await collectBody(ctx, decoded, undefined);
+    call.providerError = errorInBody(redactKey(refusal, credential.encodings));
+    throw credentialRefused(ctx, call, status);
+  }
   const reply = { status, headers: received, body: decoded };
   return translation === undefined
     ? reply

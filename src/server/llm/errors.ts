@@ -1,11 +1,15 @@
-import { AppError, type ErrorCode } from '../../core/errors.ts';
+import { AppError, type AppErrorOptions, type ErrorCode } from '../../core/errors.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 
 /** An error on an LLM route with a code of the OpenAI API. */
 export class LlmError extends AppError {
   readonly llmCode: string;
 
-  constructor(code: ErrorCode, llmCode: string, options: { message: string; detail?: string }) {
+  constructor(
+    code: ErrorCode,
+    llmCode: string,
+    options: Pick<AppErrorOptions, 'message' | 'detail' | 'headers'>,
+  ) {
     super(code, options);
     this.llmCode = llmCode;
   }

@@ -95,6 +95,8 @@ export interface Model {
   readonly prepare: Connection['prepare'];
   /** Whether the client's credentials are removed, because the provider gets others. */
   readonly replacesCredentials: boolean;
+  /** Whether `requestHeaders` set a credential. */
+  readonly setsCredential: boolean;
   readonly upstream: Upstream | undefined;
   /** Path up to `/chat/completions`, without a trailing slash. */
   readonly basePath: string;
@@ -186,6 +188,7 @@ export function compileModel(
     formats: callPath === undefined ? formats : formats.map((each) => ({ ...each, path: callPath })),
     prepare: connection.prepare,
     replacesCredentials: params.apiKey !== undefined || connection.hasCredentials === true,
+    setsCredential: setsCredential(config),
     upstream:
       kind.answer !== undefined || url === undefined
         ? undefined
@@ -223,16 +226,16 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
 }
 
 /** Whether a model's provider gets a key from the configuration. */
-export function sendsProviderKey(
-  { provider, params, requestHeaders }: ModelConfig,
-  entries: readonly ProviderEntry[],
-): boolean {
+export function sendsProviderKey(model: ModelConfig, entries: readonly ProviderEntry[]): boolean {
+  const { provider, params } = model;
   const entry = entryOf(provider, entries);
-  const headers = Object.keys({ ...requestHeaders?.add, ...requestHeaders?.set });
   const isKeyed = params.apiKey !== undefined || entry?.params.apiKey !== undefined;
   const isAmbient = kindOf(provider, entries)?.hasAmbientCredentials === true;
-  return isKeyed || isAmbient || headers.some(isCredentialName);
+  return isKeyed || isAmbient || setsCredential(model);
 }
+
+const setsCredential = ({ requestHeaders }: ModelConfig): boolean =>
+  Object.keys({ ...requestHeaders?.add, ...requestHeaders?.set }).some(isCredentialName);
 
 /** The backend name of a model of the top-level `llm`. */
 export const modelBackend = (name: string, index: number): string => `llm:model:${name}:${index}`;

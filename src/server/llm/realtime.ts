@@ -7,7 +7,6 @@ import type { RelayOptions, WebSocketTarget } from '../transport/web-socket-rela
 import { type LlmCall, llmCall } from './call.ts';
 import {
   dropCredentials,
-  type GatewayCredential,
   gatewayCredential,
   redactKey,
   removeHeadersWithKey,
@@ -19,6 +18,7 @@ import type { EndpointStats } from './health.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 import type { Model } from './model.ts';
 import { addProviderHeaders, type OutgoingRequest } from './providers/provider.ts';
+import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { parseUsage, type Usage } from './usage.ts';
 
 /** Whether a request is for OpenAI's Realtime API over WebSocket. */
@@ -102,7 +102,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
     const opened = await connectWebSocket(target, ctx.signal);
     status = 'status' in opened ? opened.status : 101;
     ctx.reason = 'Upstream';
-    if ('status' in opened) return refused(call, gatewayCredential(ctx, model), opened);
+    if ('status' in opened) return refused(ctx, call, model, opened);
     const relay = new WebSocketRelay(opened as WebSocket, relayOptions(ctx, call));
     ctx.running = relay;
     call.progress = 'responding';
@@ -167,15 +167,19 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
 
 const MODEL: ReadonlySet<string> = new Set(['model']);
 
-/** The provider's error response. */
+/** The provider's error response. Throws an `AppError` (502) if it is about the gateway's credential. */
 function refused(
+  ctx: RequestContext,
   call: LlmCall,
-  { encodings }: GatewayCredential,
+  model: Model,
   { status, headers, body }: { status: number; headers: HeaderList; body: Buffer },
 ): Reply {
+  const { encodings, isReplaced } = gatewayCredential(ctx, model);
   const cleaned = redactKey(body, encodings);
   call.progress = 'rejected';
   call.providerError = errorInBody(cleaned);
+  if ((isReplaced || model.setsCredential) && refusesCredential(status, headers))
+    throw credentialRefused(ctx, call, status);
   removeHeadersWithKey(headers, encodings);
   const type = headers.get('content-type') ?? 'application/json';
   // A 3xx would send the client elsewhere, with its own key.

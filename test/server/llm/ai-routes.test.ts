@@ -135,6 +135,19 @@ describe('a route with the backend ai', () => {
     expect(bodyOf(works)['model']).toBe('m2');
   });
 
+  test('a call goes to the next provider if the first one does not accept its key', async () => {
+    await using broken = await llmProvider(answering('{"error":{}}', 401));
+    await using works = await llmProvider();
+    const policies = { backendAuth: { key: 'sk-revoked' } };
+    const groups = [
+      { providers: [at(broken, 'first', {}, { policies })] },
+      { providers: [at(works, 'second')] },
+    ];
+    await using served = await routed({ groups });
+    expect((await chat(served)).status).toBe(200);
+    expect([broken.received.length, works.received.length]).toEqual([1, 1]);
+  });
+
   test('a stream that fails before its first output comes from the next provider', async () => {
     await using broken = await llmProvider(streaming((response) => response.destroy()));
     await using works = await llmProvider(
@@ -149,7 +162,7 @@ describe('a route with the backend ai', () => {
 
   test('the key of a provider is sent in its own header, and redacted if the provider repeats it', async () => {
     const error = '{"type":"error","error":{"type":"authentication_error","message":"bad sk-ant-secret"}}';
-    await using provider = await llmProvider(answering(error, 401));
+    await using provider = await llmProvider(answering(error, 403));
     await using served = await routed({
       name: 'claude',
       provider: { anthropic: { model: 'claude-x' } },
@@ -161,7 +174,7 @@ describe('a route with the backend ai', () => {
       headers: { 'x-api-key': 'sk-client', authorization: 'Bearer sk-client' },
       body: JSON.stringify({ model: 'x', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
     });
-    expect(reply.status).toBe(401);
+    expect(reply.status).toBe(403);
     expect(reply.text).not.toContain('sk-ant-secret');
     const { headers } = provider.received[0] as HttpUpstream['received'][0];
     expect(headers['x-api-key']).toBe('sk-ant-secret');
@@ -412,7 +425,7 @@ describe('the policy backendAuth', () => {
   });
 
   test('the key of a route is redacted if a provider repeats it', async () => {
-    await using provider = await llmProvider(answering('{"error":{"message":"bad sk-route-key"}}', 401));
+    await using provider = await llmProvider(answering('{"error":{"message":"bad sk-route-key"}}', 403));
     await using served = await routed(at(provider), { backendAuth: { key: 'sk-route-key' } });
     const reply = await chat(served);
     expect(errorOf(reply).message).toBe('bad <redacted>');

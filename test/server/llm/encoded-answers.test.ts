@@ -93,10 +93,10 @@ describe('responses compressed without a request for it', () => {
   test('the provider key is removed from a compressed error response', async () => {
     const apiKey = 'sk-provider-key';
     const refusal = `{"error":{"message":"bad key ${apiKey}","code":"invalid_api_key"}}`;
-    await using provider = await llmProvider(encoded(gzipSync(refusal), 'gzip', 401));
+    await using provider = await llmProvider(encoded(gzipSync(refusal), 'gzip', 403));
     await using gate = await llmGateway(provider, { params: { apiKey } });
     const reply = await chat(gate);
-    expect([reply.status, errorOf(reply).message]).toEqual([401, 'bad key <redacted>']);
+    expect([reply.status, errorOf(reply).message]).toEqual([403, 'bad key <redacted>']);
     expect((await gate.accessLine(1))['error.type']).toBe('invalid_api_key');
   });
 

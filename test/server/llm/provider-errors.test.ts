@@ -5,12 +5,14 @@ import {
   chat,
   chunk,
   DONE,
+  errorOf,
   FINISH,
   llmGateway,
   llmProvider,
   streaming,
   webhook,
 } from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 
 // Minutes of silence are too long for a test.
@@ -23,7 +25,7 @@ describe('provider error types in the access log', () => {
   test.each([
     [
       'by its code',
-      401,
+      403,
       { error: { message: 'm', type: 'invalid_request_error', code: 'invalid_api_key' } },
       'invalid_api_key',
     ],
@@ -78,12 +80,75 @@ describe('provider error types in the access log', () => {
   });
 
   test('the access log redacts the provider key in an error that repeats it', async () => {
-    await using provider = await llmProvider(answering(JSON.stringify({ error: { code: KEY.apiKey } }), 401));
+    await using provider = await llmProvider(answering(JSON.stringify({ error: { code: KEY.apiKey } }), 403));
     await using served = await llmGateway(provider, { params: KEY });
     await chat(served);
     const line = await served.accessLine(1);
-    expect(line['http.status']).toBe('401');
+    expect(line['http.status']).toBe('403');
     expect(JSON.stringify(line)).not.toContain(KEY.apiKey);
+  });
+});
+
+describe("a provider that does not accept the gateway's credentials", () => {
+  const refusal = JSON.stringify({
+    error: { message: `Incorrect API key: ${KEY.apiKey}`, type: 'x', code: 'invalid_api_key' },
+  });
+
+  test.each([
+    ['a key', { params: KEY }],
+    ['a header', { model: { requestHeaders: { set: { authorization: `Bearer ${KEY.apiKey}` } } } }],
+    ['the key of the route', { llm: { policies: { backendAuth: { key: KEY.apiKey } } } }],
+  ])('a provider that refuses %s of the gateway is a 502 that clients do not repeat', async (_, settings) => {
+    await using provider = await llmProvider(answering(refusal, 401));
+    await using served = await llmGateway(provider, settings);
+    for (const body of [CHAT, STREAM]) {
+      const reply = await chat(served, body, { authorization: 'Bearer sk-of-the-client' });
+      expect(reply.status).toBe(502);
+      expect(reply.headers['x-should-retry']).toBe('false');
+      expect(errorOf(reply)).toEqual({
+        message: "upstream call failed: the provider did not accept the gateway's credentials",
+        type: 'api_error',
+        code: 'provider_auth_failed',
+      });
+    }
+    const line = await served.accessLine(1);
+    expect(line).toMatchObject({ 'http.status': '502', 'error.type': 'invalid_api_key' });
+    expect(line['reason']).toBe('UpstreamFailure');
+    expect(line['error.detail']).toContain('the provider answered 401 (invalid_api_key)');
+    expect(JSON.stringify(line)).not.toContain(KEY.apiKey);
+    expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
+  });
+
+  test("a provider that refuses the client's own key is the client's 401", async () => {
+    await using provider = await llmProvider(answering(refusal, 401));
+    await using served = await llmGateway(provider);
+    const reply = await chat(served, CHAT, { authorization: 'Bearer sk-of-the-client' });
+    expect(reply).toMatchObject({ status: 401, text: refusal });
+    expect(reply.headers).not.toHaveProperty('x-should-retry');
+  });
+
+  test('a translated call gets the 502 in the format of its client', async () => {
+    await using provider = await llmProvider(answering(refusal, 401));
+    await using served = await llmGateway(provider, { params: KEY });
+    const reply = await send(`${served.url}/v1/messages`, {
+      method: 'POST',
+      body: JSON.stringify({ model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
+    });
+    expect([reply.status, JSON.parse(reply.text)]).toEqual([
+      502,
+      { type: 'error', error: expect.objectContaining({ type: 'api_error' }) },
+    ]);
+  });
+
+  test("a 403 is the provider's own, unless AWS says that it is about the credentials", async () => {
+    let type = 'AccessDeniedException';
+    await using provider = await llmProvider((_, response) =>
+      response.writeHead(403, { 'x-amzn-errortype': `${type}:http://aws` }).end('{"message":"no"}'),
+    );
+    await using served = await llmGateway(provider, { params: KEY });
+    expect((await chat(served)).status).toBe(403);
+    type = 'UnrecognizedClientException';
+    expect((await chat(served)).status).toBe(502);
   });
 });
 

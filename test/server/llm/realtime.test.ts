@@ -237,12 +237,20 @@ describe('a handshake', () => {
 
   it("gets the provider's refusal without the gateway's key", async () => {
     const body = '{"error":{"message":"bad key sk-gateway-secret","code":"invalid_api_key"}}';
-    await using provider = await realtimeProvider(undefined, { status: 401, body });
+    await using provider = await realtimeProvider(undefined, { status: 403, body });
     await using gate = await liveGateway(provider);
     await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(
-      '401 {"error":{"message":"bad key <redacted>","code":"invalid_api_key"}}',
+      '403 {"error":{"message":"bad key <redacted>","code":"invalid_api_key"}}',
     );
-    expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '401' });
+    expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '403' });
+  });
+
+  it("is answered with 502 if the provider does not accept the gateway's key", async () => {
+    const body = '{"error":{"message":"bad key","code":"invalid_api_key"}}';
+    await using provider = await realtimeProvider(undefined, { status: 401, body });
+    await using gate = await liveGateway(provider);
+    await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^502 .*provider_auth_failed/);
+    expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '502', 'error.type': 'invalid_api_key' });
   });
 
   it('is answered with 503 if the provider cannot be reached', async () => {

@@ -331,7 +331,7 @@ describe('responses in place of a stream', () => {
 
 describe('provider errors', () => {
   test.each([
-    [401, 'application/json', '{"error":{"message":"no"}}'],
+    [403, 'application/json', '{"error":{"message":"no"}}'],
     [429, 'application/json', '{"error":{"message":"slow down"}}'],
     [500, 'text/html', '<h1>no</h1>'],
   ])(
@@ -356,16 +356,16 @@ describe('provider errors', () => {
   test('a provider error does not show the provider key in any encoding', async () => {
     const key = 'sk-key/with+"signs"?';
     const forms = [key, Buffer.from(key).toString('base64'), encodeURIComponent(key), JSON.stringify(key)];
-    await using provider = await llmProvider(answering(`bad: ${forms.join(' ')}`, 401));
+    await using provider = await llmProvider(answering(`bad: ${forms.join(' ')}`, 400));
     await using served = await llmGateway(provider, { params: { apiKey: key } });
     const reply = await chat(served);
-    expect(reply.status).toBe(401);
+    expect(reply.status).toBe(400);
     expect(reply.text).toMatch(/^bad: <redacted>/);
     for (const form of forms) expect(reply.text).not.toContain(form.replace(/^"|"$|=+$/g, ''));
     expect(served.log.join('') + served.accessLog.join('')).not.toContain('with+');
   });
 
-  test.each([200, 401])(
+  test.each([200, 400])(
     'a provider response with status %i has no header with the provider key',
     async (status) => {
       const key = 'sk-key/with+"signs"?';
