@@ -21,7 +21,7 @@ import type { Guard } from './guardrails/guard.ts';
 import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
 import { requestTexts } from './guardrails/request-texts.ts';
 import type { EndpointStats } from './health.ts';
-import type { Model } from './model.ts';
+import { configuredName, type Model } from './model.ts';
 import { type ModelListing, unknownModel } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
 import { processResponse, requireGuardable } from './response.ts';
@@ -100,6 +100,7 @@ export async function callModel(
     operation: endpoint.operation,
     provider: model.provider.telemetryName,
     requestModel: requested,
+    configuredModel: runtime.virtual.has(wanted) ? wanted : configuredName(model, requested),
     ...(providerModel === undefined ? {} : { providerModel }),
     streaming: endpoint.target?.stream ?? isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,

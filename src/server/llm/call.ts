@@ -21,6 +21,8 @@ export interface LlmCall {
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;
   readonly requestModel: string;
+  /** The name in the configuration that `requestModel` matched: exact or a pattern; undefined for `*`. */
+  readonly configuredModel?: string | undefined;
   /** Model name sent to the provider, if the configuration changes it. */
   readonly providerModel?: string;
   readonly streaming: boolean;

@@ -225,6 +225,12 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
   return (ctx) => compiled.some((headers) => matchesHeaders(headers, ctx));
 }
 
+/** The name of the entry for a requested model; undefined if the entry is for every name and the name is not its model. */
+export function configuredName({ name, model }: Model, requested: string): string | undefined {
+  if (name !== '*') return name;
+  return requested === model ? model : undefined;
+}
+
 /** Whether a model's provider gets a key from the configuration. */
 export function sendsProviderKey(model: ModelConfig, entries: readonly ProviderEntry[]): boolean {
   const { provider, params } = model;

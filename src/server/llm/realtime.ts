@@ -16,7 +16,7 @@ import { pathAtProvider, withoutVersion } from './endpoints.ts';
 import { errorInBody, errorInEvent, llmError } from './errors.ts';
 import type { EndpointStats } from './health.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
-import type { Model } from './model.ts';
+import { configuredName, type Model } from './model.ts';
 import { addProviderHeaders, type OutgoingRequest } from './providers/provider.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { parseUsage, type Usage } from './usage.ts';
@@ -119,6 +119,7 @@ function callOf({ requested, providerModel, model, limits }: RealtimeSession): L
     operation: 'other',
     provider: model.provider.telemetryName,
     requestModel: requested,
+    configuredModel: configuredName(model, requested),
     ...(providerModel === undefined ? {} : { providerModel }),
     streaming: true,
     hasNoText: true,

@@ -5,7 +5,16 @@ import { Metrics } from '../../../src/server/observe/metrics/metrics.ts';
 import { RouteSeries } from '../../../src/server/observe/metrics/route-series.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
-import { chat, guardrail, llmGateway, llmProvider, webhook } from '../../kit/llm-provider.ts';
+import {
+  answering,
+  CHAT,
+  chat,
+  guardrail,
+  llmGateway,
+  llmProvider,
+  modelsGateway,
+  webhook,
+} from '../../kit/llm-provider.ts';
 import { openSession } from '../../kit/mcp.ts';
 import { type ParsedFamily, parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { proxyGateway } from '../../kit/routes.ts';
@@ -93,6 +102,27 @@ describe('LLM metrics', () => {
       expect(text).not.toContain('cost_usd');
     },
   );
+
+  test('calls that fail have the label of the model in the configuration that they asked for', async () => {
+    await using provider = await llmProvider(answering('{"error":{}}', 500));
+    const params = { baseUrl: `http://${provider.address}/v1` };
+    const oaiCompat = { provider: 'oaiCompat', params };
+    await using gate = await modelsGateway(
+      [
+        { name: 'exact', ...oaiCompat },
+        { name: 'claude-*', ...oaiCompat },
+        { name: '*', ...oaiCompat },
+      ],
+      { virtualModels: [{ name: 'v', routing: { weighted: { targets: [{ model: 'exact', weight: 1 }] } } }] },
+    );
+    const models = ['exact', 'claude-1', 'claude-2', 'invented-1', 'invented-2', 'v'];
+    for (const model of models) await chat(gate, { ...CHAT, model });
+    await ended(gate, models.length);
+    const families = await scrape(gate);
+    const count = (model: string) =>
+      sampleValue(families, 'gw_gen_ai_server_request_duration_count', { gen_ai_request_model: model });
+    expect(['exact', 'claude-*', 'unknown', 'v'].map(count)).toEqual([1, 2, 2, 1]);
+  });
 
   test('guardrail checks, LLM calls and connections are counted', async () => {
     await using guard = await guardrail(() => ({ body: 'no', status_code: 422 }));

@@ -186,10 +186,17 @@ export class Metrics {
   }
 
   recordLlm(call: LlmCall, seconds: number, succeeded: boolean, route: RouteSeries): void {
-    const { operation, provider, requestModel, responseModel } = call;
-    const requested = this.#models.of(requestModel, succeeded);
+    const { operation, provider, responseModel } = call;
+    const requested = this.#requestedModel(call, succeeded);
     const responding = this.#responseModels.of(responseModel, succeeded);
     route.llm([operation, provider, requested, responding]).record(call, seconds);
+  }
+
+  /** Names of the configuration are bounded: they are labels whether or not a call has succeeded. */
+  #requestedModel({ requestModel, configuredModel }: LlmCall, succeeded: boolean): string {
+    if (requestModel === configuredModel) return requestModel;
+    const label = this.#models.of(requestModel, succeeded);
+    return label === UNKNOWN ? (configuredModel ?? UNKNOWN) : label;
   }
 }
 
