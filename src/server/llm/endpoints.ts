@@ -107,16 +107,19 @@ function endpointBehindPrefix(path: string): Endpoint | undefined {
   return [...ENDPOINTS].find(([suffix]) => path.endsWith(suffix))?.[1];
 }
 
-/** Versions that only the Gemini API has. */
-const GEMINI_VERSION = /^\/v1(?:alpha|beta)\d?\//;
-
 /** The wire format of the client of any request on an LLM route, also of one that is not allowed. */
 export function clientFormat({ path, headers }: Pick<RequestContext, 'path' | 'headers'>): Format {
   const key = endpointBehindPrefix(path)?.format ?? formatOfMethod(/:(\w+)$/.exec(path)?.[1] ?? '')?.key;
-  if (key === undefined && headers.get('anthropic-version') !== undefined) return formatOf('messages');
-  if (key === undefined && GEMINI_VERSION.test(path)) return formatOf('generateContent');
-  return formatOf(key);
+  if (key !== undefined) return formatOf(key);
+  if (headers.has('anthropic-version')) return formatOf('messages');
+  const isGemini = GEMINI_PATH.test(path) || GEMINI_HEADERS.some((name) => headers.has(name));
+  return formatOf(isGemini ? 'generateContent' : undefined);
 }
+
+/** The preview versions, which no other API has, and methods of models: `/v1/models/x:batchEmbedContents`. */
+const GEMINI_PATH = /^\/v1(?:alpha|beta)\d*(?:\/|$)|^\/v1\/(?:models|tunedModels)\/.+:[A-Za-z]+$/;
+/** Sent by Google's clients with every request. */
+const GEMINI_HEADERS = ['x-goog-api-client', 'x-goog-api-key'];
 
 /** The leading version of a path, as in `/v2/rerank` and `/v1beta/models/x`. */
 const VERSION = /^\/v\d+[a-z0-9]{0,8}(?=\/)/;

@@ -320,6 +320,35 @@ describe('generateContent with the gemini provider', () => {
   });
 });
 
+describe('errors of paths of the Gemini API', () => {
+  test.each<[string, string, string, Record<string, string>]>([
+    ['an unknown method', 'POST', '/v1beta/models/m:batchEmbedContents', {}],
+    ['an unknown method of the stable version', 'POST', '/v1/models/m:predict', {}],
+    ['an unknown path', 'GET', '/v1beta/files', {}],
+    ['an unknown path of the alpha version', 'GET', '/v1alpha/cachedContents', {}],
+    ['an unknown path of an official client', 'POST', '/upload/files', { 'x-goog-api-client': 'gl-node/1' }],
+  ])('%s is a 404 in the form of Google', async (_, method, path, headers) => {
+    await using gate = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const reply = await send(gate.url + path, { method, headers, ...(method === 'POST' && { body: '{}' }) });
+    expect(reply.status).toBe(404);
+    expect(JSON.parse(reply.text)).toEqual({
+      error: { code: 404, message: expect.stringContaining('unknown endpoint'), status: 'NOT_FOUND' },
+    });
+  });
+
+  test.each([PATH, '/v1beta/models', '/v1beta/models/m:unknown', '/elsewhere'])(
+    'a wrong key is a 401 in the form of Google, also at %s',
+    async (path) => {
+      await using gate = await modelsGateway([{ name: '*', provider: 'echo' }], {
+        policies: { apiKey: { mode: 'strict', keys: [{ key: 'client-key-1' }] } },
+      });
+      const reply = await post(gate, path, CONTENTS, { 'x-goog-api-key': 'wrong' });
+      expect(reply.status).toBe(401);
+      expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 401, status: 'UNAUTHENTICATED' } });
+    },
+  );
+});
+
 describe('what paths of generateContent name', () => {
   test.each([
     [`${PATH}?model=other`, CONTENTS],
