@@ -116,6 +116,21 @@ export const MEMORY_STORE_LIMITS = {
   graphNodes: 500,
   graphNodesDefault: 200,
   graphEdges: 2_000,
+  /** Entities of agents: characters of a type, of an observation, and of all observations of one entity. */
+  entityTypeLength: 100,
+  relationTypeLength: 100,
+  observationLength: 16 * KIB,
+  observationsLength: 48 * KIB,
+  /** Entities, relations or names in one call. */
+  graphChanges: 1_000,
+  /** Characters of one page of entities of agents: about 10,000 tokens. The first entity is complete, whatever its size. */
+  graphCharacters: 40_000,
+  /** Relations in such a page. */
+  graphRelations: 500,
+  /** Chunks that become related to an entity because they contain its name. */
+  mentions: 200,
+  /** Words of a name that is recognised in texts. */
+  mentionWords: 6,
   /** Remote embeddings: texts per call, characters per text, response timeout, response size, attempts. */
   embeddingInputs: 64,
   embeddingInputLength: 8_000,

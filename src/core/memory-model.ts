@@ -1,6 +1,7 @@
 /** The data model of the memory API, shared by the stores, the backend and the dashboard. */
 
-export const ENTITY_TYPES = ['workspace', 'doc_file', 'doc_chunk', 'chat_message'] as const;
+/** The types of the specification, then `entity`: what agents write with `create_entities`. */
+export const ENTITY_TYPES = ['workspace', 'doc_file', 'doc_chunk', 'chat_message', 'entity'] as const;
 export type EntityType = (typeof ENTITY_TYPES)[number];
 export const RELATION_TYPES = ['BELONGS_TO', 'REFERENCES', 'DEPENDS_ON'] as const;
 export type RelationType = (typeof RELATION_TYPES)[number];
@@ -18,8 +19,23 @@ export interface Entity {
 export interface Relation {
   readonly fromId: string;
   readonly toId: string;
-  readonly relationType: RelationType;
+  /** Between two entities of agents, any name of at most 100 characters. */
+  readonly relationType: RelationType | (string & {});
   readonly weight: number;
+}
+
+/** An entity that agents write, as in the server @modelcontextprotocol/server-memory. Its name identifies it. */
+export interface AgentEntity {
+  readonly name: string;
+  readonly entityType: string;
+  readonly observations: readonly string[];
+}
+
+/** A directed relation by the names of its ends, which need not be entities. */
+export interface AgentRelation {
+  readonly from: string;
+  readonly to: string;
+  readonly relationType: string;
 }
 
 export interface Turn {

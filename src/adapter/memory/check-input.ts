@@ -1,7 +1,9 @@
 import { AppError } from '../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import {
+  type AgentRelation,
   ENTITY_TYPES,
+  type GraphChange,
   type NewDocument,
   type NewEntity,
   type NewTurn,
@@ -104,6 +106,48 @@ export function checkGraph(entities: readonly NewEntity[], relations: readonly R
     ids.add(entity.id);
   }
   for (const [index, relation] of relations.entries()) checkRelation(relation, `relations[${index}]`);
+}
+
+/** Checks every text of a change, and its bounds. */
+export function checkGraphChange(change: GraphChange): void {
+  const { createEntities = [], createRelations = [], addObservations = [] } = change;
+  const { deleteEntities = [], deleteRelations = [], deleteObservations = [] } = change;
+  for (const [member, list] of Object.entries(change))
+    if (list.length > MEMORY_STORE_LIMITS.graphChanges)
+      refuse(
+        member,
+        `has ${list.length} items, the maximum is ${MEMORY_STORE_LIMITS.graphChanges}: use several calls`,
+      );
+  for (const [index, { name, entityType, observations }] of createEntities.entries()) {
+    checkName(name, `entities[${index}].name`);
+    checkLength(entityType, MEMORY_STORE_LIMITS.entityTypeLength, `entities[${index}].entityType`);
+    checkObservations(observations, `entities[${index}].observations`);
+  }
+  for (const [index, relation] of createRelations.entries())
+    checkAgentRelation(relation, `relations[${index}]`);
+  for (const [index, { entityName, contents }] of addObservations.entries()) {
+    checkName(entityName, `observations[${index}].entityName`);
+    checkObservations(contents, `observations[${index}].contents`);
+  }
+  checkLookups([deleteEntities, deleteRelations, deleteObservations], 'delete');
+}
+
+function checkAgentRelation({ from, to, relationType }: AgentRelation, where: string): void {
+  checkName(from, `${where}.from`);
+  checkName(to, `${where}.to`);
+  checkName(relationType, `${where}.relationType`);
+  checkLength(relationType, MEMORY_STORE_LIMITS.relationTypeLength, `${where}.relationType`);
+}
+
+function checkObservations(list: readonly string[], where: string): void {
+  for (const [index, one] of list.entries())
+    checkLength(one, MEMORY_STORE_LIMITS.observationLength, `${where}[${index}]`);
+}
+
+function checkLength(value: string, most: number, where: string): void {
+  checkText(value, where);
+  if (value.length > most)
+    refuse(where, `has ${value.length} characters, the maximum is ${most}: shorten it`);
 }
 
 export function checkDocument(document: NewDocument): void {

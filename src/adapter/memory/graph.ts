@@ -1,5 +1,5 @@
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
-import { ENTITY_TYPES, type Entity, type EntityType, type Relation, type Store } from './store.ts';
+import type { Entity, EntityType, Relation, Store } from './store.ts';
 
 export type Direction = 'out' | 'in' | 'both';
 
@@ -50,9 +50,14 @@ const SIMILAR_NAMES = 5;
 const SAME_NAME = 20;
 
 /**
- * A workspace takes precedence over a file, chunk and message of the same name, because the wider one is usually meant.
+ * An entity of agents takes precedence, then a workspace over a file, chunk and message of the same name, because the
+ * wider one is usually meant.
  */
-const ORDER = new Map(ENTITY_TYPES.map((type, index) => [type, index]));
+const ORDER = new Map(
+  (['entity', 'workspace', 'doc_file', 'doc_chunk', 'chat_message'] satisfies EntityType[]).map(
+    (type, index) => [type as EntityType, index],
+  ),
+);
 
 interface Walk {
   readonly nodes: Map<string, GraphNode>;

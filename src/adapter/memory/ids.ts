@@ -27,3 +27,8 @@ export function workspaceId(kind: WorkspaceKind, key: string): string {
 export function chatMessageId(turnId: string): string {
   return idOf('chat_message' satisfies EntityType, turnId);
 }
+
+/** An entity of agents: its name is its identity. */
+export function agentEntityId(name: string): string {
+  return idOf('entity' satisfies EntityType, name);
+}

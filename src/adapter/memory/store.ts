@@ -3,9 +3,21 @@
  * both. When a promise resolves, the data is on disk.
  */
 
-import type { Entity, EntityType, Relation, Role, Session, Stats, Turn } from '../../core/memory-model.ts';
+import type {
+  AgentEntity,
+  AgentRelation,
+  Entity,
+  EntityType,
+  Relation,
+  Role,
+  Session,
+  Stats,
+  Turn,
+} from '../../core/memory-model.ts';
 
 export type {
+  AgentEntity,
+  AgentRelation,
   Entity,
   EntityType,
   Relation,
@@ -28,6 +40,56 @@ export interface SearchFields {
   readonly heading: string;
   /** The text itself. */
   readonly searchText: string;
+  /** What `agentGraph` searches; only for entities of agents. */
+  readonly folded?: string;
+  /** RFC 3339, UTC; only for entities with a time-to-live. */
+  readonly storedAt?: string;
+}
+
+/** Changes to the entities that agents write, made in this order and all or none. */
+export interface GraphChange {
+  /** Entities whose name is in use are left as they are. */
+  readonly createEntities?: readonly AgentEntity[];
+  /** Relations that exist are left as they are. */
+  readonly createRelations?: readonly AgentRelation[];
+  /** Observations that exist are left as they are. An unknown entity fails the change. */
+  readonly addObservations?: readonly { readonly entityName: string; readonly contents: readonly string[] }[];
+  readonly deleteObservations?: readonly {
+    readonly entityName: string;
+    readonly observations: readonly string[];
+  }[];
+  readonly deleteRelations?: readonly AgentRelation[];
+  /** Their relations are deleted too. */
+  readonly deleteEntities?: readonly string[];
+}
+
+/** What a change has added and deleted; what existed before, or did not exist, is not part of it. */
+export interface GraphChanged {
+  readonly entities: readonly AgentEntity[];
+  readonly relations: readonly AgentRelation[];
+  readonly observations: readonly {
+    readonly entityName: string;
+    readonly addedObservations: readonly string[];
+  }[];
+  readonly deleted: { readonly entities: number; readonly observations: number; readonly relations: number };
+}
+
+/** Selects entities of agents: by name, by a text in name, type or observations, or all. */
+export interface AgentGraphRequest {
+  readonly names?: readonly string[] | undefined;
+  readonly query?: string | undefined;
+  /** The name behind which the page begins, from the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+export interface AgentGraph {
+  /** By name. */
+  readonly entities: readonly AgentEntity[];
+  /** Relations that touch them; of all entities: those that begin at them. By names. */
+  readonly relations: readonly AgentRelation[];
+  /** Whether there are more relations than a page contains. */
+  readonly isCut: boolean;
+  readonly nextCursor: string | null;
 }
 
 /** An entity to store. Vectors of different embedders are never compared. */
@@ -109,6 +171,14 @@ export interface Store {
     relations: readonly Relation[],
     embedder: string,
   ): Promise<void>;
+  /**
+   * Changes entities and relations of agents in one transaction.
+   *
+   * @throws AppError `memory_not_found` for observations of an unknown entity, `memory_invalid` for one that gets too large
+   */
+  changeGraph(change: GraphChange): Promise<GraphChanged>;
+  /** A page of the entities of agents, of at most `MEMORY_STORE_LIMITS.graphCharacters`, with their relations. */
+  agentGraph(request: AgentGraphRequest): Promise<AgentGraph>;
   /** Replaces a whole document in one transaction; relations of others to its `doc_file` are kept. */
   putDocument(document: NewDocument): Promise<void>;
   /** One document, or undefined. */
@@ -164,6 +234,7 @@ export interface Store {
     embedder: string,
     ids: readonly string[],
   ): Promise<ReadonlyMap<string, number>>;
+  /** Entities of this name; if there is none, those whose name has the same words, in any case and punctuation. */
   byName(name: string, limit: number): Promise<readonly Entity[]>;
   /** Names similar to the requested one, best first. */
   similarNames(name: string, limit: number): Promise<readonly string[]>;

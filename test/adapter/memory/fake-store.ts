@@ -68,6 +68,8 @@ export function fakeStore(): FakeStore {
     appendTurn: unused,
     sessions: unused,
     turns: unused,
+    changeGraph: unused,
+    agentGraph: unused,
     async putEntities(entities, edges, embedder) {
       write();
       for (const entity of entities) kept.set(entity.id, { ...entity, embedder, document: undefined });
@@ -174,7 +176,7 @@ export function fakeStore(): FakeStore {
       nextCursor: null,
     }),
     async stats() {
-      const entities = { workspace: 0, doc_file: 0, doc_chunk: 0, chat_message: 0 };
+      const entities = { workspace: 0, doc_file: 0, doc_chunk: 0, chat_message: 0, entity: 0 };
       for (const { type } of kept.values()) entities[type] += 1;
       return {
         entities,

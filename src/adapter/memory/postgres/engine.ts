@@ -1,4 +1,5 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { plainWords as wordsIn } from '../plain-words.ts';
 import {
   ENTITY_COLUMNS,
   type Engine,
@@ -8,7 +9,9 @@ import {
   type Row,
   type RowVector,
   selectiveTerms,
+  type TurnWords,
   type Value,
+  type WordIndexName,
 } from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
@@ -124,6 +127,20 @@ export class PostgresEngine implements Engine {
 
   list(values: readonly string[]): Value {
     return values;
+  }
+
+  matches(_index: WordIndexName, place: string): string {
+    return `words @@ to_tsquery('memory_words', ${place})`;
+  }
+
+  wordQuery(text: string, kind: 'phrase' | 'all'): Value {
+    const words = plainWords(text).split(' ');
+    return words.map((word) => `'${word}'`).join(kind === 'phrase' ? ' <-> ' : ' & ');
+  }
+
+  turnWords(content: string, place: string): TurnWords {
+    const values = `, to_tsvector('memory_words', ${place})`;
+    return { columns: ', words', values, parameters: [plainWords(content)] };
   }
 
   async nearest(
@@ -246,17 +263,9 @@ function vectorText(vector: Float32Array): string {
 const MOST_CHARACTERS = 200_000;
 const LONGEST_WORD = 255;
 
-/**
- * Splits a text into plain words like FTS5's `unicode61`: letters and digits, without case and accents. PostgreSQL's
- * own parser would keep `mcp.host` as a host name, which a search for `host` does not find.
- */
+/** PostgreSQL's own parser would keep `mcp.host` as a host name, which a search for `host` does not find. */
 function plainWords(text: string): string {
-  return text
-    .slice(0, MOST_CHARACTERS)
-    .normalize('NFD')
-    .replace(/\p{M}+/gu, '')
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}\p{Co}]+/u)
-    .filter((word) => word !== '' && word.length <= LONGEST_WORD)
+  return wordsIn(text.slice(0, MOST_CHARACTERS))
+    .filter((word) => word.length <= LONGEST_WORD)
     .join(' ');
 }

@@ -94,6 +94,24 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
        SELECT row, embedder, type, embedding FROM memory_entities WHERE embedder IS NOT NULL`,
     'ALTER TABLE memory_entities DROP COLUMN embedding, DROP COLUMN embedder',
   ],
+  [
+    // Words of the name, for lookups that ignore case and punctuation; older rows get an approximation.
+    `ALTER TABLE memory_entities ADD COLUMN name_key text COLLATE "C" NOT NULL DEFAULT ''`,
+    // What search_nodes searches; null for all but entities of agents, and for the end of a relation that is no entity.
+    'ALTER TABLE memory_entities ADD COLUMN folded text',
+    // From when the time-to-live counts; null for what never expires.
+    'ALTER TABLE memory_entities ADD COLUMN stored_at text COLLATE "C"',
+    `UPDATE memory_entities SET name_key = lower(translate(name, '_-', '  '))`,
+    'CREATE INDEX memory_entities_name_key ON memory_entities (name_key)',
+    `CREATE INDEX memory_entities_agents ON memory_entities (name) WHERE type = 'entity'`,
+    'CREATE INDEX memory_entities_stored ON memory_entities (stored_at) WHERE stored_at IS NOT NULL',
+    'CREATE INDEX memory_chat_history_id ON memory_chat_history (id)',
+    'CREATE INDEX memory_chat_history_time ON memory_chat_history (created_at COLLATE "C")',
+    'ALTER TABLE memory_chat_history ADD COLUMN words tsvector',
+    `UPDATE memory_chat_history SET words =
+      to_tsvector('memory_words', regexp_replace(lower(left(content, 200000)), '[^[:alnum:]]+', ' ', 'g'))`,
+    'CREATE INDEX memory_chat_history_words ON memory_chat_history USING gin (words)',
+  ],
 ];
 
 /** Since this version, a filtered search continues until it has enough rows. */

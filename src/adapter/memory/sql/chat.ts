@@ -23,10 +23,23 @@ export async function appendTurn(sql: Sql, turn: NewTurn): Promise<{ turn: Turn;
     );
     if (known !== undefined) return { turn: turnOf(known), deduplicated: true };
   }
+  const words = sql.turnWords(turn.content, '$8');
   const [stored] = await sql.all(
-    `INSERT INTO memory_chat_history (id, session_id, agent_id, role, content, created_at, idempotency_key)
-     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${TURN}`,
-    [randomUUID(), turn.sessionId, turn.agentId, turn.role, turn.content, at, turn.idempotencyKey ?? null],
+    `INSERT INTO memory_chat_history
+       (id, session_id, agent_id, role, content, created_at, idempotency_key${words.columns})
+     VALUES ($1, $2, $3, $4, $5, $6, $7${words.values}) RETURNING ${TURN}`,
+    [
+      ...[
+        randomUUID(),
+        turn.sessionId,
+        turn.agentId,
+        turn.role,
+        turn.content,
+        at,
+        turn.idempotencyKey ?? null,
+      ],
+      ...words.parameters,
+    ],
   );
   if (stored === undefined) throw new Error('an inserted turn was not returned');
   await sql.run(

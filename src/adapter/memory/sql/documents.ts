@@ -1,5 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import type { DocumentRecord, NewDocument, NewEntity, Origin, Relation } from '../store.ts';
+import { mentionsIn } from './mentions.ts';
 import { number, type Row, type Sql, text } from './sql.ts';
 
 const RECORD = 'key, origin, hash, file_id, chunks';
@@ -45,6 +46,7 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
   await sql.run('DELETE FROM memory_entities WHERE document = $1', [row]);
   await sql.insertEntities(document.entities, document.embedder, row);
   await insertRelations(sql, document.relations);
+  await mentionsIn(sql, document.entities);
 }
 
 /** Creates or replaces entities outside of documents. */
@@ -66,6 +68,7 @@ export async function putEntities(
   await sql.run(`DELETE FROM memory_entities WHERE ${sql.among('id', '$1')}`, [ids]);
   await sql.insertEntities(entities, embedder, null);
   await insertRelations(sql, relations);
+  await mentionsIn(sql, entities);
 }
 
 async function insertRelations(sql: Sql, relations: readonly Relation[]): Promise<void> {

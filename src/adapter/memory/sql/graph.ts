@@ -1,12 +1,14 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { editDistance } from '../../../core/suggest.ts';
-import type { Entity, EntityType, Relation, RelationType, SearchFields } from '../store.ts';
+import { nameKey } from '../plain-words.ts';
+import type { Entity, EntityType, Relation, SearchFields } from '../store.ts';
 import { number, type Row, SEARCH_FIELDS, type Sql, searchFieldsOf, text } from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
 const RELATION = 'from_id, to_id, relation_type, weight';
 /** The type that is most likely meant by a name comes first. */
-const BY_TYPE = `CASE type WHEN 'workspace' THEN 0 WHEN 'doc_file' THEN 1 WHEN 'doc_chunk' THEN 2 ELSE 3 END`;
+const BY_TYPE = `CASE type WHEN 'entity' THEN 0 WHEN 'workspace' THEN 1 WHEN 'doc_file' THEN 2
+  WHEN 'doc_chunk' THEN 3 ELSE 4 END`;
 
 export async function entities(sql: Sql, ids: readonly string[]): Promise<(Entity & SearchFields)[]> {
   const rows = await sql.all(
@@ -18,9 +20,15 @@ export async function entities(sql: Sql, ids: readonly string[]): Promise<(Entit
 }
 
 export async function byName(sql: Sql, name: string, limit: number): Promise<Entity[]> {
-  const rows = await sql.all(
+  const exact = await sql.all(
     `SELECT ${ENTITY} FROM memory_entities WHERE name = $1 ORDER BY ${BY_TYPE}, id LIMIT $2`,
     [name, limit],
+  );
+  const key = nameKey(name);
+  if (exact.length > 0 || key === '') return exact.map(entityOf);
+  const rows = await sql.all(
+    `SELECT ${ENTITY} FROM memory_entities WHERE name_key = $1 ORDER BY ${BY_TYPE}, id LIMIT $2`,
+    [key, limit],
   );
   return rows.map(entityOf);
 }
@@ -40,7 +48,7 @@ export async function similarNames(sql: Sql, name: string, limit: number): Promi
     .join(' + ');
   const rows = await sql.all(
     `SELECT name, max(hits) AS likeness FROM
-       (SELECT name, ${hits} AS hits FROM memory_entities WHERE type IN ('workspace', 'doc_file')) AS counted
+       (SELECT name, ${hits} AS hits FROM memory_entities WHERE type IN ('workspace', 'doc_file', 'entity')) AS counted
      WHERE hits > 0 GROUP BY name ORDER BY likeness DESC, name LIMIT $1`,
     [MEMORY_STORE_LIMITS.similarNames, ...patterns],
   );
@@ -70,7 +78,7 @@ export async function edges(
   return rows.map((row) => ({
     fromId: text(row, 'from_id'),
     toId: text(row, 'to_id'),
-    relationType: text(row, 'relation_type') as RelationType,
+    relationType: text(row, 'relation_type'),
     weight: number(row, 'weight'),
   }));
 }

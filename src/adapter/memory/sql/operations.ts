@@ -1,6 +1,7 @@
 import {
   checkDocument,
   checkGraph,
+  checkGraphChange,
   checkLimit,
   checkLookups,
   checkName,
@@ -9,6 +10,7 @@ import {
   checkVector,
 } from '../check-input.ts';
 import type { Store } from '../store.ts';
+import { agentGraph, changeGraph } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
@@ -28,6 +30,8 @@ type Run<Name extends Operation> = (
 interface Entry<Name extends Operation> {
   /** Whether it runs in a transaction and waits for the disk. */
   readonly writes: boolean;
+  /** Whether what it deletes must be gone from the disk before it is acknowledged (docs/decisions/0053). */
+  readonly erases?: boolean;
   /** Throws `memory_invalid` before anything is sent. */
   readonly check: (...args: Parameters<Operations[Name]>) => void;
   readonly run: Run<Name>;
@@ -54,13 +58,15 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
     checkGraph(list, relations);
     checkText(embedder, 'embedder');
   }, putEntities),
+  changeGraph: { ...write<'changeGraph'>(checkGraphChange, changeGraph), erases: true },
+  agentGraph: read<'agentGraph'>(nothing, agentGraph),
   putDocument: write<'putDocument'>(checkDocument, putDocument),
   document: read<'document'>(nothing, document),
   documents: read<'documents'>(nothing, documents),
-  removeDocuments: write<'removeDocuments'>(
-    (...args) => checkLookups(args, 'removeDocuments'),
-    removeDocuments,
-  ),
+  removeDocuments: {
+    ...write<'removeDocuments'>((...args) => checkLookups(args, 'removeDocuments'), removeDocuments),
+    erases: true,
+  },
   nearest: read<'nearest'>(
     (vector, _, scope) => {
       checkVector(vector, 'vector');

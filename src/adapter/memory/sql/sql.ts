@@ -1,3 +1,4 @@
+import { nameKey } from '../plain-words.ts';
 import type { NewEntity, SearchFields, SearchScope } from '../store.ts';
 
 export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[];
@@ -18,6 +19,16 @@ export interface RowVector {
   readonly embedding: Float32Array | undefined;
 }
 
+/** The index of the words of entities, or of chat turns. */
+export type WordIndexName = 'entities' | 'turns';
+
+/** The part of an INSERT that an engine needs to index a turn by its words, behind its other columns. */
+export interface TurnWords {
+  readonly columns: string;
+  readonly values: string;
+  readonly parameters: readonly Value[];
+}
+
 /** The SQL that both engines support. Statements are written once, with `$1` for parameters. */
 export interface Sql {
   all(text: string, parameters?: readonly Value[]): Promise<readonly Row[]>;
@@ -27,6 +38,12 @@ export interface Sql {
   /** A condition that `column` is in the list in parameter `$n`, which is passed through `list`. */
   among(column: string, place: string): string;
   list(values: readonly string[]): Value;
+  /** A condition that a row's words match the query in parameter `$n`, which `wordQuery` has made. */
+  matches(index: WordIndexName, place: string): string;
+  /** A query for texts with all words, or with the words next to each other. The text must contain a word. */
+  wordQuery(text: string, kind: 'phrase' | 'all'): Value;
+  /** @param place parameter of the only value, if there is one */
+  turnWords(content: string, place: string): TurnWords;
   /** Inserts entities of a document, or of none, and their vectors of this embedder. */
   insertEntities(entities: readonly NewEntity[], embedder: string, document: number | null): Promise<void>;
   /** Stores vectors of existing rows; rows that are gone or already have one are ignored. */
@@ -57,13 +74,17 @@ export const ENTITY_COLUMNS = [
   'title',
   'heading',
   'search_text',
+  'name_key',
+  'folded',
+  'stored_at',
 ] as const;
 
 export function entityValues(entity: NewEntity): Value[] {
   // Text instead of a JSON column, so that order, numbers and unusual keys are returned unchanged.
   const metadata = JSON.stringify(entity.metadata);
   const { id, name, type, content, title = '', heading = '', searchText } = entity;
-  return [id, name, type, content, metadata, title, heading, searchText];
+  const { folded = null, storedAt = null } = entity;
+  return [id, name, type, content, metadata, title, heading, searchText, nameKey(name), folded, storedAt];
 }
 
 export const SEARCH_FIELDS = 'title, heading, search_text';

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import { plainWords } from '../plain-words.ts';
 import {
   ENTITY_COLUMNS,
   type Engine,
@@ -6,7 +7,9 @@ import {
   type Insert,
   type Row,
   type RowVector,
+  type TurnWords,
   type Value,
+  type WordIndexName,
 } from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
@@ -71,6 +74,22 @@ export class SqliteEngine implements Engine {
 
   list(values: readonly string[]): Value {
     return JSON.stringify(values);
+  }
+
+  matches(index: WordIndexName, place: string): string {
+    return index === 'turns'
+      ? `seq IN (SELECT rowid FROM memory_turn_words WHERE memory_turn_words MATCH ${place})`
+      : `row IN (SELECT rowid FROM memory_words WHERE memory_words MATCH ${place})`;
+  }
+
+  wordQuery(text: string, kind: 'phrase' | 'all'): Value {
+    const words = plainWords(text);
+    return kind === 'phrase' ? `"${words.join(' ')}"` : words.map((word) => `"${word}"`).join(' ');
+  }
+
+  /** A trigger fills the index. */
+  turnWords(): TurnWords {
+    return { columns: '', values: '', parameters: [] };
   }
 
   async insertEntities(

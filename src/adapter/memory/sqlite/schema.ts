@@ -132,6 +132,34 @@ export const MIGRATIONS: readonly string[] = [
     DELETE FROM memory_vectors WHERE row = old.row;
   END;
   `,
+  `
+  -- Words of the name, for lookups that ignore case and punctuation; older rows get an approximation.
+  ALTER TABLE memory_entities ADD COLUMN name_key TEXT NOT NULL DEFAULT '';
+  -- What search_nodes searches; null for all but entities of agents, and for the end of a relation that is no entity.
+  ALTER TABLE memory_entities ADD COLUMN folded TEXT;
+  -- From when the time-to-live counts; null for what never expires.
+  ALTER TABLE memory_entities ADD COLUMN stored_at TEXT;
+  UPDATE memory_entities SET name_key = lower(replace(replace(name, '_', ' '), '-', ' '));
+  CREATE INDEX memory_entities_name_key ON memory_entities (name_key);
+  CREATE INDEX memory_entities_agents ON memory_entities (name) WHERE type = 'entity';
+  CREATE INDEX memory_entities_stored ON memory_entities (stored_at) WHERE stored_at IS NOT NULL;
+  CREATE INDEX memory_chat_history_id ON memory_chat_history (id);
+  CREATE INDEX memory_chat_history_time ON memory_chat_history (created_at);
+  CREATE VIRTUAL TABLE memory_turn_words USING fts5 (
+    content, content = 'memory_chat_history', content_rowid = 'seq', tokenize = 'porter unicode61'
+  );
+  CREATE TRIGGER memory_chat_history_insert AFTER INSERT ON memory_chat_history BEGIN
+    INSERT INTO memory_turn_words (rowid, content) VALUES (new.seq, new.content);
+  END;
+  CREATE TRIGGER memory_chat_history_delete AFTER DELETE ON memory_chat_history BEGIN
+    INSERT INTO memory_turn_words (memory_turn_words, rowid, content) VALUES ('delete', old.seq, old.content);
+  END;
+  INSERT INTO memory_turn_words (memory_turn_words) VALUES ('rebuild');
+  -- Deleted words leave the index at once, instead of when its segments are merged.
+  INSERT INTO memory_turn_words (memory_turn_words, rank) VALUES ('secure-delete', 1);
+  INSERT INTO memory_words (memory_words) VALUES ('rebuild');
+  INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', 1);
+  `,
 ];
 
 /**

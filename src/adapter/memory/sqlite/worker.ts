@@ -44,6 +44,14 @@ function failureOf(error: AppError): Failure {
   return { code: error.code, message: error.message, detail: error.detail };
 }
 
+function erases(call: Call | undefined): boolean {
+  return call !== undefined && call.name !== 'close' && OPERATIONS[call.name].erases === true;
+}
+
+function failed(message: Answer, error: AppError): Answer {
+  return message.kind === 'result' ? { kind: 'failure', id: message.id, failure: failureOf(error) } : message;
+}
+
 class Owner {
   readonly #file: OpenDatabase;
   readonly #engine: SqliteEngine;
@@ -107,7 +115,9 @@ class Owner {
       if (this.#broken !== undefined) throw this.#broken;
       const answers = await this.#transaction(batch);
       this.#engine.committed();
-      for (const message of answers) answer(message);
+      const erasure = this.#erase(batch);
+      for (const [index, message] of answers.entries())
+        answer(erasure !== undefined && erases(batch[index]) ? failed(message, erasure) : message);
     } catch (error) {
       // The failure may be due to a single call that does not fit on the disk, so each call is retried alone.
       if (batch.length > 1 && this.#broken === undefined) {
@@ -116,6 +126,22 @@ class Owner {
       }
       const failure = failureOf(callError(error));
       for (const call of batch) answer({ kind: 'failure', id: call.id, failure });
+    }
+  }
+
+  /** After a commit that deleted content: removes it from the log too. Returns the problem if that failed. */
+  #erase(batch: readonly Call[]): AppError | undefined {
+    if (!batch.some(erases)) return undefined;
+    try {
+      this.#file.clearLog();
+      return undefined;
+    } catch (error) {
+      return new AppError('memory_unavailable', {
+        message:
+          'deleted, but the log of the memory store still contains it, because it could not be written back: free space ' +
+          'on the disk, then delete again or restart',
+        detail: String(error),
+      });
     }
   }
 

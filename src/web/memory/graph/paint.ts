@@ -12,17 +12,20 @@ export interface Paint {
 }
 
 /** Each type has a shape and each relation a line style, so that color is never the only distinction. */
-export const SHAPES: Readonly<Record<EntityType, 'square' | 'circle' | 'triangle' | 'diamond'>> = {
+export const SHAPES: Readonly<Record<EntityType, 'square' | 'circle' | 'triangle' | 'diamond' | 'wedge'>> = {
   workspace: 'square',
   doc_file: 'circle',
   doc_chunk: 'triangle',
   chat_message: 'diamond',
+  entity: 'wedge',
 };
 export const DASHES: Readonly<Record<RelationType, readonly number[]>> = {
   BELONGS_TO: [],
   REFERENCES: [6, 4],
   DEPENDS_ON: [2, 3],
 };
+/** Relations that agents have named. */
+export const OTHER_DASH: readonly number[] = [8, 3, 2, 3];
 
 export interface Picture {
   readonly data: GraphData;
@@ -67,6 +70,7 @@ export function paintOf(element: Element): Paint {
       doc_file: colour('graph-file'),
       doc_chunk: colour('graph-chunk'),
       chat_message: colour('graph-message'),
+      entity: colour('graph-entity'),
     },
   };
 }
@@ -152,7 +156,7 @@ function drawFineEdges(
     const key = `${type} ${width} ${isNear}`;
     let entry = paths.get(key);
     if (entry === undefined) {
-      entry = { path: new Path2D(), dash: DASHES[type], width, isNear };
+      entry = { path: new Path2D(), dash: DASHES[type as RelationType] ?? OTHER_DASH, width, isNear };
       paths.set(key, entry);
     }
     const [x1, y1] = [positions[2 * from] as number, positions[2 * from + 1] as number];
@@ -223,6 +227,11 @@ function addShape(path: CanvasPath, type: EntityType, x: number, y: number, radi
     path.arc(x, y, radius, 0, 2 * Math.PI);
   } else if (shape === 'square') {
     path.rect(x - radius * 0.9, y - radius * 0.9, radius * 1.8, radius * 1.8);
+  } else if (shape === 'wedge') {
+    path.moveTo(x, y + radius * 1.15);
+    path.lineTo(x + radius * 1.05, y - radius * 0.85);
+    path.lineTo(x - radius * 1.05, y - radius * 0.85);
+    path.closePath();
   } else {
     const isDiamond = shape === 'diamond';
     path.moveTo(x, y - radius * 1.15);

@@ -258,7 +258,8 @@ describe('entities', () => {
       const [nearest] = await backend.memory.store.nearest(vector, 'hash-v1/128', { limit: 1 });
       expect(nearest).toMatchObject({ id });
       const { entities } = (await backend.get('stats')).body;
-      expect(Object.keys(entities)).toEqual(['workspace', 'doc_file', 'doc_chunk', 'chat_message']);
+      // The four of the specification, then what agents write.
+      expect(Object.keys(entities)).toEqual(['workspace', 'doc_file', 'doc_chunk', 'chat_message', 'entity']);
       expect((await backend.get('entities/none')).status).toBe(404);
     },
   );

@@ -1,0 +1,324 @@
+import { AppError } from '../../../core/errors.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { agentEntityId } from '../ids.ts';
+import type {
+  AgentEntity,
+  AgentGraph,
+  AgentGraphRequest,
+  AgentRelation,
+  GraphChange,
+  GraphChanged,
+  NewEntity,
+} from '../store.ts';
+import { mentionsOf } from './mentions.ts';
+import { type Row, type Sql, text } from './sql.ts';
+
+/** Entities that one statement reads. */
+const PAGE = 50;
+
+/** Makes all changes; the caller's transaction makes them atomic. */
+export async function changeGraph(sql: Sql, change: GraphChange): Promise<GraphChanged> {
+  await lockGraph(sql);
+  const entities = await createEntities(sql, change.createEntities ?? []);
+  const relations = await createRelations(sql, change.createRelations ?? []);
+  const observations = await addObservations(sql, change.addObservations ?? []);
+  const deletedObservations = await deleteObservations(sql, change.deleteObservations ?? []);
+  const deletedRelations = await deleteRelations(sql, change.deleteRelations ?? []);
+  const deleted = await deleteEntities(sql, change.deleteEntities ?? []);
+  return {
+    entities,
+    relations,
+    observations,
+    deleted: {
+      entities: deleted.entities,
+      observations: deletedObservations,
+      relations: deletedRelations + deleted.relations,
+    },
+  };
+}
+
+/** Entities are read, changed and written again. On PostgreSQL this row makes two backends do that one after another. */
+export async function lockGraph(sql: Sql): Promise<void> {
+  await sql.run(
+    `INSERT INTO memory_notes (key, value) VALUES ('graph-lock', 'null')
+     ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+  );
+}
+
+async function createEntities(sql: Sql, list: readonly AgentEntity[]): Promise<AgentEntity[]> {
+  const known = await load(
+    sql,
+    list.map(({ name }) => name),
+  );
+  const created = new Map<string, AgentEntity>();
+  for (const { name, entityType, observations } of list) {
+    if (known.has(name) || created.has(name)) continue;
+    created.set(name, { name, entityType, observations: [...new Set(observations)] });
+  }
+  const entities = [...created.values()];
+  await save(sql, entities);
+  for (const { name } of entities) await mentionsOf(sql, { id: agentEntityId(name), name });
+  return entities;
+}
+
+/** An end that is no entity gets a row of its own without content, so that its name is known. */
+async function createRelations(sql: Sql, list: readonly AgentRelation[]): Promise<AgentRelation[]> {
+  const ends = new Map(list.flatMap(({ from, to }) => [from, to]).map((name) => [agentEntityId(name), name]));
+  const rows = await sql.all(`SELECT id FROM memory_entities WHERE ${sql.among('id', '$1')}`, [
+    sql.list([...ends.keys()]),
+  ]);
+  for (const row of rows) ends.delete(text(row, 'id'));
+  await insert(
+    sql,
+    [...ends].map(([id, name]) => ({ ...nothing, id, name })),
+  );
+  const created: AgentRelation[] = [];
+  for (const relation of list) {
+    const count = await sql.run(
+      `INSERT INTO memory_relations (from_id, to_id, relation_type, weight) VALUES ($1, $2, $3, 1)
+       ON CONFLICT DO NOTHING`,
+      keysOf(relation),
+    );
+    if (count > 0) created.push(relation);
+  }
+  return created;
+}
+
+async function addObservations(
+  sql: Sql,
+  list: NonNullable<GraphChange['addObservations']>,
+): Promise<GraphChanged['observations']> {
+  const known = await load(
+    sql,
+    list.map(({ entityName }) => entityName),
+  );
+  const added = list.map(({ entityName, contents }) => {
+    const entity = known.get(entityName);
+    if (entity === undefined)
+      throw new AppError('memory_not_found', { message: `Entity with name ${entityName} not found` });
+    const addedObservations = [...new Set(contents)].filter((text) => !entity.observations.includes(text));
+    known.set(entityName, { ...entity, observations: [...entity.observations, ...addedObservations] });
+    return { entityName, addedObservations };
+  });
+  const changed = new Set(
+    added.filter(({ addedObservations: texts }) => texts.length > 0).map((one) => one.entityName),
+  );
+  await save(
+    sql,
+    [...known.values()].filter(({ name }) => changed.has(name)),
+  );
+  return added;
+}
+
+async function deleteObservations(
+  sql: Sql,
+  list: NonNullable<GraphChange['deleteObservations']>,
+): Promise<number> {
+  const known = await load(
+    sql,
+    list.map(({ entityName }) => entityName),
+  );
+  const changed = new Map<string, AgentEntity>();
+  let count = 0;
+  for (const { entityName, observations } of list) {
+    const entity = changed.get(entityName) ?? known.get(entityName);
+    if (entity === undefined) continue;
+    const kept = entity.observations.filter((observation) => !observations.includes(observation));
+    if (kept.length === entity.observations.length) continue;
+    count += entity.observations.length - kept.length;
+    changed.set(entityName, { ...entity, observations: kept });
+  }
+  await save(sql, [...changed.values()]);
+  return count;
+}
+
+async function deleteRelations(sql: Sql, list: readonly AgentRelation[]): Promise<number> {
+  let count = 0;
+  for (const relation of list)
+    count += await sql.run(
+      'DELETE FROM memory_relations WHERE from_id = $1 AND to_id = $2 AND relation_type = $3',
+      keysOf(relation),
+    );
+  await dropLooseEnds(
+    sql,
+    list.flatMap(({ from, to }) => [agentEntityId(from), agentEntityId(to)]),
+  );
+  return count;
+}
+
+/** Deletes entities, their relations, and what is only known as an end of those. */
+export async function deleteEntities(
+  sql: Sql,
+  names: readonly string[],
+): Promise<{ entities: number; relations: number }> {
+  if (names.length === 0) return { entities: 0, relations: 0 };
+  const ids = sql.list(names.map(agentEntityId));
+  const touching = `${sql.among('from_id', '$1')} OR ${sql.among('to_id', '$1')}`;
+  const rows = await sql.all(`DELETE FROM memory_relations WHERE ${touching} RETURNING from_id, to_id`, [
+    ids,
+  ]);
+  const [counted] = await sql.all(
+    `SELECT count(*) AS n FROM memory_entities WHERE ${sql.among('id', '$1')} AND folded IS NOT NULL`,
+    [ids],
+  );
+  await sql.run(`DELETE FROM memory_entities WHERE ${sql.among('id', '$1')}`, [ids]);
+  await dropLooseEnds(
+    sql,
+    rows.flatMap((row) => [text(row, 'from_id'), text(row, 'to_id')]),
+  );
+  return { entities: Number(counted?.['n']), relations: rows.length };
+}
+
+async function dropLooseEnds(sql: Sql, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await sql.run(
+    `DELETE FROM memory_entities WHERE type = 'entity' AND folded IS NULL AND ${sql.among('id', '$1')}
+     AND NOT EXISTS (SELECT 1 FROM memory_relations WHERE from_id = id)
+     AND NOT EXISTS (SELECT 1 FROM memory_relations WHERE to_id = id)`,
+    [sql.list([...new Set(ids)])],
+  );
+}
+
+const ENTITY = 'name, metadata';
+
+async function load(sql: Sql, names: readonly string[]): Promise<Map<string, AgentEntity>> {
+  const rows = await sql.all(
+    `SELECT ${ENTITY} FROM memory_entities WHERE ${sql.among('id', '$1')} AND folded IS NOT NULL`,
+    [sql.list(names.map(agentEntityId))],
+  );
+  return new Map(rows.map(entityOf).map((entity) => [entity.name, entity]));
+}
+
+const nothing = { type: 'entity', content: '', metadata: {}, embedding: undefined, searchText: '' } as const;
+
+async function save(sql: Sql, entities: readonly AgentEntity[]): Promise<void> {
+  const storedAt = new Date().toISOString();
+  await insert(
+    sql,
+    entities.map(({ name, entityType, observations }): NewEntity => {
+      const content = observations.join('\n');
+      if (content.length > MEMORY_STORE_LIMITS.observationsLength)
+        throw new AppError('memory_invalid', {
+          message:
+            `entity ${JSON.stringify(name.slice(0, 100))}: its observations would have ${content.length} characters, the ` +
+            `maximum is ${MEMORY_STORE_LIMITS.observationsLength}: delete some, or use a second entity and a relation`,
+        });
+      return {
+        ...nothing,
+        id: agentEntityId(name),
+        name,
+        content,
+        metadata: { entityType, observations, origin: 'agent' },
+        title: name,
+        heading: entityType,
+        searchText: content === '' ? name : content,
+        folded: foldedOf([name, entityType, ...observations]),
+        storedAt,
+      };
+    }),
+  );
+}
+
+/** The row is new, because caches of vectors and of embeddings only follow new rows. */
+async function insert(sql: Sql, entities: readonly NewEntity[]): Promise<void> {
+  if (entities.length === 0) return;
+  await sql.run(`DELETE FROM memory_entities WHERE ${sql.among('id', '$1')}`, [
+    sql.list(entities.map(({ id }) => id)),
+  ]);
+  await sql.insertEntities(entities, '', null);
+}
+
+/** Separated by a control character, so that no query matches across two texts. */
+function foldedOf(texts: readonly string[]): string {
+  return texts.map((one) => one.toLowerCase()).join('\u001f');
+}
+
+function keysOf({ from, to, relationType }: AgentRelation): string[] {
+  return [agentEntityId(from), agentEntityId(to), relationType];
+}
+
+function entityOf(row: Row): AgentEntity {
+  const { entityType, observations } = JSON.parse(text(row, 'metadata')) as Omit<AgentEntity, 'name'>;
+  return { name: text(row, 'name'), entityType, observations };
+}
+
+/** A page of entities by name, up to a number of characters, with their relations. */
+export async function agentGraph(sql: Sql, request: AgentGraphRequest): Promise<AgentGraph> {
+  const { names, query, cursor = '' } = request;
+  const found: AgentEntity[] = [];
+  let room: number = MEMORY_STORE_LIMITS.graphCharacters;
+  let after = cursor;
+  let nextCursor: string | null = null;
+  for (;;) {
+    const page = await entitiesAfter(sql, request, after);
+    for (const entity of page) {
+      room -= JSON.stringify(entity).length;
+      if (room < 0 && found.length > 0) {
+        nextCursor = found.at(-1)?.name ?? null;
+        break;
+      }
+      found.push(entity);
+    }
+    if (nextCursor !== null || page.length < PAGE) break;
+    after = page.at(-1)?.name ?? after;
+  }
+  const isWhole = names === undefined && query === undefined;
+  const relations = await relationsOf(sql, found, isWhole, cursor === '');
+  return {
+    entities: found,
+    relations: relations.slice(0, MEMORY_STORE_LIMITS.graphRelations),
+    isCut: relations.length > MEMORY_STORE_LIMITS.graphRelations,
+    nextCursor,
+  };
+}
+
+async function entitiesAfter(
+  sql: Sql,
+  { names, query }: AgentGraphRequest,
+  after: string,
+): Promise<AgentEntity[]> {
+  const filter =
+    names !== undefined
+      ? { condition: `AND ${sql.among('id', '$3')}`, value: [sql.list(names.map(agentEntityId))] }
+      : query !== undefined
+        ? { condition: `AND folded LIKE $3 ESCAPE '\\'`, value: [pattern(query)] }
+        : { condition: '', value: [] };
+  const rows = await sql.all(
+    `SELECT ${ENTITY} FROM memory_entities
+     WHERE type = 'entity' AND folded IS NOT NULL AND name > $1 ${filter.condition} ORDER BY name LIMIT $2`,
+    [after, PAGE, ...filter.value],
+  );
+  return rows.map(entityOf);
+}
+
+function pattern(query: string): string {
+  return `%${query.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`;
+}
+
+/** One more than fits. With all entities, each relation is on the page of its beginning, or on the first one. */
+async function relationsOf(
+  sql: Sql,
+  entities: readonly AgentEntity[],
+  isWhole: boolean,
+  isFirst: boolean,
+): Promise<AgentRelation[]> {
+  const ids = sql.list(entities.map(({ name }) => agentEntityId(name)));
+  const starting = `SELECT * FROM memory_relations WHERE ${sql.among('from_id', '$1')}`;
+  const ending = `SELECT * FROM memory_relations WHERE ${sql.among('to_id', '$1')}`;
+  const loose = `SELECT * FROM memory_relations WHERE from_id IN
+    (SELECT id FROM memory_entities WHERE type = 'entity' AND folded IS NULL)`;
+  // UNION instead of OR: each part uses its index on both engines.
+  const touching = [starting, ...(isWhole ? [] : [ending]), ...(isWhole && isFirst ? [loose] : [])];
+  const rows = await sql.all(
+    `SELECT f.name AS from_name, t.name AS to_name, r.relation_type AS relation_type
+     FROM (${touching.join(' UNION ')}) AS r
+       JOIN memory_entities AS f ON f.id = r.from_id JOIN memory_entities AS t ON t.id = r.to_id
+     WHERE f.type = 'entity' AND t.type = 'entity' ORDER BY f.name, t.name, r.relation_type LIMIT $2`,
+    [ids, MEMORY_STORE_LIMITS.graphRelations + 1],
+  );
+  return rows.map((row) => ({
+    from: text(row, 'from_name'),
+    to: text(row, 'to_name'),
+    relationType: text(row, 'relation_type'),
+  }));
+}
