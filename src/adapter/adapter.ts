@@ -6,6 +6,7 @@ import { MEMORY_API_LIMITS } from '../core/memory-limits.ts';
 import { bearerProblem, hostProblem } from './access-checks.ts';
 import type { Backend } from './backend/backend.ts';
 import { createMemoryServer } from './mcp-server.ts';
+import type { ToolSet } from './tools/index.ts';
 
 export interface AdapterParts {
   readonly backend: Backend;
@@ -16,6 +17,8 @@ export interface AdapterParts {
   readonly allowedHosts: ReadonlySet<string>;
   /** URL of the dashboard, which `initialize` reports to clients and gateways. */
   readonly website?: string;
+  /** Default: the four tools of the specification. */
+  readonly toolSet?: ToolSet;
 }
 
 export const SERVICE_NAME = 'memory-adapter';
@@ -25,7 +28,8 @@ export const AGENT_HEADER = 'x-agent-id';
  * Creates the adapter: MCP at `/mcp`, with a server per POST that ends with its response, and `/health`. It keeps no
  * state between requests and issues no session ids.
  */
-export function createAdapter({ backend, log, key, allowedHosts, website }: AdapterParts): FastifyInstance {
+export function createAdapter(parts: AdapterParts): FastifyInstance {
+  const { backend, log, key, allowedHosts, website, toolSet } = parts;
   const app = fastify({
     bodyLimit: MEMORY_API_LIMITS.mcpBodyBytes,
     requestTimeout: LIMITS.requestTimeout,
@@ -38,6 +42,7 @@ export function createAdapter({ backend, log, key, allowedHosts, website }: Adap
         backend,
         log,
         website,
+        toolSet,
         agentId: agentId(requestInfo?.headers.get(AGENT_HEADER)),
         gone: requestInfo?.signal,
       }),

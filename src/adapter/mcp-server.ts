@@ -5,12 +5,14 @@ import { VERSION } from '../core/version.ts';
 import type { Backend } from './backend/backend.ts';
 import { BackendError, unexpectedReply } from './backend/backend-error.ts';
 import type { Tool, ToolContext } from './tool.ts';
-import { tools } from './tools/index.ts';
+import { extendedTools, type ToolSet, tools } from './tools/index.ts';
 
 export interface McpServerParts {
   readonly backend: Backend;
   readonly agentId: string;
   readonly log: Log;
+  /** Default: `default`. */
+  readonly toolSet?: ToolSet | undefined;
   /** URL of the dashboard. */
   readonly website?: string | undefined;
   /** Aborted when the caller has disconnected. */
@@ -21,14 +23,19 @@ const INSTRUCTIONS =
   'Long-term memory. Search with search_knowledge before answering from your own memory; follow connections with ' +
   'query_graph; store conversation turns with store_episodic and documents with ingest_document.';
 
-const registered = tools.map((tool) => ({
+const EXTENDED_INSTRUCTIONS =
+  `${INSTRUCTIONS} Facts about people, projects and other things belong to entities: look with search_nodes first, create ` +
+  'them with create_entities, and connect them with create_relations. search_episodes finds earlier conversations.';
+
+const registered = [...tools, ...extendedTools].map((tool) => ({
   tool,
   inputSchema: convertOnce(tool.input),
   outputSchema: convertOnce(tool.output),
 }));
 
-/** Creates an MCP server with the four tools, for one request over HTTP or one connection over stdio. */
-export function createMemoryServer({ backend, agentId, log, gone, website }: McpServerParts): McpServer {
+/** Creates an MCP server with the tools, for one request over HTTP or one connection over stdio. */
+export function createMemoryServer(parts: McpServerParts): McpServer {
+  const { backend, agentId, log, gone, website, toolSet = 'default' } = parts;
   const server = new McpServer(
     {
       name: 'agctl-memory',
@@ -36,10 +43,15 @@ export function createMemoryServer({ backend, agentId, log, gone, website }: Mcp
       version: VERSION,
       ...(website === undefined ? {} : { websiteUrl: website }),
     },
-    { instructions: INSTRUCTIONS, capabilities: { tools: {} } },
+    {
+      instructions: toolSet === 'extended' ? EXTENDED_INSTRUCTIONS : INSTRUCTIONS,
+      capabilities: { tools: {} },
+    },
   );
-  for (const { tool, inputSchema, outputSchema } of registered) {
-    const { name, title, description, readOnly, idempotent } = tool;
+  for (const { tool, inputSchema, outputSchema } of toolSet === 'extended'
+    ? registered
+    : registered.slice(0, tools.length)) {
+    const { name, title, description, readOnly, idempotent, destructive = false } = tool;
     server.registerTool(
       name,
       {
@@ -50,7 +62,7 @@ export function createMemoryServer({ backend, agentId, log, gone, website }: Mcp
         annotations: {
           title,
           readOnlyHint: readOnly,
-          destructiveHint: false,
+          destructiveHint: destructive,
           idempotentHint: idempotent,
           openWorldHint: false,
         },
@@ -73,7 +85,7 @@ async function call(tool: Tool, args: never, context: ToolContext, log: Log): Pr
       structuredContent: result,
       // The same content for clients without support for structured content (MCP 2025-06-18, "Structured Content":
       // SHOULD).
-      content: [{ type: 'text', text: JSON.stringify(result) }],
+      content: [{ type: 'text', text: tool.text?.(result as never) ?? JSON.stringify(result) }],
     };
   } catch (error) {
     if (!(error instanceof BackendError)) throw error;

@@ -18,16 +18,21 @@ interface ToolParts<Input extends z.ZodObject, Output extends z.ZodObject> {
   readonly output: Output;
   readonly readOnly: boolean;
   readonly idempotent: boolean;
+  /** Whether a call can delete what is stored. Default: false. */
+  readonly destructive?: boolean;
   /** Returns the backend's response. Throws `BackendError`. */
   run(args: z.output<Input>, context: ToolContext): Promise<unknown>;
   /** Shortens a valid response to what a model can use. */
   shorten?(reply: z.output<Output>): z.output<Output>;
+  /** The text for clients without support for structured content. Default: the same content as JSON. */
+  text?(reply: z.output<Output>): string;
 }
 
 /** A tool of the adapter: one file in `tools/` and one entry in its list. */
-export interface Tool extends Omit<ToolParts<z.ZodObject, z.ZodObject>, 'run' | 'shorten'> {
+export interface Tool extends Omit<ToolParts<z.ZodObject, z.ZodObject>, 'run' | 'shorten' | 'text'> {
   run(args: never, context: ToolContext): Promise<unknown>;
   shorten?(reply: never): Record<string, unknown>;
+  text?(reply: never): string;
 }
 
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(

@@ -3,6 +3,7 @@ import { createAdapter } from '../../src/adapter/adapter.ts';
 import { createBackend } from '../../src/adapter/backend/backend.ts';
 import { httpTransport } from '../../src/adapter/backend/transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../src/adapter/base-url.ts';
+import type { ToolSet } from '../../src/adapter/tools/index.ts';
 import { createLog } from '../../src/core/log.ts';
 import { type McpReply, post } from './mcp.ts';
 
@@ -16,7 +17,11 @@ export interface TestAdapter extends AsyncDisposable {
 
 export async function memoryAdapter(
   backendUrl: string,
-  { key, allowedHosts = [] }: { key?: string; allowedHosts?: readonly string[] } = {},
+  {
+    key,
+    allowedHosts = [],
+    toolSet = 'default',
+  }: { key?: string; allowedHosts?: readonly string[]; toolSet?: ToolSet } = {},
 ): Promise<TestAdapter> {
   const lines: string[] = [];
   const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
@@ -27,6 +32,7 @@ export async function memoryAdapter(
     log: createLog(sink, 'debug', 'text'),
     allowedHosts: new Set(allowedHosts),
     website: dashboardUrl(base),
+    toolSet,
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;

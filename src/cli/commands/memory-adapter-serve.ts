@@ -6,7 +6,7 @@ import { fileSink } from '../../core/file-sink.ts';
 import { createLog } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Run } from '../context.ts';
-import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
+import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom, toolSetFrom } from '../memory/options.ts';
 import { drain, listen, untilStopped } from '../memory/service.ts';
 
 interface Options {
@@ -26,6 +26,7 @@ const DEFAULT_PORT = 8080;
 export const run: Run<Options> = async ({ port, host, memoryApiUrl: url, allowUnauthenticated }, context) => {
   const started = performance.now();
   const { key, warning } = adapterAccessFrom(host, allowUnauthenticated, context);
+  const toolSet = toolSetFrom(context);
   const base = memoryApiUrl(url ?? context.env['MEMORY_API_URL']);
   const chosenPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
   const transport = httpTransport(base);
@@ -37,6 +38,7 @@ export const run: Run<Options> = async ({ port, host, memoryApiUrl: url, allowUn
     key,
     allowedHosts: allowedHostsFrom(context),
     website: dashboardUrl(base),
+    toolSet,
   });
   const origin = await listen(app, host, chosenPort);
   const close = async (): Promise<void> => {

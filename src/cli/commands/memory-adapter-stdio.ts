@@ -8,7 +8,7 @@ import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
-import { apiKeyFrom } from '../memory/options.ts';
+import { apiKeyFrom, toolSetFrom } from '../memory/options.ts';
 import { drain, untilStopped } from '../memory/service.ts';
 import { stdioTransport } from '../memory/stdio-transport.ts';
 
@@ -29,6 +29,7 @@ interface Ends {
  * stdout.
  */
 export const run: Run<Options> = async (options, context) => {
+  const toolSet = toolSetFrom(context);
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
   const { transport, close } = options.embedded
@@ -37,7 +38,9 @@ export const run: Run<Options> = async (options, context) => {
   const backend = createBackend(transport, apiKeyFrom(context));
   const agentId = context.env['MEMORY_AGENT_ID'] || 'unknown';
   const { transport: stdio, input } = stdioTransport(process.stdout);
-  const connection = serveStdio(() => createMemoryServer({ backend, agentId, log }), { transport: stdio });
+  const connection = serveStdio(() => createMemoryServer({ backend, agentId, log, toolSet }), {
+    transport: stdio,
+  });
   // An error such as a broken pipe also counts as the end of stdin.
   const ended = new Promise<void>((resolve) => pipeline(process.stdin, input, () => resolve()));
   const finish = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import { createLog } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
-import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
+import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom, toolSetFrom } from '../memory/options.ts';
 import { drain, listen, untilStopped } from '../memory/service.ts';
 
 interface Options extends BackendOptions {
@@ -28,6 +28,7 @@ export const run: Run<Options> = async (
 ) => {
   const started = performance.now();
   const { key, warning } = adapterAccessFrom(host, allowUnauthenticated, context);
+  const toolSet = toolSetFrom(context);
   const adapterPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
   const apiPort = portFrom(
     backendPort,
@@ -53,6 +54,7 @@ export const run: Run<Options> = async (
       key,
       allowedHosts: allowedHostsFrom(context),
       website: dashboardUrl(memoryApiUrl(api)),
+      toolSet,
     });
     const origin = await listen(adapter, host, adapterPort);
     const close = async (): Promise<void> => {

@@ -1,3 +1,4 @@
+import type { ToolSet } from '../../adapter/tools/index.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { isLoopback } from '../../core/listen.ts';
 import type { Context } from '../context.ts';
@@ -32,6 +33,16 @@ export function allowedHostsFrom({ env }: Context): ReadonlySet<string> {
 /** The bearer token between adapter and backend; an empty variable counts as unset. */
 export function apiKeyFrom(context: Context): string | undefined {
   return keyFrom(context, 'MEMORY_API_KEY');
+}
+
+/** `MEMORY_TOOLS`: which tools the adapter offers. */
+export function toolSetFrom({ env }: Context): ToolSet {
+  const set = env['MEMORY_TOOLS'] || 'default';
+  if (set === 'default' || set === 'extended') return set;
+  throw new CommandError(
+    'usage',
+    `MEMORY_TOOLS must be default or extended, not ${JSON.stringify(set.slice(0, 20))}`,
+  );
 }
 
 /** Access rules for the port of the adapter's tools. */

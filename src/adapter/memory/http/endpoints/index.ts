@@ -2,6 +2,8 @@ import type { Endpoint } from '../endpoint.ts';
 import { chat } from './chat.ts';
 import { entity } from './entity.ts';
 import { graph } from './graph.ts';
+import { graphChanges } from './graph-changes.ts';
+import { graphRead } from './graph-read.ts';
 import { ingestDocs } from './ingest-docs.ts';
 import { ingestStatus } from './ingest-status.ts';
 import { search } from './search.ts';
@@ -9,14 +11,13 @@ import { sessionTurns } from './session-turns.ts';
 import { sessions } from './sessions.ts';
 import { stats } from './stats.ts';
 
-/**
- * Every endpoint below `/api/memory`, each in its own file: the four of the specification, then those for the
- * dashboard.
- */
+/** Every endpoint below `/api/memory`, each in its own file. */
 export const endpoints: readonly Endpoint[] = [
   search,
   chat,
   graph,
+  graphChanges,
+  graphRead,
   ingestDocs,
   ingestStatus,
   stats,
