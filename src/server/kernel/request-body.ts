@@ -1,18 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { AppError } from '../../core/errors.ts';
-
-const DECODERS: ReadonlyMap<
-  string,
-  (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
-> = new Map([
-  ['gzip', promisify(gunzip)],
-  ['x-gzip', promisify(gunzip)],
-  ['deflate', promisify(inflate)],
-  ['br', promisify(brotliDecompress)],
-]);
+import { decoderOf } from './content-decoding.ts';
 
 const CLOSE = ['connection', 'close'] as const;
 
@@ -28,6 +17,7 @@ export class RequestBody {
   #onRead: (() => void) | undefined;
   #received: Promise<void> | undefined;
   #captured: Received | undefined;
+  #isReplaced = false;
 
   /** `onRead` is called before the first byte is read: the moment to send `100 Continue` to a client that expects it. */
   constructor(request: IncomingMessage, onRead?: () => void) {
@@ -43,6 +33,15 @@ export class RequestBody {
     }
     this.#received ??= this.#collect(limit);
     return this.#received;
+  }
+
+  /** Replaces the body, whether or not it was read. The new one has no content coding. */
+  replace(bytes: Buffer): void {
+    // What the client is still sending must not stay in its connection. A client that waits for `100 Continue` sends nothing.
+    if (this.#received === undefined && this.#onRead === undefined) this.#request.resume();
+    this.#captured = { bytes, complete: true };
+    this.#received = Promise.resolve();
+    this.#isReplaced = true;
   }
 
   /** The captured body as sent, or undefined if it is over the limit or was not captured. */
@@ -63,9 +62,14 @@ export class RequestBody {
    * in its encoding.
    */
   async read(limit: number): Promise<Buffer> {
+    if (this.#isReplaced) {
+      const { bytes } = this.#captured as Received;
+      if (bytes.length > limit) throw tooLarge(limit);
+      return bytes;
+    }
     if (Number(this.#request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
     const encoding = (this.#request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
-    const decode = DECODERS.get(encoding);
+    const decode = decoderOf(encoding);
     if (decode === undefined && encoding !== 'identity' && encoding !== '')
       throw new AppError('encoding_not_supported', { headers: CLOSE });
     await this.capture(limit);
@@ -73,7 +77,7 @@ export class RequestBody {
     if (bytes === undefined || bytes.length > limit) throw tooLarge(limit);
     if (decode === undefined || bytes.length === 0) return bytes;
     try {
-      return await decode(bytes, { maxOutputLength: limit });
+      return await decode(bytes, limit);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
       throw new AppError('bad_request', {
@@ -138,6 +142,7 @@ export class RequestBody {
 
   /** RFC 9112 §6.3: a request has a body if it has `Content-Length` or `Transfer-Encoding`. */
   #isEmpty(): boolean {
+    if (this.#isReplaced) return this.#captured?.bytes.length === 0;
     const { headers } = this.#request;
     return headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';
   }

@@ -14,7 +14,7 @@ import type { Takeover } from './upgrade.ts';
 export interface Reply {
   status: number;
   readonly headers: HeaderList;
-  readonly body: ReplyBody;
+  body: ReplyBody;
 }
 
 export type ReplyBody = undefined | string | Uint8Array | StreamingBody | Takeover;
@@ -241,6 +241,10 @@ export class RequestContext implements SlotHolder {
   path = '';
   query = '';
   host = '';
+  /** Path and query that the client requested, if a policy has changed them: logs show these. */
+  requestedTarget: string | undefined;
+  /** The path condition of the route that the request met. Set by the router. */
+  matchedPath: RequestMatcher['path'] | undefined;
   /** Request headers. Request validation removes some, policies change them, and the backend receives them. */
   readonly headers: HeaderList;
   readonly body: RequestBody;
@@ -282,6 +286,7 @@ export class RequestContext implements SlotHolder {
   #variables: Map<string, unknown> | undefined;
   #abortController: AbortController | undefined;
   #isAbandoned = false;
+  #method: string | undefined;
 
   /** `client`: the connection of the client, if it is not the socket of the request. */
   constructor(
@@ -302,7 +307,24 @@ export class RequestContext implements SlotHolder {
   }
 
   get method(): string {
+    return this.#method ?? this.requestedMethod;
+  }
+
+  /** Changes the method for the backend and for everything that follows. */
+  set method(method: string) {
+    this.#method = method;
+  }
+
+  /** The method that the client sent, for logs. */
+  get requestedMethod(): string {
     return this.request.method ?? 'GET';
+  }
+
+  /** Changes path and query (with `?`, or empty) for the backend and for everything that follows. Both must be canonical. */
+  rewriteTarget(path: string, query: string): void {
+    this.requestedTarget ??= this.path + this.query;
+    this.path = path;
+    this.query = query;
   }
 
   /** The value of a root variable of expressions, created when first read and then cached. */

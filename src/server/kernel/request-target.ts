@@ -49,6 +49,26 @@ export function canonicalPath(path: string, mode: PathMode): string {
 }
 
 /**
+ * Canonical path and query of a computed request target, such as `/a?b=c`. Undefined for a text that request validation
+ * rejects.
+ */
+export function canonicalTarget(
+  text: string,
+  mode: PathMode,
+  isLlm: boolean,
+): { readonly path: string; readonly query: string } | undefined {
+  if (!/^\/[\x21-\x7e]*$/.test(text) || text.includes('#')) return undefined;
+  const at = text.indexOf('?');
+  try {
+    const path = canonicalPath(at === -1 ? text : text.slice(0, at), mode);
+    checkEncodedSlash(path, mode, isLlm);
+    return { path, query: at === -1 ? '' : text.slice(at) };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
  * Canonical form of a configured path, comparable with `canonicalPath`. Returns undefined if request validation rejects
  * every such path.
  */

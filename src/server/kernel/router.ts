@@ -44,7 +44,11 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
 }
 
 function firstMatch<R>(candidates: readonly Candidate<R>[], ctx: RequestContext): R | undefined {
-  for (const { route, match } of candidates) if (matchesRequest(match, ctx)) return route;
+  for (const { route, match } of candidates) {
+    if (!matchesRequest(match, ctx)) continue;
+    ctx.matchedPath = match.path;
+    return route;
+  }
   return undefined;
 }
 

@@ -26,7 +26,7 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   add(fields, 'route', ctx.route);
   add(fields, 'endpoint', ctx.endpoint);
   add(fields, 'src.addr', ctx.client.label);
-  add(fields, 'http.method', ctx.method);
+  add(fields, 'http.method', ctx.requestedMethod);
   add(fields, 'http.host', requestedHost(ctx));
   add(fields, 'http.path', redactedTarget(ctx));
   add(fields, 'http.version', `HTTP/${ctx.request.httpVersion}`);
@@ -129,9 +129,9 @@ function requestedHost({ host, request }: RequestContext): string {
  * configuration reads credentials from are removed; other credentials are redacted.
  */
 function redactedTarget(ctx: RequestContext): string | undefined {
-  const { request, path, query } = ctx;
+  const { request, path, query, requestedTarget } = ctx;
   const secretParameters = credentialParameters.get(ctx);
-  const url = path === '' ? request.url : path + query;
+  const url = path === '' ? request.url : (requestedTarget ?? path + query);
   const at = url?.indexOf('?') ?? -1;
   if (url === undefined) return undefined;
   if (secretParameters === undefined || at === -1) return redactTarget(url);

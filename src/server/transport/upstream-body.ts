@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 
 /** Receives a body as it arrives. */
@@ -22,6 +23,10 @@ export class UpstreamBody {
   #heldBytes = 0;
   #sink: BodySink | undefined;
   #ended = false;
+  /** Bytes that are held before the upstream is paused. */
+  #holdBytes: number = LIMITS.streamHighWaterBytes;
+  /** Called when the body has ended, failed, or is larger than `#holdBytes`. */
+  #onHeld: (() => void) | undefined;
   /** Whether the sink has paused the body. */
   #isPaused = false;
   #failed: { readonly why: string; readonly isTimeout: boolean } | undefined;
@@ -40,7 +45,10 @@ export class UpstreamBody {
       this.#held.push(chunk);
       this.#heldBytes += chunk.length;
       // A small body is complete before the response headers are written, and is sent together with them.
-      if (this.#heldBytes > LIMITS.streamHighWaterBytes) this.#controller.pause();
+      if (this.#heldBytes > this.#holdBytes) {
+        this.#controller.pause();
+        this.#onHeld?.();
+      }
       return;
     }
     this.#give(chunk, this.#sink);
@@ -48,11 +56,38 @@ export class UpstreamBody {
 
   end(): void {
     this.#ended = true;
+    this.#onHeld?.();
     this.#finish();
+  }
+
+  /**
+   * Waits for the whole body, up to `limit` bytes; more of it stays at the upstream. Resolves to the bytes received, and
+   * whether these are all of it. The body can still be attached or consumed afterwards.
+   *
+   * @throws AppError if the body ends early
+   */
+  async hold(limit: number): Promise<{ readonly bytes: Buffer; readonly isComplete: boolean }> {
+    this.#holdBytes = limit;
+    if (!this.#ended && this.#failed === undefined && this.#heldBytes <= limit) {
+      await new Promise<void>((resolve) => {
+        this.#onHeld = resolve;
+        this.#controller.resume();
+      });
+      this.#onHeld = undefined;
+    }
+    this.#holdBytes = LIMITS.streamHighWaterBytes;
+    if (this.#failed !== undefined) {
+      const { why, isTimeout } = this.#failed;
+      throw new AppError(isTimeout ? 'upstream_timeout' : 'upstream_invalid', {
+        message: `upstream call failed: ${why}`,
+      });
+    }
+    return { bytes: Buffer.concat(this.#held), isComplete: this.#ended && this.#heldBytes <= limit };
   }
 
   fail(why: string, isTimeout = false): void {
     this.#failed = { why, isTimeout };
+    this.#onHeld?.();
     this.watcher?.bodyFailed(why, isTimeout);
     this.#sink?.fail(why, isTimeout);
   }
@@ -110,6 +145,15 @@ export class UpstreamBody {
     // An event stream may be silent for a long time after its headers, which the client is waiting for.
     if (this.#held.length === 0) response.flushHeaders();
     this.consume(responseSink(response, this));
+  }
+
+  /** Another body is sent instead: observers see what was held, and the rest is not read. */
+  replaced(): void {
+    for (const chunk of this.#held) this.#observe(chunk);
+    this.watcher = undefined;
+    if (this.#ended || this.#failed !== undefined) return;
+    this.#failed = { why: 'another body is sent instead', isTimeout: false };
+    this.#controller.abort(new Error('another body is sent instead'));
   }
 
   /** Discards the rest of the body and aborts the request to the upstream. */

@@ -240,7 +240,7 @@ export class BindMetrics {
     const http = route.http({
       backend: ctx.backend ?? UNKNOWN,
       protocol: ctx.protocol,
-      method: ctx.method,
+      method: ctx.requestedMethod,
       status,
       reason: ctx.reason ?? UNKNOWN,
     });
