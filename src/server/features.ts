@@ -37,6 +37,11 @@ import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
 import { requestRedirect } from './policies/request-redirect.ts';
 import { timeout } from './policies/timeout.ts';
+import {
+  metadataVariable,
+  responseTransformationScope,
+  transformations,
+} from './policies/transformations.ts';
 import { urlRewrite } from './policies/url-rewrite.ts';
 import { host } from './transport/host-backend.ts';
 
@@ -56,6 +61,7 @@ export const policyKinds = [
   localRateLimit, // only allowed requests count towards a limit
   mcpAuthorization, // rules for single items, which the MCP backend evaluates
   mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
+  transformations, // after all rules too; its metadata is read by what follows
   requestHeaderModifier, // after all rules, which therefore see what the client sent
   aiPolicyKind, // changes and checks of model calls, which the LLM backend runs
   backendAuth, // the credential for the backend
@@ -72,6 +78,7 @@ export const expressionScopes: readonly DocumentedScope[] = [
   { ...requestScope, keys: policyKinds.flatMap(requestKeys) },
   samplingScope,
   authorizationReplyScope,
+  responseTransformationScope,
   mcpAuthorizationScope,
   llmRequestScope,
   providerReplyScope,
@@ -91,6 +98,7 @@ registerVariables([
   jwtVariable,
   apiKeyVariable,
   extAuthzVariable,
+  metadataVariable,
   proxyVariable,
   backendVariable,
   responseVariable,

@@ -40,6 +40,9 @@ gateways:
                 addRequestHeaders: { a: nosuch }
                 redirect: nosuch
                 metadata: { a: nosuch }
+          transformations:
+            request: { set: { a: nosuch }, add: { a: nosuch }, replace: nosuch, body: nosuch, metadata: { a: nosuch } }
+            response: { set: { a: nosuch }, add: { a: nosuch }, replace: nosuch, body: nosuch, metadata: { a: nosuch } }
           directResponse: { status: 200, bodyExpression: nosuch, headers: { a: nosuch } }
       - name: b
         policies:

@@ -12,7 +12,16 @@ export interface DocumentedScope extends ExpressionScope {
 }
 
 /** Variables of every request. Variables that a policy sets are null until the policy has run. */
-export const REQUEST_ROOTS = ['request', 'source', 'jwt', 'apiKey', 'extauthz', 'proxy', 'backend'] as const;
+export const REQUEST_ROOTS = [
+  'request',
+  'source',
+  'jwt',
+  'apiKey',
+  'extauthz',
+  'metadata',
+  'proxy',
+  'backend',
+] as const;
 
 export const NOT_ENDED = { 'request.endTime': 'the request has not ended' } as const;
 export const NOT_CALLED = { 'backend.name': 'no backend has been called' } as const;

@@ -17,6 +17,7 @@ export const samplingScope: DocumentedScope = {
     jwt: 'no policy has run',
     apiKey: 'no policy has run',
     extauthz: 'no policy has run',
+    metadata: 'no policy has run',
     'proxy.route.name': 'the route is not known',
   },
   doc: 'After a request is routed, before its policies run.',

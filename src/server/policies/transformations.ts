@@ -1,0 +1,244 @@
+import { z } from 'zod';
+import { bodyOf } from '../expressions/body-value.ts';
+import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { toCel } from '../expressions/cel/values.ts';
+import { ResponseView } from '../expressions/request-variables.ts';
+import { type DocumentedScope, NOT_ENDED, REQUEST_ROOTS, requestScope } from '../expressions/scopes.ts';
+import { defineVariable, resolverFor } from '../expressions/variable.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { Expression, ExpressionScope, VariableResolver } from '../kernel/expression.ts';
+import type { HeaderList } from '../kernel/header-list.ts';
+import { isHeaderName } from '../kernel/header-list.ts';
+import { definePolicy } from '../kernel/policy.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { canonicalAuthority, canonicalTarget, type PathMode } from '../kernel/request-target.ts';
+import { Slot } from '../kernel/slot.ts';
+import { bodyForExpressions, holdBody, replaceBody } from '../transport/held-body.ts';
+import {
+  applyComputed,
+  type ComputedHeaders,
+  computedHeadersSchema,
+  type PseudoHeader,
+  removedHeadersSchema,
+  replaceHeaders,
+  type SetPseudoHeader,
+} from './computed-headers.ts';
+
+/** Values of `metadata`, by name. */
+const metadataValues = new Slot<Readonly<Record<string, unknown>>>();
+
+export const metadataVariable = defineVariable(
+  'metadata',
+  { type: 'map', doc: 'Values of `metadata` of `transformations`, by name.' },
+  (ctx) => toCel(metadataValues.get(ctx) ?? null),
+);
+
+/** Scope of the expressions that change a response. */
+export const responseTransformationScope: DocumentedScope = {
+  name: 'responseTransformation',
+  roots: [...REQUEST_ROOTS, 'response'],
+  unavailable: NOT_ENDED,
+  doc: 'Before the response is sent to the client: `response.body` is absent if it is a stream of events or larger than `maxBufferSize`.',
+  keys: ['add', 'set', 'replace', 'body', 'metadata'].map(
+    (key) => `policies.transformations.response.${key}`,
+  ),
+};
+
+const expression = z.string().min(1);
+
+function sideSchema(message: string, pseudo: readonly PseudoHeader[]) {
+  return z.strictObject({
+    set: computedHeadersSchema(pseudo).describe(
+      `Headers of the ${message} to set, as CEL expressions. A header whose expression fails is removed.`,
+    ),
+    add: computedHeadersSchema(pseudo).describe(
+      'Headers to add, as CEL expressions; existing headers of the same name are kept, unless the expression fails.',
+    ),
+    remove: removedHeadersSchema.describe('Headers to remove, after `add` and `set`.'),
+    replace: expression
+      .optional()
+      .describe(
+        'CEL expression for a map of all headers, which replaces them before `add` and `set`. Nothing is replaced if it fails.',
+      ),
+    body: expression
+      .optional()
+      .describe(
+        `CEL expression for the body: text, bytes, or a value that becomes JSON. If it fails, the ${message} has an empty body.`,
+      ),
+    metadata: z
+      .record(z.string().min(1), expression)
+      .default({})
+      .describe(
+        'Values, as CEL expressions, that later expressions read as `metadata.<name>`. A value whose expression fails is omitted.',
+      ),
+  });
+}
+
+const schema = z
+  .strictObject({
+    request: sideSchema('request', [':method', ':path', ':authority'])
+      .optional()
+      .describe('Changes the request before it is sent to the backend.'),
+    response: sideSchema('response', [':status'])
+      .optional()
+      .describe('Changes the response before it is sent to the client.'),
+  })
+  .describe('Computes headers, bodies and other parts of requests and responses.');
+
+/** Changes requests and responses by expressions. */
+export const transformations = definePolicy({
+  key: 'transformations',
+  requestExpressions: ['add', 'set', 'replace', 'body', 'metadata'].map((key) => `request.${key}`),
+  schema,
+  trace: { kind: 'transformation', stage: 'transformation', responseStage: 'transformation' },
+  compile({ request, response }, context) {
+    const inbound = request && compileSide(request, context.at('request'), requestScope);
+    const outbound = response && compileSide(response, context.at('response'), responseTransformationScope);
+    const { maxBufferSize, requestValidation } = context.settings;
+    return {
+      ...(inbound && {
+        request(ctx) {
+          changeRequest(ctx, inbound, requestValidation.pathNormalization);
+          return undefined;
+        },
+      }),
+      ...(outbound && { response: (ctx, reply) => changeResponse(ctx, reply, outbound) }),
+      ...(outbound?.expressions.some(readsResponseBody) === true && {
+        async around(ctx, next) {
+          const reply = await next();
+          await holdBody(ctx, reply, maxBufferSize);
+          return reply;
+        },
+      }),
+    };
+  },
+});
+
+const readsResponseBody = ({ reads }: Expression): boolean =>
+  reads('response.body') || reads('response.bodyPrefix');
+
+/** The compiled changes of one message. */
+interface Changes {
+  readonly set: ComputedHeaders;
+  readonly add: ComputedHeaders;
+  readonly remove: readonly string[];
+  readonly replace: Expression | undefined;
+  readonly body: Expression | undefined;
+  readonly metadata: readonly (readonly [name: string, value: Expression])[];
+  readonly expressions: readonly Expression[];
+}
+
+function compileSide(
+  side: z.output<ReturnType<typeof sideSchema>>,
+  context: CompileContext,
+  scope: ExpressionScope,
+): Changes {
+  const compileAll = (key: 'set' | 'add' | 'metadata') =>
+    Object.entries(side[key]).map(
+      ([name, source]) => [name, context.at(key, name).cel(source, scope)] as const,
+    );
+  const compileOne = (key: 'replace' | 'body') => {
+    const source = side[key];
+    return source === undefined ? undefined : context.at(key).cel(source, scope);
+  };
+  const changes = {
+    set: compileAll('set'),
+    add: compileAll('add'),
+    remove: side.remove,
+    replace: compileOne('replace'),
+    body: compileOne('body'),
+    metadata: compileAll('metadata'),
+  };
+  const { set, add, metadata, replace, body } = changes;
+  const expressions = [...set, ...add, ...metadata].map(([, compiled]) => compiled);
+  for (const one of [replace, body]) if (one !== undefined) expressions.push(one);
+  return { ...changes, expressions };
+}
+
+function changeRequest(ctx: RequestContext, changes: Changes, paths: PathMode): void {
+  const lookup = resolverFor(ctx);
+  setMetadata(ctx, changes, lookup);
+  changeHeaders(ctx.headers, changes, lookup, (name, value) => setRequestPart(ctx, name, value, paths));
+  if (changes.body !== undefined) {
+    const sent = ctx.body.captured;
+    const bytes = bodyOf(changes.body, lookup) ?? Buffer.alloc(0);
+    // A body that stays as it was also keeps its content coding.
+    if (sent === undefined || !bytes.equals(sent)) {
+      ctx.body.replace(bytes);
+      for (const name of ['content-length', 'content-encoding']) ctx.headers.delete(name);
+    }
+  }
+  report(ctx, 'request', changes);
+}
+
+function changeResponse(ctx: RequestContext, reply: Reply, changes: Changes): void {
+  const body = (): Uint8Array | string | undefined => bodyForExpressions(ctx, reply);
+  let view = new ResponseView(reply.status, reply.headers.raw, body);
+  const lookup = resolverFor(ctx, {
+    get response() {
+      return view;
+    },
+  });
+  setMetadata(ctx, changes, lookup);
+  changeHeaders(reply.headers, changes, lookup, (_status, value) => {
+    if (!/^[2-5]\d\d$/.test(value)) return;
+    reply.status = Number(value);
+    view = new ResponseView(reply.status, reply.headers.raw, body);
+  });
+  const isUpgrade = typeof reply.body === 'object' && 'takeOver' in reply.body;
+  if (changes.body !== undefined && !isUpgrade)
+    replaceBody(reply, bodyOf(changes.body, lookup) ?? Buffer.alloc(0));
+  report(ctx, 'response', changes);
+}
+
+function setMetadata(ctx: RequestContext, { metadata }: Changes, lookup: VariableResolver): void {
+  for (const [name, value] of metadata) {
+    const result = tryEvaluate(value, lookup);
+    if (result === undefined) continue;
+    metadataValues.set(ctx, { ...metadataValues.get(ctx), [name]: result });
+    ctx.invalidateVariable('metadata');
+  }
+}
+
+function changeHeaders(
+  headers: HeaderList,
+  { replace, add, set, remove }: Changes,
+  lookup: VariableResolver,
+  setPart: SetPseudoHeader,
+): void {
+  if (replace !== undefined) replaceHeaders(replace, headers, lookup);
+  applyComputed(add, 'append', headers, lookup, setPart);
+  applyComputed(set, 'set', headers, lookup, setPart);
+  for (const name of remove) headers.delete(name);
+}
+
+/** Values that are not valid are ignored: the request then keeps what its rules were evaluated with. */
+function setRequestPart(ctx: RequestContext, name: PseudoHeader, value: string, paths: PathMode): void {
+  if (name === ':method') {
+    // RFC 9110 §9.3.6: CONNECT would ask the backend for a tunnel.
+    if (isHeaderName(value) && value !== 'CONNECT') ctx.method = value;
+  } else if (name === ':authority') {
+    const authority = canonicalAuthority(value);
+    if (authority === undefined) return;
+    ctx.host = authority;
+    if (ctx.headers.has('host')) ctx.headers.set('host', authority);
+  } else if (name === ':path') {
+    const target = canonicalTarget(value, paths, ctx.api?.hasEncodedSlashes === true);
+    if (target !== undefined) ctx.rewriteTarget(target.path, target.query);
+  }
+}
+
+function report(ctx: RequestContext, message: string, { set, add, remove, body, metadata }: Changes): void {
+  ctx.observer?.policy({
+    kind: 'transformations',
+    action: 'apply',
+    reason: `${message} changed`,
+    snapshot: {
+      set: set.map(([name]) => name),
+      add: add.map(([name]) => name),
+      remove,
+      body: body !== undefined,
+      metadata: metadata.map(([name]) => name),
+    },
+  });
+}
