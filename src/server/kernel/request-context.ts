@@ -243,6 +243,8 @@ export class RequestContext implements SlotHolder {
   host = '';
   /** Path and query that the client requested, if a policy has changed them: logs show these. */
   requestedTarget: string | undefined;
+  /** The authority that the client requested, if a policy has changed it. */
+  requestedHost: string | undefined;
   /** The path condition of the route that the request met. Set by the router. */
   matchedPath: RequestMatcher['path'] | undefined;
   /** Request headers. Request validation removes some, policies change them, and the backend receives them. */
@@ -325,6 +327,13 @@ export class RequestContext implements SlotHolder {
     this.requestedTarget ??= this.path + this.query;
     this.path = path;
     this.query = query;
+  }
+
+  /** Changes the authority for the backend and for everything that follows. It must be canonical. */
+  rewriteHost(authority: string): void {
+    this.requestedHost ??= this.host;
+    this.host = authority;
+    if (this.headers.has('host')) this.headers.set('host', authority);
   }
 
   /** The value of a root variable of expressions, created when first read and then cached. */

@@ -117,8 +117,8 @@ const redact = (text: string | undefined): string | undefined =>
  * The validated host, or the requested one if the request was rejected before validation. The host of an absolute
  * target takes precedence over the Host header (RFC 9112 §3.2.2).
  */
-function requestedHost({ host, request }: RequestContext): string {
-  if (host !== '') return host;
+function requestedHost({ host, requestedHost = host, request }: RequestContext): string {
+  if (requestedHost !== '') return requestedHost;
   const { url = '', headers } = request;
   const absolute = url.startsWith('/') ? undefined : /^https?:\/\/(?:[^/?#]*@)?([^/?#]*)/i.exec(url)?.[1];
   return absolute ?? headers.host ?? '';

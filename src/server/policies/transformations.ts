@@ -219,9 +219,7 @@ function setRequestPart(ctx: RequestContext, name: PseudoHeader, value: string, 
     if (isHeaderName(value) && value !== 'CONNECT') ctx.method = value;
   } else if (name === ':authority') {
     const authority = canonicalAuthority(value);
-    if (authority === undefined) return;
-    ctx.host = authority;
-    if (ctx.headers.has('host')) ctx.headers.set('host', authority);
+    if (authority !== undefined) ctx.rewriteHost(authority);
   } else if (name === ':path') {
     const target = canonicalTarget(value, paths, ctx.api?.hasEncodedSlashes === true);
     if (target !== undefined) ctx.rewriteTarget(target.path, target.query);

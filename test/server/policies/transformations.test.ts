@@ -72,6 +72,7 @@ describe('transformations of requests', () => {
       await using gate = await through(backend.address, { request: { set: { [name]: value } } });
       await send(gate.url, { headers: { host: 'client.test' } });
       expect(backend.received.at(-1)?.headers.host).toBe(host);
+      expect((await gate.accessLine(1))['http.host']).toBe('client.test');
     }
   });
 
