@@ -33,6 +33,8 @@ export interface PolicyRoute {
   readonly name: string;
   /** Each has one of the keys of `backendKinds`. */
   readonly backends: readonly Readonly<Record<string, unknown>>[];
+  /** Its `matches`; undefined if it accepts every request. */
+  readonly matches?: readonly { readonly path: Readonly<Record<string, unknown>> }[] | undefined;
 }
 
 /** Whether an expression reads a member of a root variable. `variables()` does not count, because it returns all of them. */

@@ -3,6 +3,7 @@ import { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
+import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './path-rewrite.ts';
 
 const schema = z
   .strictObject({
@@ -13,16 +14,12 @@ const schema = z
         'Scheme of the new URL. Without `scheme` and `authority`, the new URL consists of the path only.',
       ),
     authority: z
-      .union([z.literal('none'), ...authoritySchemas])
+      .union([z.enum(['none', 'auto']), ...authoritySchemas])
       .default('none')
-      .describe('Host and port of the new URL, or one of them. `none`: those of the request.'),
-    path: z
-      .strictObject({
-        full: z
-          .string()
-          .regex(/^\/(?![/\\])[^?#\s\\]*$/, { error: 'expected a path without a query, such as `/new`' })
-          .describe('The new path.'),
-      })
+      .describe(
+        'Host and port of the new URL, or one of them. `none`, and `auto` too because no backend is called: those of the request.',
+      ),
+    path: pathRewriteSchema
       .optional()
       .describe('Path of the new URL; by default, that of the request. The query is always kept.'),
     status: z
@@ -40,10 +37,12 @@ export const requestRedirect = definePolicy({
   schema,
   answersAll: true,
   trace: { kind: 'request_redirect', stage: 'request redirect' },
-  compile(redirect) {
+  checkRoute: ({ path }, route, context) => requirePrefixMatches(path, route, context.at('path')),
+  compile(redirect, context) {
+    const newPath = compilePathRewrite(redirect.path, context.at('path'));
     return {
       request(ctx) {
-        const location = locationOf(ctx, redirect);
+        const location = locationOf(ctx, redirect, newPath(ctx));
         const { status } = redirect;
         ctx.observer?.policy({ kind: 'requestRedirect', action: 'respond', reason: `status ${status}` });
         return { status, headers: new HeaderList(['location', location]), body: '' };
@@ -52,10 +51,11 @@ export const requestRedirect = definePolicy({
   },
 });
 
-function locationOf({ host, path: requestPath, query }: RequestContext, redirect: Redirect): string {
-  const { scheme, authority, path = { full: requestPath } } = redirect;
+function locationOf({ host, query }: RequestContext, redirect: Redirect, path: string): string {
+  const { scheme } = redirect;
+  const authority = redirect.authority === 'auto' ? 'none' : redirect.authority;
   const isRelative = scheme === undefined && authority === 'none';
-  const target = path.full + query;
+  const target = path + query;
   // A path that begins with two slashes would be read as a host (RFC 3986 §4.2).
   if ((isRelative || host === '') && !target.startsWith('//')) return target;
   const isTls = scheme === 'https';

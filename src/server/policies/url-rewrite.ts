@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { definePolicy } from '../kernel/policy.ts';
 import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
 import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
+import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './path-rewrite.ts';
 
 const schema = z
   .strictObject({
@@ -9,20 +10,23 @@ const schema = z
       .union([z.enum(['auto', 'none']), ...authoritySchemas])
       .default('auto')
       .describe(
-        'Host header for plain HTTP services. `auto`: the configured host name of the service, or the host of the request if the service is configured by address. `none`: the host of the request.',
+        'Host header for plain HTTP services. `auto`: the configured host name of the service, or the host of the request if the service is configured by address. `none`: the host of the request. LLM providers and MCP servers always get their own host.',
       ),
+    path: pathRewriteSchema
+      .optional()
+      .describe('Path for the backend, instead of that of the request. The query is kept.'),
   })
-  .describe(
-    'Changes the Host header of requests to plain HTTP services. LLM providers and MCP servers always get their own host.',
-  );
+  .describe('Changes the path of requests, and the Host header for plain HTTP services.');
 
-/** Changes the Host header of requests to plain HTTP services. */
+/** Changes the path of requests, and the Host header for plain HTTP services. */
 export const urlRewrite = definePolicy({
   key: 'urlRewrite',
   schema,
   trace: { kind: 'url_rewrite', stage: 'url rewrite' },
-  checkRoute(_settings, { name, backends }, context) {
-    if (backends.some(({ host }) => host !== undefined)) return;
+  checkRoute({ path }, route, context) {
+    requirePrefixMatches(path, route, context.at('path'));
+    const { name, backends } = route;
+    if (path !== undefined || backends.some(({ host }) => host !== undefined)) return;
     context.report({
       code: 'AGW0303',
       severity: 'warning',
@@ -32,11 +36,15 @@ export const urlRewrite = definePolicy({
       help: 'remove it, or configure the service as a `host` backend',
     });
   },
-  compile({ authority }) {
+  compile({ authority, path }, context) {
     const rewrite = rewriteOf(authority);
+    const newPath = compilePathRewrite(path, context.at('path'));
     return {
       request(ctx) {
         hostRewrite.set(ctx, rewrite);
+        if (path === undefined) return undefined;
+        ctx.rewriteTarget(newPath(ctx), ctx.query);
+        ctx.observer?.policy({ kind: 'urlRewrite', action: 'apply', reason: `path ${ctx.path}` });
         return undefined;
       },
     };

@@ -96,7 +96,7 @@ function isAnsweredByPolicy({ policies = {} }: RoutePlan['config']): boolean {
 /** Warns about policies without effect, and about variables that expressions read but no policy of the route sets. */
 function checkPolicies(
   name: string,
-  { policies = {}, backends }: RoutePlan['config'],
+  { policies = {}, backends, matches }: RoutePlan['config'],
   expressions: readonly Expression[],
   context: CompileContext,
 ): void {
@@ -111,7 +111,7 @@ function checkPolicies(
       context.report(sets.missingFrom(name));
   for (const { key, checkRoute } of kinds)
     if (checkRoute !== undefined && configured[key] !== undefined)
-      checkRoute(configured[key], { name, backends }, context.at('policies', key));
+      checkRoute(configured[key], { name, backends, matches }, context.at('policies', key));
 }
 
 interface RouteScope {

@@ -37,6 +37,14 @@ describe('requestRedirect', () => {
     expect(await redirected({ path: { full: '/new' } })).toEqual([302, '/new?item=1&item=2']);
   });
 
+  test('requestRedirect replaces the matched prefix, and auto keeps the requested authority', async () => {
+    const requestRedirect = { scheme: 'https', authority: 'auto', path: { prefix: '/new' } };
+    const route = { matches: [{ path: { pathPrefix: '/old' } }], policies: { requestRedirect } };
+    await using gate = await gateway(routesConfig([route]));
+    const { headers } = await send(`${gate.url}/old/cart?item=1`, { headers: HOST });
+    expect(headers['location']).toBe('https://shop.example:8080/new/cart?item=1');
+  });
+
   test('requestRedirect never sends a path that browsers read as another host', async () => {
     const keep = { config: { http: { pathNormalization: 'keep' } } };
     expect(await redirected({}, '//evil.example/x', keep)).toEqual([
