@@ -4,6 +4,7 @@ import { re2 } from '../../core/re2.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json-text.ts';
 import { compileRegex } from '../kernel/match.ts';
+import { type JsonPlace, numberAround, placeAfter } from './json-text.ts';
 import { BUILTINS, type Builtin, PATTERN_REPLACEMENT, type SensitiveData } from './sensitive-data.ts';
 
 const ruleSchema = z
@@ -56,6 +57,8 @@ export interface TextPosition {
   readonly decided?: number;
   /** The character before the text. */
   readonly before?: string;
+  /** The text is JSON, such as the arguments of a tool, and begins at this place of it. */
+  readonly json?: JsonPlace;
 }
 
 /** The matches in a text that follows the character `before`. */
@@ -82,8 +85,11 @@ export class Patterns {
     return this.#rules.find((rule) => found(rule, text, before).some(({ start }) => start < decided))?.name;
   }
 
-  /** The text with every match replaced. Of overlapping matches, the one that starts first names the replacement. */
-  mask(text: string, { decided = text.length, before }: TextPosition = {}): string {
+  /**
+   * The text with every match replaced. Of overlapping matches, the one that starts first names the replacement. In JSON,
+   * a number with a match becomes a string.
+   */
+  mask(text: string, { decided = text.length, before, json }: TextPosition = {}): string {
     const matches = this.#rules
       .flatMap((rule) =>
         found(rule, text, before).map((span) => ({ ...span, replacement: rule.replacement })),
@@ -91,10 +97,19 @@ export class Patterns {
       .sort((a, b) => a.start - b.start || b.end - a.end);
     let masked = '';
     let at = 0;
+    let place = json;
     for (const { start, end, replacement } of matches) {
       if (start >= Math.max(decided, at)) break;
-      if (start >= at) masked += text.slice(at, start) + replacement;
-      at = Math.max(at, end);
+      if (start < at) {
+        at = Math.max(at, end);
+        continue;
+      }
+      place = place && placeAfter(place, text.slice(at, start));
+      const number = place?.isInString === false ? numberAround(text, { start, end }, at) : undefined;
+      const replaced = number ?? { start, end };
+      masked += text.slice(at, replaced.start) + (number ? JSON.stringify(replacement) : replacement);
+      place = place && placeAfter(place, text.slice(start, replaced.end));
+      at = replaced.end;
     }
     return masked + text.slice(at);
   }

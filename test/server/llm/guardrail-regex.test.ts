@@ -109,6 +109,46 @@ describe('guardrails with patterns on requests', () => {
     ]);
   });
 
+  test('a number in the call and the result of a function of the Gemini API is masked as a text', async () => {
+    await using provider = await llmProvider();
+    await using served = await llmGateway(provider, {
+      model: {
+        provider: EVERY_FORMAT,
+        guardrails: { request: [{ ...regex(), scope: ['toolInput', 'toolOutput'] }] },
+      },
+    });
+    const values = { card: 4111111111111111, amount: 5, list: [4111111111111111] };
+    const contents = [
+      { role: 'model', parts: [{ functionCall: { name: 'pay', args: values } }] },
+      { role: 'user', parts: [{ functionResponse: { name: 'pay', response: values } }] },
+    ];
+    await post(served, '/v1beta/models/m:generateContent', { contents });
+    const masked = { card: MASK, amount: 5, list: [MASK] };
+    expect(bodyOf(provider)['contents']).toMatchObject([
+      { parts: [{ functionCall: { args: masked } }] },
+      { parts: [{ functionResponse: { response: masked } }] },
+    ]);
+  });
+
+  test('a number in the JSON text of arguments becomes a string, so that the text stays JSON', async () => {
+    await using provider = await llmProvider();
+    await using served = await llmGateway(provider, {
+      model: { provider: EVERY_FORMAT, guardrails: { request: [{ ...regex(), scope: ['toolInput'] }] } },
+    });
+    const text = `{"card": 4111111111111111,"note":"4111111111111111, \\" 4111111111111111","n":[4111111111111111]}`;
+    const call = { id: 'c', type: 'function', function: { name: 'pay', arguments: text } };
+    await post(served, '/v1/chat/completions', {
+      model: 'm',
+      messages: [{ role: 'assistant', content: null, tool_calls: [call] }],
+    });
+    const [message] = bodyOf(provider)['messages'] as [{ tool_calls: [{ function: { arguments: string } }] }];
+    expect(JSON.parse(message.tool_calls[0].function.arguments)).toEqual({
+      card: MASK,
+      note: `${MASK}, " ${MASK}`,
+      n: [MASK],
+    });
+  });
+
   test('a pattern rejects a request with status, body and headers of `rejection`', async () => {
     await using provider = await llmProvider();
     const rejection = {

@@ -70,6 +70,40 @@ describe('guarded streams of every format', () => {
     },
   );
 
+  test.each(CASES.filter(([, kind]) => kind === 'arguments'))(
+    'a bare number in the arguments of a stream of %s is masked as a string at every split into two events',
+    async (format, kind) => {
+      await using gate = await guardedStreams();
+      const filler = `"${'x'.repeat(3_000)}"`;
+      const text = `{"note":"a \\" 4111111111111111",${filler}:${filler},"card":4111111111111111,"n":[ 4111111111111111 ]}`;
+      const end = text.length;
+      for (const place of [0, 9, 12, 20, 3_000, ...Array.from({ length: 60 }, (_, back) => end - back)]) {
+        const stream = await gate.stream(format, WIRES[format].events(kind, cut(text, [place])));
+        expect(stream).not.toMatch(/4111/);
+        const { note, card, n } = JSON.parse(WIRES[format].text(kind, stream)) as Record<string, unknown>;
+        expect({ note, card, n }).toEqual({ note: `a " ${MASK}`, card: MASK, n: [MASK] });
+      }
+    },
+  );
+
+  test('numbers in values of tools are masked in streams of /v1/messages and generateContent', async () => {
+    await using gate = await guardedStreams();
+    const values = { card: 4111111111111111, amount: 5 };
+    const masked = `{"card":"${MASK}","amount":5}`;
+    const block = { type: 'tool_use', id: 't', name: 'pay', input: values };
+    const started = { type: 'content_block_start', index: 0, content_block: block };
+    const messages = `event: content_block_start\ndata: ${JSON.stringify(started)}\n\n`;
+    expect(await gate.stream('messages', [messages])).toContain(`"input":${masked}`);
+    const parts = [{ functionCall: { name: 'pay', args: values } }];
+    const event = { candidates: [{ index: 0, content: { role: 'model', parts } }] };
+    gate.send([`data: ${JSON.stringify(event)}\n\n`]);
+    const { text } = await send(`${gate.url}/v1beta/models/m:streamGenerateContent?alt=sse`, {
+      method: 'POST',
+      body: JSON.stringify({ contents: [{ parts: [{ text: 'Hi' }] }] }),
+    });
+    expect(text).toContain(`"args":${masked}`);
+  });
+
   test.each(CASES)(
     'card numbers in long streams of %s (%s) are masked wherever they are cut',
     async (format, kind) => {

@@ -1,7 +1,8 @@
 import type { AppError } from '../../../core/errors.ts';
+import { JSON_START, type JsonPlace } from '../../guardrails/json-text.ts';
 import type { Phase } from '../../guardrails/outcome.ts';
 import { llmError } from '../errors.ts';
-import type { TextPart } from '../texts.ts';
+import type { TextPart, TextPath } from '../texts.ts';
 
 /** Categories of the content of a request, by upstream's names. */
 export const CONTENT_SCOPES = ['systemPrompt', 'messages', 'toolOutput', 'toolInput'] as const;
@@ -21,6 +22,13 @@ export interface GuardedText {
   readonly decided?: number;
   /** The last character before the text, which was already sent: whether a word begins with the text. */
   readonly before?: string;
+  /** The text is JSON and begins at this place of it. */
+  readonly json?: JsonPlace;
+}
+
+/** Whether a whole text is JSON: the arguments of a tool as APIs other than Anthropic's and Google's write them. */
+export function jsonOf(part: TextPart, path: TextPath): Pick<GuardedText, 'json'> {
+  return part === 'toolCalls' && path.at(-1) === 'arguments' ? { json: JSON_START } : {};
 }
 
 /** 503: content that was not checked must not pass. `detail` is for the log. */

@@ -30,7 +30,7 @@ export class ItemTexts {
         texts.push({ text, path, part: partOf(item, path) });
     };
     forEachText(item, add);
-    // Arguments of tools in `/v1/messages` are JSON values instead of text.
+    // Arguments of tools in `/v1/messages` and the Gemini API are JSON values instead of text.
     for (const path of inputsIn(item)) forEachNumber(at(item, path), add, path);
     this.texts = texts;
   }
@@ -58,17 +58,33 @@ export class ItemTexts {
   }
 }
 
-/** Paths of the `input` objects of an item and of its content blocks. */
+/** Paths of the JSON values that tools get and return in an item and in its content blocks or parts. */
 function inputsIn(item: unknown): TextPath[] {
-  const { input, content } = membersOf(item) ?? {};
-  const own: TextPath[] = typeof input === 'object' ? [['input']] : [];
-  if (!Array.isArray(content)) return own;
+  const { content, parts } = membersOf(item) ?? {};
   return [
-    ...own,
-    ...content.flatMap((block, index): TextPath[] =>
-      typeof membersOf(block)?.['input'] === 'object' ? [['content', index, 'input']] : [],
-    ),
+    ...valuesIn(item, []),
+    ...blocksIn(content, ['content']),
+    ...blocksIn(parts, ['parts']),
+    ...blocksIn(membersOf(content)?.['parts'], ['content', 'parts']),
   ];
+}
+
+function blocksIn(blocks: unknown, path: TextPath): TextPath[] {
+  if (!Array.isArray(blocks)) return [];
+  return blocks.flatMap((block, index) => valuesIn(block, [...path, index]));
+}
+
+/** Where a block has values: `input` of a tool of Anthropic, `args` and `response` of a function of Google. */
+const VALUES: readonly TextPath[] = [
+  ['input'],
+  ['functionCall', 'args'],
+  ['function_call', 'args'],
+  ['functionResponse', 'response'],
+  ['function_response', 'response'],
+];
+
+function valuesIn(block: unknown, path: TextPath): TextPath[] {
+  return VALUES.filter((inner) => typeof at(block, inner) === 'object').map((inner) => [...path, ...inner]);
 }
 
 /** The part of a text, which the type of its item may decide. */

@@ -2,7 +2,7 @@ import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
 import { membersOf } from '../json-members.ts';
 import { NestingError, type TextPart, type TextPath } from '../texts.ts';
-import { type ContentScope, failed, type GuardedText, scopeOfRole } from './guarded-text.ts';
+import { type ContentScope, failed, type GuardedText, jsonOf, scopeOfRole } from './guarded-text.ts';
 import { ItemTexts } from './item-texts.ts';
 
 /** The texts of a request as a flat list, and a function to replace them. */
@@ -95,6 +95,7 @@ function list(body: CallBody, field: string, items: readonly unknown[]): Request
         content,
         part,
         scope: scopeOf(items[index], path, part, role),
+        ...jsonOf(part, path),
       }),
     );
   });

@@ -1,6 +1,6 @@
 import { type Members, membersOf } from '../json-members.ts';
 import { NestingError, type TextPath } from '../texts.ts';
-import { failed, type GuardedText } from './guarded-text.ts';
+import { failed, type GuardedText, jsonOf } from './guarded-text.ts';
 import { ItemTexts } from './item-texts.ts';
 
 /** The texts of a non-streaming response, per choice content first, and a function that returns it with other texts. */
@@ -30,7 +30,14 @@ function itemsOf(value: Members, field: OutputField, items: readonly unknown[]):
   const found = items.map((item) => textsOf(item, field));
   return {
     texts: found.flatMap(({ texts }) =>
-      texts.map(({ text, part }): GuardedText => ({ role: 'assistant', content: text, part })),
+      texts.map(
+        ({ text, part, path }): GuardedText => ({
+          role: 'assistant',
+          content: text,
+          part,
+          ...jsonOf(part, path),
+        }),
+      ),
     ),
     replaced(masked) {
       let from = 0;

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
+import { JSON_START, type JsonPlace, placeAfter } from '../../guardrails/json-text.ts';
 import { failed, type GuardedText } from './guarded-text.ts';
 import { commonPrefix, distributed } from './streams/distributed.ts';
 import { type Change, changedFrame, type EventFrame, readFrame } from './streams/event-frame.ts';
@@ -28,6 +29,8 @@ export class StreamGuard {
   readonly #masked = new Set<string>();
   /** The last character sent of each channel, as it was received. */
   readonly #before = new Map<string, string>();
+  /** Where the JSON text of each channel of arguments continues. */
+  readonly #json = new Map<string, JsonPlace>();
   /** Number of removed events. */
   #removed = 0;
   /** The longest time an event was held, in ms. */
@@ -95,10 +98,11 @@ export class StreamGuard {
   #channels(): Map<string, HeldChannel> {
     const channels = new Map<string, HeldChannel>();
     for (const { frame, texts } of this.#held) {
-      for (const { channel, part, now, isWhole = false, isRepeated } of texts) {
+      for (const { channel, part, path, now, isWhole = false, isRepeated } of texts) {
         if (isRepeated) continue;
         const before = channels.get(channel);
-        channels.set(channel, { part, text: (before?.text ?? '') + now, hasEnded: isWhole });
+        const json = part === 'toolCalls' && (!isWhole || path.at(-1) === 'arguments');
+        channels.set(channel, { part, json, text: (before?.text ?? '') + now, hasEnded: isWhole });
       }
       for (const end of frame.content.ends ?? [])
         for (const channel of end === ALL ? channels.keys() : [end]) {
@@ -136,16 +140,17 @@ export class StreamGuard {
       for (const { channel, now, isRepeated } of texts)
         if (!isRepeated) sizes.set(channel, (sizes.get(channel) ?? 0) + now.length);
     const checks = [...sizes].map(([channel, decided]) => {
-      const { part, text, hasEnded } = channels.get(channel) as HeldChannel;
-      return { channel, part, text, decided: hasEnded ? text.length : decided };
+      const { part, json, text, hasEnded } = channels.get(channel) as HeldChannel;
+      return { channel, part, json, text, decided: hasEnded ? text.length : decided };
     });
     if (checks.length === 0) return;
     const results = await this.#check(
-      checks.map(({ channel, part, text, decided }) => ({
+      checks.map(({ channel, part, json, text, decided }) => ({
         role: 'assistant',
         content: text,
         part,
         before: this.#before.get(channel) ?? '',
+        ...(json && { json: this.#json.get(channel) ?? JSON_START }),
         ...(decided < text.length && { decided }),
       })),
     );
@@ -177,7 +182,11 @@ export class StreamGuard {
       if (text.isRepeated) text.now = this.#repeated?.sent(text.channel) ?? '';
       else this.#repeated?.send(text.channel, text.now);
       const { path, now, derived = [] } = text;
-      if (!text.isWhole && !text.isRepeated) this.#before.set(text.channel, text.text.slice(-1));
+      if (!text.isWhole && !text.isRepeated) {
+        this.#before.set(text.channel, text.text.slice(-1));
+        if (text.part === 'toolCalls')
+          this.#json.set(text.channel, placeAfter(this.#json.get(text.channel) ?? JSON_START, text.text));
+      }
       if (now === text.text) continue;
       changes.push({ path, json: path.length === 0 ? now : JSON.stringify(now) }, ...derived);
     }
@@ -215,6 +224,8 @@ interface HeldText extends EventText {
 
 interface HeldChannel {
   readonly part: EventText['part'];
+  /** Whether the text is JSON. */
+  readonly json: boolean;
   readonly text: string;
   /** No event can continue the text. */
   readonly hasEnded: boolean;

@@ -1,5 +1,5 @@
 import { type Members, membersOf } from '../../json-members.ts';
-import type { TextPath } from '../../texts.ts';
+import { forEachNumber, type TextPath } from '../../texts.ts';
 import { type EventText, IN_ORDER, indexIn, type StreamFormat, visitOutput } from './stream-format.ts';
 
 /**
@@ -57,6 +57,13 @@ function textsOf(candidate: Members, root: TextPath, index: number): EventText[]
     undefined,
     root,
   );
+  const parts = membersOf(candidate['content'])?.['parts'];
+  for (const [at, part] of (Array.isArray(parts) ? (parts as unknown[]) : []).entries())
+    forEachNumber(
+      membersOf(membersOf(part)?.['functionCall'])?.['args'],
+      (text, path) => texts.push({ part: 'toolCalls', path, text }),
+      [...root, 'content', 'parts', at, 'functionCall', 'args'],
+    );
   return texts;
 }
 

@@ -1,5 +1,5 @@
 import { type Members, membersOf } from '../../json-members.ts';
-import { type TextPath, textPart } from '../../texts.ts';
+import { forEachNumber, type TextPath, textPart } from '../../texts.ts';
 import {
   ALL,
   type EventContent,
@@ -75,11 +75,19 @@ function deltaContent(event: Members): Pick<EventContent, 'texts' | 'describes'>
 
 /** Text and thinking of the start of a block continue in its deltas; other texts are complete. */
 function startTexts(event: Members): EventText[] {
-  return wholeTexts(event['content_block'], ['content_block']).map((text) => {
+  const input: EventText[] = [];
+  const path = ['content_block', 'input'];
+  forEachNumber(
+    membersOf(event['content_block'])?.['input'],
+    (text, at) => input.push({ part: 'toolCalls', path: at, text }),
+    path,
+  );
+  const texts = wholeTexts(event['content_block'], ['content_block']).map((text) => {
     const [, member, ...rest] = text.path;
     const isContinued = rest.length === 0 && (member === 'text' || member === 'thinking');
     return isContinued ? { ...text, channel: channelOf(event, member) } : text;
   });
+  return [...texts, ...input];
 }
 
 function wholeTexts(value: unknown, at: TextPath): EventText[] {
