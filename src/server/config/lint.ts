@@ -14,10 +14,14 @@ const KEY_NAMES = new Set(['key', 'apiKey']);
 /** Keys of external services. A variable in `env` of a stdio server counts only by its name or the form of its value. */
 function literalKeys(source: YamlSource): Diagnostic[] {
   return secretPaths(configSchema, source.value)
-    .filter((path) => (path.at(-2) === 'env' ? isCredential(source, path) : KEY_NAMES.has(nameOf(path))))
+    .filter((path) => (path.at(-2) === 'env' ? isCredential(source, path) : isKey(path)))
     .filter((path) => !source.isFromEnvironment(path))
     .map((path) => literal(source, path, `read it from the environment: \`${nameOf(path)}: $NAME\``));
 }
+
+/** `key: …`, or upstream's `key: { value: … }`. */
+const isKey = (path: Path): boolean =>
+  KEY_NAMES.has(nameOf(path)) || (nameOf(path) === 'value' && path.at(-2) === 'key');
 
 const nameOf = (path: Path): string => String(path.at(-1));
 

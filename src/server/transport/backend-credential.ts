@@ -5,19 +5,27 @@ import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/header-list.ts';
 
-/** A credential for a server: its text, or a file that contains it. */
+const text = z.string().min(1);
+const inFile = z.strictObject({
+  file: z.string().min(1).describe('File with the token, read when the configuration is loaded.'),
+});
+
+/** A credential for a server: its text, or a file that contains it; upstream's form has both in `value`. */
 export const credential = z.union([
-  z.string().min(1),
-  z.strictObject({
-    file: z.string().min(1).describe('File with the token, read when the configuration is loaded.'),
-  }),
+  text,
+  inFile,
+  z
+    .strictObject({ value: z.union([text, inFile]).describe('The token, or `{ file: … }`.') })
+    .meta({ elsewhere: { location: 'remove it: the credential is in the header that the backend expects' } }),
 ]);
 
 /** `backendAuth`: what a backend gets instead of the client's credential. */
 export const backendAuthSchema = z.strictObject({
   key: credential
     .meta({ secret: true })
-    .describe('Bearer token, or `{ file: … }` with a file that contains it.'),
+    .describe(
+      'Bearer token, or `{ file: … }` with a file that contains it. Also in `value`: `{ value: … }`.',
+    ),
 });
 
 /** The text of a credential. Reports a file that cannot be read, and a text that a header cannot have. */
@@ -25,6 +33,7 @@ export function readCredential(
   key: z.output<typeof credential>,
   context: CompileContext,
 ): string | undefined {
+  if (typeof key === 'object' && 'value' in key) return readCredential(key.value, context.at('value'));
   let text: string;
   try {
     text = typeof key === 'string' ? key : readFileSync(resolve(context.folder, key.file), 'utf8').trim();

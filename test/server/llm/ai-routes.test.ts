@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import {
   answering,
@@ -422,6 +425,25 @@ describe('the policy backendAuth', () => {
     await using served = await routed(at(provider, 'test', {}, own), { backendAuth: { key: 'sk-route' } });
     await chat(served);
     expect(provider.received[0]?.headers.authorization).toBe('Bearer sk-own');
+  });
+
+  test('the key may be in `value`, also in a file, as in configurations of upstream', async () => {
+    await using folder = await temporaryFolder();
+    await writeFile(join(folder.path, 'key'), 'sk-file\n');
+    await using provider = await llmProvider();
+    for (const [value, sent] of [
+      ['sk-text', 'Bearer sk-text'],
+      [{ file: join(folder.path, 'key') }, 'Bearer sk-file'],
+    ] as const) {
+      await using served = await routed(at(provider), { backendAuth: { key: { value } } });
+      await chat(served);
+      expect(provider.received.at(-1)?.headers.authorization).toBe(sent);
+    }
+    await expect(
+      routed(at(provider), {
+        backendAuth: { key: { value: 'sk-text', location: { header: { name: 'x' } } } },
+      }),
+    ).rejects.toThrow(/location: unknown field/);
   });
 
   test('the key of a route is redacted if a provider repeats it', async () => {

@@ -190,6 +190,24 @@ describe('guardrails with patterns on requests', () => {
     expect(metrics).toMatch(/gw_guardrail_checks_total\{.*phase="Response".*action="Mask".*\} 1/);
   });
 
+  test('the body of a rejection may be a list of bytes, which are text', async () => {
+    await using provider = await llmProvider();
+    const guarded = (body: unknown) => ({
+      model: {
+        provider: EVERY_FORMAT,
+        guardrails: { request: [{ ...regex({ action: 'reject' }), rejection: { body } }] },
+      },
+    });
+    await using served = await llmGateway(provider, guarded([...Buffer.from('nö')]));
+    const messages = [{ role: 'user', content: CARD }];
+    expect(await post(served, '/v1/chat/completions', { model: 'm', messages })).toMatchObject({
+      status: 403,
+      text: 'nö',
+    });
+    for (const body of [[255], [256], ['a'], {}])
+      await expect(llmGateway(provider, guarded(body))).rejects.toThrow(/rejection\.body/);
+  });
+
   test('a rejection without settings is 403 with a text', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, {

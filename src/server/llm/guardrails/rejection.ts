@@ -1,16 +1,24 @@
+import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { headerChanges, headerChangesSchema } from '../../kernel/header-changes.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
+
+/** Upstream's form of a body. */
+const bytes = z.array(z.int().min(0).max(255)).refine((list) => isUtf8(Buffer.from(list)), {
+  error: 'expected bytes that are text in UTF-8',
+});
 
 /** The default text is upstream's. */
 export const rejectionSchema = z
   .strictObject({
     status: z.int().min(200).max(599).default(403).describe('Status of the response.'),
     body: z
-      .string()
+      .union([z.string(), bytes])
       .default('The request was rejected due to inappropriate content')
-      .describe('Body of the response, sent as it is. In a stream, the message of its error event.'),
+      .describe(
+        'Body of the response, sent as it is: text, or a list of its bytes in UTF-8. In a stream, the message of its error event.',
+      ),
     headers: headerChangesSchema
       .optional()
       .describe('Changes to the headers of the response, such as `set: { content-type: application/json }`.'),
@@ -31,7 +39,7 @@ const DEFAULT_HEADERS = ['content-type', 'text/plain; charset=utf-8', 'x-content
 export function compileRejection({ status, body, headers }: z.output<typeof rejectionSchema>): Rejection {
   const list = new HeaderList([...DEFAULT_HEADERS]);
   if (headers !== undefined) headerChanges(headers)(list);
-  return { status, body, headers: list.raw };
+  return { status, body: typeof body === 'string' ? body : Buffer.from(body).toString(), headers: list.raw };
 }
 
 /** The rejection of a webhook, which chooses status and body. */
