@@ -6,6 +6,7 @@ import type { AddedMessages } from './enrich-prompts.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { matchesModel, patternProblem, specificityOf } from './model-patterns.ts';
 import { fieldsSchema } from './model-provider.ts';
+import { type PromptCaching, promptCachingSchema } from './prompt-caching.ts';
 import { type RoutedCalls, routesSchema } from './routed-calls.ts';
 import { compileTransformations, transformationSchema } from './transformations.ts';
 
@@ -41,6 +42,9 @@ const schema = z
       .describe(
         'Model names that are replaced, by the requested name: one name, `prefix*` or `*suffix`. The most specific one counts.',
       ),
+    promptCaching: promptCachingSchema
+      .optional()
+      .describe('As `promptCaching` of a model, for models without one. Without effect on other providers.'),
     promptGuard: guardrailsSchema
       .optional()
       .describe('Guardrails, before those of a model. As `llm.guardrails`.'),
@@ -53,6 +57,7 @@ export interface AiPolicy {
   readonly fields: FieldChanges;
   readonly finalFields: FieldChanges | undefined;
   readonly prompts: AddedMessages | undefined;
+  readonly promptCaching: PromptCaching | undefined;
   readonly guardrails: Guardrails | undefined;
   readonly routes: RoutedCalls | undefined;
   /** The name that replaces a requested one; the same name if there is none. */
@@ -92,6 +97,7 @@ export const ai = definePolicy({
       },
       finalFields: final.length === 0 ? undefined : { overrides: [], transformations: final, defaults: [] },
       prompts: config.prompts,
+      promptCaching: config.promptCaching,
       guardrails: config.promptGuard && compileGuardrails(config.promptGuard, context.at('promptGuard')),
       routes: config.routes,
       aliasOf: (model) => aliases.find(([pattern]) => matchesModel(pattern, model))?.[1] ?? model,

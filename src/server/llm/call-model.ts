@@ -24,6 +24,7 @@ import type { EndpointStats } from './health.ts';
 import { configuredName, type Model } from './model.ts';
 import { type ModelListing, unknownModel } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
+import { markCached } from './prompt-caching.ts';
 import { processResponse, requireGuardable } from './response.ts';
 import { StreamStart } from './stream-start.ts';
 import { countMedia } from './texts.ts';
@@ -143,6 +144,9 @@ export async function callModel(
       stream: isStreamed,
     });
   const sent = translated?.body ?? body;
+  const caching = model.promptCaching ?? policy?.promptCaching;
+  if (caching !== undefined && model.provider.hasPromptCaching === true)
+    markCached(sent, { format: chosen?.provider.type, model: nameAtProvider }, caching);
   if (policy?.finalFields !== undefined) changeFields(sent, policy.finalFields, resolverFor(ctx));
   if (model.finalFields !== undefined) changeFields(sent, model.finalFields, resolverFor(ctx));
   const answer = await callProvider(ctx, model, {

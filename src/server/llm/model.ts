@@ -23,7 +23,7 @@ import {
   reportUnreadParams,
 } from './model-provider.ts';
 import { paramsSchema } from './params.ts';
-import { promptCachingSchema } from './prompt-caching.ts';
+import { type PromptCaching, promptCachingSchema } from './prompt-caching.ts';
 import type { Connection, ConnectOptions, ProviderFormat, ProviderKind } from './providers/provider.ts';
 import { compileTransformations, transformationSchema } from './transformations.ts';
 
@@ -103,6 +103,7 @@ export interface Model {
   readonly fields: FieldChanges;
   /** Changes to the request as it is sent. */
   readonly finalFields: FieldChanges | undefined;
+  readonly promptCaching: PromptCaching | undefined;
   readonly changeRequestHeaders: ((headers: HeaderList) => void) | undefined;
   readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
   readonly guardrails: Guardrails | undefined;
@@ -158,9 +159,7 @@ export function compileModel(
       atKey: true,
     });
   const connection =
-    kind.connect === undefined
-      ? {}
-      : kind.connect(params, context.at('params'), { promptCaching, guardrail });
+    kind.connect === undefined ? {} : kind.connect(params, context.at('params'), { guardrail });
   if (connection === undefined) return undefined;
   const baseUrl = params.baseUrl ?? connection.baseUrl ?? kind.baseUrl;
   const own = new URL(baseUrl ?? DEFAULT_PATH, origin ?? NO_ORIGIN);
@@ -203,6 +202,7 @@ export function compileModel(
       defaults: Object.entries({ ...entry?.defaults, ...config.defaults }),
     },
     finalFields: final.length === 0 ? undefined : { overrides: [], transformations: final, defaults: [] },
+    promptCaching,
     changeRequestHeaders:
       config.requestHeaders === undefined ? undefined : headerChanges(config.requestHeaders),
     changeResponseHeaders:

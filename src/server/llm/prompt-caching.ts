@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import type { CallBody } from './call-body.ts';
 import { textBytes } from './texts.ts';
 import type { Json } from './translation/chat-format.ts';
+import { parseExactly } from './translation/exact-json.ts';
+import { WrittenBody } from './translation/written-body.ts';
 
 export const promptCachingSchema = z
   .strictObject({
@@ -23,53 +26,106 @@ export const promptCachingSchema = z
       .describe('Messages before the second to last one at which the cached conversation ends.'),
   })
   .describe(
-    'Cache points that the gateway adds to requests of Claude and Nova models on `bedrock`. A part of a request in which the client has set cache points itself is left as it is.',
+    'Marks that the gateway adds to requests up to which the provider caches them: of Claude models (`anthropic`, `vertex`, `azure`, `bedrock`) and of Nova models on `bedrock`. A part of a request that the client has marked itself is left as it is.',
   );
 
 export type PromptCaching = z.output<typeof promptCachingSchema>;
 
-/** Bedrock user guide, "Prompt caching": the models that have it. */
-const SUPPORTED = /anthropic\.claude|amazon\.nova/;
+/** How a wire format marks what is cached. */
+interface Marks {
+  readonly isMarked: (block: unknown) => boolean;
+  /** The list with a mark at its end. */
+  readonly marked: (blocks: readonly unknown[]) => unknown[];
+  /** Where the definitions of tools are. */
+  readonly tools: (body: CallBody) => { readonly list: unknown; put(list: unknown): void };
+}
 
-const POINT: Json = { cachePoint: { type: 'default' } };
+const isObjectWith = (block: unknown, key: string): boolean =>
+  typeof block === 'object' && block !== null && key in block;
+
+/** Converse has blocks of their own (Bedrock user guide, "Prompt caching"). */
+const CONVERSE: Marks = {
+  isMarked: (block) => isObjectWith(block, 'cachePoint'),
+  marked: (blocks) => [...blocks, { cachePoint: { type: 'default' } }],
+  tools(exact) {
+    const config = exact.get('toolConfig') as { tools?: unknown } | undefined;
+    return { list: config?.tools, put: (tools) => exact.set('toolConfig', { ...config, tools }) };
+  },
+};
+
+/** Blocks that cannot have a mark (Anthropic, "Prompt caching": "What cannot be cached"). */
+const isUnmarkable = (block: unknown): boolean => {
+  const { type, text } = (block ?? {}) as { type?: unknown; text?: unknown };
+  return type === 'thinking' || type === 'redacted_thinking' || (type === 'text' && text === '');
+};
+
+/** The Messages API has a member of blocks and tools. */
+const MESSAGES: Marks = {
+  isMarked: (block) => isObjectWith(block, 'cache_control'),
+  marked(blocks) {
+    const last = blocks.findLastIndex((block) => !isUnmarkable(block));
+    return blocks.map((block, index) =>
+      index === last ? { ...(block as object), cache_control: { type: 'ephemeral' } } : block,
+    );
+  },
+  tools: (exact) => ({ list: exact.get('tools'), put: (tools) => exact.set('tools', tools) }),
+};
+
+/** Bedrock user guide, "Prompt caching": the models that have it. */
+const SUPPORTED_BY_CONVERSE = /anthropic\.claude|amazon\.nova/;
+
+/** Marks of one request, of the client and of the gateway: more are an error (Anthropic, Bedrock: "Prompt caching"). */
+const MAX_MARKS = 4;
 
 /** Roughly, in all languages that common tokenizers were made for. */
 const BYTES_PER_TOKEN = 4;
 
-/** A request of Converse with cache points at the end of what is the same in the next request. */
-export function withCachePoints(body: Json, model: string, caching: PromptCaching): Json {
-  if (!SUPPORTED.test(model)) return body;
-  const { system, messages, toolConfig } = body;
-  const tools = (toolConfig as { tools?: unknown } | undefined)?.tools;
-  return {
-    ...body,
-    ...(caching.cacheSystem && isLong(system, caching.minTokens) ? { system: marked(system) } : {}),
-    ...(caching.cacheMessages ? { messages: markedAt(messages, caching.cacheMessageOffset) } : {}),
-    ...(caching.cacheTools && Array.isArray(tools)
-      ? { toolConfig: { ...(toolConfig as object), tools: marked(tools) } }
-      : {}),
+/** Marks a request, as it is sent, at the end of what is the same in the next request. */
+export function markCached(
+  body: CallBody,
+  { format, model }: { readonly format: string | undefined; readonly model: string },
+  caching: PromptCaching,
+): void {
+  const isConverse = format === 'converse' && SUPPORTED_BY_CONVERSE.test(model);
+  if (!isConverse && format !== 'messages') return;
+  const marks = isConverse ? CONVERSE : MESSAGES;
+  // Long numbers, such as ids in results of tools, must survive.
+  const exact = new WrittenBody((parseExactly(body.toString()) ?? {}) as Json);
+  const messages = exact.get('messages');
+  const list = (Array.isArray(messages) ? messages : []) as { readonly content?: unknown }[];
+  const system = blocksOf(exact.get('system'));
+  const tools = marks.tools(exact);
+  const count = (blocks: unknown): number =>
+    Array.isArray(blocks) ? blocks.filter(marks.isMarked).length : 0;
+  const inMessages = list.reduce((sum, { content }) => sum + count(content), 0);
+  const whole = exact.has('cache_control') ? 1 : 0;
+  let left = MAX_MARKS - whole - count(system) - count(tools.list) - inMessages;
+  const mark = (blocks: unknown, put: (marked: unknown[]) => void): void => {
+    if (left <= 0 || !Array.isArray(blocks) || blocks.every(isUnmarkable) || count(blocks) > 0) return;
+    left -= 1;
+    put(marks.marked(blocks));
   };
+  const minBytes = (caching.minTokens ?? 0) * BYTES_PER_TOKEN;
+  if (caching.cacheSystem && textBytes(system) >= minBytes)
+    mark(system, (marked) => body.set('system', marked));
+  // The last message is new in every request.
+  const at = Math.max(0, list.length - 2 - caching.cacheMessageOffset);
+  if (caching.cacheMessages && list.length > 1 && inMessages === 0)
+    mark(blocksOf(list[at]?.content), (content) => {
+      body.set(
+        'messages',
+        list.map((message, index) => (index === at ? { ...message, content } : message)),
+      );
+    });
+  if (caching.cacheTools)
+    mark(tools.list, (marked) => {
+      tools.put(marked);
+      const field = isConverse ? 'toolConfig' : 'tools';
+      body.set(field, exact.get(field));
+    });
 }
 
-function isLong(system: unknown, minTokens: number | null): boolean {
-  return Array.isArray(system) && textBytes(system) >= (minTokens ?? 0) * BYTES_PER_TOKEN;
-}
-
-/** A list of blocks with a cache point at its end, unless the client has set one. */
-function marked(blocks: unknown): unknown {
-  if (!Array.isArray(blocks) || blocks.length === 0 || blocks.some(isPoint)) return blocks;
-  return [...(blocks as unknown[]), POINT];
-}
-
-const isPoint = (block: unknown): boolean =>
-  typeof block === 'object' && block !== null && 'cachePoint' in block;
-
-function markedAt(messages: unknown, offset: number): unknown {
-  if (!Array.isArray(messages) || messages.length < 2) return messages;
-  const list = messages as { readonly content?: unknown }[];
-  if (list.some(({ content }) => Array.isArray(content) && content.some(isPoint))) return messages;
-  const at = Math.max(0, list.length - 2 - offset);
-  return list.map((message, index) =>
-    index === at ? { ...message, content: marked(message.content) } : message,
-  );
+/** Text as a list of blocks. */
+function blocksOf(content: unknown): unknown {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : content;
 }

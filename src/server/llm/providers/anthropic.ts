@@ -8,6 +8,7 @@ export const anthropic = defineProvider({
   key: 'anthropic',
   aliases: [],
   telemetryName: 'anthropic',
+  hasPromptCaching: true,
   baseUrl: 'https://api.anthropic.com/v1',
   formats: [{ type: 'messages' }, { type: 'anthropicTokenCount' }],
   keyHeader: (apiKey) =>

@@ -11,6 +11,7 @@ export const azure = defineProvider({
   key: 'azure',
   aliases: [],
   telemetryName: 'azure',
+  hasPromptCaching: true,
   baseUrl: undefined,
   formats: [],
   hasAmbientCredentials: true,

@@ -1,7 +1,6 @@
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { awsSigner } from '../cloud/aws-signature.ts';
 import { requireInstalled } from '../cloud/cloud-package.ts';
-import { withCachePoints } from '../prompt-caching.ts';
 import type { Json } from '../translation/chat-format.ts';
 import { parseExactly } from '../translation/exact-json.ts';
 import { type Connection, type ConnectOptions, defineProvider, type OutgoingRequest } from './provider.ts';
@@ -45,15 +44,12 @@ export const bedrock = defineProvider({
   },
 });
 
-function changeBody(request: OutgoingRequest, { promptCaching, guardrail }: ConnectOptions): void {
-  const { model, format, body } = request;
-  if (promptCaching === undefined && guardrail === undefined) return;
-  if (format !== 'converse' || model === undefined || typeof body !== 'string') return;
-  const sent = parseExactly(body) as Json;
-  const cached = promptCaching === undefined ? sent : withCachePoints(sent, model, promptCaching);
-  const { identifier: guardrailIdentifier, version: guardrailVersion } = guardrail ?? {};
-  const guarded = guardrail && { guardrailConfig: { guardrailIdentifier, guardrailVersion } };
-  request.body = JSON.stringify({ ...cached, ...guarded });
+function changeBody(request: OutgoingRequest, { guardrail }: ConnectOptions): void {
+  const { format, body } = request;
+  if (guardrail === undefined || format !== 'converse' || typeof body !== 'string') return;
+  const { identifier: guardrailIdentifier, version: guardrailVersion } = guardrail;
+  const guardrailConfig = { guardrailIdentifier, guardrailVersion };
+  request.body = JSON.stringify({ ...(parseExactly(body) as Json), guardrailConfig });
 }
 
 /** How requests without an `apiKey` are authorized. Undefined: a problem was reported. */

@@ -4,7 +4,6 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { LlmCall } from '../call.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderParams } from '../params.ts';
-import type { PromptCaching } from '../prompt-caching.ts';
 import type { ProviderChatFormat } from '../translation/chat-format.ts';
 
 /** A kind of LLM provider. */
@@ -40,7 +39,7 @@ export interface ProviderKind {
   ) => Connection | undefined;
   /** Members of `params` that it reads beside `apiKey`, `model` and `baseUrl`. */
   readonly params?: readonly (keyof ProviderParams)[];
-  /** Whether it reads `promptCaching`. */
+  /** Whether `promptCaching` has an effect on requests to it. */
   readonly hasPromptCaching?: boolean;
   /** Generates the response locally instead of calling a server. */
   readonly answer?: (ctx: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
@@ -71,7 +70,6 @@ export interface PathInput {
 
 /** What a model sets beside `params`. */
 export interface ConnectOptions {
-  readonly promptCaching?: PromptCaching | undefined;
   /** A guardrail at the provider itself, which checks prompts and answers. */
   readonly guardrail?: { readonly identifier: string; readonly version: string } | undefined;
 }

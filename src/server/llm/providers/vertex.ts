@@ -10,6 +10,7 @@ export const vertex = defineProvider({
   key: 'vertex',
   aliases: [],
   telemetryName: 'gcp.vertex_ai',
+  hasPromptCaching: true,
   baseUrl: undefined,
   formats: [],
   hasAmbientCredentials: true,
