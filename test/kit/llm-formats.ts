@@ -38,7 +38,13 @@ const pieces = (text: string): string[] => text.match(/[^ ]+ ?| /gu) ?? [];
 const choices = (message: object): object[] => [{ index: 0, ...message, finish_reason: 'stop' }];
 
 /** Formats without usage, or whose calls need another provider: they have tests of their own. */
-type Elsewhere = 'anthropicTokenCount' | 'realtime' | 'generateContent' | 'geminiCountTokens';
+type Elsewhere =
+  | 'anthropicTokenCount'
+  | 'realtime'
+  | 'generateContent'
+  | 'geminiCountTokens'
+  | 'embedContent'
+  | 'batchEmbedContents';
 
 export const WIRE: Readonly<Record<Exclude<FormatKey, Elsewhere>, WireFormat>> = {
   completions: {

@@ -24,6 +24,7 @@ import type { Model } from './model.ts';
 import { addProviderHeaders, type OutgoingRequest, type ProviderFormat } from './providers/provider.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { traceEviction } from './trace-events.ts';
+import { translateEmbeddings } from './translation/embeddings/translated-reply.ts';
 import { translateReply } from './translation/translated-reply.ts';
 import type { Translation } from './translation/translation.ts';
 
@@ -117,7 +118,8 @@ async function sendToProvider(
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
   if (translation !== undefined && !isReplaced) sendClientKey(headers, provider);
   addProviderHeaders(headers, provider, apiKey);
-  for (const [name, value] of Object.entries(translation?.provider.headers ?? {}))
+  const needed = translation?.kind === 'chat' ? translation.provider.headers : undefined;
+  for (const [name, value] of Object.entries(needed ?? {}))
     if (!headers.has(name)) headers.append(name, value);
   model.changeRequestHeaders?.(headers);
   const request: OutgoingRequest = {
@@ -165,9 +167,10 @@ async function sendToProvider(
     throw credentialRefused(ctx, call, status);
   }
   const reply = { status, headers: received, body: decoded };
-  return translation === undefined
-    ? reply
-    : translateReply(ctx, call, translation, reply, credential.encodings);
+  if (translation === undefined) return reply;
+  return translation.kind === 'chat'
+    ? translateReply(ctx, call, translation, reply, credential.encodings)
+    : translateEmbeddings(ctx, call, translation, reply, credential.encodings);
 }
 
 /** Path and query of a call at the provider. A translated call has no query: that of the client is of another API. */

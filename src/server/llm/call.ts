@@ -3,7 +3,8 @@ import { Slot } from '../kernel/slot.ts';
 import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
 import type { ProviderError } from './errors.ts';
 import type { FormatKey, Operation } from './formats/format.ts';
-import type { ChatFormat } from './translation/chat-format.ts';
+import type { ProviderChatFormat } from './translation/chat-format.ts';
+import type { ProviderEmbeddingFormat } from './translation/embeddings/embedding-format.ts';
 import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
@@ -16,7 +17,7 @@ export interface LlmCall {
   /** The client's wire format; undefined on `passthrough` paths of unknown format. */
   readonly format?: FormatKey | undefined;
   /** The wire format for the provider, if it is another one. */
-  readonly upstreamFormat?: FormatKey | ChatFormat['key'];
+  readonly upstreamFormat?: FormatKey | ProviderChatFormat['key'] | ProviderEmbeddingFormat['key'];
   readonly operation: Operation;
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;

@@ -25,7 +25,8 @@ export interface Completion {
 export function promptOf(get: (field: string) => unknown): PromptMessage[] {
   const system =
     get('system') ?? get('instructions') ?? get('systemInstruction') ?? get('system_instruction');
-  const content = get('messages') ?? get('input') ?? get('prompt') ?? get('contents');
+  const content =
+    get('messages') ?? get('input') ?? get('prompt') ?? get('contents') ?? get('content') ?? get('requests');
   const items: unknown[] = Array.isArray(content) ? content : content === undefined ? [] : [content];
   const first = system === undefined || system === null ? [] : [{ role: 'system', content: textOf(system) }];
   return bounded([
@@ -96,7 +97,7 @@ function textOf(part: unknown): string {
   const { text, content, parts } = membersOf(part) ?? {};
   if (typeof text === 'string') return text;
   if (Array.isArray(parts)) return textOf(parts);
-  return typeof content === 'string' || Array.isArray(content) ? textOf(content) : '';
+  return content === undefined ? '' : textOf(content);
 }
 
 function bounded(messages: readonly PromptMessage[]): PromptMessage[] {

@@ -24,11 +24,13 @@ export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall):
 
 function estimateInput(request: LlmCall['request']): number {
   const { messages, prompt, input, instructions, tools, system, query, documents } = request;
-  const { contents, systemInstruction, system_instruction: snake } = request;
+  const { contents, systemInstruction, system_instruction: snake, content, requests } = request;
   const inputs = [messages, prompt, input, instructions, tools, system, query, documents].concat([
     contents,
     systemInstruction,
     snake,
+    content,
+    requests,
   ]);
   const bytes = inputs.reduce((sum: number, part) => sum + textBytes(part), 0);
   const media = inputs.reduce((sum: number, part) => sum + countMedia(part), 0);

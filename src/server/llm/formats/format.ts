@@ -5,6 +5,8 @@ import type { Usage } from '../usage.ts';
 export type FormatKey =
   | 'generateContent'
   | 'geminiCountTokens'
+  | 'embedContent'
+  | 'batchEmbedContents'
   | 'completions'
   | 'textCompletions'
   | 'responses'

@@ -1,6 +1,7 @@
 import { membersOf } from '../json-members.ts';
 import { googleStatus } from '../translation/generate-content/error.ts';
 import { readUsage } from '../translation/generate-content/usage.ts';
+import { tokenCount } from '../usage.ts';
 import type { ClientError, Format } from './format.ts';
 
 /** What the formats of the Gemini API have in common. */
@@ -39,6 +40,34 @@ export const geminiCountTokens: Format = {
   report: () => ({}),
   usage: () => undefined,
   output: () => undefined,
+};
+
+/** What embeddings of one and of several texts have in common. */
+const embeddings = {
+  ...geminiApi,
+  paths: [],
+  operation: 'embeddings',
+  hasNoText: true,
+  report: ({ usageMetadata }) => ({ usage: usageMetadata }),
+  usage: ({ promptTokenCount }) => {
+    const input = tokenCount(promptTokenCount);
+    return input === undefined ? undefined : { input, output: 0 };
+  },
+  output: () => undefined,
+} satisfies Omit<Format, 'key'>;
+
+/** `embedContent` of the Gemini API. */
+export const embedContent: Format = {
+  ...embeddings,
+  key: 'embedContent',
+  methods: { embedContent: { stream: false } },
+};
+
+/** `batchEmbedContents` of the Gemini API. */
+export const batchEmbedContents: Format = {
+  ...embeddings,
+  key: 'batchEmbedContents',
+  methods: { batchEmbedContents: { stream: false } },
 };
 
 function googleError({ status, message }: ClientError): object {

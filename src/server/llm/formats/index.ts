@@ -1,7 +1,7 @@
 import { chatCompletions } from './chat-completions.ts';
 import { embeddings } from './embeddings.ts';
 import type { Format, FormatKey } from './format.ts';
-import { geminiCountTokens, generateContent } from './generate-content.ts';
+import { batchEmbedContents, embedContent, geminiCountTokens, generateContent } from './generate-content.ts';
 import { images } from './images.ts';
 import { messages } from './messages.ts';
 import { moderations } from './moderations.ts';
@@ -22,6 +22,8 @@ export const formats: readonly Format[] = [
   tokenCount,
   generateContent,
   geminiCountTokens,
+  embedContent,
+  batchEmbedContents,
   rerank,
   moderations,
   speech,

@@ -15,7 +15,7 @@ export interface RequestTexts {
   replace(masked: readonly GuardedText[]): void;
 }
 
-/** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking, generateContent. */
+/** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking, the Gemini API. */
 export const TEXT_FIELDS = [
   'messages',
   'prompt',
@@ -28,6 +28,9 @@ export const TEXT_FIELDS = [
   'contents',
   'systemInstruction',
   'system_instruction',
+  'content',
+  'title',
+  'requests',
 ] as const;
 
 /**
@@ -57,7 +60,7 @@ function fieldTexts(body: CallBody, field: (typeof TEXT_FIELDS)[number]): Reques
   const value = body.get(field);
   if (typeof value === 'string') return single(body, field, value);
   if (Array.isArray(value)) return list(body, field, value as unknown[]);
-  if (isInstruction(field) && membersOf(value) !== undefined) return instruction(body, field, value);
+  if (isContent(field) && membersOf(value) !== undefined) return oneContent(body, field, value);
   // No API defines a number or an object here, but a provider might interpret it.
   if (value !== undefined && value !== null) throw unsupported(field);
   return undefined;
@@ -72,12 +75,16 @@ function single(body: CallBody, field: string, content: string): RequestTexts {
 
 const isInstruction = (field: string): boolean => /^system_?instruction$/i.test(field);
 
-/** The instruction of `generateContent`: one content. */
-function instruction(body: CallBody, field: string, value: unknown): RequestTexts {
+/** Fields of the Gemini API with one content. */
+const isContent = (field: string): boolean => field === 'content' || isInstruction(field);
+
+/** The instruction of `generateContent`, or the content of `embedContent`. */
+function oneContent(body: CallBody, field: string, value: unknown): RequestTexts {
   const found = itemTexts(field, value);
-  const scope = scopeOfRole('system');
+  const role = defaultRole(field);
+  const scope = scopeOfRole(role);
   return {
-    texts: found.texts.map(({ text, part }): GuardedText => ({ role: 'system', content: text, part, scope })),
+    texts: found.texts.map(({ text, part }): GuardedText => ({ role, content: text, part, scope })),
     replace(masked) {
       if (masked.length !== found.texts.length) throw misplaced();
       body.set(field, found.replaced(masked.map(({ content }) => content)));
@@ -128,11 +135,18 @@ function itemTexts(field: string, item: unknown): ItemTexts {
     throw unsupported(field);
   try {
     if (typeof item === 'string') return new ItemTexts(item, []);
-    return new ItemTexts(item, ['parts' in item ? 'parts' : 'content']);
+    return new ItemTexts(item, contentPath(item));
   } catch (error) {
     if (error instanceof NestingError) throw unsupported(field);
     throw error;
   }
+}
+
+/** Where the texts of a message are, of a content of the Gemini API, and of a request in `batchEmbedContents`. */
+function contentPath(item: object): TextPath {
+  if ('parts' in item) return ['parts'];
+  const isContentOfParts = 'content' in item && membersOf(item.content)?.['parts'] !== undefined;
+  return isContentOfParts ? ['content', 'parts'] : ['content'];
 }
 
 function roleOf(item: unknown, field: string): string {

@@ -8,13 +8,17 @@ import { type Connection, type ConnectOptions, defineProvider, type OutgoingRequ
 /** The signing name of Bedrock's runtime. */
 const SERVICE = 'bedrock';
 
-/** Amazon Bedrock, by its Converse API. Requests are signed, unless there is an API key of Bedrock. */
+/** Amazon Bedrock: chats by its Converse API, embeddings by InvokeModel. Requests are signed, unless there is an API key of Bedrock. */
 export const bedrock = defineProvider({
   key: 'bedrock',
   aliases: [],
   telemetryName: 'aws.bedrock',
   baseUrl: undefined,
-  formats: [{ type: 'converse' }],
+  formats: [
+    { type: 'titanEmbeddings', supports: (model) => /(?:^|[./])amazon\.titan-embed-text/.test(model) },
+    { type: 'cohereEmbeddings', supports: (model) => /(?:^|[./])cohere\.embed-/.test(model) },
+    { type: 'converse' },
+  ],
   hasAmbientCredentials: true,
   params: ['awsRegion'],
   hasPromptCaching: true,

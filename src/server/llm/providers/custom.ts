@@ -17,6 +17,8 @@ const FORMATS = [
   'realtime',
   'generateContent',
   'geminiCountTokens',
+  'embedContent',
+  'batchEmbedContents',
 ] as const satisfies readonly ProviderFormatKey[];
 
 export const customProviderSchema = z

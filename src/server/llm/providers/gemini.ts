@@ -1,4 +1,6 @@
-import { defineProvider, type PathInput } from './provider.ts';
+import { JsonBody } from '../json-body.ts';
+import { membersOf } from '../json-members.ts';
+import { defineProvider, type OutgoingRequest, type PathInput } from './provider.ts';
 
 /** Calls of the OpenAI-compatible part of the API, which has a path and a credential of its own. */
 const COMPATIBLE = ['completions', 'embeddings', 'images'] as const;
@@ -18,11 +20,15 @@ export const gemini = defineProvider({
   formats: [
     { type: 'generateContent' },
     { type: 'geminiCountTokens' },
+    { type: 'embedContent' },
+    { type: 'batchEmbedContents' },
     ...COMPATIBLE.map((type) => ({ type, path: compatiblePath })),
   ],
   keyHeader: (apiKey) => ['x-goog-api-key', apiKey],
   connect: ({ apiKey }) => ({
-    prepare({ format, headers }) {
+    async prepare(request) {
+      const { format, headers } = request;
+      if (format === 'batchEmbedContents') await nameModel(request);
       if (apiKey === undefined || !COMPATIBLE.some((type) => type === format)) return;
       // Gemini API, "OpenAI compatibility".
       headers.delete('x-goog-api-key');
@@ -30,3 +36,16 @@ export const gemini = defineProvider({
     },
   }),
 });
+
+/** Each request of a batch names the model, which must be that of the path (Gemini API, "batchEmbedContents"). */
+async function nameModel(request: OutgoingRequest): Promise<void> {
+  const body = await JsonBody.parse(Buffer.from(request.body ?? ''));
+  const requests = body.get('requests');
+  const model = `models/${request.model?.replace(/^models\//, '')}`;
+  if (!Array.isArray(requests) || requests.every((each) => membersOf(each)?.['model'] === model)) return;
+  body.set(
+    'requests',
+    (requests as unknown[]).map((each) => ({ ...membersOf(each), model })),
+  );
+  request.body = body.encode();
+}

@@ -5,6 +5,7 @@ import type { LlmCall } from '../call.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderParams } from '../params.ts';
 import type { ProviderChatFormat } from '../translation/chat-format.ts';
+import type { ProviderEmbeddingFormat } from '../translation/embeddings/embedding-format.ts';
 
 /** A kind of LLM provider. */
 export interface ProviderKind {
@@ -46,7 +47,7 @@ export interface ProviderKind {
 }
 
 /** Wire formats of providers: those of clients and those that only translations write. */
-export type ProviderFormatKey = FormatKey | ProviderChatFormat['key'];
+export type ProviderFormatKey = FormatKey | ProviderChatFormat['key'] | ProviderEmbeddingFormat['key'];
 
 export interface ProviderFormat {
   readonly type: ProviderFormatKey;

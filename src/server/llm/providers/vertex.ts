@@ -48,6 +48,9 @@ function hostOf(region: string): string {
 
 const isClaude = (model: string): boolean => model.startsWith('claude');
 const isGemini = (model: string): boolean => /^(?:google\/)?gemini/.test(model);
+/** Embedding models that have `predict`. */
+const isEmbedding = (model: string): boolean =>
+  /^(?:google\/)?(?:gemini-embedding-001|text-(?:multilingual-)?embedding-\d+)$/.test(model);
 const isOther = (model: string): boolean => !isClaude(model) && !isGemini(model);
 
 const publisher = ({ basePath }: PathInput, name: string): string => `${basePath}/publishers/${name}`;
@@ -70,6 +73,7 @@ const FORMATS: readonly ProviderFormat[] = [
       publisher(call, 'google') +
       generateContent.path(withoutPublisher(call)).replace(/:\w+$/, ':countTokens'),
   },
+  { type: 'predict', supports: isEmbedding },
   {
     type: 'messages',
     supports: isClaude,

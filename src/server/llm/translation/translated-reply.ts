@@ -13,7 +13,7 @@ import { eventsOf, ResponseCollector } from './event-response.ts';
 import { parseExactly } from './exact-json.ts';
 import { serverSentEvents } from './server-sent-events.ts';
 import { TranslatedBody } from './translated-body.ts';
-import type { Translation } from './translation.ts';
+import type { ChatTranslation } from './translation.ts';
 
 const EVENT_STREAM = 'text/event-stream';
 const JSON_TYPE = 'application/json';
@@ -26,7 +26,7 @@ const JSON_TYPE = 'application/json';
 export async function translateReply(
   ctx: RequestContext,
   call: LlmCall,
-  translation: Translation,
+  translation: ChatTranslation,
   reply: { readonly status: number; readonly headers: HeaderList; readonly body: UpstreamBody },
   keyEncodings: readonly string[],
 ): Promise<Reply> {
@@ -54,14 +54,14 @@ export async function translateReply(
 }
 
 /** Some formats do not repeat the name of the model. */
-function named<T extends { readonly model: string }>(head: T, { model }: Translation['request']): T {
+function named<T extends { readonly model: string }>(head: T, { model }: ChatTranslation['request']): T {
   return head.model === '' ? { ...head, model } : head;
 }
 
 function streamBody(
   ctx: RequestContext,
   call: LlmCall,
-  { client, provider, request }: Translation,
+  { client, provider, request }: ChatTranslation,
   body: UpstreamBody,
 ): UpstreamBody {
   const restorer = new CustomCallRestorer(request);
@@ -91,7 +91,7 @@ const UNTRANSLATABLE = "failed to process LLM response: it cannot be translated 
 /** Reads a complete reply. */
 function read(
   ctx: RequestContext,
-  { provider }: Translation,
+  { provider }: ChatTranslation,
   isStream: boolean,
   reply: { readonly status: number; readonly bytes: Buffer; readonly keyEncodings: readonly string[] },
 ): { readonly response: ChatResponse } | { readonly error: ChatError } {
@@ -144,7 +144,7 @@ function collectEvents(
 }
 
 /** The body for the client: the whole response, or all of its events. */
-function write(ctx: RequestContext, { client, request }: Translation, response: ChatResponse): string {
+function write(ctx: RequestContext, { client, request }: ChatTranslation, response: ChatResponse): string {
   try {
     if (!request.stream) return JSON.stringify(client.writeResponse(response, request));
     const restorer = new CustomCallRestorer(request);

@@ -1,7 +1,7 @@
 import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
 import type { FormatKey } from '../formats/format.ts';
-import type { ProviderFormat } from '../providers/provider.ts';
+import type { ProviderFormat, ProviderFormatKey } from '../providers/provider.ts';
 import type { ChatRequest } from './chat.ts';
 import {
   type CallTarget,
@@ -10,6 +10,9 @@ import {
   type ProviderChatFormat,
   Untranslatable,
 } from './chat-format.ts';
+import type { EmbeddingFormat, ProviderEmbeddingFormat } from './embeddings/embedding-format.ts';
+import { embeddingFormats, providerEmbeddingFormats } from './embeddings/index.ts';
+import type { EmbeddingTranslation } from './embeddings/translated-reply.ts';
 import { parseExactly } from './exact-json.ts';
 import { chatFormats, providerChatFormats } from './index.ts';
 import { translateRequest } from './translate-request.ts';
@@ -19,11 +22,18 @@ import { WrittenBody } from './written-body.ts';
 export interface ChosenFormat {
   readonly provider: ProviderFormat;
   /** Formats to translate between, if that of the client is another one. */
-  readonly translation?: { readonly from: ChatFormat; readonly to: ProviderChatFormat };
+  readonly translation?: FormatPair;
 }
 
-/** A call whose client and provider have different formats. */
-export interface Translation {
+type FormatPair =
+  | { readonly kind: 'chat'; readonly from: ChatFormat; readonly to: ProviderChatFormat }
+  | { readonly kind: 'embeddings'; readonly from: EmbeddingFormat; readonly to: ProviderEmbeddingFormat };
+
+export type Translation = ChatTranslation | EmbeddingTranslation;
+
+/** A chat whose client and provider have different formats. */
+export interface ChatTranslation {
+  readonly kind: 'chat';
   readonly client: ChatFormat;
   readonly provider: ProviderChatFormat;
   /** The client's request, as changed by the configuration and guardrails. */
@@ -42,10 +52,9 @@ export function chooseFormat(
   const formats = all.filter(({ supports }) => supports?.(model.nameAtProvider) ?? true);
   const same = formats.find(({ type }) => type === client);
   if (same !== undefined) return { provider: same };
-  const from = chatFormats.find(({ key }) => key === client);
-  for (const provider of from === undefined ? [] : formats) {
-    const to = providerChatFormats.find(({ key }) => key === provider.type);
-    if (from !== undefined && to !== undefined) return { provider, translation: { from, to } };
+  for (const provider of formats) {
+    const translation = pairOf(client, provider.type);
+    if (translation !== undefined) return { provider, translation };
   }
   const known = formats.map(({ type }) => type).join(', ');
   throw llmError(
@@ -55,15 +64,41 @@ export function chooseFormat(
   );
 }
 
+function pairOf(client: FormatKey, provider: ProviderFormatKey): FormatPair | undefined {
+  const from = chatFormats.find(({ key }) => key === client);
+  const to = providerChatFormats.find(({ key }) => key === provider);
+  if (from !== undefined && to !== undefined) return { kind: 'chat', from, to };
+  const embedsFrom = embeddingFormats.find(({ key }) => key === client);
+  const embedsTo = providerEmbeddingFormats.find(({ key }) => key === provider);
+  if (embedsFrom === undefined || embedsTo === undefined) return undefined;
+  return { kind: 'embeddings', from: embedsFrom, to: embedsTo };
+}
+
 /** Translates a request. Throws an `AppError` (400) that names the member that cannot be translated. */
 export function translateCall(
-  { from, to }: NonNullable<ChosenFormat['translation']>,
+  pair: FormatPair,
   body: CallBody,
   target: CallTarget,
 ): { readonly translation: Translation; readonly body: CallBody } {
+  const { from, to } = pair;
+  const sent = parseExactly(body.toString()) as Json;
   try {
-    const translated = translateRequest(from, to, parseExactly(body.toString()) as Json, target);
-    const translation = { client: from, provider: to, request: translated.request };
+    if (pair.kind === 'embeddings') {
+      const request = pair.from.readRequest(sent, target);
+      const translation = { kind: pair.kind, client: pair.from, provider: pair.to, request };
+      // The name at the provider: that of the body may be the client's.
+      return {
+        translation,
+        body: new WrittenBody(pair.to.writeRequest({ ...request, model: target.model })),
+      };
+    }
+    const translated = translateRequest(pair.from, pair.to, sent, target);
+    const translation = {
+      kind: pair.kind,
+      client: pair.from,
+      provider: pair.to,
+      request: translated.request,
+    };
     return { translation, body: new WrittenBody(translated.body) };
   } catch (error) {
     if (!(error instanceof Untranslatable)) throw error;

@@ -1,6 +1,8 @@
 import type { Reply } from '../../../kernel/request-context.ts';
+import { membersOf } from '../../json-members.ts';
+import { packedVector } from '../../translation/embeddings/packed-vector.ts';
 import { json, required } from './reply.ts';
-import { type Body, textOf, textsOf, wordsOf } from './words.ts';
+import { type Body, flatText, textOf, textsOf, wordsOf } from './words.ts';
 
 /** One embedding for each text of a list. */
 export function embeddings(body: Body): Reply {
@@ -11,7 +13,7 @@ export function embeddings(body: Body): Reply {
   const data = texts.map((text, index) => ({
     object: 'embedding',
     index,
-    embedding: isPacked ? packed(embedding(text)) : embedding(text),
+    embedding: isPacked ? packedVector(embedding(text)) : embedding(text),
   }));
   const usage = { prompt_tokens: tokens, total_tokens: tokens };
   return json({ object: 'list', data, model: textOf(body['model']), usage });
@@ -22,9 +24,24 @@ function embedding(text: string): number[] {
   return [text.length / 100, text.split(' ').length / 10, (text.codePointAt(0) ?? 0) / 1000];
 }
 
-/** Base64 of little-endian 32-bit floats. */
-function packed(numbers: readonly number[]): string {
-  const bytes = Buffer.alloc(numbers.length * 4);
-  for (const [index, number] of numbers.entries()) bytes.writeFloatLE(number, index * 4);
-  return bytes.toString('base64');
+/** `embedContent` of the Gemini API. */
+export function embeddedContent(body: Body): Reply {
+  const text = flatText(membersOf(required(body, 'content'))?.['parts']);
+  return json({
+    embedding: { values: embedding(text) },
+    usageMetadata: { promptTokenCount: wordsOf(text).length },
+  });
+}
+
+/** `batchEmbedContents` of the Gemini API. */
+export function embeddedContents(body: Body): Reply {
+  const requests = required(body, 'requests');
+  const texts = (Array.isArray(requests) ? (requests as unknown[]) : []).map((request) =>
+    flatText(membersOf(membersOf(request)?.['content'])?.['parts']),
+  );
+  const tokens = texts.reduce((sum, text) => sum + wordsOf(text).length, 0);
+  return json({
+    embeddings: texts.map((text) => ({ values: embedding(text) })),
+    usageMetadata: { promptTokenCount: tokens },
+  });
 }

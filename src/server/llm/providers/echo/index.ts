@@ -5,7 +5,7 @@ import type { FormatKey } from '../../formats/format.ts';
 import { formatOf } from '../../formats/index.ts';
 import { defineProvider } from '../provider.ts';
 import { chatCompletion } from './chat-completions.ts';
-import { embeddings } from './embeddings.ts';
+import { embeddedContent, embeddedContents, embeddings } from './embeddings.ts';
 import { geminiCountTokens, generatedContent } from './generate-content.ts';
 import { images } from './images.ts';
 import { message } from './messages.ts';
@@ -31,6 +31,8 @@ const ANSWERS: Readonly<Record<Exclude<FormatKey, 'realtime'>, Answer>> = {
   anthropicTokenCount: tokenCount,
   generateContent: generatedContent,
   geminiCountTokens,
+  embedContent: embeddedContent,
+  batchEmbedContents: embeddedContents,
   embeddings,
   rerank,
   moderations: moderation,
