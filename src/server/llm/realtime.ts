@@ -80,6 +80,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
   const { model, stats } = session;
   if (session.hasGuardrails)
     throw llmError('llm_invalid', 'guardrail_unsupported', 'guardrails cannot check realtime sessions');
+  if (model.provider.openSession !== undefined) return openLocally(ctx, session, model.provider.openSession);
   const hasRealtime = model.formats.some(({ type }) => type === 'realtime');
   if (model.upstream === undefined || !hasRealtime)
     throw llmError(
@@ -110,6 +111,24 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
   } finally {
     await stats.callEnded(startedAt, { status, isFailure: status === 0 || status >= 500 || status === 429 });
   }
+}
+
+/** A session that the gateway itself answers, of the built-in model. */
+async function openLocally(
+  ctx: RequestContext,
+  session: RealtimeSession,
+  openSession: NonNullable<Model['provider']['openSession']>,
+): Promise<Reply> {
+  const { model, requested, providerModel = requested } = session;
+  const call = callOf(session);
+  llmCall.set(ctx, call);
+  ctx.backend = model.backend ?? ctx.backend;
+  ctx.reason = 'DirectResponse';
+  const { LocalWebSocket } = await import('../transport/local-web-socket.ts');
+  const local = new LocalWebSocket(openSession(providerModel), relayOptions(ctx, call));
+  ctx.running = local;
+  call.progress = 'responding';
+  return { status: 101, headers: new HeaderList([]), body: local };
 }
 
 function callOf({ requested, providerModel, model, limits }: RealtimeSession): LlmCall {

@@ -309,6 +309,123 @@ describe('requests that are no WebSocket handshakes', () => {
 });
 
 /** Terminates TLS in front of a port, as a load balancer does. */
+describe('a realtime session with the built-in model', () => {
+  const echoGateway = (policies: object = {}, model: object = {}): Promise<TestGateway> =>
+    gateway(
+      JSON.stringify({
+        config: { connectionTerminationDeadline: '100ms' },
+        llm: { port: 0, policies, models: [{ name: '*', provider: 'echo', ...model }] },
+      }),
+    );
+  const item = (text: string) => ({
+    type: 'message' as const,
+    role: 'user' as const,
+    content: [{ type: 'input_text' as const, text }],
+  });
+
+  it('repeats a text word by word for the official OpenAI client, and counts its words', async () => {
+    await using gate = await echoGateway();
+    await using front = await tlsFront(gate.port);
+    const openai = new OpenAI({ apiKey: 'unused', baseURL: `https://localhost:${front.port}/v1` });
+    const live = new OpenAIRealtimeWS(
+      { model: 'gpt-realtime', options: { ca: readFileSync(AUTHORITY) } },
+      openai,
+    );
+    const deltas: string[] = [];
+    const types: string[] = [];
+    const done = new Promise((resolve, reject) => {
+      live.on('error', reject);
+      live.on('event', ({ type }) => types.push(type));
+      live.on('response.output_text.delta', ({ delta }) => deltas.push(delta));
+      live.on('response.done', ({ response }) => resolve(response));
+    });
+    live.on('session.created', ({ session }) => {
+      expect(session).toMatchObject({ type: 'realtime', model: 'gpt-realtime' });
+      live.send({ type: 'session.update', session: { type: 'realtime', output_modalities: ['text'] } });
+      live.send({ type: 'conversation.item.create', item: item('one two three') });
+      live.send({ type: 'response.create' });
+    });
+    expect(await done).toMatchObject({
+      status: 'completed',
+      output: [{ role: 'assistant', content: [{ type: 'output_text', text: 'one two three' }] }],
+      usage: { input_tokens: 3, output_tokens: 3, total_tokens: 6 },
+    });
+    expect(deltas).toEqual(['one', ' two', ' three']);
+    expect(types.slice(0, 5)).toEqual([
+      'session.created',
+      'session.updated',
+      'conversation.item.added',
+      'conversation.item.done',
+      'response.created',
+    ]);
+    live.close();
+    expect(await gate.accessLine(1)).toMatchObject({
+      'http.status': '101',
+      'gen_ai.request.model': 'gpt-realtime',
+      'gen_ai.usage.input_tokens': '3',
+      'gen_ai.usage.output_tokens': '3',
+    });
+  });
+
+  it('takes recordings, and keeps the model of the URL', async () => {
+    await using gate = await echoGateway();
+    await using client = await realtimeClient(sessionUrl(gate));
+    for (const event of [
+      { type: 'session.update', session: { model: 'another', instructions: 'Be brief.' } },
+      { type: 'input_audio_buffer.append', audio: 'AAAA' },
+      { type: 'input_audio_buffer.commit' },
+      { type: 'response.create', response: { max_output_tokens: 2 } },
+    ])
+      client.socket.send(JSON.stringify(event));
+    const last = (): Record<string, unknown> =>
+      JSON.parse(client.received.at(-1) as string) as Record<string, unknown>;
+    await until(() => client.received.length > 1 && last()['type'] === 'response.done');
+    expect(JSON.parse(client.received[1] as string)).toMatchObject({
+      type: 'session.updated',
+      session: { model: 'acme-live', instructions: 'Be brief.' },
+    });
+    expect(last()).toMatchObject({
+      response: { status: 'incomplete', output: [{ content: [{ text: 'The recording' }] }] },
+    });
+  });
+
+  it('answers an unknown event with an error that names it and its id', async () => {
+    await using gate = await echoGateway();
+    await using client = await realtimeClient(sessionUrl(gate));
+    for (const text of ['{"type":"response.cancel","event_id":"e7"}', 'no JSON']) client.socket.send(text);
+    await until(() => client.received.length === 3);
+    expect(client.received.slice(1).map((text) => JSON.parse(text as string) as object)).toMatchObject([
+      {
+        type: 'error',
+        error: {
+          code: 'invalid_value',
+          event_id: 'e7',
+          message: expect.stringContaining('`response.cancel`') as string,
+        },
+      },
+      { type: 'error', error: { code: 'invalid_json', event_id: null } },
+    ]);
+  });
+
+  it('is refused with guardrails, and to keys that do not allow the model', async () => {
+    const webhook = { target: { host: '127.0.0.1:1' } };
+    await using guarded = await echoGateway({}, { guardrails: { request: [{ webhook }] } });
+    await expect(realtimeClient(sessionUrl(guarded))).rejects.toThrow(/^400 .*guardrail_unsupported/);
+    const keys = [{ key: 'client-key', allowedModels: ['other'] }];
+    await using keyed = await echoGateway({ apiKey: { mode: 'strict', keys } });
+    const headers = { authorization: 'Bearer client-key' };
+    await expect(realtimeClient(sessionUrl(keyed), { headers })).rejects.toThrow(/^403 /);
+  });
+
+  it('ends with code 1001 when the gateway shuts down', async () => {
+    await using gate = await echoGateway();
+    await using client = await realtimeClient(sessionUrl(gate));
+    await until(() => client.received.length === 1);
+    await gate.close();
+    expect(await client.closed).toEqual([1001, 'the gateway is closing']);
+  });
+});
+
 async function tlsFront(port: number): Promise<AsyncDisposable & { readonly port: number }> {
   const sockets = new Set<Socket>();
   const server = createServer(certificateOf('good'), (client) => {

@@ -1,6 +1,7 @@
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { LocalSession } from '../../transport/local-web-socket.ts';
 import type { LlmCall } from '../call.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderParams } from '../params.ts';
@@ -44,6 +45,8 @@ export interface ProviderKind {
   readonly hasPromptCaching?: boolean;
   /** Generates the response locally instead of calling a server. */
   readonly answer?: (ctx: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
+  /** Generates the messages of a realtime session locally. */
+  readonly openSession?: (model: string) => LocalSession;
 }
 
 /** Wire formats of providers: those of clients and those that only translations write. */

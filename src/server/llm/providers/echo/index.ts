@@ -10,6 +10,7 @@ import { geminiCountTokens, generatedContent } from './generate-content.ts';
 import { images } from './images.ts';
 import { message } from './messages.ts';
 import { moderation } from './moderations.ts';
+import { EchoConversation } from './realtime.ts';
 import { InvalidRequest } from './reply.ts';
 import { rerank } from './rerank.ts';
 import { response } from './responses.ts';
@@ -22,7 +23,7 @@ import type { Body } from './words.ts';
 /** Answers one call. Throws `InvalidRequest`. */
 type Answer = (body: Body, streaming: boolean) => Reply;
 
-/** Realtime sessions are not calls: `openRealtime` refuses them for a provider without the format. */
+/** Realtime sessions are not calls: `openSession` answers them. */
 const ANSWERS: Readonly<Record<Exclude<FormatKey, 'realtime'>, Answer>> = {
   completions: chatCompletion,
   textCompletions: textCompletion,
@@ -52,6 +53,14 @@ export const echo = defineProvider({
   baseUrl: undefined,
   formats: [],
   answer,
+  openSession(model) {
+    const conversation = new EchoConversation(model);
+    const texts = (events: readonly object[]): string[] => events.map((event) => JSON.stringify(event));
+    return {
+      start: () => texts(conversation.start()),
+      answer: (message) => texts(conversation.answer(message)),
+    };
+  },
 });
 
 function answer(ctx: RequestContext, call: LlmCall, body: Body): Reply {

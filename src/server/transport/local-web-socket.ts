@@ -1,0 +1,98 @@
+import { type WebSocket, WebSocketServer } from 'ws';
+import { LIMITS } from '../../core/limits.ts';
+import type { HeaderList } from '../kernel/header-list.ts';
+import type { RunningWork } from '../kernel/request-context.ts';
+import type { Handshake, Takeover } from '../kernel/upgrade.ts';
+import type { RelayOptions } from './web-socket-relay.ts';
+
+/** What the gateway itself says in a session. */
+export interface LocalSession {
+  /** The first messages. */
+  start(): readonly string[];
+  /** The messages that answer a text of the client. */
+  answer(message: string): readonly string[];
+}
+
+/** A session with a client in which the gateway answers. It is pinged like a relayed one, and reads no faster than it writes. */
+export class LocalWebSocket implements Takeover, RunningWork {
+  readonly #session: LocalSession;
+  readonly #options: RelayOptions;
+  #client: WebSocket | undefined;
+
+  constructor(session: LocalSession, options: RelayOptions) {
+    this.#session = session;
+    this.#options = options;
+  }
+
+  takeOver({ request, socket, head }: Handshake, headers: HeaderList): void {
+    const server = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: this.#options.maxMessage,
+      // The one without a credential, which browsers offer.
+      handleProtocols: (offered) => (offered.has('realtime') ? 'realtime' : false),
+    });
+    server.on('headers', (lines) => {
+      for (let at = 0; at < headers.raw.length; at += 2)
+        lines.push(`${headers.raw[at]}: ${headers.raw[at + 1]}`);
+    });
+    // An invalid handshake is answered with 400, and the socket is closed.
+    server.on('wsClientError', (_error, broken) => {
+      broken.end();
+      this.discard();
+    });
+    server.handleUpgrade(request, socket, head, (client) => this.#start(client));
+  }
+
+  discard(): void {
+    this.#options.ended?.(undefined);
+  }
+
+  abandoned(): void {
+    this.#client?.terminate();
+  }
+
+  expired(): boolean {
+    this.#client?.close(GOING_AWAY, 'the gateway is closing');
+    return true;
+  }
+
+  #start(client: WebSocket): void {
+    this.#client = client;
+    let isSilent = false;
+    let why: string | undefined;
+    const timer = setInterval(() => {
+      if (isSilent) client.terminate();
+      isSilent = true;
+      client.ping();
+    }, LIMITS.webSocketPing);
+    client.on('pong', () => {
+      isSilent = false;
+    });
+    client.on('error', (error) => {
+      why = error.message;
+    });
+    client.on('close', () => {
+      clearInterval(timer);
+      this.#options.ended?.(why === undefined ? undefined : { side: 'client', why });
+    });
+    client.on('message', (data, isBinary) => {
+      if (!isBinary) this.#send(client, this.#session.answer((data as Buffer).toString()));
+    });
+    this.#send(client, this.#session.start());
+  }
+
+  #send(client: WebSocket, messages: readonly string[]): void {
+    for (const message of messages) {
+      this.#options.received?.(Buffer.from(message));
+      client.send(message, () => {
+        if (client.isPaused && client.bufferedAmount <= LIMITS.streamHighWaterBytes) client.resume();
+      });
+    }
+    if (client.bufferedAmount > LIMITS.streamHighWaterBytes) client.pause();
+  }
+}
+
+/** RFC 6455 §7.4.1. */
+const GOING_AWAY = 1001;
