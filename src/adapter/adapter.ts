@@ -3,16 +3,17 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { LIMITS } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import { MEMORY_API_LIMITS } from '../core/memory-limits.ts';
-import { bearerProblem, hostProblem } from './access-checks.ts';
-import type { Backend } from './backend/backend.ts';
+import { hostProblem } from './access-checks.ts';
+import { type Backend, inNamespace } from './backend/backend.ts';
+import { type CallerRules, callerOf, NAMESPACE_REQUIRED } from './caller.ts';
 import { createMemoryServer } from './mcp-server.ts';
+import { NAMESPACE_HEADER } from './namespace.ts';
 import type { ToolSet } from './tools/index.ts';
 
-export interface AdapterParts {
+/** Who may call `/mcp`; without `key` and `namespaceKeys`, everyone who can reach the port. */
+export interface AdapterParts extends Partial<CallerRules> {
   readonly backend: Backend;
   readonly log: Log;
-  /** Bearer token that callers of `/mcp` must send; undefined if only trusted callers can reach the port. */
-  readonly key?: string | undefined;
   /** Host names that local connections may use, in addition to loopback names. */
   readonly allowedHosts: ReadonlySet<string>;
   /** URL of the dashboard, which `initialize` reports to clients and gateways. */
@@ -29,7 +30,8 @@ export const AGENT_HEADER = 'x-agent-id';
  * state between requests and issues no session ids.
  */
 export function createAdapter(parts: AdapterParts): FastifyInstance {
-  const { backend, log, key, allowedHosts, website, toolSet } = parts;
+  const { backend, log, allowedHosts, website, toolSet } = parts;
+  const rules: CallerRules = { ...parts, key: parts.key };
   const app = fastify({
     bodyLimit: MEMORY_API_LIMITS.mcpBodyBytes,
     requestTimeout: LIMITS.requestTimeout,
@@ -39,7 +41,7 @@ export function createAdapter(parts: AdapterParts): FastifyInstance {
   const handler = createMcpHandler(
     ({ requestInfo }) =>
       createMemoryServer({
-        backend,
+        backend: inNamespace(backend, requestInfo?.headers.get(NAMESPACE_HEADER) ?? undefined),
         log,
         website,
         toolSet,
@@ -58,11 +60,17 @@ export function createAdapter(parts: AdapterParts): FastifyInstance {
     const problem = hostProblem(socket.localAddress, headers, allowedHosts);
     if (problem !== undefined) return reply.code(403).send(rpcError(-32_000, problem));
     // Health checks come from machines that have no key.
-    if (key === undefined || routeOptions.url === '/health') return;
-    const refused = bearerProblem(headers.authorization, key);
-    if (refused === undefined) return;
-    // RFC 9110 §15.5.2: a 401 response names the accepted scheme.
-    return reply.code(401).header('www-authenticate', 'Bearer').send(rpcError(-32_000, refused));
+    if (routeOptions.url === '/health') return;
+    const caller = callerOf(headers, rules);
+    if ('status' in caller) {
+      // RFC 9110 §15.5.2: a 401 response names the accepted scheme.
+      if (caller.status === 401) reply.header('www-authenticate', 'Bearer');
+      return reply.code(caller.status).send(rpcError(-32_000, caller.message));
+    }
+    if (caller.namespace === undefined && rules.requiresNamespace)
+      return reply.code(NAMESPACE_REQUIRED.status).send(rpcError(-32_000, NAMESPACE_REQUIRED.message));
+    // For the tools, the header is the namespace of the caller, also if that comes from a key.
+    if (caller.namespace !== undefined) headers[NAMESPACE_HEADER] = caller.namespace;
   });
   app.addHook('onClose', () => handler.close());
   app.setErrorHandler<Error & { statusCode?: number }>((error, _request, reply) => {

@@ -32,7 +32,8 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
     .command('stdio')
     .description('serve the memory tools on stdin and stdout, for MCP clients that start their servers')
     .option('--embedded', 'with an embedded backend in this process')
-    .option(url, `without --embedded: ${urlHelp}`);
+    .option(url, `without --embedded: ${urlHelp}`)
+    .option('--namespace <name>', 'namespace of all calls; without one, that of MEMORY_API_KEY or `default`');
   storeOptions(stdio)
     .addHelpText(
       'after',
@@ -74,10 +75,11 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
 
 const ADAPTER_ENV =
   'MEMORY_API_URL, PORT, MEMORY_ADAPTER_KEY (bearer token that callers of /mcp must send), MEMORY_API_KEY (bearer ' +
-  'token of the backend), MEMORY_ALLOWED_HOSTS';
+  'token of the backend), MEMORY_NAMESPACE_KEYS (file of keys that belong to one namespace each), MEMORY_NAMESPACES ' +
+  '(required: refuse calls without a namespace), MEMORY_ALLOWED_HOSTS';
 const BACKEND_ENV =
   'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
-  'MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for search), EMBEDDINGS_URL, EMBEDDING_MODEL, ' +
+  'MEMORY_NAMESPACE_KEYS, MEMORY_NAMESPACES, MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for search), EMBEDDINGS_URL, EMBEDDING_MODEL, ' +
   'EMBEDDING_API_KEY, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE';
 
 function helpText(environment: string, example: string): string {

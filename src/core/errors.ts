@@ -58,6 +58,7 @@ export const ERRORS = {
   ),
   provider_failed: entry(502, 'UpstreamFailure', 'the identity provider did not return a valid response'),
   memory_unauthorized: entry(401, 'APIKeyAuth', 'a bearer token is required'),
+  memory_forbidden: entry(403, 'Authorization', 'this key does not permit the request'),
   memory_not_found: entry(404, 'NotFound', 'not found in the memory store'),
   api_key_failed: entry(401, 'APIKeyAuth', 'api key authentication failure'),
   authorization_failed: entry(403, 'Authorization', 'authorization failed'),

@@ -34,6 +34,10 @@ export const MEMORY_API_LIMITS = {
   pageSize: 500,
   /** Chat turns that are indexed concurrently; the next one waits. */
   indexingConcurrency: 64,
+  /** Keys in the file of namespace keys. */
+  namespaceKeys: 100_000,
+  /** A change of that file takes effect after at most this time: a file system may be asked so often. */
+  keysMaxAge: SECOND,
   /** Interval of progress lines of a running sync. */
   syncReport: 2 * SECOND,
   /** Concurrent requests of the backend; more are answered with status 503. */
@@ -68,6 +72,20 @@ export const MEMORY_STORE_LIMITS = {
   queueBytes: 64 * MIB,
   /** Queued writes that are committed together; each is acknowledged after the commit. */
   batch: 256,
+  /**
+   * Characters of a namespace's name: encoded as a folder, each may take three, and file systems allow 255 bytes.
+   */
+  namespaceLength: 80,
+  /** Namespaces of one store; a write to a further one is refused. */
+  namespaces: 10_000,
+  /**
+   * Files of namespaces that the embedded store keeps open, besides the default one: each has up to 16 MiB of page
+   * cache. All open files together keep at most so many bytes of vectors; the least recently used file is closed.
+   */
+  openNamespaces: 32,
+  openVectorBytes: 1024 * MIB,
+  /** Namespaces whose tasks (indexing, embedding again) the backend keeps; idle ones are dropped first. */
+  activeNamespaces: 256,
   /** Vectors that the embedded store scans for one embedder: 2 million of 128 numbers; more require PostgreSQL. */
   vectorBytes: 1024 * MIB,
   /** Numbers of one vector: the most that pgvector stores. */

@@ -3,8 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createHashEmbedder } from '../../src/adapter/memory/embed/hash-embedder.ts';
 import { createMemoryApp } from '../../src/adapter/memory/http/app.ts';
-import { createMemory, type Memory, type MemoryOptions } from '../../src/adapter/memory/memory.ts';
+import { createMemories, type Memories } from '../../src/adapter/memory/memories.ts';
+import type { Memory, MemoryOptions } from '../../src/adapter/memory/memory.ts';
 import { openStore } from '../../src/adapter/memory/open-store.ts';
+import type { NamespacedStore } from '../../src/adapter/memory/store.ts';
+import type { NamespaceKeys } from '../../src/adapter/namespace-keys.ts';
 import { createLog } from '../../src/core/log.ts';
 import { temporaryFolder } from './folder.ts';
 import type { Json } from './mcp.ts';
@@ -20,16 +23,21 @@ export interface TestBackend extends AsyncDisposable {
   readonly url: string;
   readonly docs: string;
   readonly data: string;
+  /** That of `default`. */
   readonly memory: Memory;
+  readonly memories: Memories;
   readonly log: readonly string[];
   get(path: string, headers?: Record<string, string>): Promise<RestReply>;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<RestReply>;
 }
 
-export interface TestBackendOptions extends Partial<MemoryOptions> {
+export interface TestBackendOptions extends Partial<Omit<MemoryOptions, 'store'>> {
+  readonly store?: NamespacedStore;
   /** Files of the docs folder, by path. */
   readonly docs?: Readonly<Record<string, string>>;
   readonly key?: string;
+  readonly namespaceKeys?: NamespaceKeys;
+  readonly requiresNamespace?: boolean;
   /** Do not wait for the first sync. */
   readonly isStarting?: boolean;
   /** Folder of a built dashboard. */
@@ -43,13 +51,14 @@ export interface TestBackendOptions extends Partial<MemoryOptions> {
 export async function memoryBackend(options: TestBackendOptions = {}): Promise<TestBackend> {
   const folder = await temporaryFolder();
   const { docs = {}, key, pages, isStarting = false, allowedHosts = [] } = options;
+  const { namespaceKeys, requiresNamespace = false } = options;
   const { data = join(folder.path, 'data'), ...more } = options;
   const files = join(folder.path, 'docs');
   writeFiles(files, docs);
   const lines: string[] = [];
   const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
   const log = createLog(sink, 'debug', 'text');
-  const memory = createMemory({
+  const memories = createMemories({
     store: await openStore({ dataDir: data, log }),
     embedder: createHashEmbedder(),
     docsFolder: files,
@@ -58,14 +67,14 @@ export async function memoryBackend(options: TestBackendOptions = {}): Promise<T
     ...more,
   });
   const app = await createMemoryApp({
-    memory,
+    memories,
     log,
     pages,
-    access: { key, allowedHosts: new Set(allowedHosts) },
+    access: { key, namespaceKeys, requiresNamespace, allowedHosts: new Set(allowedHosts) },
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
-  const synced = memory.start();
+  const synced = memories.start();
   if (!isStarting) await synced;
   const call = async (path: string, init: RequestInit): Promise<RestReply> => {
     const response = await fetch(`${url}${path.startsWith('/') ? path : `/api/memory/${path}`}`, init);
@@ -77,7 +86,8 @@ export async function memoryBackend(options: TestBackendOptions = {}): Promise<T
     url,
     docs: files,
     data,
-    memory,
+    memory: memories.default,
+    memories,
     log: lines,
     get: (path, headers = {}) => call(path, { headers }),
     post: (path, body, headers = {}) =>
@@ -89,7 +99,7 @@ export async function memoryBackend(options: TestBackendOptions = {}): Promise<T
     [Symbol.asyncDispose]: async () => {
       app.server.closeAllConnections();
       await app.close();
-      await memory.close();
+      await memories.close();
       await folder.remove();
     },
   };

@@ -15,7 +15,13 @@ export async function pgliteServer(): Promise<{
   const server = await PGlite.create({ extensions: { vector } });
   await server.exec('CREATE EXTENSION IF NOT EXISTS vector');
   const empty = async (): Promise<void> =>
-    void (await server.exec('DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE EXTENSION vector'));
+    void (await server.exec(`
+      DO $$ DECLARE space text; BEGIN
+        FOR space IN SELECT nspname FROM pg_namespace WHERE nspname LIKE 'agctl\\_memory\\_%' LOOP
+          EXECUTE format('DROP SCHEMA %I CASCADE', space);
+        END LOOP;
+      END $$;
+      DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE EXTENSION vector`));
   for (const statement of SETTINGS) await server.exec(statement);
   let last: Promise<unknown> = Promise.resolve();
   /** Resolves, when it is our turn, to what ends it. */

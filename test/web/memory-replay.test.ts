@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { openStore } from '../../src/adapter/memory/open-store.ts';
-import { DATABASE_FILE } from '../../src/adapter/memory/sqlite/open.ts';
+import { DATABASE_FILE } from '../../src/adapter/memory/sqlite/namespace-folder.ts';
 import { recordingLog } from '../adapter/memory/recording-log.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { temporaryFolder } from '../kit/folder.ts';

@@ -36,6 +36,9 @@ export function unexpectedReply(write: Write | undefined): BackendError {
 export function failureOf(reply: BackendReply, write: Write | undefined): BackendError | undefined {
   const { status } = reply;
   if (status >= 200 && status < 300) return undefined;
+  if (status === 403 && codeOf(reply.text) === 'forbidden') {
+    return new BackendError("The memory backend's key of this adapter does not permit this namespace.");
+  }
   if (status === 401 || status === 403) {
     return new BackendError(
       "Memory backend rejected the adapter's credentials. MEMORY_API_KEY of adapter and backend must be the same.",
@@ -75,11 +78,18 @@ function retryAfter({ headers }: BackendReply): string {
  * trace.
  */
 function messageOf(text: string): string | undefined {
+  const message = errorOf(text)?.message;
+  if (typeof message !== 'string' || message === '') return undefined;
+  return message.slice(0, MEMORY_API_LIMITS.errorTextLength);
+}
+
+function codeOf(text: string): unknown {
+  return errorOf(text)?.code;
+}
+
+function errorOf(text: string): { readonly code?: unknown; readonly message?: unknown } | undefined {
   try {
-    const body = JSON.parse(text) as { error?: { message?: unknown; details?: { near?: unknown } } } | null;
-    const message = body?.error?.message;
-    if (typeof message !== 'string' || message === '') return undefined;
-    return message.slice(0, MEMORY_API_LIMITS.errorTextLength);
+    return (JSON.parse(text) as { error?: { code?: unknown; message?: unknown } } | null)?.error;
   } catch {
     return undefined;
   }

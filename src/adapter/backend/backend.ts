@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+import { NAMESPACE_HEADER } from '../namespace.ts';
 import {
   BackendError,
   failureOf,
@@ -12,11 +13,13 @@ import {
 import { type BackendReply, type BackendRequest, ReplyTooLongError, type Transport } from './transport.ts';
 
 export interface BackendCall {
-  readonly method: 'GET' | 'POST';
+  readonly method: BackendRequest['method'];
   /** Path below `/api/memory`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: object;
+  /** Undefined: the namespace of the backend's key, or `default`. */
+  readonly namespace?: string | undefined;
   /** Set if the call stores data. */
   readonly write?: Write;
   /** Timeout of the whole call including its retry, in ms. */
@@ -50,12 +53,15 @@ const NOT_ARRIVED = new Set([
 /** @param key bearer token of the backend, if it requires one */
 export function createBackend(transport: Transport, key?: string): Backend {
   return {
-    async call({ method, path, query, body, write, timeout, signal }) {
+    async call({ method, path, query, body, namespace, write, timeout, signal }) {
       const late = AbortSignal.timeout(timeout);
       const request = {
         method,
         path: query === undefined ? path : `${path}?${new URLSearchParams(query)}`,
-        headers: headersOf(body, write, key),
+        headers: {
+          ...headersOf(body, write, key),
+          ...(namespace === undefined ? {} : { [NAMESPACE_HEADER]: namespace }),
+        },
         body: body === undefined ? undefined : JSON.stringify(body),
         signal: AbortSignal.any([signal, late]),
       };
@@ -74,6 +80,11 @@ export function createBackend(transport: Transport, key?: string): Backend {
       }
     },
   };
+}
+
+/** The same backend, with every call in one namespace. */
+export function inNamespace(backend: Backend, namespace: string | undefined): Backend {
+  return namespace === undefined ? backend : { call: (call) => backend.call({ ...call, namespace }) };
 }
 
 /** The key makes the retry of a write harmless: the backend recognizes it and stores nothing twice. */

@@ -4,7 +4,7 @@ import { undici } from '../../core/undici.ts';
 
 /** One request to the memory backend. */
 export interface BackendRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** Path below `/api/memory`, with the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;

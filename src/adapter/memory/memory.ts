@@ -20,10 +20,12 @@ export interface Memory {
   syncStatus(): Promise<SyncStatus>;
   /** Indexes a stored turn, if that is enabled. A failure has no other effect. */
   index(turn: Turn): Promise<void>;
+  /** Whether no sync and no indexing is running. */
+  readonly isIdle: boolean;
   /** Runs the first sync. Does not reject. */
   start(): Promise<void>;
-  /** Stops a running sync, completes calls in progress, and closes the store. */
-  close(): Promise<void>;
+  /** Stops a running sync and indexing, and waits until they have ended. Leaves store and embedder open. */
+  stop(): Promise<void>;
 }
 
 export interface MemoryOptions {
@@ -37,13 +39,14 @@ export interface MemoryOptions {
   readonly syncWait?: number;
 }
 
-/** A store with its search, sync and ingestion. Closing it closes the store and the embedder. */
+/** The memory of one namespace: a store with its search, sync and ingestion. */
 export function createMemory(options: MemoryOptions): Memory {
   const { store, embedder, docsFolder, indexesChat, log, syncWait = MEMORY_API_LIMITS.syncWait } = options;
-  const sync = createDocsSync({ store, embedder }, { folder: docsFolder, progress: reporter(log) });
+  const sync = createDocsSync({ store, embedder }, { folder: docsFolder, progress: reporter(log, docsFolder !== undefined) });
   const indexing = new Set<Promise<void>>();
   const stop = new AbortController();
-  let isReady = false;
+  // Without a docs folder there is nothing to wait for.
+  let isReady = docsFolder === undefined;
   return {
     store,
     embedder,
@@ -74,21 +77,22 @@ export function createMemory(options: MemoryOptions): Memory {
       await sync.run();
       isReady = true;
     },
-    async close() {
+    get isIdle() {
+      return indexing.size === 0 && sync.status().state !== 'running';
+    },
+    async stop() {
       await sync.close();
       stop.abort(new Error('the memory backend is closing'));
       await Promise.all(indexing);
-      await embedder.close();
-      await store.close();
     },
   };
 }
 
-/** Logs the progress of a sync at intervals, and its result. */
-function reporter(log: Log): (status: SyncStatus) => void {
+/** Logs the progress of a sync at intervals, and its result; without documents only if something was done or failed. */
+function reporter(log: Log, hasDocuments: boolean): (status: SyncStatus) => void {
   let saidAt = 0;
   return (status) => {
-    const { state, total, scanned, added, updated, unchanged, removed, failed, errors, durationMs } = status;
+    const { state, total, scanned, added, updated, unchanged, removed, failed, embedded, errors, durationMs } = status;
     if (state === 'running') {
       if (durationMs - saidAt < MEMORY_API_LIMITS.syncReport) return;
       saidAt = durationMs;
@@ -97,6 +101,7 @@ function reporter(log: Log): (status: SyncStatus) => void {
     }
     saidAt = 0;
     for (const { path, message } of errors) log.warn('memory::sync', message, path === '' ? {} : { path });
+    if (state === 'done' && !hasDocuments && embedded === 0) return;
     log.info('memory::sync', state === 'done' ? 'documents are up to date' : 'sync failed', {
       documents: total,
       added,

@@ -1,6 +1,6 @@
 import type { Log } from '../../core/log.ts';
 import { openSqliteStore } from './sqlite/open.ts';
-import type { Store } from './store.ts';
+import type { NamespacedStore } from './store.ts';
 
 export interface StoreOptions {
   /** Folder of the embedded store; created if missing. */
@@ -15,7 +15,7 @@ export interface StoreOptions {
  *
  * @throws AppError `memory_not_opened`, whose message never contains a password
  */
-export async function openStore({ dataDir, databaseUrl, log }: StoreOptions): Promise<Store> {
+export async function openStore({ dataDir, databaseUrl, log }: StoreOptions): Promise<NamespacedStore> {
   if (databaseUrl === undefined || databaseUrl === '') return openSqliteStore({ dataDir, log });
   // `pg` is loaded only when it is used.
   const { openPostgresStore } = await import('./postgres/open.ts');

@@ -262,3 +262,37 @@ export interface Store {
   note(key: string): Promise<unknown>;
   close(): Promise<void>;
 }
+
+/** A namespace as it is listed. */
+export interface NamespaceSize {
+  readonly name: string;
+  /** Bytes on disk. */
+  readonly bytes: number;
+}
+
+/** A consistent copy of a namespace in a temporary file of the store. */
+export interface Backup {
+  readonly path: string;
+  readonly bytes: number;
+  /** Deletes the file. */
+  discard(): Promise<void>;
+}
+
+/**
+ * An open store: itself the namespace `default`, and the others through `namespace`. Namespaces share nothing but the
+ * process: each has a file (SQLite) or a schema (PostgreSQL) of its own, so no statement can reach another one's data.
+ * A namespace comes into being with its first write; until then it reads as empty.
+ */
+export interface NamespacedStore extends Store {
+  /** The store of a namespace; its `close` does nothing. */
+  namespace(name: string): Store;
+  /** All namespaces by name, including `default`; `cursor` is the last name of the previous page. */
+  namespaces(page: {
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  }): Promise<{ readonly namespaces: readonly NamespaceSize[]; readonly nextCursor: string | null }>;
+  /** Deletes a namespace other than `default` with everything in it; false if there is none. */
+  removeNamespace(name: string): Promise<boolean>;
+  /** Copies a namespace while it is in use. Throws `memory_not_found` or, on PostgreSQL, `memory_invalid`. */
+  backup(namespace: string): Promise<Backup>;
+}

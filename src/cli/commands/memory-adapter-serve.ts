@@ -25,17 +25,17 @@ const DEFAULT_PORT = 8080;
  */
 export const run: Run<Options> = async ({ port, host, memoryApiUrl: url, allowUnauthenticated }, context) => {
   const started = performance.now();
-  const { key, warning } = adapterAccessFrom(host, allowUnauthenticated, context);
   const toolSet = toolSetFrom(context);
   const base = memoryApiUrl(url ?? context.env['MEMORY_API_URL']);
   const chosenPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
   const transport = httpTransport(base);
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
+  const { rules, warning } = adapterAccessFrom(host, allowUnauthenticated, context, log);
   const app = createAdapter({
     backend: createBackend(transport, apiKeyFrom(context)),
     log,
-    key,
+    ...rules,
     allowedHosts: allowedHostsFrom(context),
     website: dashboardUrl(base),
     toolSet,

@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { createBackend } from '../../adapter/backend/backend.ts';
+import { createBackend, inNamespace } from '../../adapter/backend/backend.ts';
 import { httpTransport, injectTransport, type Transport } from '../../adapter/backend/transport.ts';
 import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { createMemoryServer } from '../../adapter/mcp-server.ts';
@@ -8,19 +8,22 @@ import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
-import { apiKeyFrom, toolSetFrom } from '../memory/options.ts';
+import { apiKeyFrom, namespaceFrom, toolSetFrom } from '../memory/options.ts';
 import { drain, untilStopped } from '../memory/service.ts';
 import { stdioTransport } from '../memory/stdio-transport.ts';
 
 interface Options extends BackendOptions {
   readonly embedded?: boolean;
   readonly memoryApiUrl?: string;
+  readonly namespace?: string;
 }
 
 const STDERR = 2;
 
 interface Ends {
   readonly transport: Transport;
+  /** Bearer token of the backend. */
+  readonly key: string | undefined;
   close(): Promise<void>;
 }
 
@@ -32,10 +35,11 @@ export const run: Run<Options> = async (options, context) => {
   const toolSet = toolSetFrom(context);
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
-  const { transport, close } = options.embedded
+  const namespace = namespaceFrom(options.namespace);
+  const { transport, key, close } = options.embedded
     ? await embedded(options, context, log)
     : remote(options, context);
-  const backend = createBackend(transport, apiKeyFrom(context));
+  const backend = inNamespace(createBackend(transport, key), namespace);
   const agentId = context.env['MEMORY_AGENT_ID'] || 'unknown';
   const { transport: stdio, input } = stdioTransport(process.stdout);
   const connection = serveStdio(() => createMemoryServer({ backend, agentId, log, toolSet }), {
@@ -55,19 +59,20 @@ export const run: Run<Options> = async (options, context) => {
   return code;
 };
 
-function remote({ memoryApiUrl: url }: Options, { env }: Context): Ends {
-  const transport = httpTransport(memoryApiUrl(url ?? env['MEMORY_API_URL']));
-  return { transport, close: () => transport.close() };
+function remote({ memoryApiUrl: url }: Options, context: Context): Ends {
+  const transport = httpTransport(memoryApiUrl(url ?? context.env['MEMORY_API_URL']));
+  return { transport, key: apiKeyFrom(context), close: () => transport.close() };
 }
 
 async function embedded(options: BackendOptions, context: Context, log: Log): Promise<Ends> {
-  const { app, memory } = await openBackend(options, context, log, '127.0.0.1');
-  void memory.start();
+  const { app, memories, key } = await openBackend(options, context, log, '127.0.0.1');
+  void memories.start();
   return {
     transport: injectTransport(app, '/api/memory'),
+    key,
     async close() {
       await drain(app);
-      await memory.close();
+      await memories.close();
     },
   };
 }

@@ -23,14 +23,14 @@ export const run: Run<Options> = async ({ port, host, ...options }, context) => 
   const chosenPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
-  const { app, memory, lines } = await openBackend(options, context, log, host);
+  const { app, memories, lines } = await openBackend(options, context, log, host);
   const origin = await listen(app, host, chosenPort).catch(async (error: unknown) => {
-    await memory.close();
+    await memories.close();
     throw error;
   });
   const close = async (): Promise<void> => {
     await drain(app);
-    await memory.close();
+    await memories.close();
   };
   // Before the banner, because its reader may stop the service immediately.
   const stopped = untilStopped(close, log, context);
@@ -39,7 +39,7 @@ export const run: Run<Options> = async ({ port, host, ...options }, context) => 
       `  api       ${origin}/api/memory\n  ui        ${origin}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
       `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; a second Ctrl-C stops now.\n`,
   );
-  void memory.start();
+  void memories.start();
   const code = await stopped;
   await sink.flush();
   return code;

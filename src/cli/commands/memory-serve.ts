@@ -7,7 +7,7 @@ import { createLog } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
-import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom, toolSetFrom } from '../memory/options.ts';
+import { adapterAccessFrom, allowedHostsFrom, portFrom, toolSetFrom } from '../memory/options.ts';
 import { drain, listen, untilStopped } from '../memory/service.ts';
 
 interface Options extends BackendOptions {
@@ -27,7 +27,6 @@ export const run: Run<Options> = async (
   context,
 ) => {
   const started = performance.now();
-  const { key, warning } = adapterAccessFrom(host, allowUnauthenticated, context);
   const toolSet = toolSetFrom(context);
   const adapterPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
   const apiPort = portFrom(
@@ -39,19 +38,20 @@ export const run: Run<Options> = async (
   );
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
-  const { app, memory, lines } = await openBackend(options, context, log, host);
+  const { rules, warning } = adapterAccessFrom(host, allowUnauthenticated, context, log);
+  const { app, memories, key, lines } = await openBackend(options, context, log, host);
   const closeBackend = async (): Promise<void> => {
     await drain(app);
-    await memory.close();
+    await memories.close();
   };
   try {
     const api = await listen(app, host, apiPort, '--backend-port or MEMORY_BACKEND_PORT');
     const transport = httpTransport(memoryApiUrl(api));
-    const backend = createBackend(transport, apiKeyFrom(context));
+    const backend = createBackend(transport, key);
     const adapter = createAdapter({
       backend,
       log,
-      key,
+      ...rules,
       allowedHosts: allowedHostsFrom(context),
       website: dashboardUrl(memoryApiUrl(api)),
       toolSet,
@@ -70,7 +70,7 @@ export const run: Run<Options> = async (
         `  mcp       ${origin}/mcp\n  api       ${api}/api/memory\n  ui        ${api}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
         `${warning}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; a second Ctrl-C stops now.\n`,
     );
-    void memory.start();
+    void memories.start();
     const code = await stopped;
     await sink.flush();
     return code;

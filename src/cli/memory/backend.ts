@@ -1,16 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { embedderFrom } from '../../adapter/memory/embed/from-environment.ts';
 import { createMemoryApp } from '../../adapter/memory/http/app.ts';
-import { createMemory, type Memory } from '../../adapter/memory/memory.ts';
+import { createMemories, type Memories } from '../../adapter/memory/memories.ts';
 import { openStore } from '../../adapter/memory/open-store.ts';
 import { AppError } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
-import { allowedHostsFrom, apiKeyFrom, isLocalHost } from './options.ts';
+import { allowedHostsFrom, apiKeyFrom, flag, isLocalHost, namespaceRulesFrom, usage } from './options.ts';
 
 export interface BackendOptions {
   readonly data?: string;
@@ -20,7 +21,9 @@ export interface BackendOptions {
 /** A backend that does not listen yet. */
 export interface OpenBackend {
   readonly app: FastifyInstance;
-  readonly memory: Memory;
+  readonly memories: Memories;
+  /** The main key, for an adapter in this process; undefined if calls need no key. */
+  readonly key: string | undefined;
   /** Banner lines that name the store and the documents folder. */
   readonly lines: readonly string[];
 }
@@ -36,12 +39,14 @@ export async function openBackend(
   host: string,
 ): Promise<OpenBackend> {
   const { env } = context;
-  const key = apiKeyFrom(context);
+  const rules = namespaceRulesFrom(context, log);
+  // With keys of namespaces every call needs a key: without a main key, only an adapter in this process has one.
+  const key = apiKeyFrom(context) ?? (rules.namespaceKeys === undefined ? undefined : randomUUID());
   if (key === undefined && !isLocalHost(host)) {
     throw new CommandError(
       'usage',
       `listening on ${host || 'all addresses'} requires a key: otherwise everyone who can reach it could read and write the memory`,
-      'set MEMORY_API_KEY to the same value for adapter and backend, or listen on 127.0.0.1',
+      'set MEMORY_API_KEY to the same value for adapter and backend, set MEMORY_NAMESPACE_KEYS, or listen on 127.0.0.1',
     );
   }
   const databaseUrl = env['MEMORY_DATABASE_URL'] || undefined;
@@ -53,11 +58,11 @@ export async function openBackend(
     if (error instanceof AppError) throw new CommandError('not_ok', error.message);
     throw error;
   });
-  const memory = createMemory({ store, embedder, docsFolder, indexesChat, log });
-  const access = { key, allowedHosts: allowedHostsFrom(context) };
-  const app = await createMemoryApp({ memory, access, log });
+  const memories = createMemories({ store, embedder, docsFolder, indexesChat, log });
+  const access = { ...rules, key, allowedHosts: allowedHostsFrom(context) };
+  const app = await createMemoryApp({ memories, access, log });
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
-  return { app, memory, lines: [`data      ${where}`, `docs      ${docsFolder ?? 'none'}`] };
+  return { app, memories, key, lines: [`data      ${where}`, `docs      ${docsFolder ?? 'none'}`] };
 }
 
 /** A folder that does not depend on the working directory. */
@@ -81,20 +86,4 @@ function docsFolderFrom({ docs }: BackendOptions, { env, cwd }: Context): string
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-function flag(value: string | undefined, name: string): boolean {
-  if (value === undefined || value === '' || value === 'false' || value === '0') return false;
-  if (value === 'true' || value === '1') return true;
-  throw new CommandError('usage', `${name}: expected true or false`);
-}
-
-/** A wrong environment variable counts as wrong usage. */
-function usage<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof AppError) throw new CommandError('usage', error.message);
-    throw error;
-  }
 }

@@ -1,6 +1,12 @@
+import { resolve } from 'node:path';
+import type { CallerRules } from '../../adapter/caller.ts';
+import { isNamespace, NAMESPACE_FORM } from '../../adapter/namespace.ts';
+import { namespaceKeysFrom } from '../../adapter/namespace-keys.ts';
 import type { ToolSet } from '../../adapter/tools/index.ts';
+import { AppError } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { isLoopback } from '../../core/listen.ts';
+import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 
 /** A port from an option or variable; 0 selects any free port. */
@@ -45,10 +51,30 @@ export function toolSetFrom({ env }: Context): ToolSet {
   );
 }
 
+/** The rules of `MEMORY_NAMESPACE_KEYS` and `MEMORY_NAMESPACES`. */
+export function namespaceRulesFrom(context: Context, log: Log): Omit<CallerRules, 'key'> {
+  const { env, cwd } = context;
+  const file = env['MEMORY_NAMESPACE_KEYS'] || undefined;
+  const mode = env['MEMORY_NAMESPACES'] || undefined;
+  if (mode !== undefined && mode !== 'required')
+    throw new CommandError('usage', 'MEMORY_NAMESPACES: expected `required`, or nothing');
+  const others = ['MEMORY_API_KEY', 'MEMORY_ADAPTER_KEY'].flatMap((name) => keyFrom(context, name) ?? []);
+  return {
+    namespaceKeys:
+      file === undefined ? undefined : usage(() => namespaceKeysFrom(resolve(cwd, file), others, log)),
+    requiresNamespace: mode === 'required',
+  };
+}
+
+/** The value of `--namespace`. */
+export function namespaceFrom(option: string | undefined): string | undefined {
+  if (option === undefined || isNamespace(option)) return option;
+  throw new CommandError('usage', `--namespace: expected ${NAMESPACE_FORM}`);
+}
+
 /** Access rules for the port of the adapter's tools. */
 export interface AdapterAccess {
-  /** Bearer token that callers must send. */
-  readonly key: string | undefined;
+  readonly rules: CallerRules;
   /** A line for the banner if callers on other machines need no key. */
   readonly warning: string;
 }
@@ -63,19 +89,21 @@ export function adapterAccessFrom(
   host: string,
   allowUnauthenticated: boolean | undefined,
   context: Context,
+  log: Log,
 ): AdapterAccess {
-  const key = keyFrom(context, 'MEMORY_ADAPTER_KEY');
-  if (key !== undefined || isLocalHost(host)) return { key, warning: '' };
+  const rules = { ...namespaceRulesFrom(context, log), key: keyFrom(context, 'MEMORY_ADAPTER_KEY') };
+  const needsKey = rules.key !== undefined || rules.namespaceKeys !== undefined;
+  if (needsKey || isLocalHost(host)) return { rules, warning: '' };
   if (allowUnauthenticated !== true) {
     throw new CommandError(
       'usage',
       `listening on ${host || 'all addresses'} requires a key: otherwise everyone who can reach it could read and write the memory`,
-      'set MEMORY_ADAPTER_KEY, which callers send as bearer token; listen on 127.0.0.1; or, if only a gateway ' +
+      'set MEMORY_ADAPTER_KEY, which callers send as bearer token, or MEMORY_NAMESPACE_KEYS; listen on 127.0.0.1; or, if only a gateway ' +
         'can reach the port, add --allow-unauthenticated',
     );
   }
   return {
-    key,
+    rules,
     warning: '  warning   the mcp port requires no key: make sure that only the gateway can reach it\n\n',
   };
 }
@@ -90,4 +118,20 @@ function keyFrom({ env }: Context, variable: string): string | undefined {
   if (key === undefined || key === '') return undefined;
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   throw new CommandError('usage', `${variable} must be printable ASCII without spaces`);
+}
+
+export function flag(value: string | undefined, name: string): boolean {
+  if (value === undefined || value === '' || value === 'false' || value === '0') return false;
+  if (value === 'true' || value === '1') return true;
+  throw new CommandError('usage', `${name}: expected true or false`);
+}
+
+/** A wrong environment variable counts as wrong usage. */
+export function usage<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof AppError) throw new CommandError('usage', error.message);
+    throw error;
+  }
 }

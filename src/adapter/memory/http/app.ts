@@ -8,14 +8,15 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../../core/memory-limits.ts';
 import { PACKAGE_ROOT } from '../../../core/package-root.ts';
-import type { Memory } from '../memory.ts';
-import { type Access, checkAccess } from './access.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Caller } from '../../caller.ts';
+import type { Memories } from '../memories.ts';
+import { type Access, checkCaller, checkHost, checkTrusted, namespaceOf } from './access.ts';
+import type { Answer, Endpoint, ValidRequest } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { checked, errorBody, MemoryError } from './memory-error.ts';
 
 export interface AppParts {
-  readonly memory: Memory;
+  readonly memories: Memories;
   readonly access: Access;
   readonly log: Log;
   /** Folder of the built dashboard. Default: the one in this package. */
@@ -34,7 +35,7 @@ const SECURITY_HEADERS = {
 };
 
 /** The REST interface of the memory backend, its health check and its pages. Does not listen yet. */
-export async function createMemoryApp({ memory, access, log, pages }: AppParts): Promise<FastifyInstance> {
+export async function createMemoryApp({ memories, access, log, pages }: AppParts): Promise<FastifyInstance> {
   const app = fastify({
     bodyLimit: MEMORY_API_LIMITS.requestBytes,
     requestTimeout: LIMITS.requestTimeout,
@@ -52,23 +53,39 @@ export async function createMemoryApp({ memory, access, log, pages }: AppParts):
     if (url.startsWith(PREFIX)) reply.header('cache-control', 'no-store');
   });
   boundRequests(app);
-  app.addHook('onRequest', async ({ headers, socket, routeOptions }) => {
+  const callers = new WeakMap<FastifyRequest, Caller>();
+  app.addHook('onRequest', async (request) => {
+    const { headers, socket, routeOptions } = request;
+    checkHost({ localAddress: socket.localAddress, headers }, access);
     // Checks the matched route, not the URL as sent: `/api//memory` must not bypass the key.
-    const isOpen = routeOptions.url?.startsWith(PREFIX) !== true;
-    checkAccess({ localAddress: socket.localAddress, headers }, access, isOpen);
+    if (routeOptions.url?.startsWith(PREFIX)) callers.set(request, checkCaller(headers, access));
   });
   app.setErrorHandler<Error>((error, request, reply) => answerError(error, request, reply, log));
   app.setNotFoundHandler((_request, reply) =>
     reply.code(404).send(errorBody('not_found', 'unknown endpoint')),
   );
   app.get('/health', () => ({ status: 'healthy', service: SERVICE_NAME }));
-  for (const endpoint of endpoints) addEndpoint(app, endpoint, memory);
+  for (const endpoint of endpoints)
+    addEndpoint(app, endpoint, (request) => {
+      const caller = callers.get(request);
+      if (caller === undefined) throw new Error('the caller of an endpoint was not identified');
+      if (endpoint.isForAll) {
+        checkTrusted(caller);
+        return (call) => endpoint.run({ ...call, memories });
+      }
+      const namespace = namespaceOf(caller, access);
+      return (call) => memories.use(namespace, (memory) => endpoint.run({ ...call, memory }));
+    });
   await addPages(app, pages);
   return app;
 }
 
-function addEndpoint(app: FastifyInstance, endpoint: Endpoint, memory: Memory): void {
-  const { method, path, params, query, body } = endpoint;
+/** @param permit the endpoint for the caller of a request; throws if the caller may not use it */
+function addEndpoint(
+  app: FastifyInstance,
+  { method, path, params, query, body }: Endpoint,
+  permit: (request: FastifyRequest) => (call: ValidRequest<never, never, never>) => Promise<Answer>,
+): void {
   app.route({
     method,
     url: `${PREFIX}${path}`,
@@ -77,12 +94,12 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, memory: Memory): 
       reply.raw.once('close', () => {
         if (!reply.raw.writableFinished) gone.abort(new Error('the caller has disconnected'));
       });
-      const answer = await endpoint.run({
+      const run = permit(request);
+      const answer = await run({
         params: (params === undefined ? undefined : checked(params, request.params, 'path')) as never,
         query: (query === undefined ? undefined : checked(query, request.query, 'query')) as never,
         body: (body === undefined ? undefined : checked(body, request.body, 'body')) as never,
         headers: request.headers,
-        memory,
         signal: gone.signal,
       });
       return reply.code(answer.status ?? 200).send(answer.body);

@@ -247,7 +247,8 @@ export class PostgresEngine implements Engine {
   async bytes(): Promise<number> {
     const [row] = await this.all(
       `SELECT coalesce(sum(pg_total_relation_size(oid)), 0) AS bytes FROM pg_class
-       WHERE relkind = 'r' AND relname LIKE 'memory\\_%' AND pg_table_is_visible(oid)`,
+       WHERE relkind = 'r' AND relname LIKE 'memory\\_%'
+         AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'memory_entities'::regclass)`,
     );
     return Number(row?.['bytes']);
   }

@@ -11,6 +11,11 @@ export function isConflict(error: unknown): boolean {
   return ['40001', '40P01', '23505'].includes(codeOf(error));
 }
 
+/** Whether a statement names a schema or table that does not exist. */
+export function isMissing(error: unknown): boolean {
+  return ['3F000', '42P01'].includes(codeOf(error));
+}
+
 /** Converts the failure of a call to an error for its caller. */
 export function callError(error: unknown): AppError {
   if (error instanceof AppError) return error;

@@ -1,13 +1,18 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { DEFAULT_NAMESPACE } from '../../namespace.ts';
+import { checkLimit } from '../check-input.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
+import { EMPTY_ENGINE } from '../sql/empty-engine.ts';
 import { OPERATIONS, type Operation, operationsOver, runOperation } from '../sql/operations.ts';
-import type { Store } from '../store.ts';
+import type { NamespacedStore, Store } from '../store.ts';
 import { type Client, createPool, type Pool, serverName } from './connection.ts';
 import { PostgresEngine } from './engine.ts';
-import { callError, connectError, isConflict, openError } from './errors.ts';
+import { callError, connectError, isConflict, isMissing, openError } from './errors.ts';
+import { PostgresNamespaces, type Tables } from './namespaces.ts';
 import { migrate } from './schema.ts';
+import { inSchema } from './schema-connection.ts';
 
 const SCOPE = 'memory::postgres';
 /** Attempts for a write that conflicts with another one; the delay grows with each, in ms. */
@@ -22,7 +27,7 @@ const READERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.3);
  *
  * @throws AppError `memory_not_opened`, whose message contains no secret
  */
-export async function openPostgresStore({ url, log }: { url: string; log: Log }): Promise<Store> {
+export async function openPostgresStore({ url, log }: { url: string; log: Log }): Promise<NamespacedStore> {
   const server = serverName(url);
   let pool: Pool;
   try {
@@ -36,7 +41,7 @@ export async function openPostgresStore({ url, log }: { url: string; log: Log })
 }
 
 /** The store on a pool, which it ends when it is closed or cannot be opened. `server` names it in messages. */
-export async function openStoreOn(pool: Pool, server: string, log: Log): Promise<Store> {
+export async function openStoreOn(pool: Pool, server: string, log: Log): Promise<NamespacedStore> {
   try {
     const client = await pool.connect();
     try {
@@ -48,23 +53,64 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
     await pool.end().catch(() => undefined);
     throw openError(server, error);
   }
-  const engine = new PostgresEngine(pool);
   const writing = limitConcurrency(WRITERS);
   const reading = limitConcurrency(READERS);
+  const namespaces = new PostgresNamespaces(pool, server, (task) => transaction(pool, task));
   const inProcess = exclusiveNames();
+  const run = async (name: string, operation: Operation, args: readonly unknown[]): Promise<unknown> => {
+    const { writes, creates } = OPERATIONS[operation];
+    if (!writes)
+      return reading(async () => {
+        const tables = await namespaces.existing(name);
+        return runOperation(tables?.engine ?? EMPTY_ENGINE, operation, args);
+      });
+    return writing(async () => {
+      const known = await namespaces.existing(name);
+      if (known === undefined && !creates) return runOperation(EMPTY_ENGINE, operation, args);
+      const tables = known ?? (await repeated(() => namespaces.created(name)));
+      return write(pool, tables, operation, args).finally(() => tables.engine.changed());
+    });
+  };
+  const call = async (name: string, operation: Operation, args: readonly unknown[]): Promise<unknown> => {
+    try {
+      return await run(name, operation, args);
+    } catch (error) {
+      if (name === DEFAULT_NAMESPACE || !isMissing(error)) throw callError(error);
+      // Another backend has deleted the namespace.
+      namespaces.forget(name);
+      return run(name, operation, args).catch((again: unknown) => {
+        throw callError(again);
+      });
+    }
+  };
+  const answered = <T>(task: () => Promise<T>): Promise<T> =>
+    task().catch((error: unknown) => {
+      throw callError(error);
+    });
+  const namespace = (name: string): Store => {
+    const lockName = (task: string): string => (name === DEFAULT_NAMESPACE ? task : `${name} ${task}`);
+    return {
+      kind: 'postgres',
+      ...operationsOver((operation, args) => call(name, operation, args)),
+      exclusively: (task, perform) =>
+        inProcess(lockName(task), () => underLock(pool, lockName(task), perform)),
+      close: async () => undefined,
+    };
+  };
   let closing: Promise<void> | undefined;
   return {
-    kind: 'postgres',
-    ...operationsOver(async (name, args) => {
-      try {
-        if (OPERATIONS[name].writes)
-          return await writing(() => write(pool, name, args)).finally(() => engine.changed());
-        return await reading(() => runOperation(engine, name, args));
-      } catch (error) {
-        throw callError(error);
-      }
-    }),
-    exclusively: (name, task) => inProcess(name, () => underLock(pool, name, task)),
+    ...namespace(DEFAULT_NAMESPACE),
+    namespace,
+    async namespaces(page) {
+      checkLimit(page.limit);
+      return answered(() => reading(() => namespaces.list(page)));
+    },
+    removeNamespace: (name) => answered(() => writing(() => repeated(() => namespaces.remove(name)))),
+    backup: async () => {
+      throw new AppError('memory_invalid', {
+        message: 'the memory is in PostgreSQL: make a backup of the database with pg_dump instead',
+      });
+    },
     close: () => {
       closing ??= pool.end();
       return closing;
@@ -72,11 +118,18 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
   };
 }
 
-/** Runs one transaction. After a conflict with another backend it was rolled back, and is retried. */
-async function write(pool: Pool, name: Operation, args: readonly unknown[]): Promise<unknown> {
+/** Runs one transaction on the tables of a namespace. */
+function write(pool: Pool, { schema }: Tables, name: Operation, args: readonly unknown[]): Promise<unknown> {
+  return repeated(() =>
+    transaction(pool, (client) => runOperation(new PostgresEngine(inSchema(client, schema)), name, args)),
+  );
+}
+
+/** Repeats a transaction that was rolled back after a conflict with another backend. */
+async function repeated<T>(task: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await transaction(pool, name, args);
+      return await task();
     } catch (error) {
       if (!isConflict(error) || attempt === ATTEMPTS) throw error;
       await new Promise((resolve) => setTimeout(resolve, WAIT * attempt * (1 + Math.random())));
@@ -84,12 +137,12 @@ async function write(pool: Pool, name: Operation, args: readonly unknown[]): Pro
   }
 }
 
-async function transaction(pool: Pool, name: Operation, args: readonly unknown[]): Promise<unknown> {
+async function transaction<T>(pool: Pool, task: (client: Client) => Promise<T>): Promise<T> {
   const client = await connect(pool);
   let whole = false;
   try {
     await client.query('BEGIN');
-    const value = await runOperation(new PostgresEngine(client), name, args);
+    const value = await task(client);
     await client.query('COMMIT');
     whole = true;
     return value;

@@ -126,28 +126,49 @@ export async function migrate(
 ): Promise<void> {
   await client.query('BEGIN');
   try {
-    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('agctl-memory:migrate', 0))`);
-    // Building an index over many rows takes longer than the timeout of a call.
-    await client.query('SET LOCAL statement_timeout = 0');
+    await lockSchema(client);
     await requireVectors(client, server, log);
-    await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
-    const { rows } = await client.query('SELECT max(version) AS version FROM memory_schema');
-    const version = Number((rows[0] as { version: unknown }).version ?? 0);
-    if (version > migrations.length)
-      throw new AppError('memory_not_opened', {
-        message:
-          `${server}: its tables were created by a newer agctl (version ${version}, this one supports ${migrations.length}): ` +
-          'install that version, or use another database',
-      });
-    for (const [index, statements] of migrations.entries()) {
-      if (index < version) continue;
-      for (const statement of statements) await client.query(statement);
-      await client.query('INSERT INTO memory_schema (version) VALUES ($1)', [index + 1]);
-    }
+    await migrateTables(client, server, migrations);
+    // Only next to the tables of `default`.
+    await client.query(
+      `CREATE TABLE IF NOT EXISTS memory_namespaces (
+        name text COLLATE "C" PRIMARY KEY,
+        schema_name text NOT NULL UNIQUE
+      )`,
+    );
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);
     throw error;
+  }
+}
+
+/** Until the end of the transaction, no other backend changes tables. */
+export async function lockSchema(client: Client): Promise<void> {
+  await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('agctl-memory:migrate', 0))`);
+  // Building an index over many rows takes longer than the timeout of a call.
+  await client.query('SET LOCAL statement_timeout = 0');
+}
+
+/** Creates or migrates the tables in the first schema of the search path. */
+export async function migrateTables(
+  client: Client,
+  server: string,
+  migrations = MIGRATIONS,
+): Promise<void> {
+  await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
+  const { rows } = await client.query('SELECT max(version) AS version FROM memory_schema');
+  const version = Number((rows[0] as { version: unknown }).version ?? 0);
+  if (version > migrations.length)
+    throw new AppError('memory_not_opened', {
+      message:
+        `${server}: its tables were created by a newer agctl (version ${version}, this one supports ${migrations.length}): ` +
+        'install that version, or use another database',
+    });
+  for (const [index, statements] of migrations.entries()) {
+    if (index < version) continue;
+    for (const statement of statements) await client.query(statement);
+    await client.query('INSERT INTO memory_schema (version) VALUES ($1)', [index + 1]);
   }
 }
 

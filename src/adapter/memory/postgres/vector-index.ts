@@ -33,10 +33,14 @@ export async function createVectorIndex(
 ): Promise<void> {
   if (dimensions > LONGEST_HALF) return;
   const { type, where } = vectorSpace(embedder, dimensions);
-  const name = `memory_vectors_${createHash('sha256').update(where).digest('hex').slice(0, 16)}`;
+  const name = `vectors_${createHash('sha256').update(where).digest('hex').slice(0, 16)}`;
   // Asked first, because CREATE INDEX locks out writers even if there is nothing to do.
-  const { rows } = await connection.query('SELECT to_regclass($1) IS NOT NULL AS exists', [name]);
-  if ((rows[0] as { exists: boolean }).exists) return;
+  const { rows } = await connection.query(
+    `SELECT 1 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+     WHERE i.indrelid = 'memory_vectors'::regclass AND c.relname = $1`,
+    [name],
+  );
+  if (rows.length > 0) return;
   await connection.query(
     `CREATE INDEX IF NOT EXISTS ${name} ON memory_vectors
      USING hnsw ((embedding::${type}) ${type.startsWith('half') ? 'halfvec' : 'vector'}_cosine_ops) WHERE ${where}`,

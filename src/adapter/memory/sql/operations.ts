@@ -32,6 +32,8 @@ interface Entry<Name extends Operation> {
   readonly writes: boolean;
   /** Whether what it deletes must be gone from the disk before it is acknowledged (docs/decisions/0053). */
   readonly erases?: boolean;
+  /** Whether it brings the namespace into being; other writes have nothing to change in a namespace without data. */
+  readonly creates: boolean;
   /** Throws `memory_invalid` before anything is sent. */
   readonly check: (...args: Parameters<Operations[Name]>) => void;
   readonly run: Run<Name>;
@@ -39,13 +41,20 @@ interface Entry<Name extends Operation> {
 
 const read = <Name extends Operation>(check: Entry<Name>['check'], run: Run<Name>): Entry<Name> => ({
   writes: false,
+  creates: false,
   check,
   run,
 });
 const write = <Name extends Operation>(check: Entry<Name>['check'], run: Run<Name>): Entry<Name> => ({
   writes: true,
+  creates: true,
   check,
   run,
+});
+/** A write that only changes or removes what is there. */
+const change = <Name extends Operation>(check: Entry<Name>['check'], run: Run<Name>): Entry<Name> => ({
+  ...write(check, run),
+  creates: false,
 });
 const nothing = (): void => undefined;
 
@@ -64,7 +73,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   document: read<'document'>(nothing, document),
   documents: read<'documents'>(nothing, documents),
   removeDocuments: {
-    ...write<'removeDocuments'>((...args) => checkLookups(args, 'removeDocuments'), removeDocuments),
+    ...change<'removeDocuments'>((...args) => checkLookups(args, 'removeDocuments'), removeDocuments),
     erases: true,
   },
   nearest: read<'nearest'>(
@@ -81,12 +90,12 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   frequencies: read<'frequencies'>(nothing, (engine, terms) => engine.frequencies(terms)),
   unembedded: read<'unembedded'>((_, page) => checkLimit(page.limit), unembedded),
   unembeddedCount: read<'unembeddedCount'>(nothing, unembeddedCount),
-  putVectors: write<'putVectors'>((embedder, vectors) => {
+  putVectors: change<'putVectors'>((embedder, vectors) => {
     checkName(embedder, 'embedder');
     for (const [index, { embedding }] of vectors.entries())
       if (embedding !== undefined) checkVector(embedding, `vectors[${index}]`);
   }, putVectors),
-  keepVectorsOf: write<'keepVectorsOf'>((embedder) => checkName(embedder, 'embedder'), keepVectorsOf),
+  keepVectorsOf: change<'keepVectorsOf'>((embedder) => checkName(embedder, 'embedder'), keepVectorsOf),
   entities: read<'entities'>(nothing, entities),
   cosines: read<'cosines'>(
     (vector) => checkVector(vector, 'vector'),
@@ -97,7 +106,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),
   topology: read<'topology'>((page) => checkLimit(page.limit), topology),
   stats: read<'stats'>(nothing, stats),
-  setNote: write<'setNote'>((key) => checkName(key, 'key'), setNote),
+  setNote: change<'setNote'>((key) => checkName(key, 'key'), setNote),
   note: read<'note'>(nothing, note),
 };
 

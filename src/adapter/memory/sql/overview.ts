@@ -6,7 +6,8 @@ export async function stats(sql: Engine): Promise<Stats> {
   const relations = await sql.all(
     'SELECT relation_type AS kind, count(*) AS n FROM memory_relations GROUP BY relation_type',
   );
-  const [totals] = await sql.all(
+  // A namespace that does not exist has no row.
+  const [totals = { turns: 0, sessions: 0, documents: 0 }] = await sql.all(
     `SELECT (SELECT coalesce(sum(turns), 0) FROM memory_sessions) AS turns,
             (SELECT count(*) FROM memory_sessions WHERE turns > 0) AS sessions,
             (SELECT count(*) FROM memory_documents) AS documents`,
@@ -14,9 +15,9 @@ export async function stats(sql: Engine): Promise<Stats> {
   return {
     entities: counted(ENTITY_TYPES, entities),
     relations: counted(RELATION_TYPES, relations),
-    turns: number(totals as Row, 'turns'),
-    sessions: number(totals as Row, 'sessions'),
-    documents: number(totals as Row, 'documents'),
+    turns: number(totals, 'turns'),
+    sessions: number(totals, 'sessions'),
+    documents: number(totals, 'documents'),
     bytes: await sql.bytes(),
   };
 }

@@ -118,6 +118,13 @@ export class SqliteEngine implements Engine {
       statement.run(named([row, embedder, embedding === undefined ? null : blobOf(embedding)]));
   }
 
+  /** Bytes of the vectors in memory. */
+  get vectorBytes(): number {
+    let sum = 0;
+    for (const cache of this.#caches.values()) sum += cache.bytes;
+    return sum;
+  }
+
   /** After a commit: removes deleted vectors from the caches; new ones are read by the next search. */
   committed(): void {
     this.#words.changed();

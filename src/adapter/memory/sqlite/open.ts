@@ -1,15 +1,19 @@
+import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { DEFAULT_NAMESPACE } from '../../namespace.ts';
+import { checkLimit } from '../check-input.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
 import { operationsOver } from '../sql/operations.ts';
-import type { Store } from '../store.ts';
-import type { Answer, Call, Failure } from './worker.ts';
+import type { NamespacedStore, Store } from '../store.ts';
+import { type Answer, type Call, errorOf, type Result } from './messages.ts';
+import { backupPath } from './namespace-files.ts';
+import { DATABASE_FILE } from './namespace-folder.ts';
 
 const SCOPE = 'memory::sqlite';
-export const DATABASE_FILE = 'memory.db';
 
 export interface SqliteOptions {
   /** The file; alternatively `dataDir`, the folder with `memory.db`. Created if missing. */
@@ -25,17 +29,35 @@ interface Waiting {
 }
 
 /**
- * Opens the embedded store: one file, owned by this process until `close`, in a thread of its own so that a scan or an
- * fsync never blocks the caller's event loop. Rejects with `memory_not_opened` (see `openDatabase`).
+ * Opens the embedded store: one file per namespace, all owned by this process until `close`, in a thread of their own
+ * so that a scan or an fsync never blocks the caller's event loop. Rejects with `memory_not_opened` (see
+ * `openDatabase`).
  */
-export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
+export async function openSqliteStore(options: SqliteOptions): Promise<NamespacedStore> {
   const path = resolve(options.path ?? join(options.dataDir ?? '.', DATABASE_FILE));
   const thread = new StoreThread(path, options.log);
   await thread.opened;
-  return {
+  const exclusively = exclusiveNames();
+  const namespace = (name: string): Store => ({
     kind: 'sqlite',
-    ...operationsOver((name, args) => thread.call(name, args)),
-    exclusively: exclusiveNames(),
+    ...operationsOver((operation, args) => thread.call(name, operation, args)),
+    exclusively: (task, run) => exclusively(`${name} ${task}`, run),
+    close: async () => undefined,
+  });
+  return {
+    ...namespace(DEFAULT_NAMESPACE),
+    namespace,
+    async namespaces(page) {
+      checkLimit(page.limit);
+      // The order of answers to one namespace is the order of its calls: a namespace that was just created is listed.
+      return (await thread.call(DEFAULT_NAMESPACE, 'list', [page])) as never;
+    },
+    removeNamespace: async (name) => (await thread.call(name, 'remove', [])) as boolean,
+    async backup(name) {
+      const copy = backupPath(path);
+      const bytes = (await thread.call(name, 'backup', [copy])) as number;
+      return { path: copy, bytes, discard: () => rm(copy, { force: true }) };
+    },
     close: () => thread.close(),
   };
 }
@@ -70,7 +92,7 @@ class StoreThread {
     this.#worker.on('exit', () => this.#end('the thread of the memory store has ended'));
   }
 
-  call(name: Call['name'], args: readonly unknown[]): Promise<unknown> {
+  call(namespace: string, name: Call['name'], args: readonly unknown[]): Promise<unknown> {
     if (this.#gone !== undefined) return Promise.reject(this.#gone);
     if (this.#closing !== undefined && name !== 'close') return Promise.reject(closed());
     const bytes = sizeOf(args);
@@ -84,7 +106,7 @@ class StoreThread {
     const id = this.#nextId++;
     this.#waiting.set(id, { bytes, resolve, reject });
     this.#bytes += bytes;
-    this.#worker.postMessage({ id, name, args } satisfies Call);
+    this.#worker.postMessage({ id, namespace, name, args } satisfies Call);
     return promise;
   }
 
@@ -95,7 +117,7 @@ class StoreThread {
     else this.#complete(answer);
   }
 
-  #complete(answer: Extract<Answer, { id: number }>): void {
+  #complete(answer: Result): void {
     const waiting = this.#waiting.get(answer.id);
     if (waiting === undefined) return;
     this.#waiting.delete(answer.id);
@@ -121,17 +143,13 @@ class StoreThread {
   async #shut(): Promise<void> {
     const ended = new Promise((resolve) => this.#worker.once('exit', resolve));
     if (this.#gone !== undefined) return;
-    await this.call('close', []);
+    await this.call(DEFAULT_NAMESPACE, 'close', []);
     await ended;
   }
 }
 
 function closed(): AppError {
   return new AppError('memory_unavailable', { message: 'the memory store is closed' });
-}
-
-function errorOf({ code, message, detail }: Failure): AppError {
-  return new AppError(code, detail === undefined ? { message } : { message, detail });
 }
 
 /** Approximate size of a call in bytes: texts and vectors are almost all of it. */

@@ -1,75 +1,46 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { AppError, type ErrorCode } from '../../../core/errors.ts';
-import type { LogFields } from '../../../core/log.ts';
+import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { OPERATIONS, type Operation, runOperation } from '../sql/operations.ts';
-import { type OpenDatabase, openDatabase } from './database.ts';
-import { SqliteEngine } from './engine.ts';
-import { callError, openError, RESULT, resultCode } from './errors.ts';
+import { EMPTY_ENGINE } from '../sql/empty-engine.ts';
+import { OPERATIONS, runOperation } from '../sql/operations.ts';
+import { callError, openError } from './errors.ts';
+import {
+  type Answer,
+  type Call,
+  failureOf,
+  type LogLine,
+  type OperationCall,
+  type Result,
+} from './messages.ts';
+import { NamespaceFiles } from './namespace-files.ts';
+import { creates } from './owned-file.ts';
 
-// The thread that owns the file. Calls arrive as messages and are answered in order; queued writes are committed
-// together and acknowledged after the commit.
-
-export interface Call {
-  readonly id: number;
-  readonly name: Operation | 'close';
-  readonly args: readonly unknown[];
-}
-
-export interface Failure {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly detail: string | undefined;
-}
-
-export type Answer =
-  | { readonly kind: 'opened' }
-  | { readonly kind: 'refused'; readonly failure: Failure }
-  | { readonly kind: 'result'; readonly id: number; readonly value: unknown }
-  | { readonly kind: 'failure'; readonly id: number; readonly failure: Failure }
-  | {
-      readonly kind: 'log';
-      readonly level: 'info' | 'warn' | 'error';
-      readonly message: string;
-      readonly fields: LogFields;
-    };
+// The thread that owns the files. Calls arrive as messages. Those of one namespace are answered in order; namespaces
+// take turns. Queued writes of a namespace are committed together and acknowledged after the commit.
 
 const port = parentPort;
 if (port === null) throw new Error('sqlite/worker.ts runs as a worker thread');
 const answer = (message: Answer): void => port.postMessage(message);
-const log = (level: 'info' | 'warn' | 'error', message: string, fields: LogFields): void =>
-  answer({ kind: 'log', level, message, fields });
+const log: LogLine = (level, message, fields) => answer({ kind: 'log', level, message, fields });
 
-function failureOf(error: AppError): Failure {
-  return { code: error.code, message: error.message, detail: error.detail };
-}
-
-function erases(call: Call | undefined): boolean {
-  return call !== undefined && call.name !== 'close' && OPERATIONS[call.name].erases === true;
-}
-
-function failed(message: Answer, error: AppError): Answer {
-  return message.kind === 'result' ? { kind: 'failure', id: message.id, failure: failureOf(error) } : message;
-}
-
-class Owner {
-  readonly #file: OpenDatabase;
-  readonly #engine: SqliteEngine;
-  readonly #queue: Call[] = [];
+class Scheduler {
+  readonly #files: NamespaceFiles;
+  /** Waiting calls by namespace; the namespace whose turn is next comes first. */
+  readonly #queues = new Map<string, Call[]>();
+  #closing: Call | undefined;
   #draining = false;
-  /**
-   * Set when the disk has failed: the state of the page cache after a failed fsync is unknown, so nothing more is
-   * written.
-   */
-  #broken: AppError | undefined;
 
-  constructor(file: OpenDatabase, engine: SqliteEngine) {
-    this.#file = file;
-    this.#engine = engine;
+  constructor(files: NamespaceFiles) {
+    this.#files = files;
   }
 
   take(call: Call): void {
-    this.#queue.push(call);
+    if (call.name === 'close') this.#closing = call;
+    else {
+      const queue = this.#queues.get(call.namespace);
+      if (queue === undefined) this.#queues.set(call.namespace, [call]);
+      else queue.push(call);
+    }
     if (this.#draining) return;
     this.#draining = true;
     // Everything else that has arrived by then belongs to the same batch.
@@ -77,118 +48,59 @@ class Owner {
   }
 
   async #drain(): Promise<void> {
-    for (let call = this.#queue.shift(); call !== undefined; call = this.#queue.shift()) {
-      if (call.name === 'close') return this.#close(call);
-      if (OPERATIONS[call.name].writes) await this.#write(this.#batch(call));
-      else await this.#read(call);
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const [namespace, queue] = next;
+      for (const result of await this.#turn(namespace, queue)) answer(result);
+      this.#queues.delete(namespace);
+      if (queue.length > 0) this.#queues.set(namespace, queue);
       // Lets messages arrive, so that the next batch is larger than one.
       await new Promise((resolve) => setImmediate(resolve));
     }
     this.#draining = false;
+    if (this.#closing !== undefined) this.#close(this.#closing);
   }
 
-  #batch(first: Call): Call[] {
-    const batch = [first];
-    for (
-      let next = this.#queue[0];
-      next !== undefined && batch.length < MEMORY_STORE_LIMITS.batch;
-      next = this.#queue[0]
-    ) {
-      if (next.name === 'close' || !OPERATIONS[next.name].writes) break;
-      batch.push(next);
-      this.#queue.shift();
-    }
-    return batch;
+  #next(): [string, Call[]] | undefined {
+    return this.#queues.entries().next().value;
   }
 
-  async #read(call: Call): Promise<void> {
+  /** Runs one call, or a batch of writes. */
+  async #turn(namespace: string, queue: Call[]): Promise<Result[]> {
+    const batch = nextCalls(queue);
+    const ids = batch.map(({ id }) => id);
     try {
-      const value = await runOperation(this.#engine, call.name as Operation, call.args);
-      answer({ kind: 'result', id: call.id, value });
+      if (!isOperation(batch[0]))
+        return [{ kind: 'result', id: ids[0] as number, value: this.#task(batch[0] as Call) }];
+      return await this.#run(namespace, batch as OperationCall[]);
     } catch (error) {
-      answer({ kind: 'failure', id: call.id, failure: failureOf(callError(error)) });
-    }
-  }
-
-  async #write(batch: readonly Call[]): Promise<void> {
-    try {
-      if (this.#broken !== undefined) throw this.#broken;
-      const answers = await this.#transaction(batch);
-      this.#engine.committed();
-      const erasure = this.#erase(batch);
-      for (const [index, message] of answers.entries())
-        answer(erasure !== undefined && erases(batch[index]) ? failed(message, erasure) : message);
-    } catch (error) {
-      // The failure may be due to a single call that does not fit on the disk, so each call is retried alone.
-      if (batch.length > 1 && this.#broken === undefined) {
-        for (const call of batch) await this.#write([call]);
-        return;
-      }
       const failure = failureOf(callError(error));
-      for (const call of batch) answer({ kind: 'failure', id: call.id, failure });
+      return ids.map((id) => ({ kind: 'failure', id, failure }));
     }
   }
 
-  /** After a commit that deleted content: removes it from the log too. Returns the problem if that failed. */
-  #erase(batch: readonly Call[]): AppError | undefined {
-    if (!batch.some(erases)) return undefined;
-    try {
-      this.#file.clearLog();
-      return undefined;
-    } catch (error) {
-      return new AppError('memory_unavailable', {
-        message:
-          'deleted, but the log of the memory store still contains it, because it could not be written back: free space ' +
-          'on the disk, then delete again or restart',
-        detail: String(error),
-      });
-    }
+  #task({ name, namespace, args }: Call): unknown {
+    if (name === 'remove') return this.#files.remove(namespace);
+    if (name === 'list') return this.#files.list(args[0] as { limit: number });
+    const file = this.#files.existing(namespace);
+    if (file === undefined) throw new AppError('memory_not_found', { message: 'no such namespace' });
+    return file.copyTo(args[0] as string);
   }
 
-  /** Resolves to the answers once everything is on disk; otherwise throws. */
-  async #transaction(batch: readonly Call[]): Promise<Answer[]> {
-    const { database } = this.#file;
-    const answers: Answer[] = [];
-    try {
-      database.exec('BEGIN IMMEDIATE');
-      for (const call of batch) answers.push(await this.#step(call));
-      database.exec('COMMIT');
-      return answers;
-    } catch (error) {
-      if (resultCode(error) === RESULT.ioerr) this.#stopWriting(error);
-      if (database.isTransaction) database.exec('ROLLBACK');
-      throw error;
-    }
-  }
-
-  /** One call of a batch: if it is refused, it is rolled back and the others continue. */
-  async #step(call: Call): Promise<Answer> {
-    const { database } = this.#file;
-    database.exec('SAVEPOINT step');
-    try {
-      const value = await runOperation(this.#engine, call.name as Operation, call.args);
-      database.exec('RELEASE step');
-      return { kind: 'result', id: call.id, value };
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      database.exec('ROLLBACK TO step; RELEASE step');
-      return { kind: 'failure', id: call.id, failure: failureOf(error) };
-    }
-  }
-
-  #stopWriting(error: unknown): void {
-    this.#broken = new AppError('memory_unavailable', {
-      message: 'the disk of the memory store failed: nothing more is stored until a restart',
-      detail: String(error),
-    });
-    log('error', 'the disk failed: nothing more is stored; check the disk, then restart', {
-      error: String(error),
-    });
+  async #run(namespace: string, batch: readonly OperationCall[]): Promise<Result[]> {
+    const known = this.#files.existing(namespace);
+    if (known === undefined && !creates(batch)) return onNothing(batch);
+    const file = known ?? this.#files.created(namespace);
+    const [first] = batch as [OperationCall];
+    const results = OPERATIONS[first.name].writes ? await file.write(batch) : [await file.read(first)];
+    // A first write that failed leaves no namespace.
+    if (known === undefined && results.every(({ kind }) => kind === 'failure')) this.#files.remove(namespace);
+    else this.#files.used(namespace);
+    return results;
   }
 
   #close(call: Call): void {
     try {
-      this.#file.close();
+      this.#files.close();
       answer({ kind: 'result', id: call.id, value: undefined });
     } catch (error) {
       answer({ kind: 'failure', id: call.id, failure: failureOf(callError(error)) });
@@ -197,21 +109,30 @@ class Owner {
   }
 }
 
+function isOperation(call: Call | undefined): call is OperationCall {
+  return call !== undefined && call.name in OPERATIONS;
+}
+
+/** Takes the first call from a queue, and if it writes, the writes that follow it. */
+function nextCalls(queue: Call[]): Call[] {
+  const isWrite = (call: Call | undefined): boolean => isOperation(call) && OPERATIONS[call.name].writes;
+  let count = 1;
+  if (isWrite(queue[0])) while (count < MEMORY_STORE_LIMITS.batch && isWrite(queue[count])) count++;
+  return queue.splice(0, count);
+}
+
+/** The answers of a namespace that does not exist. */
+async function onNothing(batch: readonly OperationCall[]): Promise<Result[]> {
+  const results: Result[] = [];
+  for (const { id, name, args } of batch)
+    results.push({ kind: 'result', id, value: await runOperation(EMPTY_ENGINE, name, args) });
+  return results;
+}
+
 function start(path: string): void {
-  const started = performance.now();
   try {
-    const file = openDatabase(path);
-    if (file.recovered)
-      log('warn', 'was not closed by its last owner; the check found no damage', {
-        path,
-        ms: Math.round(performance.now() - started),
-      });
-    const engine = new SqliteEngine(
-      file.database,
-      (embedder) => (done, total) => log('info', 'reading vectors', { embedder, done, total }),
-    );
-    const owner = new Owner(file, engine);
-    port?.on('message', (call: Call) => owner.take(call));
+    const scheduler = new Scheduler(new NamespaceFiles(path, log));
+    port?.on('message', (call: Call) => scheduler.take(call));
     answer({ kind: 'opened' });
   } catch (error) {
     answer({ kind: 'refused', failure: failureOf(openError(path, error)) });

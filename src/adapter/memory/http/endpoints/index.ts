@@ -6,6 +6,9 @@ import { graphChanges } from './graph-changes.ts';
 import { graphRead } from './graph-read.ts';
 import { ingestDocs } from './ingest-docs.ts';
 import { ingestStatus } from './ingest-status.ts';
+import { namespaceBackup } from './namespace-backup.ts';
+import { namespaceDelete } from './namespace-delete.ts';
+import { namespaces } from './namespaces.ts';
 import { search } from './search.ts';
 import { sessionTurns } from './session-turns.ts';
 import { sessions } from './sessions.ts';
@@ -24,4 +27,7 @@ export const endpoints: readonly Endpoint[] = [
   entity,
   sessions,
   sessionTurns,
+  namespaces,
+  namespaceDelete,
+  namespaceBackup,
 ];
