@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import fastifyStatic from '@fastify/static';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
@@ -102,6 +103,7 @@ function addEndpoint(
         headers: request.headers,
         signal: gone.signal,
       });
+      if (answer.body instanceof Readable) reply.type('application/octet-stream');
       return reply.code(answer.status ?? 200).send(answer.body);
     },
   });

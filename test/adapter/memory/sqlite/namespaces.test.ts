@@ -117,7 +117,10 @@ test('a damaged namespace fails alone, without its path in the error', async () 
   writeFileSync(join(folder.path, 'namespaces', 'bad', 'memory.db'), 'not a database'.repeat(1000));
   const store = await open(folder.path);
   await store.namespace('good').appendTurn(turn('s', 'x'));
-  const failure = await store.namespace('bad').stats().catch((error: unknown) => error);
+  const failure = await store
+    .namespace('bad')
+    .stats()
+    .catch((error: unknown) => error);
   expect(failure).toMatchObject({ code: 'memory_unavailable' });
   expect((failure as Error).message).not.toContain(folder.path);
   expect(failure).toMatchObject({ detail: expect.stringContaining(join('bad', 'memory.db')) });
