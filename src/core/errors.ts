@@ -97,6 +97,11 @@ export const ERRORS = {
   mcp_unsupported_media_type: entry(415, 'MCP', 'mcp: client must send application/json'),
   mcp_session_failed: entry(500, 'MCP', 'mcp: failed to create session'),
   memory_invalid: entry(400, 'InvalidRequest', 'rejected by the memory store'),
+  memory_changed: entry(
+    409,
+    'InvalidRequest',
+    'what would be deleted has changed since the preview: look at it again',
+  ),
   memory_busy: entry(503, 'Internal', 'the memory store is overloaded; try again later'),
   memory_full: entry(507, 'Internal', 'the disk of the memory store is full; nothing was stored'),
   memory_unavailable: entry(503, 'Internal', 'the memory store is not available'),

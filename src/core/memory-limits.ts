@@ -26,6 +26,8 @@ export const MEMORY_API_LIMITS = {
   errorTextLength: 500,
   /** Edges in a tool result, far below the 25,000 tokens that clients accept. */
   toolEdges: 400,
+  /** Turns in a tool result. */
+  toolTurns: 100,
   /** One chat turn; a larger one is answered with status 413. */
   turnBytes: 64 * KIB,
   /** Characters of session, agent and document names. */
@@ -145,6 +147,12 @@ export const MEMORY_STORE_LIMITS = {
   graphCharacters: 40_000,
   /** Relations in such a page. */
   graphRelations: 500,
+  /** Characters of one page of earlier turns. */
+  turnCharacters: 40_000,
+  /** Entities, turns and documents that one call deletes; the answer says when there are more. */
+  erased: 5_000,
+  /** Of each kind, so many are listed in a preview; all are counted. */
+  erasedShown: 100,
   /** Chunks that become related to an entity because they contain its name. */
   mentions: 200,
   /** Words of a name that is recognised in texts. */

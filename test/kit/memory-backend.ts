@@ -29,6 +29,7 @@ export interface TestBackend extends AsyncDisposable {
   readonly log: readonly string[];
   get(path: string, headers?: Record<string, string>): Promise<RestReply>;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<RestReply>;
+  delete(path: string): Promise<RestReply>;
 }
 
 export interface TestBackendOptions extends Partial<Omit<MemoryOptions, 'store'>> {
@@ -90,6 +91,7 @@ export async function memoryBackend(options: TestBackendOptions = {}): Promise<T
     memories,
     log: lines,
     get: (path, headers = {}) => call(path, { headers }),
+    delete: (path) => call(path, { method: 'DELETE' }),
     post: (path, body, headers = {}) =>
       call(path, {
         method: 'POST',

@@ -108,6 +108,70 @@ export interface UnembeddedText extends SearchFields {
   readonly row: number;
 }
 
+/** Selects what is deleted. Several members together select what any of them selects. */
+export interface ErasureRequest {
+  /** Everything that mentions this name or text: entities, observations, turns, documents. */
+  readonly about?: string | undefined;
+  /** Names of entities of agents. */
+  readonly entities?: readonly string[] | undefined;
+  readonly sessions?: readonly string[] | undefined;
+  /** Ids of `doc_file`s. */
+  readonly documents?: readonly string[] | undefined;
+}
+
+export interface ErasureOptions {
+  /** Deletes nothing. */
+  readonly preview?: boolean | undefined;
+  /** From a preview: deletes only if exactly what that showed is selected. */
+  readonly token?: string | undefined;
+}
+
+/** What is, or would be, deleted. */
+export interface Erasure {
+  /** Stands for exactly this selection. */
+  readonly token: string;
+  readonly deleted: boolean;
+  readonly counts: Readonly<
+    Record<'entities' | 'observations' | 'relations' | 'turns' | 'documents', number>
+  >;
+  // The first of each kind.
+  readonly entities: readonly string[];
+  readonly observations: readonly { readonly entityName: string; readonly observation: string }[];
+  readonly turns: readonly {
+    readonly sessionId: string;
+    readonly seq: number;
+    readonly role: string;
+    readonly createdAt: string;
+    readonly excerpt: string;
+  }[];
+  readonly documents: readonly {
+    readonly id: string;
+    readonly title: string;
+    readonly origin: Origin;
+    readonly key: string;
+  }[];
+  /** Whether more is selected than one call deletes: repeat it. */
+  readonly truncated: boolean;
+  /** What will come back, and why. */
+  readonly note?: string;
+}
+
+/** Selects turns; without any condition, all. */
+export interface TurnSearch {
+  readonly sessionId?: string | undefined;
+  readonly agentId?: string | undefined;
+  /** RFC 3339, UTC: not before. */
+  readonly from?: string | undefined;
+  /** RFC 3339, UTC: before. */
+  readonly to?: string | undefined;
+  /** Words that the content must contain, all of them, in any form. */
+  readonly query?: string | undefined;
+  readonly order: 'newest' | 'oldest';
+  /** `seq` of the last turn of the previous page. */
+  readonly cursor?: number | undefined;
+  readonly limit: number;
+}
+
 export interface NewTurn {
   readonly sessionId: string;
   readonly agentId: string;
@@ -161,6 +225,17 @@ export interface Store {
     sessionId: string,
     page: { readonly after: number; readonly limit: number },
   ): Promise<{ readonly turns: readonly Turn[]; readonly nextAfter: number | null } | undefined>;
+
+  /** A page of turns of any session, of at most `MEMORY_STORE_LIMITS.turnCharacters`. */
+  searchTurns(
+    request: TurnSearch,
+  ): Promise<{ readonly turns: readonly Turn[]; readonly nextCursor: number | null }>;
+  /**
+   * Deletes what the request selects, with everything derived from it: vectors, words, relations.
+   *
+   * @throws AppError `memory_changed`
+   */
+  erase(request: ErasureRequest, options: ErasureOptions): Promise<Erasure>;
 
   /**
    * Creates or updates entities outside of documents (workspaces, chat messages) and their relations, in one

@@ -10,6 +10,7 @@ import { readGraph } from './graph/read-graph.ts';
 import { searchNodes } from './graph/search-nodes.ts';
 import { ingestDocument } from './ingest-document.ts';
 import { queryGraph } from './query-graph.ts';
+import { searchEpisodes } from './search-episodes.ts';
 import { searchKnowledge } from './search-knowledge.ts';
 import { storeEpisodic } from './store-episodic.ts';
 
@@ -30,4 +31,5 @@ export const extendedTools: readonly Tool[] = [
   readGraph,
   searchNodes,
   openNodes,
+  searchEpisodes,
 ];

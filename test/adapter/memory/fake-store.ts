@@ -68,6 +68,8 @@ export function fakeStore(): FakeStore {
     appendTurn: unused,
     sessions: unused,
     turns: unused,
+    searchTurns: unused,
+    erase: unused,
     changeGraph: unused,
     agentGraph: unused,
     async putEntities(entities, edges, embedder) {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DIMENSIONS, type NewEntity, type Store } from '../../../src/adapter/memory/store.ts';
 import { MEMORY_STORE_LIMITS } from '../../../src/core/memory-limits.ts';
 import { agentGraphContract } from './agent-graph-contract.ts';
+import { erasureContract } from './erasure-contract.ts';
 import { documentOf, EMBEDDER, entity, turn, vector } from './records.ts';
 
 /** Where a kind of store keeps its data. `open` may be called again after `close` and finds what was stored. */
@@ -44,6 +45,7 @@ export function storeContract(name: string, place: () => Promise<Place>): void {
     searching(current);
     graph(current);
     agentGraphContract(current);
+    erasureContract(current);
     refusals(current);
     hostile(current);
 

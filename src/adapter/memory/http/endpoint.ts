@@ -33,7 +33,7 @@ export interface Answer {
   readonly body: object;
 }
 
-interface Shape<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
+interface EndpointParts<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** Path below `/api/memory`. */
   readonly path: string;
@@ -43,7 +43,7 @@ interface Shape<Params extends z.ZodType, Query extends z.ZodType, Body extends 
   readonly body?: Body;
 }
 
-type AnyShape = Shape<z.ZodType, z.ZodType, z.ZodType>;
+type AnyShape = EndpointParts<z.ZodType, z.ZodType, z.ZodType>;
 
 /** An endpoint of the REST interface: one file in `endpoints/` and one entry in its list. */
 export type Endpoint = AnyShape &
@@ -58,7 +58,7 @@ export function defineEndpoint<
   Query extends z.ZodType = z.ZodNever,
   Body extends z.ZodType = z.ZodNever,
 >(
-  endpoint: Shape<Params, Query, Body> & {
+  endpoint: EndpointParts<Params, Query, Body> & {
     run(call: Call<z.output<Params>, z.output<Query>, z.output<Body>>): Promise<Answer>;
   },
 ): Endpoint {
@@ -71,7 +71,7 @@ export function defineEndpointForAll<
   Query extends z.ZodType = z.ZodNever,
   Body extends z.ZodType = z.ZodNever,
 >(
-  endpoint: Shape<Params, Query, Body> & {
+  endpoint: EndpointParts<Params, Query, Body> & {
     run(call: CallForAll<z.output<Params>, z.output<Query>, z.output<Body>>): Promise<Answer>;
   },
 ): Endpoint {

@@ -3,7 +3,7 @@ import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { NewTurn, Role, Session, Turn } from '../store.ts';
 import { number, type Row, type Sql, text } from './sql.ts';
 
-const TURN = 'seq, id, session_id, agent_id, role, content, created_at';
+export const TURN = 'seq, id, session_id, agent_id, role, content, created_at';
 
 /**
  * The session's row comes first: on PostgreSQL that locks it until the transaction ends. Turns of one session thus get
@@ -116,7 +116,7 @@ export async function turns(
   return { turns: shown, nextAfter: rows.length > shown.length ? (shown.at(-1)?.seq ?? null) : null };
 }
 
-function turnOf(row: Row): Turn {
+export function turnOf(row: Row): Turn {
   return {
     id: text(row, 'id'),
     seq: number(row, 'seq'),

@@ -38,7 +38,7 @@ export async function mentionsOf(
   const rows = await sql.all(
     `SELECT id, content FROM memory_entities WHERE ${sql.among('type', '$1')} AND ${sql.matches('entities', '$2')}
      ORDER BY row LIMIT $3`,
-    [sql.list(MENTIONING), sql.wordQuery(key, 'phrase'), MEMORY_STORE_LIMITS.mentions],
+    [sql.list(MENTIONING), sql.wordQuery(entity.name, 'phrase'), MEMORY_STORE_LIMITS.mentions],
   );
   await relate(
     sql,

@@ -13,9 +13,11 @@ import type { Store } from '../store.ts';
 import { agentGraph, changeGraph } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
+import { erase } from './erasure.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
+import { searchTurns } from './turn-search.ts';
 import { keepVectorsOf, putVectors, unembedded, unembeddedCount } from './vectors.ts';
 
 /** The methods of a store that consist of SQL statements. */
@@ -63,6 +65,8 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   appendTurn: write<'appendTurn'>(checkTurn, appendTurn),
   sessions: read<'sessions'>((page) => checkLimit(page.limit), sessions),
   turns: read<'turns'>((_, page) => checkLimit(page.limit), turns),
+  searchTurns: read<'searchTurns'>((request) => checkLimit(request.limit), searchTurns),
+  erase: { ...write<'erase'>((...args) => checkLookups(args, 'erase'), erase), erases: true },
   putEntities: write<'putEntities'>((list, relations, embedder) => {
     checkGraph(list, relations);
     checkText(embedder, 'embedder');

@@ -83,8 +83,11 @@ export class SqliteEngine implements Engine {
   }
 
   wordQuery(text: string, kind: 'phrase' | 'all'): Value {
-    const words = plainWords(text);
-    return kind === 'phrase' ? `"${words.join(' ')}"` : words.map((word) => `"${word}"`).join(' ');
+    // The tokenizer of the index splits a quoted text itself.
+    if (kind === 'phrase') return `"${text.replaceAll('"', '""')}"`;
+    return plainWords(text)
+      .map((word) => `"${word}"`)
+      .join(' ');
   }
 
   /** A trigger fills the index. */

@@ -146,7 +146,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX memory_chat_history_id ON memory_chat_history (id);
   CREATE INDEX memory_chat_history_time ON memory_chat_history (created_at);
   CREATE VIRTUAL TABLE memory_turn_words USING fts5 (
-    content, content = 'memory_chat_history', content_rowid = 'seq', tokenize = 'porter unicode61'
+    content, content = 'memory_chat_history', content_rowid = 'seq',
+    tokenize = 'porter unicode61 remove_diacritics 2'
   );
   CREATE TRIGGER memory_chat_history_insert AFTER INSERT ON memory_chat_history BEGIN
     INSERT INTO memory_turn_words (rowid, content) VALUES (new.seq, new.content);

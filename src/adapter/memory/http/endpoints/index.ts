@@ -1,6 +1,8 @@
 import type { Endpoint } from '../endpoint.ts';
 import { chat } from './chat.ts';
+import { deletions } from './deletions.ts';
 import { entity } from './entity.ts';
+import { forget } from './forget.ts';
 import { graph } from './graph.ts';
 import { graphChanges } from './graph-changes.ts';
 import { graphRead } from './graph-read.ts';
@@ -13,6 +15,7 @@ import { search } from './search.ts';
 import { sessionTurns } from './session-turns.ts';
 import { sessions } from './sessions.ts';
 import { stats } from './stats.ts';
+import { turns } from './turns.ts';
 
 /** Every endpoint below `/api/memory`, each in its own file. */
 export const endpoints: readonly Endpoint[] = [
@@ -27,6 +30,9 @@ export const endpoints: readonly Endpoint[] = [
   entity,
   sessions,
   sessionTurns,
+  turns,
+  forget,
+  ...deletions,
   namespaces,
   namespaceDelete,
   namespaceBackup,

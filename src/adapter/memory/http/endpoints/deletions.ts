@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/memory-limits.ts';
+import type { Memory } from '../../memory.ts';
+import type { ErasureOptions, ErasureRequest } from '../../store.ts';
+import { type Answer, defineEndpoint, type Endpoint, sessionId } from '../endpoint.ts';
+import { MemoryError } from '../memory-error.ts';
+
+const id = z.strictObject({ id: z.string().min(1).max(LIMITS.nameLength) });
+
+/** Without a token, deletes what is there now. */
+const options = z.strictObject({
+  preview: z
+    .enum(['true', 'false'])
+    .transform((value) => value === 'true')
+    .default(false),
+  token: z.string().min(1).max(100).optional(),
+});
+
+async function erase(
+  memory: Memory,
+  what: string,
+  request: ErasureRequest,
+  { preview, token }: ErasureOptions,
+): Promise<Answer> {
+  const shown = await memory.store.erase(request, { preview: true });
+  if (Object.values(shown.counts).every((count) => count === 0))
+    throw new MemoryError('memory_not_found', `no ${what} has this id`);
+  if (preview) return { body: shown };
+  return { body: await memory.store.erase(request, { token }) };
+}
+
+const session = defineEndpoint({
+  method: 'DELETE',
+  path: '/sessions/:id',
+  params: z.strictObject({ id: sessionId }),
+  query: options,
+  run: ({ params, query, memory }) => erase(memory, 'session', { sessions: [params.id] }, query),
+});
+
+const document = defineEndpoint({
+  method: 'DELETE',
+  path: '/documents/:id',
+  params: id,
+  query: options,
+  run: ({ params, query, memory }) => erase(memory, 'document', { documents: [params.id] }, query),
+});
+
+const entity = defineEndpoint({
+  method: 'DELETE',
+  path: '/entities/:id',
+  params: id,
+  query: options,
+  async run({ params, query, memory }) {
+    const [found] = await memory.store.entities([params.id]);
+    if (found === undefined) throw new MemoryError('memory_not_found', 'no entity has this id');
+    const elsewhere = ELSEWHERE[found.type];
+    if (elsewhere !== undefined)
+      throw new MemoryError('memory_invalid', `the entity is a ${found.type}: ${elsewhere}`);
+    return erase(memory, 'entity', { entities: [found.name] }, query);
+  },
+});
+
+/** What else to delete, by type; entities of agents are deleted themselves. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  workspace: 'delete its documents or its session',
+  doc_file: 'delete the document with DELETE /documents/:id',
+  doc_chunk: 'delete its document with DELETE /documents/:id',
+  chat_message: 'delete its session with DELETE /sessions/:id',
+};
+
+const relation = defineEndpoint({
+  method: 'DELETE',
+  path: '/relations',
+  query: z.strictObject({
+    from: z.string().min(1).max(LIMITS.nameLength),
+    to: z.string().min(1).max(LIMITS.nameLength),
+    relationType: z.string().min(1).max(LIMITS.nameLength),
+  }),
+  async run({ query, memory }) {
+    const { deleted } = await memory.store.changeGraph({ deleteRelations: [query] });
+    if (deleted.relations === 0)
+      throw new MemoryError('memory_not_found', 'no such relation between entities of agents');
+    return { body: { deleted: true } };
+  },
+});
+
+/** Deletes by id. What is acknowledged as deleted is no longer on disk (docs/decisions/0053). */
+export const deletions: readonly Endpoint[] = [session, document, entity, relation];

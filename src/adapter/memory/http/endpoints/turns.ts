@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
+import { defineEndpoint, sessionId, wholeNumber } from '../endpoint.ts';
+
+/** Compared as text with the times that the store writes, so an offset is converted. */
+const time = z.iso
+  .datetime({ offset: true, error: 'expected a time such as 2026-01-31T12:00:00Z' })
+  .transform((value) => new Date(value).toISOString())
+  .optional();
+
+/** Turns of any session, by session, agent, time and words. */
+export const turns = defineEndpoint({
+  method: 'GET',
+  path: '/turns',
+  query: z
+    .strictObject({
+      sessionId: sessionId.optional(),
+      conversationId: sessionId.optional(),
+      agentId: z.string().min(1).max(LIMITS.nameLength).optional(),
+      from: time,
+      to: time,
+      query: z.string().min(1).max(MEMORY_STORE_LIMITS.queryLength).optional(),
+      order: z.enum(['newest', 'oldest']).default('newest'),
+      cursor: wholeNumber(0, Number.MAX_SAFE_INTEGER, -1),
+      limit: wholeNumber(1, LIMITS.pageSize, 20),
+    })
+    .refine(({ sessionId: id, conversationId: alias }) => id === undefined || alias === undefined, {
+      path: ['conversationId'],
+      message: 'is another name for `sessionId`: use only one of them',
+    }),
+  async run({ query: { conversationId, cursor, ...request }, memory }) {
+    const found = await memory.store.searchTurns({
+      ...request,
+      sessionId: request.sessionId ?? conversationId,
+      cursor: cursor < 0 ? undefined : cursor,
+    });
+    return { body: { ...found, count: found.turns.length } };
+  },
+});

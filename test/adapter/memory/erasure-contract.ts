@@ -1,0 +1,148 @@
+import { expect, test } from 'vitest';
+import { agentEntityId, chatMessageId } from '../../../src/adapter/memory/ids.ts';
+import type { Store, TurnSearch } from '../../../src/adapter/memory/store.ts';
+import { documentOf, EMBEDDER, entity, turn, vector } from './records.ts';
+
+/** What a store promises of finding turns again and of deleting. */
+export function erasureContract(store: () => Store): void {
+  const search = async (request: Partial<TurnSearch>): Promise<string[]> =>
+    (await store().searchTurns({ order: 'oldest', limit: 50, ...request })).turns.map(
+      ({ content }) => content,
+    );
+
+  test('turns are found by words in any form, by session, agent and time, in both orders', async () => {
+    const texts = ['We deployed the Gateway.', 'Déploy später', 'nothing', 'deploying gateways again'];
+    const stored = [];
+    for (const text of texts) stored.push((await store().appendTurn(turn('find', text))).turn);
+    await store().appendTurn({ ...turn('find too', 'deploy the gateway'), agentId: 'finder' });
+    expect(await search({ query: 'deploy gateway', sessionId: 'find' })).toEqual([texts[0], texts[3]]);
+    expect(await search({ query: 'deploy', sessionId: 'find', order: 'newest' })).toEqual([
+      texts[3],
+      texts[1],
+      texts[0],
+    ]);
+    expect(await search({ agentId: 'finder' })).toEqual(['deploy the gateway']);
+    expect(await search({ sessionId: 'find', query: '…' })).toEqual([]);
+    expect(await search({ sessionId: 'find', query: '" OR * NEAR( -' })).toEqual([]);
+    const [first] = stored;
+    expect(await search({ sessionId: 'find', from: first?.createdAt })).toEqual(texts);
+    expect(await search({ sessionId: 'find', to: first?.createdAt })).toEqual([]);
+    const page = await store().searchTurns({ sessionId: 'find', order: 'oldest', limit: 3 });
+    expect(page.turns).toEqual(stored.slice(0, 3));
+    expect(await search({ sessionId: 'find', cursor: page.nextCursor ?? undefined })).toEqual([texts[3]]);
+  });
+
+  test('a page of turns is bounded by its length', async () => {
+    for (const letter of 'abc') await store().appendTurn(turn('long turns', letter.repeat(30_000)));
+    const { turns, nextCursor } = await store().searchTurns({
+      sessionId: 'long turns',
+      order: 'oldest',
+      limit: 9,
+    });
+    expect(turns).toHaveLength(1);
+    expect(nextCursor).toBe(turns[0]?.seq);
+  });
+
+  test('a deleted session leaves no turn, agent, word or indexed message', async () => {
+    const { turn: stored } = await store().appendTurn({
+      ...turn('gone', 'a pangolin'),
+      agentId: 'pangolin-bot',
+    });
+    await store().putEntities(
+      [
+        entity({
+          id: chatMessageId(stored.id),
+          type: 'chat_message',
+          searchText: 'a pangolin',
+          embedding: vector(77),
+        }),
+      ],
+      [],
+      EMBEDDER,
+    );
+    const preview = await store().erase({ sessions: ['gone'] }, { preview: true });
+    expect(preview).toMatchObject({
+      deleted: false,
+      counts: { turns: 1, entities: 0, documents: 0 },
+      turns: [{ sessionId: 'gone', excerpt: 'a pangolin' }],
+    });
+    expect(await store().turns('gone', { after: 0, limit: 9 })).toBeDefined();
+    const done = await store().erase({ sessions: ['gone'] }, { token: preview.token });
+    expect(done).toMatchObject({ deleted: true, counts: preview.counts });
+    expect(await store().turns('gone', { after: 0, limit: 9 })).toBeUndefined();
+    expect(await search({ query: 'pangolin' })).toEqual([]);
+    expect(await store().lexical(['pangolin'], { limit: 5 })).toEqual([]);
+    expect(await store().entities([chatMessageId(stored.id)])).toEqual([]);
+    const { sessions } = await store().sessions({ limit: 5000 });
+    expect(JSON.stringify(sessions)).not.toContain('gone');
+    // The session may begin again.
+    await store().appendTurn(turn('gone', 'anew'));
+    expect((await store().sessions({ limit: 1 })).sessions).toEqual([
+      expect.objectContaining({ sessionId: 'gone', turns: 1, agentIds: ['agent'] }),
+    ]);
+  });
+
+  test('everything about a name is shown first, and nothing else is deleted', async () => {
+    await store().changeGraph({
+      createEntities: [
+        { name: 'Ottilie', entityType: 'person', observations: ['plays chess'] },
+        { name: 'Club', entityType: 'group', observations: ['Led by OTTILIE.', 'meets on Mondays'] },
+        { name: 'Ottilien', entityType: 'place', observations: ['a village'] },
+      ],
+      createRelations: [
+        { from: 'Ottilie', to: 'Club', relationType: 'leads' },
+        { from: 'Club', to: 'Town', relationType: 'is_in' },
+      ],
+    });
+    await store().appendTurn(turn('chess', 'Ottilie has won again'));
+    await store().appendTurn(turn('chess', 'who is next?'));
+    await store().appendTurn(turn('chat-with-ottilie', 'hello'));
+    await store().putDocument(documentOf('chess.md', ['An interview with Ottilie.', 'Openings']));
+    await store().putDocument(documentOf('village.md', ['Ottilien is a village']));
+    const about = { about: 'ottilie' };
+    const preview = await store().erase(about, { preview: true });
+    expect(preview).toMatchObject({
+      counts: { entities: 1, observations: 1, relations: 2, turns: 2, documents: 1 },
+      entities: ['Ottilie'],
+      observations: [{ entityName: 'Club', observation: 'Led by OTTILIE.' }],
+      documents: [{ key: 'chess.md', origin: 'docs_dir' }],
+      truncated: false,
+      note: expect.stringContaining('chess.md: stored again by the next sync'),
+    });
+    // What was added after the preview was not shown.
+    const { turn: late } = await store().appendTurn(turn('later', 'Ottilie called'));
+    await expect(store().erase(about, { token: preview.token })).rejects.toMatchObject({
+      code: 'memory_changed',
+      status: 409,
+    });
+    expect(await search({ query: 'ottilie' })).toContain('Ottilie has won again');
+    const { token } = await store().erase(about, { preview: true });
+    expect(token).not.toBe(preview.token);
+    expect(await store().erase(about, { token })).toMatchObject({ deleted: true, counts: { turns: 3 } });
+    expect(await search({ query: 'ottilie' })).toEqual([]);
+    expect(await store().turns(late.sessionId, { after: 0, limit: 5 })).toBeUndefined();
+    expect(await search({ sessionId: 'chess' })).toEqual(['who is next?']);
+    expect(await store().agentGraph({ names: ['Ottilie', 'Club', 'Ottilien'] })).toMatchObject({
+      entities: [{ name: 'Club', observations: ['meets on Mondays'] }, { name: 'Ottilien' }],
+      relations: [{ from: 'Club', to: 'Town' }],
+    });
+    expect(await store().document('docs_dir', 'chess.md')).toBeUndefined();
+    expect(await store().document('docs_dir', 'village.md')).toBeDefined();
+    expect(await store().erase(about, { preview: true })).toMatchObject({
+      counts: { entities: 0, observations: 0, relations: 0, turns: 0, documents: 0 },
+    });
+    await expect(store().erase({ about: '…' }, { preview: true })).rejects.toMatchObject({
+      code: 'memory_invalid',
+    });
+  });
+
+  test('entities and documents are deleted by name and id', async () => {
+    await store().changeGraph({
+      createEntities: [{ name: 'Single', entityType: 'thing', observations: ['a narwhal'] }],
+    });
+    await store().putDocument(documentOf('single.md', ['text about axolotls']));
+    await store().erase({ entities: ['Single'], documents: ['file:single.md'] }, {});
+    expect(await store().entities([agentEntityId('Single'), 'file:single.md'])).toEqual([]);
+    expect(await store().lexical(['narwhal', 'axolotls'], { limit: 5 })).toEqual([]);
+  });
+}

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Json } from '../../../kit/mcp.ts';
+import { memoryAdapter } from '../../../kit/memory-adapter.ts';
+import { memoryBackend, type TestBackend } from '../../../kit/memory-backend.ts';
+
+let backend: TestBackend;
+beforeAll(async () => {
+  backend = await memoryBackend({
+    docs: { 'team.md': '# Team\n\nUrsula keeps the books.\n', 'other.md': '# Other\n\nNothing.\n' },
+  });
+});
+afterAll(() => backend[Symbol.asyncDispose]());
+
+const say = (sessionId: string, content: string): Promise<unknown> =>
+  backend.post('chat', { sessionId, role: 'user', content, agentId: 'planner' });
+const contents = ({ body }: { body: Json }): string[] => body.turns.map(({ content }: Json) => content);
+
+test('turns are found by words, conversation and time over REST and with search_episodes', async () => {
+  await say('talk', 'The invoice of Ursula is late');
+  await say('talk', 'It was paid');
+  expect(contents(await backend.get('turns?query=invoices'))).toEqual(['The invoice of Ursula is late']);
+  expect(contents(await backend.get('turns?conversationId=talk&order=oldest'))).toEqual([
+    'The invoice of Ursula is late',
+    'It was paid',
+  ]);
+  const now = encodeURIComponent(new Date(Date.now() + 3_600_000).toISOString().replace('Z', '+00:00'));
+  expect(contents(await backend.get(`turns?sessionId=talk&from=${now}`))).toEqual([]);
+  expect(contents(await backend.get(`turns?sessionId=talk&to=${now}&limit=1`))).toEqual(['It was paid']);
+  expect(await backend.get('turns?from=yesterday')).toMatchObject({
+    status: 400,
+    body: { error: { message: '`from`: expected a time such as 2026-01-31T12:00:00Z' } },
+  });
+  await using adapter = await memoryAdapter(backend.url, { toolSet: 'extended' });
+  const { result } = await adapter.call('search_episodes', { query: 'invoice', limit: 5 });
+  expect(result.structuredContent).toMatchObject({
+    turns: [
+      { sessionId: 'talk', agentId: 'planner', role: 'user', content: 'The invoice of Ursula is late' },
+    ],
+    count: 1,
+    nextCursor: null,
+  });
+});
+
+test('forget deletes what its preview has shown, and names the files that bring something back', async () => {
+  await backend.post('graph', {
+    createEntities: [{ name: 'Ursula', entityType: 'person', observations: ['keeps the books'] }],
+  });
+  expect(await backend.post('forget', { about: 'Ursula' })).toMatchObject({
+    status: 400,
+    body: { error: { message: expect.stringContaining('`token`: expected the token of a preview') } },
+  });
+  const { body: preview } = await backend.post('forget', { about: 'Ursula', preview: true });
+  expect(preview).toMatchObject({
+    deleted: false,
+    counts: { entities: 1, turns: 1, documents: 1 },
+    documents: [{ title: 'Team', key: 'team.md' }],
+    note: expect.stringMatching(/^team.md: stored again by the next sync unless the file is removed/),
+  });
+  await say('talk', 'Ursula again');
+  expect(await backend.post('forget', { about: 'Ursula', token: preview.token })).toMatchObject({
+    status: 409,
+    body: { error: { code: 'changed' } },
+  });
+  const { token } = (await backend.post('forget', { about: 'Ursula', preview: true })).body;
+  const { body: done } = await backend.post('forget', { about: 'Ursula', token });
+  expect(done).toMatchObject({ deleted: true, counts: { turns: 2 } });
+  expect(contents(await backend.get('turns?sessionId=talk'))).toEqual(['It was paid']);
+  const search = async (): Promise<number> =>
+    (await backend.post('search', { query: 'Ursula keeps the books', minScore: 0 })).body.results.filter(
+      ({ content }: Json) => content.includes('Ursula'),
+    ).length;
+  expect(await search()).toBe(0);
+  // As the note says.
+  await backend.post('ingest/docs');
+  expect(await search()).toBe(1);
+});
+
+test('sessions, documents, entities and relations are deleted by id, with a preview', async () => {
+  await say('short', 'one');
+  expect((await backend.delete('sessions/short?preview=true')).body).toMatchObject({
+    deleted: false,
+    counts: { turns: 1 },
+  });
+  expect((await backend.delete('sessions/short')).body).toMatchObject({
+    deleted: true,
+    counts: { turns: 1 },
+  });
+  expect((await backend.delete('sessions/short')).status).toBe(404);
+
+  const { document } = (await backend.post('ingest/docs', { title: 'Note', content: 'a zeppelin' })).body;
+  expect((await backend.delete(`entities/${document.id}`)).body.error.message).toBe(
+    'the entity is a doc_file: delete the document with DELETE /documents/:id',
+  );
+  const { body: removed } = await backend.delete(`documents/${document.id}`);
+  expect(removed).toMatchObject({ deleted: true, documents: [{ title: 'Note', origin: 'ingest' }] });
+  expect(removed).not.toHaveProperty('note');
+  expect((await backend.delete(`documents/${document.id}`)).status).toBe(404);
+
+  await backend.post('graph', {
+    createEntities: [{ name: 'Ida', entityType: 'person', observations: [] }],
+    createRelations: [{ from: 'Ida', to: 'Bo', relationType: 'knows' }],
+  });
+  const relation = 'relations?from=Ida&to=Bo&relationType=knows';
+  expect((await backend.delete(relation)).body).toEqual({ deleted: true });
+  expect((await backend.delete(relation)).status).toBe(404);
+  const { root } = (await backend.get('graph?entityId=ida')).body;
+  expect((await backend.delete(`entities/${root.id}`)).body).toMatchObject({
+    deleted: true,
+    entities: ['Ida'],
+  });
+  expect((await backend.delete(`entities/${root.id}`)).status).toBe(404);
+});
