@@ -1,7 +1,12 @@
 import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
-import { listenerKey, routeNames } from '../server/config/dump/names.ts';
-import type { GatewayPlan, RoutePlan } from '../server/config/plan.ts';
+import {
+  type BackendPlan,
+  type GatewayPlan,
+  type RoutePlan,
+  routesOf,
+  settingsPath,
+} from '../server/config/plan/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import type { BackendState } from '../server/kernel/inspection.ts';
 import { shownProvider } from '../server/llm/model-provider.ts';
@@ -65,11 +70,11 @@ function gatewayView(
   const isAny = address === undefined || address === '0.0.0.0' || address === '::';
   const host = isAny ? '127.0.0.1' : address.includes(':') ? `[${address}]` : address;
   return {
-    key: listenerKey(plan),
+    key: plan.listeners.length === 1 ? (plan.listeners[0]?.key ?? plan.name) : `gateway/${plan.name}`,
     name: plan.name,
     port,
     url: `http://${host}:${port}`,
-    routes: plan.routes.map((route) => routeView(plan, route, admin, states)),
+    routes: routesOf(plan).map((route) => routeView(plan, route, admin, states)),
   };
 }
 
@@ -79,27 +84,23 @@ function routeView(
   admin: Admin,
   states: Activity['backends'],
 ): RouteView {
-  const { hostnames, matches, policies, backends } = plan.config;
+  const { hostnames, matches } = plan.config;
   const { source, runtime } = admin.served();
-  const { key } = routeNames(gateway, plan);
   const order = runtime.gateways
     .find(({ plan: { name } }) => name === gateway.name)
-    ?.routes.find((route) => route.key === plan.key)
+    ?.listeners.flatMap(({ routes }) => routes)
+    .find((route) => route.fullKey === plan.fullKey)
     ?.policies.map((policy) => policy.key);
   return {
-    key,
+    key: plan.fullKey,
     name: plan.name,
     hostnames,
     matches: (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(matchText),
-    policies: order ?? Object.keys(policies ?? {}),
+    policies: order ?? plan.policies.map((policy) => policy.key),
     line: source.keyRange(plan.path).start.line,
-    backends: backends.map((backend, index) => {
-      const place = plan.backendPath ?? [...plan.path, 'backends', index];
-      // In a short form the path leads to the backend itself; in a route, to an object with its kind as key.
-      const at = plan.backendPath === undefined ? kindOf(backend) : undefined;
-      const state = states[[...place, ...(at === undefined ? [] : [at])].join('.')];
-      return backendView(backend, state ?? {});
-    }),
+    backends: plan.backends.map((backend) =>
+      backendView(backend, states[settingsPath(backend, kindOf(backend.config)).join('.')] ?? {}),
+    ),
   };
 }
 
@@ -109,15 +110,18 @@ function matchText({ path, method, headers, query }: NonNullable<RouteConfig['ma
   return `${method === undefined ? '' : `${method} `}${where}${conditions === 0 ? '' : ` and ${conditions} more`}`;
 }
 
-type BackendConfig = RouteConfig['backends'][number];
+type BackendConfig = BackendPlan['config'];
 
 function kindOf({ mcp, llm }: BackendConfig): BackendView['kind'] {
   if (mcp !== undefined) return 'mcp';
   return llm !== undefined ? 'llm' : 'host';
 }
 
-function backendView(config: BackendConfig, { sessions, targets, endpoints }: BackendState): BackendView {
-  const { weight, mcp, llm, host } = config;
+function backendView(
+  { weight, config }: BackendPlan,
+  { sessions, targets, endpoints }: BackendState,
+): BackendView {
+  const { mcp, llm, host } = config;
   const kind = kindOf(config);
   return {
     kind,

@@ -2,7 +2,7 @@ import type { AdminServer } from '../admin/server.ts';
 import type { LogFields } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import { openBackends } from '../server/config/open-backends.ts';
-import type { RoutePlan } from '../server/config/plan.ts';
+import { type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
 import type { Config } from '../server/config/schema.ts';
 import { workerCount } from '../server/config/workers.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
@@ -26,7 +26,7 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
     lines.push(
       `  gateway ${plan.name.padEnd(12)} http://${urlHost(plan.address)}:${port}${plan.address === undefined ? '   (all addresses of this machine)' : ''}`,
     );
-    for (const route of plan.routes) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
+    for (const route of routesOf(plan)) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
     for (const exposed of new Set(openBackends(plan).map(({ exposes }) => exposes)))
       lines.push(`    ! anyone who reaches port ${port} can ${exposed} (AGW0312)`);
   }
@@ -72,12 +72,12 @@ function paths({ config }: RoutePlan): string {
 }
 
 /** The backends of a route, and the policies in front of them. */
-function target({ config }: RoutePlan): string {
-  const backends = config.backends.map(({ mcp, llm, host }) => {
+function target({ backends: all, policies: ofRoute }: RoutePlan): string {
+  const backends = all.map(({ config: { mcp, llm, host } }) => {
     if (llm !== undefined) return `llm ${llm.models.map(({ name }) => name).join(', ')}`;
     if (mcp === undefined) return host ?? '';
     return `mcp ${mcp.targets.map(({ name, stdio }) => `${name} (${stdio ? `stdio: ${stdio.cmd}` : 'http'})`).join(', ')}`;
   });
-  const policies = Object.keys(config.policies ?? {}).join(', ');
+  const policies = [...new Set(ofRoute.map(({ key }) => key))].join(', ');
   return `${backends.join(' | ')}${policies === '' ? '' : `   [${policies}]`}`;
 }

@@ -43,7 +43,7 @@ export interface DumpListener {
   readonly gatewayNamespace: string;
   readonly listenerName: string;
   readonly hostname: string;
-  readonly protocol: 'HTTP';
+  readonly protocol: string;
   /** By route key; absent when there is none. */
   readonly routes?: Readonly<Record<string, DumpRoute>>;
 }
@@ -70,6 +70,7 @@ export interface DumpMatch {
 export interface DumpBackendReference {
   readonly weight: number;
   readonly backend: string;
+  readonly inlinePolicies?: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface DumpPolicy {

@@ -47,6 +47,7 @@ export const ERRORS = {
   ),
   expectation_failed: entry(417, 'InvalidRequest', 'unsupported expectation: only 100-continue is supported'),
   route_not_found: entry(404, 'NotFound', 'route not found'),
+  listener_not_found: entry(404, 'NotFound', 'no listener for this host'),
   host_not_allowed: entry(403, 'MCP', 'Host or Origin is not allowed'),
   // These errors carry their own JSON bodies: RFC 6750 §3.1 and the specification's "Errors" table.
   token_missing: entry(401, 'JwtAuth', 'JWT token required'),

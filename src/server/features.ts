@@ -7,7 +7,7 @@ import {
 } from './expressions/request-variables.ts';
 import { type DocumentedScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
-import type { PolicyKind } from './kernel/policy.ts';
+import type { PolicyKind, PolicyPlace } from './kernel/policy.ts';
 import { ai } from './llm/ai-backend.ts';
 import { ai as aiPolicyKind } from './llm/ai-policy.ts';
 import { llm } from './llm/backend.ts';
@@ -69,6 +69,11 @@ export const policyKinds = [
   requestRedirect, // instead of a backend
   directResponse, // instead of a backend
 ] as const satisfies readonly PolicyKind[];
+
+/** The policies that can be configured at a place. */
+export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][] {
+  return policyKinds.filter(({ places = ['route'] }: PolicyKind) => places.includes(place));
+}
 
 /** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. */
 export const backendKinds = [mcp, llm, ai, host] as const;

@@ -5,7 +5,7 @@ import type { CheckResult } from '../../src/cli/check/check.ts';
 import { llmProviders } from '../../src/cli/check/llm-providers.ts';
 import { LIMITS } from '../../src/core/limits.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { planGateways } from '../../src/server/config/plan.ts';
+import { planGateways } from '../../src/server/config/plan/plan-gateways.ts';
 import type { Config } from '../../src/server/config/schema.ts';
 import { AUTHORITY, type Certificate } from '../kit/certificates.ts';
 import { cli, inheritedEnv } from '../kit/cli.ts';

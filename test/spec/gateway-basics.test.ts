@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { planGateways } from '../../src/server/config/plan.ts';
+import { planGateways } from '../../src/server/config/plan/plan-gateways.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { INITIALIZE, MCP_HEADERS, openSession, post } from '../kit/mcp.ts';
 import { serve } from '../kit/process.ts';

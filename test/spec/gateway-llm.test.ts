@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { planGateways } from '../../src/server/config/plan.ts';
+import { planGateways } from '../../src/server/config/plan/plan-gateways.ts';
 import {
   answering,
   bodyOf,

@@ -1,6 +1,6 @@
 import { byForm } from '../../core/redact.ts';
 import type { LoadedConfig } from '../../server/config/load.ts';
-import type { GatewayPlan } from '../../server/config/plan.ts';
+import type { GatewayPlan } from '../../server/config/plan/plan.ts';
 import type { Config } from '../../server/config/schema.ts';
 
 /** The result of one check. `fix` says what to do about it. */

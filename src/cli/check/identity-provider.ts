@@ -1,6 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { counted } from '../../core/render/counted.ts';
+import { policyOf, routesOf } from '../../server/config/plan/plan.ts';
 import { DocumentClient } from '../../server/policies/mcp-authentication/document.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
 import { precheckToken } from '../../server/policies/mcp-authentication/jwt-precheck.ts';
@@ -40,8 +41,11 @@ export const identityProvider: CheckGroup = {
 
 /** One entry per issuer, which routes often share. */
 function policiesOf({ gateways }: CheckContext): McpAuthenticationConfig[] {
-  const all = gateways.flatMap(({ routes }) =>
-    routes.flatMap(({ config }) => config.policies?.mcpAuthentication ?? []),
+  const all = gateways.flatMap((gateway) =>
+    routesOf(gateway).flatMap(({ policies }) => {
+      const policy = policyOf(policies, 'mcpAuthentication');
+      return policy === undefined ? [] : [policy.config as McpAuthenticationConfig];
+    }),
   );
   return [...new Map(all.map((policy) => [policy.issuer, policy])).values()];
 }

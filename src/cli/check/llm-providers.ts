@@ -1,6 +1,7 @@
 import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
+import { type BackendPlan, routesOf, settingsPath } from '../../server/config/plan/plan.ts';
 import { type HeaderChanges, headerChanges } from '../../server/kernel/header-changes.ts';
 import { HeaderList } from '../../server/kernel/header-list.ts';
 import { entryOf, kindOf } from '../../server/llm/model-provider.ts';
@@ -203,16 +204,15 @@ interface LlmEndpoint {
   readonly headers: HeaderChanges | undefined;
 }
 
-type LlmConfig = NonNullable<
-  CheckContext['gateways'][number]['routes'][number]['config']['backends'][number]['llm']
->;
+type LlmConfig = NonNullable<BackendPlan['config']['llm']>;
 
 /** Every endpoint that serves models of the configuration, once per key. */
 function llmEndpoints({ gateways, loaded: { source } }: CheckContext): LlmEndpoint[] {
   const endpoints = new Map<string, LlmEndpoint>();
-  for (const { config, path, backendPath } of gateways.flatMap(({ routes }) => routes)) {
-    for (const [index, { llm }] of config.backends.entries()) {
-      const at = backendPath ?? [...path, 'backends', index, 'llm'];
+  for (const { backends } of gateways.flatMap(routesOf)) {
+    for (const backend of backends) {
+      const { llm } = backend.config;
+      const at = settingsPath(backend, 'llm');
       for (const [place] of (llm?.models ?? []).entries()) {
         const endpoint = endpointOf(llm as LlmConfig, place, at, source);
         if (endpoint === undefined) continue;

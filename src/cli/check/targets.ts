@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createLog } from '../../core/log.ts';
+import { routesOf } from '../../server/config/plan/plan.ts';
 import { hasPrefixes } from '../../server/mcp/backend.ts';
 import { outwardName } from '../../server/mcp/names.ts';
 import { detailOf } from '../../server/mcp/target-failure.ts';
@@ -35,9 +36,9 @@ export const targets: CheckGroup = {
   title: () => 'mcp targets',
   run(context) {
     if (context.config === undefined) return [check('targets', notKnown)];
-    const configured = context.gateways.flatMap(({ routes }) =>
-      routes.flatMap(({ config }) =>
-        config.backends.flatMap(({ mcp }) =>
+    const configured = context.gateways.flatMap((gateway) =>
+      routesOf(gateway).flatMap(({ backends }) =>
+        backends.flatMap(({ config: { mcp } }) =>
           (mcp?.targets ?? []).map((target) => ({
             ...target,
             isPrefixed: mcp !== undefined && hasPrefixes(mcp),

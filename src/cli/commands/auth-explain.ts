@@ -3,7 +3,8 @@ import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog, escapeControls } from '../../core/log.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
-import { planGateways, type RoutePlan } from '../../server/config/plan.ts';
+import { policyOf, type RoutePlan, routesOf } from '../../server/config/plan/plan.ts';
+import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { CelEvaluationError, compileExpression } from '../../server/expressions/cel/expression.ts';
 import { toCel } from '../../server/expressions/cel/values.ts';
 import type { RuleConfig } from '../../server/expressions/rules.ts';
@@ -47,10 +48,12 @@ export const run: Run<Options> = async ({ file, tokenFile, output }, { env, cwd,
   const token = readToken(tokenFile);
   const folder = dirname(resolve(cwd, file));
   const verdicts: Verdict[] = [];
-  for (const { name, routes } of planGateways(config).gateways) {
-    for (const route of routes)
-      if (route.config.policies?.mcpAuthentication !== undefined)
-        verdicts.push(await explainRoute(name, route, token, folder));
+  for (const gateway of planGateways(config).gateways) {
+    for (const route of routesOf(gateway)) {
+      const policies = policiesOf(route);
+      if (policies.mcpAuthentication !== undefined)
+        verdicts.push(await explainRoute(gateway.name, route.name, policies, token, folder));
+    }
   }
   if (verdicts.length === 0)
     throw new CommandError('not_ok', 'no route has mcpAuthentication', 'add the policy to a route');
@@ -59,14 +62,23 @@ export const run: Run<Options> = async ({ file, tokenFile, output }, { env, cwd,
   return verdicts.every(({ accepted }) => accepted) ? EXIT_CODES.ok.code : EXIT_CODES.not_ok.code;
 };
 
+type RoutePolicies = NonNullable<RoutePlan['config']['policies']>;
+
+/** The policies that decide on tokens, wherever they are written. */
+function policiesOf({ policies }: RoutePlan): RoutePolicies {
+  const keys = ['mcpAuthentication', 'authorization', 'mcpAuthorization'];
+  return Object.fromEntries(keys.map((key) => [key, policyOf(policies, key)?.config]));
+}
+
 async function explainRoute(
   gateway: string,
-  { name, config }: RoutePlan,
+  route: string,
+  policies: RoutePolicies,
   token: string,
   folder: string,
 ): Promise<Verdict> {
-  const policy = config.policies?.mcpAuthentication;
-  const base = { gateway, route: name };
+  const policy = policies.mcpAuthentication;
+  const base = { gateway, route };
   if (policy === undefined) throw new Error('unreachable: the route has the policy');
   const log = createLog(
     { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
@@ -76,7 +88,7 @@ async function explainRoute(
   const { validator, client, close } = createValidator(policy, folder, log);
   try {
     const jwt = await validator.validate(token);
-    return { ...base, ...judge(config.policies, jwt) };
+    return { ...base, ...judge(policies, jwt) };
   } catch (error) {
     if (error instanceof TokenError) {
       const fix = tokenFix(error.message, policy);
@@ -105,9 +117,9 @@ async function explainRoute(
 }
 
 /** Evaluates the rules of the route for a valid token. */
-function judge(policies: RoutePlan['config']['policies'], jwt: unknown): Omit<Verdict, 'gateway' | 'route'> {
-  const request = explainRules(policies?.authorization?.rules ?? [], 'require', requestScope, jwt);
-  const items = explainRules(policies?.mcpAuthorization?.rules ?? [], 'allow', mcpAuthorizationScope, jwt);
+function judge(policies: RoutePolicies, jwt: unknown): Omit<Verdict, 'gateway' | 'route'> {
+  const request = explainRules(policies.authorization?.rules ?? [], 'require', requestScope, jwt);
+  const items = explainRules(policies.mcpAuthorization?.rules ?? [], 'allow', mcpAuthorizationScope, jwt);
   const known = { rules: request.rules, items: items.rules };
   if (request.refusal !== undefined)
     return { accepted: false, status: 403, reason: `the token is valid, but ${request.refusal}`, ...known };

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { counted } from '../../core/render/counted.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
-import { planGateways } from '../../server/config/plan.ts';
+import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import type { CheckContext, CheckGroup, CheckOptions, CheckResult } from '../check/check.ts';
 import { configuration } from '../check/configuration.ts';
 import { checkGroups } from '../check/groups.ts';

@@ -4,7 +4,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
-import { planGateways } from '../../server/config/plan.ts';
+import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { report } from '../report.ts';

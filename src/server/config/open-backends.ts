@@ -1,5 +1,6 @@
 import { backendKinds, policyKinds } from '../features.ts';
-import type { GatewayPlan, LocatedProblem } from './plan.ts';
+import type { PolicyKind } from '../kernel/policy.ts';
+import { type GatewayPlan, type LocatedProblem, type PolicyPlan, settingsPath } from './plan/plan.ts';
 
 /** A backend that every client on the network can use at the operator's expense. */
 interface OpenBackend {
@@ -17,18 +18,23 @@ function isOnAllAddresses({ address }: GatewayPlan): boolean {
 /** Backends of a port that use the operator's credentials although no policy restricts who may call them. */
 export function openBackends(gateway: GatewayPlan): OpenBackend[] {
   if (!isOnAllAddresses(gateway)) return [];
-  return gateway.routes.flatMap(({ config, path, backendPath }) => {
-    const policies: Readonly<Record<string, unknown>> = config.policies ?? {};
-    if (policyKinds.some(({ key, restrictsClients }) => restrictsClients && policies[key] !== undefined))
-      return [];
-    return config.backends.flatMap((backend: Readonly<Record<string, unknown>>, index) =>
-      backendKinds.flatMap(({ key, exposes }) => {
-        const exposed = backend[key] === undefined ? undefined : exposes?.(backend[key] as never);
-        const at = backendPath ?? [...path, 'backends', index, key];
-        return exposed === undefined ? [] : [{ path: at, exposes: exposed }];
+  return gateway.listeners.flatMap(({ policies: ofListener, routes }) =>
+    routes.flatMap((route) =>
+      route.backends.flatMap((backend): OpenBackend[] => {
+        if ([...ofListener, ...route.policies, ...backend.policies].some(restrictsClients)) return [];
+        const kinds: Readonly<Record<string, unknown>> = backend.config;
+        return backendKinds.flatMap(({ key, exposes }) => {
+          const exposed = kinds[key] === undefined ? undefined : exposes?.(kinds[key] as never);
+          return exposed === undefined ? [] : [{ path: settingsPath(backend, key), exposes: exposed }];
+        });
       }),
-    );
-  });
+    ),
+  );
+}
+
+function restrictsClients(policy: PolicyPlan): boolean {
+  const kinds: readonly PolicyKind[] = policyKinds as unknown as readonly PolicyKind[];
+  return kinds.some((kind) => kind.key === policy.key && kind.restrictsClients === true);
 }
 
 /** A warning for each backend that every client on the network can use at the operator's expense. */

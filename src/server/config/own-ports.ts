@@ -1,6 +1,6 @@
 import { overlap, parseListenAddress, type TcpAddress } from '../../core/listen.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { addressOf, type GatewayPlan, type LocatedProblem } from './plan.ts';
+import { addressOf, type GatewayPlan, type LocatedProblem } from './plan/plan.ts';
 import type { Config } from './schema.ts';
 
 /** A server of the process: its name in messages, and the configuration key of its address. */

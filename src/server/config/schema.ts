@@ -3,8 +3,6 @@ import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
-import { backendKinds, policyKinds } from '../features.ts';
-import { matchSchema } from '../kernel/match.ts';
 import { PATH_MODES } from '../kernel/request-target.ts';
 import { UNDERSCORE_MODES } from '../kernel/validate-request.ts';
 import { llmFields } from '../llm/backend.ts';
@@ -13,89 +11,17 @@ import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/metrics.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
+import {
+  attachedRouteSchema,
+  bindSchema,
+  gatewayReference,
+  gatewaySchema,
+  name,
+  policiesSchema,
+  port,
+  type routeSchema,
+} from './traffic-schema.ts';
 import { workerFields } from './workers.ts';
-
-type Optional<Kind extends { key: string; schema: z.ZodType }> = {
-  [K in Kind as K['key']]: z.ZodOptional<K['schema']>;
-};
-
-/** A schema with one optional key per kind of a tuple. */
-function optionalKeys<Kind extends { key: string; schema: z.ZodType }>(
-  kinds: readonly Kind[],
-): Optional<Kind> {
-  return Object.fromEntries(kinds.map((kind) => [kind.key, kind.schema.optional()])) as Optional<Kind>;
-}
-
-const gatewayReference = z.union([z.string(), z.array(z.string()).min(1)]);
-const port = z.int().min(0).max(65_535);
-
-export const policiesSchema = z.strictObject(optionalKeys<(typeof policyKinds)[number]>(policyKinds));
-
-const backendSchema = z.strictObject({
-  weight: z
-    .int()
-    .min(0)
-    .default(1)
-    .describe('Share of requests, among the weights of all backends of the route.'),
-  ...optionalKeys(backendKinds),
-});
-
-const routeFields = {
-  name: z.string().min(1).optional().describe('Name of the route in logs; `routeN` by default.'),
-  hostnames: z
-    .array(
-      z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
-        error: 'expected a host name such as `api.example.com` or `*.example.com`',
-      }),
-    )
-    .default([])
-    .describe(
-      'Host names that this route serves; all host names if empty. `*.example.com` matches any name below it.',
-    ),
-  matches: z
-    .array(matchSchema)
-    .min(1)
-    .optional()
-    .describe(
-      'Conditions on requests: the route handles requests that match one of the entries. Every request by default.',
-    ),
-  policies: policiesSchema.optional().describe('Policies of this route, run before its backend.'),
-  backends: z
-    .array(backendSchema)
-    .default([])
-    .describe('Backends of the route: one, or several that share requests by weight.'),
-};
-
-const foreignNames = { match: 'matches' };
-
-export const routeSchema = z
-  .strictObject(routeFields)
-  .describe('A route: matching requests, their policies and their backends.')
-  .meta({ foreignNames });
-
-const attachedRouteSchema = z
-  .strictObject({
-    gateways: gatewayReference
-      .optional()
-      .describe(
-        'Gateway, or list of gateways, that this route belongs to; by default, the gateway named `default`.',
-      ),
-    ...routeFields,
-  })
-  .describe('A route that names its gateways.')
-  .meta({ foreignNames });
-
-const gatewaySchema = z
-  .strictObject({
-    port: port.describe('Port to listen on. 0 selects any free port.'),
-    protocol: z.enum(['HTTP']).default('HTTP').describe('Protocol of the listener.'),
-    address: z
-      .union([z.ipv4(), z.ipv6()])
-      .optional()
-      .describe('IP address to listen on; all addresses of the machine by default.'),
-    routes: z.array(routeSchema).default([]).describe('Routes of this gateway.'),
-  })
-  .describe('A port that the gateway listens on.');
 
 /** Address of a server of the process, in the format of `parseListenAddress`. */
 const listenAddressSchema = z
@@ -286,15 +212,11 @@ export const configSchema = z
   .strictObject({
     config: processSchema.prefault({}),
     frontendPolicies: frontendSchema.prefault({}),
-    gateways: z
-      .record(
-        z
-          .string()
-          .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, { error: 'expected letters, digits, `.`, `_` and `-`' }),
-        gatewaySchema,
-      )
-      .default({})
-      .describe('Gateways by name.'),
+    gateways: z.record(name, gatewaySchema).default({}).describe('Gateways by name.'),
+    binds: z
+      .array(bindSchema)
+      .default([])
+      .describe('Ports with their listeners and routes; the former way to write `gateways`.'),
     routes: z
       .array(attachedRouteSchema)
       .default([])

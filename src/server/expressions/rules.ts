@@ -28,7 +28,10 @@ interface Rule {
   readonly expression: TracedExpression;
 }
 
-export type RuleSet = (lookup: VariableResolver) => Decision;
+export interface RuleSet {
+  (lookup: VariableResolver): Decision;
+  readonly rules: readonly Rule[];
+}
 
 /**
  * Compiles rules. A request is allowed if no `deny` rule is true or fails, every `require` rule is true, and, if there are
@@ -54,6 +57,15 @@ export function compileRules(
     check?.(expression, inside);
     return { effect, expression };
   });
+  return ruleSet(compiled);
+}
+
+/** The rules of several sets as one: a `deny` rule of any set denies, an `allow` rule of any set is enough. */
+export function combineRules(sets: readonly RuleSet[]): RuleSet {
+  return ruleSet(sets.flatMap(({ rules }) => rules));
+}
+
+function ruleSet(compiled: readonly Rule[]): RuleSet {
   const of = (effect: Effect): Rule[] => compiled.filter((rule) => rule.effect === effect);
   const denies = of('deny');
   const requires = of('require');
@@ -79,12 +91,13 @@ export function compileRules(
           rule: allowing.expression,
         };
   };
-  return (lookup) => {
+  const decideAndShow = (lookup: VariableResolver): Decision => {
     const decision = decide(lookup);
     const { observed } = lookup;
     if (observed === undefined || observed.observer.isBrief) return decision;
     return { ...decision, rules: compiled.map((rule) => shown(rule, observed.peek, decision)) };
   };
+  return Object.assign(decideAndShow, { rules: compiled });
 }
 
 /**

@@ -9,7 +9,7 @@ import type {
 // biome-ignore lint/suspicious/noImportCycles: see request-context.ts.
 import type { CelResult, TracedExpression } from './expression.ts';
 // biome-ignore lint/suspicious/noImportCycles: see request-context.ts.
-import type { Policy, Reply, RequestContext, Route } from './request-context.ts';
+import type { Listener, Policy, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
 
 /** What a policy did to a request. */
 export interface PolicyNote {
@@ -64,6 +64,10 @@ export interface RequestObserver {
   readonly now: number;
   /** Redacts a secret from all later events. `always`: the secret belongs to the configuration, not to the client. */
   hide(secret: string | undefined, always?: boolean): void;
+  /** The listener for the request is known, and its policies are about to run. */
+  listenerSelected(listener: Listener): void;
+  /** Every policy of the listener let the request pass. */
+  listenerPassed(): void;
   /** The router has decided; `selected` is undefined when no route matched. */
   routed(routes: readonly Route[], selected: Route | undefined): void;
   /** A policy did something, or considered the request and skipped it. */
@@ -76,8 +80,10 @@ export interface RequestObserver {
   ): void;
   /** A policy has finished with the request. */
   policyDone(policy: Policy): void;
-  /** Every policy let the request pass. */
-  policiesPassed(route: Route): void;
+  /** Every policy of the route let the request pass. */
+  policiesPassed(): void;
+  /** The backend was picked, and its policies are about to run. */
+  backendSelected(route: Route, backend: WeightedBackend): void;
   /** Runs the response phase of the entered policies, so that the observer can show what each one changed. */
   responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void;
   expression(
@@ -145,6 +151,8 @@ export interface HttpCall {
 export interface RequestSpan {
   readonly traceId: string;
   readonly spanId: string;
+  /** The router has decided. */
+  routed(route: Route | undefined): void;
   setAttribute(name: string, value: AttributeValue): void;
   /** Starts the span of a call to `address`. Undefined once the request has `LIMITS.spansPerRequest` call spans (128). */
   call(

@@ -1,38 +1,46 @@
 import { AppError } from '../../core/errors.ts';
 import { replyToError } from './error-response.ts';
+import type { ListenerSelection } from './listener-selection.ts';
 import { rejectRepeatedMembers } from './repeated-members.ts';
-import type { ClientApi, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
+import type {
+  BodyUse,
+  ClientApi,
+  Listener,
+  Policy,
+  Reply,
+  RequestContext,
+  Route,
+  WeightedBackend,
+} from './request-context.ts';
 import { checkEncodedSlash } from './request-target.ts';
-import type { Router } from './router.ts';
 import { type RequestValidation, validateRequest } from './validate-request.ts';
 
 /** The part of a compiled gateway that the request flow needs. */
-interface GatewayRoutes {
-  readonly router: Router<Route>;
-  readonly routes: readonly Route[];
+interface GatewayListeners {
+  /** The listener for the Host of a request. */
+  readonly listenerOf: ListenerSelection;
   readonly requestValidation: RequestValidation;
 }
 
 /**
- * The request flow. Each step may end it with a reply or an error. The response phase then runs for every entered policy
- * in reverse order, so an error response also gets CORS headers, for example. Never rejects.
+ * The request flow: policies of the listener, routing, policies of the route, the backend with its own policies. Each step
+ * may end it with a reply or an error. The response phase then runs for every entered policy in reverse order, so an error
+ * response also gets CORS headers, for example. Never rejects.
  */
-export async function handleRequest(ctx: RequestContext, gateway: GatewayRoutes): Promise<Reply> {
-  const { routes, requestValidation } = gateway;
+export async function handleRequest(ctx: RequestContext, gateway: GatewayListeners): Promise<Reply> {
+  let listener: Listener | undefined;
   let reply: Reply;
   try {
-    const route = findRoute(ctx, gateway);
-    ctx.observer?.routed(routes, route);
-    if (route === undefined) throw new AppError('route_not_found');
-    checkEncodedSlash(ctx.path, requestValidation.pathNormalization, route.api?.hasEncodedSlashes === true);
-    ctx.route = route.name;
-    setClientApi(ctx, route.api);
-    reply = await (route.aroundPolicies.length === 0
-      ? runRoute(route, ctx)
-      : withAroundPolicies(route, ctx, () => runRoute(route, ctx)));
+    listener = findListener(ctx, gateway);
+    if (listener === undefined) throw new AppError('listener_not_found');
+    ctx.listener = listener.name;
+    ctx.observer?.listenerSelected(listener);
+    reply =
+      (listener.policies.length === 0 ? undefined : await runListener(listener, ctx)) ??
+      (await runRoute(findRoute(ctx, listener, gateway.requestValidation), ctx));
   } catch (error) {
-    // Also without a route: if all routes of a port have the same API, its clients expect errors in the API's format.
-    if (ctx.route === undefined) setClientApi(ctx, commonApi(routes));
+    // Also without a route: if all routes of a listener have the same API, its clients expect errors in the API's format.
+    if (ctx.route === undefined) setClientApi(ctx, commonApi(listener?.routes));
     reply = replyToError(ctx.abortedWith ?? error, ctx);
   }
   // An aborted request has been answered already: this reply is discarded.
@@ -40,16 +48,38 @@ export async function handleRequest(ctx: RequestContext, gateway: GatewayRoutes)
   return reply;
 }
 
-/** Validates the request and returns its route, if there is one. @throws AppError for an invalid request */
-export function findRoute(
+/** Validates the request and returns the listener for its host, if there is one. @throws AppError for an invalid request */
+export function findListener(
   ctx: RequestContext,
-  { router, requestValidation }: Omit<GatewayRoutes, 'routes'>,
-): Route | undefined {
+  { listenerOf, requestValidation }: GatewayListeners,
+): Listener | undefined {
   const { path, query, host } = validateRequest(ctx.request, ctx.headers, requestValidation);
   ctx.path = path;
   ctx.query = query;
   ctx.host = host;
-  return router(ctx);
+  return listenerOf(ctx);
+}
+
+async function runListener(listener: Listener, ctx: RequestContext): Promise<Reply | undefined> {
+  await prepareBody(listener, ctx);
+  return runPolicies(listener.policies, ctx);
+}
+
+/** @throws AppError `route_not_found`, or `bad_request` for a path that the API of the route does not have */
+function findRoute(
+  ctx: RequestContext,
+  { routes, router }: Listener,
+  { pathNormalization }: RequestValidation,
+): Route {
+  ctx.observer?.listenerPassed();
+  const route = router(ctx);
+  ctx.observer?.routed(routes, route);
+  ctx.span?.routed(route);
+  if (route === undefined) throw new AppError('route_not_found');
+  checkEncodedSlash(ctx.path, pathNormalization, route.api?.hasEncodedSlashes === true);
+  ctx.route = route.name;
+  setClientApi(ctx, route.api);
+  return route;
 }
 
 function setClientApi(ctx: RequestContext, api: ClientApi | undefined): void {
@@ -58,8 +88,8 @@ function setClientApi(ctx: RequestContext, api: ClientApi | undefined): void {
   ctx.protocol = api.protocol;
 }
 
-/** The API of a port if all of its routes have the same one. */
-function commonApi(routes: readonly Route[]): ClientApi | undefined {
+/** The API of a listener if all of its routes have the same one. */
+function commonApi(routes: readonly Route[] = []): ClientApi | undefined {
   const api = routes[0]?.api;
   return routes.every((route) => route.api === api) ? api : undefined;
 }
@@ -79,10 +109,44 @@ function runResponsePhase(ctx: RequestContext, reply: Reply): void {
   else for (const policy of entered) policy.response?.(ctx, reply);
 }
 
-async function runRoute(route: Route, ctx: RequestContext): Promise<Reply> {
-  if (route.readsBody) await ctx.body.capture(route.maxBufferSize);
-  if (route.decidesByBody) rejectRepeatedMembers(ctx.body);
-  for (const policy of route.policies) {
+function runRoute(route: Route, ctx: RequestContext): Promise<Reply> {
+  return route.aroundPolicies.length === 0
+    ? runInside(route, ctx)
+    : withAroundPolicies(route, ctx, () => runInside(route, ctx));
+}
+
+async function runInside(route: Route, ctx: RequestContext): Promise<Reply> {
+  if (route.readsBody) await prepareBody(route, ctx);
+  const early = route.policies.length === 0 ? undefined : await runPolicies(route.policies, ctx);
+  if (early !== undefined) return early;
+  ctx.observer?.policiesPassed();
+  const choice = pickBackend(route);
+  ctx.backend = choice.name;
+  ctx.observer?.backendSelected(route, choice);
+  return (
+    (choice.policies.length === 0 ? undefined : await runPolicies(choice.policies, ctx)) ??
+    answer(choice, ctx)
+  );
+}
+
+async function answer({ backend }: WeightedBackend, ctx: RequestContext): Promise<Reply> {
+  const reply = await backend.handle(ctx);
+  ctx.reason ??= 'Upstream';
+  return reply;
+}
+
+/** Buffers the body for expressions that read it. */
+async function prepareBody(
+  { readsBody, decidesByBody, maxBufferSize }: BodyUse,
+  { body }: RequestContext,
+): Promise<void> {
+  if (readsBody) await body.capture(maxBufferSize);
+  if (decidesByBody) rejectRepeatedMembers(body);
+}
+
+/** Runs the request phase of policies. Returns the reply of the first that answers. */
+async function runPolicies(policies: readonly Policy[], ctx: RequestContext): Promise<Reply | undefined> {
+  for (const policy of policies) {
     ctx.entered.push(policy);
     const verdict = policy.request?.(ctx);
     const reply = verdict instanceof Promise ? await verdict : verdict;
@@ -93,12 +157,7 @@ async function runRoute(route: Route, ctx: RequestContext): Promise<Reply> {
     ctx.reason ??= 'DirectResponse';
     return reply;
   }
-  ctx.observer?.policiesPassed(route);
-  const { backend, name } = pickBackend(route);
-  ctx.backend = name;
-  const reply = await backend.handle(ctx);
-  ctx.reason ??= 'Upstream';
-  return reply;
+  return undefined;
 }
 
 /** Runs `flow` inside the `around` functions of the route's policies. */

@@ -3,10 +3,18 @@ import type { CompileContext, Problem } from './compile-context.ts';
 import type { Expression } from './expression.ts';
 import type { Policy, PolicyTraceNames } from './request-context.ts';
 
+/**
+ * Where a policy can be configured, which is also when it runs: at a gateway or listener before routing, at a route after
+ * it, at a backend once that was picked.
+ */
+export type PolicyPlace = 'gateway' | 'route' | 'backend';
+
 /** A kind of policy: its key under `policies`, its schema (whose descriptions are its documentation), and its compiler. */
 export interface PolicyKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {
   readonly key: Key;
   readonly schema: Schema;
+  /** Only `route` by default. */
+  readonly places?: readonly PolicyPlace[];
   /** Names in traces, if they differ from the key. */
   readonly trace?: PolicyTraceNames;
   /** Its settings that are expressions of the request phase, by path: `a.b`, `[].a`. Documented in `agctl-expressions(7)`. */
@@ -25,8 +33,16 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   /** Warns if the policy, or one of its settings, has no effect on the route. */
   checkRoute?(config: z.output<Schema>, route: PolicyRoute, context: CompileContext): void;
   /** Called when its section is new or has changed. Problems of the configuration are reported through `context`. */
-  compile(config: z.output<Schema>, context: CompileContext): Omit<Policy, 'key' | 'origin'>;
+  compile(config: z.output<Schema>, context: CompileContext): CompiledPolicy;
+  /**
+   * One policy that does what several of them do, which are attached at different levels. Of kinds without this function,
+   * only the policy of the most specific level applies.
+   */
+  combine?(policies: readonly CompiledPolicy[]): CompiledPolicy;
 }
+
+/** What `PolicyKind.compile` returns. */
+export type CompiledPolicy = Omit<Policy, 'key' | 'origin'>;
 
 /** The part of a route that `checkRoute` gets. */
 export interface PolicyRoute {

@@ -178,6 +178,8 @@ export interface ClientApi {
 export interface WeightedBackend {
   readonly weight: number;
   readonly backend: Backend;
+  /** Run once this backend was picked, in the order of `policyKinds`. */
+  readonly policies: readonly Policy[];
   /** Its name in the configuration dump, for metrics. */
   readonly name: string;
 }
@@ -204,8 +206,28 @@ export interface Routable {
   readonly matches: readonly RequestMatcher[];
 }
 
+/** What expressions of a listener or route read of request bodies. */
+export interface BodyUse {
+  /** Whether an expression reads the request body. Only then is it buffered. */
+  readonly readsBody: boolean;
+  /** Whether an expression of a policy or backend reads the body: then its JSON must be unambiguous. */
+  readonly decidesByBody: boolean;
+  /** Bytes of the body that are buffered. */
+  readonly maxBufferSize: number;
+}
+
+/** A compiled listener: the routes for some of the hosts of a port. Immutable. */
+export interface Listener extends BodyUse {
+  /** As in logs and metrics. */
+  readonly name: string;
+  /** Run before routing, in the order of `policyKinds`. */
+  readonly policies: readonly Policy[];
+  readonly routes: readonly Route[];
+  readonly router: (ctx: RequestContext) => Route | undefined;
+}
+
 /** A compiled route. Immutable. */
-export interface Route extends Routable {
+export interface Route extends Routable, BodyUse {
   /** As printed in the access log, `default/<name>`. */
   readonly name: string;
   /** Its name in the configuration dump, for traces. */
@@ -216,12 +238,6 @@ export interface Route extends Routable {
   readonly policies: readonly Policy[];
   /** Those policies that have `around`. */
   readonly aroundPolicies: readonly Policy[];
-  /** Whether an expression reads the request body. Only then is it buffered. */
-  readonly readsBody: boolean;
-  /** Whether an expression of a policy or backend reads the body: then its JSON must be unambiguous. */
-  readonly decidesByBody: boolean;
-  /** Bytes of the body that are buffered. */
-  readonly maxBufferSize: number;
   /** The API of its clients, if not plain HTTP. */
   readonly api: ClientApi | undefined;
   /** Its backends with a weight above 0. */
@@ -232,8 +248,8 @@ export interface Route extends Routable {
 export class RequestContext implements SlotHolder {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Name of the listener. */
-  readonly listener: string;
+  /** Name of the listener: that of the gateway until the Host of the request is known. */
+  listener: string;
   readonly client: ClientConnection;
   readonly timings = new Timings();
 

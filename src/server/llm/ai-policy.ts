@@ -60,8 +60,27 @@ export interface AiPolicy {
   readonly promptCaching: PromptCaching | undefined;
   readonly guardrails: Guardrails | undefined;
   readonly routes: RoutedCalls | undefined;
-  /** The name that replaces a requested one; the same name if there is none. */
-  readonly aliasOf: (model: string) => string;
+  /** The name that replaces a requested one; the same name if there is none. Undefined without aliases. */
+  readonly aliasOf: ((model: string) => string) | undefined;
+}
+
+/** The policy of a backend and that of its route as one: what the backend sets replaces what the route sets. */
+function merged(own: AiPolicy, ofRoute: AiPolicy): AiPolicy {
+  const either = <T>(set: readonly T[], fallback: readonly T[]): readonly T[] =>
+    set.length > 0 ? set : fallback;
+  const { fields } = ofRoute;
+  return {
+    fields: {
+      overrides: either(own.fields.overrides, fields.overrides),
+      transformations: either(own.fields.transformations, fields.transformations),
+      defaults: either(own.fields.defaults, fields.defaults),
+    },
+    finalFields: own.finalFields ?? ofRoute.finalFields,
+    prompts: own.prompts ?? ofRoute.prompts,
+    guardrails: own.guardrails ?? ofRoute.guardrails,
+    routes: own.routes ?? ofRoute.routes,
+    aliasOf: own.aliasOf ?? ofRoute.aliasOf,
+  };
 }
 
 /** Set for routes with `policies.ai`. */
@@ -69,6 +88,7 @@ export const aiPolicy = new Slot<AiPolicy>();
 
 export const ai = definePolicy({
   key: 'ai',
+  places: ['route', 'backend'],
   schema,
   trace: { kind: 'ai', stage: 'ai', isBackendPolicy: true },
   checkRoute(_config, { backends }, context) {
@@ -100,11 +120,15 @@ export const ai = definePolicy({
       promptCaching: config.promptCaching,
       guardrails: config.promptGuard && compileGuardrails(config.promptGuard, context.at('promptGuard')),
       routes: config.routes,
-      aliasOf: (model) => aliases.find(([pattern]) => matchesModel(pattern, model))?.[1] ?? model,
+      aliasOf:
+        aliases.length === 0
+          ? undefined
+          : (model) => aliases.find(([pattern]) => matchesModel(pattern, model))?.[1] ?? model,
     };
     return {
       request(ctx) {
-        aiPolicy.set(ctx, compiled);
+        const ofRoute = aiPolicy.get(ctx);
+        aiPolicy.set(ctx, ofRoute === undefined ? compiled : merged(compiled, ofRoute));
         return undefined;
       },
       close: () => compiled.guardrails?.close(),

@@ -65,7 +65,7 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
 
 /** The requested name, or the one that replaces it: `modelAliases` of the policy `ai`. */
 function wantedModel(ctx: RequestContext, requested: string): string {
-  return aiPolicy.get(ctx)?.aliasOf(requested) ?? requested;
+  return aiPolicy.get(ctx)?.aliasOf?.(requested) ?? requested;
 }
 
 function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { readsUnguarded } from '../expressions/cel/expression.ts';
-import { compileRules, type RuleSet, ruleSchema, rulesByEffect } from '../expressions/rules.ts';
+import { combineRules, compileRules, type RuleSet, ruleSchema, rulesByEffect } from '../expressions/rules.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression } from '../kernel/expression.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import type { ItemAccess } from './request-fields.ts';
 import { itemAccess, mcpFields } from './request-fields.ts';
@@ -26,6 +26,7 @@ const schema = z
 /** Access to single items of MCP targets. The MCP backend checks each item that is listed or used. */
 export const mcpAuthorization = definePolicy({
   key: 'mcpAuthorization',
+  places: ['route', 'backend'],
   schema,
   trace: { kind: 'mcp_authorization', stage: 'mcp authorization', isBackendPolicy: true },
   dump: ({ rules }) => ({ mcpAuthorization: { rules: rulesByEffect(rules, 'allow') } }),
@@ -41,15 +42,27 @@ export const mcpAuthorization = definePolicy({
     });
   },
   compile({ rules }, context) {
-    const decide = compileRules(rules, 'allow', mcpAuthorizationScope, context, warnAboutLists);
-    return {
-      request(ctx) {
-        itemAccess.set(ctx, new ItemRules(ctx, decide));
-        return undefined;
-      },
-    };
+    return policyOf(compileRules(rules, 'allow', mcpAuthorizationScope, context, warnAboutLists));
   },
+  combine: (policies) =>
+    policyOf(combineRules((policies as readonly ItemPolicy[]).map(({ rules }) => rules))),
 });
+
+interface ItemPolicy extends CompiledPolicy {
+  readonly rules: RuleSet;
+}
+
+function policyOf(rules: RuleSet): ItemPolicy {
+  return {
+    rules,
+    request(ctx) {
+      // Rules of the backend join those of the route, so that neither can undo a `deny` rule of the other.
+      const before = itemAccess.get(ctx);
+      itemAccess.set(ctx, before instanceof ItemRules ? before.with(rules) : new ItemRules(ctx, rules));
+      return undefined;
+    },
+  };
+}
 
 /** The rules for one request. A class: a function stored on the request would keep it alive longer than needed. */
 class ItemRules implements ItemAccess {
@@ -59,6 +72,11 @@ class ItemRules implements ItemAccess {
   constructor(ctx: RequestContext, decide: RuleSet) {
     this.#ctx = ctx;
     this.#decide = decide;
+  }
+
+  /** These rules and further ones. */
+  with(others: RuleSet): ItemRules {
+    return new ItemRules(this.#ctx, combineRules([this.#decide, others]));
   }
 
   allows(kind: string, target: string, name: string, args?: unknown): boolean {

@@ -59,6 +59,7 @@ const schema = z
 /** Authenticates callers by shared keys. The key is removed from the request, so that backends do not receive it. */
 export const apiKey = definePolicy({
   key: 'apiKey',
+  places: ['gateway', 'route'],
   restrictsClients: true,
   requestExpressions: ['location.expression'],
   schema,

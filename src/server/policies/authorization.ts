@@ -1,9 +1,16 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { compileRules, ruleSchema, rulesByEffect, warnOfMixedRules } from '../expressions/rules.ts';
+import {
+  combineRules,
+  compileRules,
+  type RuleSet,
+  ruleSchema,
+  rulesByEffect,
+  warnOfMixedRules,
+} from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../kernel/shared-slots.ts';
 
 const schema = z
@@ -20,6 +27,7 @@ const schema = z
 /** Authorization rules on the request and its caller. */
 export const authorization = definePolicy({
   key: 'authorization',
+  places: ['gateway', 'route', 'backend'],
   restrictsClients: true,
   requestExpressions: ['rules'],
   schema,
@@ -27,24 +35,32 @@ export const authorization = definePolicy({
   compile({ rules }, context) {
     // The specification: "each authorization.rules entry is evaluated. A failing rule gives 403."
     warnOfMixedRules(rules, context);
-    const decide = compileRules(rules, 'require', requestScope, context);
-    return {
-      request(ctx) {
-        const decision = decide(resolverFor(ctx));
-        const { allowed, reason, rule } = decision;
-        ctx.observer?.authorization('authorization', decision);
-        if (allowed) return undefined;
-        // A client can replace a token without the required scope by one with it (RFC 6750 §3.1).
-        const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;
-        const challenge =
-          isAboutScope && jwtClaims.get(ctx) !== undefined
-            ? scopeChallenge.get(ctx)?.(rule.source)
-            : undefined;
-        throw new AppError('authorization_failed', {
-          detail: reason,
-          headers: challenge === undefined ? [] : ['www-authenticate', challenge],
-        });
-      },
-    };
+    return policyOf(compileRules(rules, 'require', requestScope, context));
   },
+  combine: (policies) =>
+    policyOf(combineRules((policies as readonly AuthorizationPolicy[]).map(({ rules }) => rules))),
 });
+
+interface AuthorizationPolicy extends CompiledPolicy {
+  readonly rules: RuleSet;
+}
+
+function policyOf(rules: RuleSet): AuthorizationPolicy {
+  return {
+    rules,
+    request(ctx) {
+      const decision = rules(resolverFor(ctx));
+      const { allowed, reason, rule } = decision;
+      ctx.observer?.authorization('authorization', decision);
+      if (allowed) return undefined;
+      // A client can replace a token without the required scope by one with it (RFC 6750 §3.1).
+      const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;
+      const challenge =
+        isAboutScope && jwtClaims.get(ctx) !== undefined ? scopeChallenge.get(ctx)?.(rule.source) : undefined;
+      throw new AppError('authorization_failed', {
+        detail: reason,
+        headers: challenge === undefined ? [] : ['www-authenticate', challenge],
+      });
+    },
+  };
+}

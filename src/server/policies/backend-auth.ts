@@ -5,6 +5,7 @@ import { backendAuthSchema, readCredential } from '../transport/backend-credenti
 /** Sends a credential to the backend instead of that of the client. */
 export const backendAuth = definePolicy({
   key: 'backendAuth',
+  places: ['route', 'backend'],
   schema: backendAuthSchema.describe(
     "Credential for the backend, instead of the client's: `Authorization: Bearer` for a `host`, the header of the provider for models.",
   ),

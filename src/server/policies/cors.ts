@@ -36,6 +36,7 @@ const schema = z
 /** Cross-origin resource sharing (Fetch standard, "CORS protocol"). */
 export const cors = definePolicy({
   key: 'cors',
+  places: ['gateway', 'route'],
   schema,
   dump: ({ maxAge, ...rest }) => ({
     cors: { ...rest, maxAge: maxAge === undefined ? null : goDuration(maxAge) },

@@ -10,6 +10,7 @@ const snapshot = ({ add, set, remove }: HeaderChanges): Record<string, unknown> 
 /** Changes request headers to literal values before the backend receives them. */
 export const requestHeaderModifier = definePolicy({
   key: 'requestHeaderModifier',
+  places: ['route', 'backend'],
   schema: headerChangesSchema.describe('Changes request headers before the request is sent to the backend.'),
   trace: { kind: 'request_header_modifier', stage: 'request header modifier' },
   compile(config) {
@@ -32,6 +33,7 @@ export const requestHeaderModifier = definePolicy({
 /** Changes response headers to literal values, including those of error responses. */
 export const responseHeaderModifier = definePolicy({
   key: 'responseHeaderModifier',
+  places: ['route', 'backend'],
   schema: headerChangesSchema.describe('Changes response headers before the response is sent to the client.'),
   trace: {
     kind: 'response_header_modifier',

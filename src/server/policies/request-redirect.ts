@@ -34,6 +34,7 @@ type Redirect = z.output<typeof schema>;
 /** Redirects clients to another URL without calling a backend. */
 export const requestRedirect = definePolicy({
   key: 'requestRedirect',
+  places: ['route', 'backend'],
   schema,
   answersAll: true,
   trace: { kind: 'request_redirect', stage: 'request redirect' },

@@ -1,7 +1,7 @@
 import { LIMITS } from '../../core/limits.ts';
 import { overlap } from '../../core/listen.ts';
 import type { LineSink, Log } from '../../core/log.ts';
-import { addressOf } from '../config/plan.ts';
+import { addressOf } from '../config/plan/plan.ts';
 import { replyToError } from '../kernel/error-response.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
@@ -389,7 +389,7 @@ function activeConfigFor(
   const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
   return {
     runtime,
-    gateway: tracing === undefined ? gateway : { ...gateway, router: tracing.around(gateway.router) },
+    gateway: tracing === undefined ? gateway : { ...gateway, listenerOf: tracing.around(gateway.listenerOf) },
     placement: worker && placementOf(gateway, worker),
     tracing,
     bind:

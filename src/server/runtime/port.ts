@@ -1,7 +1,7 @@
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import type { GatewayPlan } from '../config/plan.ts';
+import type { GatewayPlan } from '../config/plan/plan.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
@@ -13,7 +13,7 @@ import type { Placement } from './worker-role.ts';
 /** The configuration that one port uses for new requests. A reload replaces it; in-flight requests keep theirs. */
 export interface ActiveConfig {
   readonly runtime: Runtime;
-  /** With tracing, its router also decides for each request whether a span is recorded. */
+  /** With tracing, the selection of its listener also decides for each request whether a span is recorded. */
   readonly gateway: GatewayRuntime;
   readonly tracing: Tracing | undefined;
   readonly bind: BindMetrics | undefined;

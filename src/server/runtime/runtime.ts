@@ -6,21 +6,20 @@ import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { routeNames } from '../config/dump/names.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
-import { type GatewayPlan, planGateways, type RoutePlan } from '../config/plan.ts';
+import type { GatewayPlan } from '../config/plan/plan.ts';
+import { planGateways } from '../config/plan/plan-gateways.ts';
 import { redactorOf } from '../config/redact.ts';
-import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
 import type { Config } from '../config/schema.ts';
 import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
-import type { Route } from '../kernel/request-context.ts';
-import { createRouter, type Router } from '../kernel/router.ts';
+import { createListenerSelection, type ListenerSelection } from '../kernel/listener-selection.ts';
+import type { Listener } from '../kernel/request-context.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
@@ -30,14 +29,15 @@ import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-
 import { compileMetricsPolicy, Metrics } from '../observe/metrics/metrics.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
 import { type ContextOptions, createContext, locate } from './compile-context.ts';
+import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
 import { ComponentCache } from './component-cache.ts';
 
-/** A compiled gateway: one port with its routes. */
+/** A compiled gateway: one port with its listeners. */
 export interface GatewayRuntime {
   readonly plan: GatewayPlan;
-  readonly routes: readonly Route[];
-  readonly router: Router<Route>;
+  readonly listeners: readonly Listener[];
+  readonly listenerOf: ListenerSelection;
   readonly requestValidation: RequestValidation;
 }
 
@@ -146,8 +146,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const readsRequestBody = shared.logReads.reads('request.body', 'request.bodyPrefix');
   const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, components, readsRequestBody));
   // Compiled for their problems, which are reported together with that of the gateway's name.
-  for (const route of detached)
-    compileRoute(route, detachedNames(route), contextOptions, components, readsRequestBody);
+  for (const route of detached) compileRoute(route, [], contextOptions, components, readsRequestBody);
   components.compiled();
   return {
     runtime: {
@@ -173,31 +172,20 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   };
 }
 
-/** Names of a route that belongs to no gateway and is never used. */
-function detachedNames({ key }: RoutePlan): { readonly key: string; backend(index: number): string } {
-  const name = `detached/${key}`;
-  return { key: name, backend: (index) => `${name}/backend${index}` };
-}
-
 function compileGateway(
   plan: GatewayPlan,
   options: ContextOptions,
   components: ComponentCache,
   logReadsBody: boolean,
 ): GatewayRuntime {
-  const routes = plan.routes.map((route) =>
-    compileRoute(route, routeNames(plan, route), options, components, logReadsBody),
-  );
-  for (const { route, by } of shadowedRoutes(routes)) {
-    const { path, config, backendPath } = plan.routes[routes.indexOf(route)] as RoutePlan;
-    const isConfigured = config.matches !== undefined && backendPath === undefined;
-    const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
-    options.report(place, shadowedProblem(route, by));
-  }
+  const hosted = plan.listeners.map((listener) => ({
+    hostname: listener.hostname,
+    listener: compileListener(listener, options, components, logReadsBody),
+  }));
   return {
     plan,
-    routes,
-    router: createRouter(routes),
+    listeners: hosted.map(({ listener }) => listener),
+    listenerOf: createListenerSelection(hosted),
     requestValidation: options.settings.requestValidation,
   };
 }
@@ -248,10 +236,17 @@ function signature(file: string): string {
 
 function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {
   const all = new Map<string, (() => void)[]>();
-  for (const { routes } of gateways)
-    for (const { policies } of routes)
-      for (const { reloads } of policies)
-        if (reloads !== undefined) all.set(reloads.file, [...(all.get(reloads.file) ?? []), reloads.changed]);
+  const policies = gateways
+    .flatMap(({ listeners }) => listeners)
+    .flatMap((listener) => [
+      ...listener.policies,
+      ...listener.routes.flatMap((route) => [
+        ...route.policies,
+        ...route.backends.flatMap((backend) => backend.policies),
+      ]),
+    ]);
+  for (const { reloads } of policies)
+    if (reloads !== undefined) all.set(reloads.file, [...(all.get(reloads.file) ?? []), reloads.changed]);
   return all;
 }
 

@@ -1,5 +1,5 @@
-import { findRoute } from '../kernel/pipeline.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { findListener } from '../kernel/pipeline.ts';
+import type { Reply, RequestContext, Route } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Acceptor } from '../transport/listener.ts';
 import type { GatewayRuntime } from './runtime.ts';
@@ -23,7 +23,8 @@ export type Placement = (ctx: RequestContext) => number | undefined;
 
 /** How the requests of a gateway are divided among the workers. Undefined if any worker can answer all of them. */
 export function placementOf(gateway: GatewayRuntime, { index, count }: WorkerRole): Placement | undefined {
-  const isPlaced = gateway.routes.some(({ backends }) => backends.some(({ backend }) => backend.workerFor));
+  const routes = gateway.listeners.flatMap((listener) => listener.routes);
+  const isPlaced = routes.some(({ backends }) => backends.some(({ backend }) => backend.workerFor));
   if (!isPlaced) return undefined;
   return (ctx) => {
     // A request is forwarded once: workers that do not agree must not send it back and forth.
@@ -36,10 +37,13 @@ export function placementOf(gateway: GatewayRuntime, { index, count }: WorkerRol
   };
 }
 
-/** Looked up before the request is observed and its span begins: the worker that answers a request does both. */
-function routeOf(ctx: RequestContext, gateway: GatewayRuntime): ReturnType<typeof findRoute> {
+/**
+ * Looked up before the request is observed and its span begins: the worker that answers a request does both. What
+ * policies of the listener change has no influence on the choice of the worker.
+ */
+function routeOf(ctx: RequestContext, gateway: GatewayRuntime): Route | undefined {
   try {
-    return findRoute(ctx, gateway);
+    return findListener(ctx, gateway)?.router(ctx);
   } catch {
     // Answered here, as any invalid request.
     return undefined;

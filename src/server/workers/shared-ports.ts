@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { overlap } from '../../core/listen.ts';
-import { addressOf, type GatewayPlan } from '../config/plan.ts';
+import { addressOf, type GatewayPlan } from '../config/plan/plan.ts';
 import { PortError, portKey } from '../runtime/port.ts';
 import type { PortList } from './calls.ts';
 

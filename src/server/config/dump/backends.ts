@@ -9,12 +9,10 @@ import { goDuration } from '../../../core/duration.ts';
 import { modelBackend } from '../../llm/model.ts';
 import { shownProvider } from '../../llm/model-provider.ts';
 import { type EndpointConfig, endpointText } from '../../mcp/targets/endpoint.ts';
-import type { GatewayPlan, RoutePlan } from '../plan.ts';
-import type { RouteConfig } from '../schema.ts';
-import { listenerKey, routeNames } from './names.ts';
+import { type BackendPlan, type ListenerPlan, type RoutePlan, settingsPath } from '../plan/plan.ts';
 import { inlinePolicies } from './policies.ts';
 
-type BackendConfig = RouteConfig['backends'][number];
+type BackendConfig = BackendPlan['config'];
 type McpConfig = NonNullable<BackendConfig['mcp']>;
 type LlmConfig = NonNullable<BackendConfig['llm']>;
 type ModelConfig = LlmConfig['models'][number];
@@ -30,18 +28,18 @@ export interface BackendState {
 
 /** The backends of one route, with those that they refer to. */
 export function* backendsOf(
-  gateway: GatewayPlan,
+  _listener: ListenerPlan,
   route: RoutePlan,
   state: BackendState,
 ): Generator<DumpBackend> {
-  const names = routeNames(gateway, route);
-  for (const [index, { mcp, llm, host }] of route.config.backends.entries()) {
-    const name = names.backend(index);
+  for (const backend of route.backends) {
+    const { name } = backend;
+    const { mcp, llm, host } = backend.config;
     if (host !== undefined) yield { backend: { host: { name, namespace: '', target: host } } };
     if (mcp !== undefined) yield* mcpBackends(name, mcp, state);
     if (llm !== undefined) {
-      const place = [...(route.backendPath ?? [...route.path, 'backends', index, 'llm'])].join('.');
-      if (route.backendPath === undefined) yield aiBackend(name, place, llm, state);
+      const place = settingsPath(backend, 'llm').join('.');
+      if (!route.isShortForm) yield aiBackend(name, place, llm, state);
       else yield* routerBackends(name, place, llm, state);
     }
   }
@@ -163,13 +161,15 @@ function endpointSet(endpoints: readonly DumpEndpoint[]): DumpEndpointSet {
 }
 
 /** Models of the top-level `llm`. */
-export function* modelsOf(gateway: GatewayPlan, route: RoutePlan): Generator<DumpModel> {
-  if (route.backendPath?.[0] !== 'llm') return;
-  for (const { llm } of route.config.backends) {
+export function* modelsOf(listener: ListenerPlan, route: RoutePlan): Generator<DumpModel> {
+  if (!route.isShortForm) return;
+  for (const {
+    config: { llm },
+  } of route.backends) {
     for (const [index, model] of (llm?.models ?? []).entries()) {
       const key = modelBackend(model.name, index);
       yield {
-        listenerKey: listenerKey(gateway),
+        listenerKey: listener.key,
         key,
         name: model.name,
         routerKey: 'llm:router',
@@ -179,7 +179,7 @@ export function* modelsOf(gateway: GatewayPlan, route: RoutePlan): Generator<Dum
     for (const { name, routing } of llm?.virtualModels ?? []) {
       const key = `llm:virtual:${name}`;
       yield {
-        listenerKey: listenerKey(gateway),
+        listenerKey: listener.key,
         key,
         name,
         routerKey: 'llm:router',

@@ -1,12 +1,12 @@
 import { policyKinds } from '../../features.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
 import type { PolicyKind } from '../../kernel/policy.ts';
-import type { Config, RouteConfig } from '../schema.ts';
+import type { Config } from '../schema.ts';
 
-/** One `{key: settings}` per policy of a route, in upstream's names and shapes. */
-export function inlinePolicies(policies: RouteConfig['policies']): Readonly<Record<string, unknown>>[] {
+/** One `{key: settings}` per policy of a route or backend, in upstream's names and shapes. */
+export function inlinePolicies(policies: object | undefined): Readonly<Record<string, unknown>>[] {
   const kinds = policyKinds as unknown as readonly PolicyKind[];
-  return Object.entries(policies ?? {}).flatMap(([key, settings]) => {
+  return Object.entries(policies ?? {}).flatMap(([key, settings]: [string, unknown]) => {
     if (settings === undefined) return [];
     return [kinds.find((kind) => kind.key === key)?.dump?.(settings) ?? { [key]: settings }];
   });

@@ -1,17 +1,17 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { DumpMatch, DumpRoute, DumpVersion } from '../../../core/config-dump.ts';
+import type { DumpBackendReference, DumpMatch, DumpRoute, DumpVersion } from '../../../core/config-dump.ts';
 import { goDuration } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { isLoopback, parseListenAddress } from '../../../core/listen.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import { VERSION } from '../../../core/version.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
-import { type GatewayPlan, planGateways, type RoutePlan } from '../plan.ts';
+import type { BackendPlan, GatewayPlan, ListenerPlan, RoutePlan } from '../plan/plan.ts';
+import { planGateways } from '../plan/plan-gateways.ts';
 import type { Config, RouteConfig } from '../schema.ts';
 import { workerCount } from '../workers.ts';
 import { type BackendState, backendsOf, modelsOf } from './backends.ts';
-import { listenerKey, routeNames } from './names.ts';
 import { frontendPolicies, inlinePolicies } from './policies.ts';
 
 export interface DumpOptions {
@@ -39,13 +39,13 @@ export async function* writeConfigDump(options: DumpOptions): AsyncGenerator<str
   yield piece;
 }
 
-type GatewayRoute = readonly [gateway: GatewayPlan, route: RoutePlan];
+type ListenerRoute = readonly [listener: ListenerPlan, route: RoutePlan];
 
 function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Generator<string> {
   const gateways = planGateways(config).gateways.toSorted(byKey);
   const state: BackendState = { sessionIdle: config.config.mcp.sessionTtl, endpointInfo };
-  const gatewayRoutes: GatewayRoute[] = gateways.flatMap((gateway) =>
-    gateway.routes.map((route): GatewayRoute => [gateway, route]),
+  const routes: ListenerRoute[] = gateways.flatMap(({ listeners }) =>
+    listeners.flatMap((listener) => listener.routes.map((route): ListenerRoute => [listener, route])),
   );
   const redact = (value: unknown): unknown => redactor.value(value);
   yield '{\n  "workloads": [],\n  "services": [],\n  "binds": ';
@@ -53,9 +53,9 @@ function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Ge
   yield ',\n  "routes": {\n    "httpMesh": {},\n    "tcpMesh": {},\n    "routeGroups": {}\n  },\n  "policies": ';
   yield* list(2, jsonTexts(4, frontendPolicies(config), redact));
   yield ',\n  "backends": ';
-  yield* list(2, jsonTexts(4, uniqueBackends(gatewayRoutes, state), redact));
+  yield* list(2, jsonTexts(4, uniqueBackends(routes, state), redact));
   yield ',\n  "models": ';
-  yield* list(2, jsonTexts(4, flatMapRoutes(gatewayRoutes, modelsOf), redact));
+  yield* list(2, jsonTexts(4, flatMapRoutes(routes, modelsOf), redact));
   yield `,\n  "version": ${pretty(dumpVersion(), 2)},\n  "config": ${pretty(redact(dumpSettings(config)), 2)}\n}`;
 }
 
@@ -65,31 +65,36 @@ function* bindTexts(
   portOf: DumpOptions['portOf'],
   redact: (value: unknown) => unknown,
 ): Generator<Generator<string>> {
-  for (const gateway of gateways) {
-    const listener = listenerWithoutRoutes(gateway);
-    const routes = gateway.routes.map((route) => () => redact(dumpRoute(gateway, route)) as { key: string });
+  for (const gateway of gateways)
     yield (function* () {
       yield withoutClosingBrace(bindWithoutListeners(gateway, portOf(gateway.name) ?? gateway.port), 4);
-      yield `,\n      "listeners": {\n        ${JSON.stringify(listener['key'])}: `;
-      yield withoutClosingBrace(redact(listener) as object, 8);
-      if (routes.length > 0) {
-        yield ',\n          "routes": {';
-        for (const [index, build] of routes.entries()) {
-          const route = build();
-          yield `${index === 0 ? '' : ','}\n            ${JSON.stringify(route.key)}: ${pretty(route, 12)}`;
-        }
-        yield '\n          }';
+      yield ',\n      "listeners": {';
+      for (const [index, listener] of gateway.listeners.entries()) {
+        yield `${index === 0 ? '' : ','}\n        ${JSON.stringify(listener.key)}: `;
+        yield* listenerTexts(listener, redact);
       }
-      yield '\n        }\n      }\n    }';
+      yield '\n      }\n    }';
     })();
+}
+
+function* listenerTexts(listener: ListenerPlan, redact: (value: unknown) => unknown): Generator<string> {
+  yield withoutClosingBrace(redact(listenerWithoutRoutes(listener)) as object, 8);
+  if (listener.routes.length > 0) {
+    yield ',\n          "routes": {';
+    for (const [index, plan] of listener.routes.entries()) {
+      const route = redact(dumpRoute(plan)) as { key: string };
+      yield `${index === 0 ? '' : ','}\n            ${JSON.stringify(route.key)}: ${pretty(route, 12)}`;
+    }
+    yield '\n          }';
   }
+  yield '\n        }';
 }
 
 /** Several routes share a backend if a top-level section is on several gateways. */
-function* uniqueBackends(gatewayRoutes: readonly GatewayRoute[], state: BackendState): Generator<object> {
+function* uniqueBackends(routes: readonly ListenerRoute[], state: BackendState): Generator<object> {
   const seen = new Set<string>();
-  for (const [gateway, route] of gatewayRoutes) {
-    for (const item of backendsOf(gateway, route, state)) {
+  for (const [listener, route] of routes) {
+    for (const item of backendsOf(listener, route, state)) {
       const [body] = Object.values(item.backend);
       const key = `${Object.keys(item.backend)[0]} ${body?.name}`;
       if (seen.has(key)) continue;
@@ -100,10 +105,10 @@ function* uniqueBackends(gatewayRoutes: readonly GatewayRoute[], state: BackendS
 }
 
 function* flatMapRoutes<T>(
-  gatewayRoutes: readonly GatewayRoute[],
-  of: (gateway: GatewayPlan, route: RoutePlan) => Iterable<T>,
+  routes: readonly ListenerRoute[],
+  of: (listener: ListenerPlan, route: RoutePlan) => Iterable<T>,
 ): Generator<T> {
-  for (const [gateway, route] of gatewayRoutes) yield* of(gateway, route);
+  for (const [listener, route] of routes) yield* of(listener, route);
 }
 
 function* jsonTexts(
@@ -154,32 +159,39 @@ function bindWithoutListeners(gateway: GatewayPlan, port: number): Readonly<Reco
 }
 
 /** A listener without its routes. */
-function listenerWithoutRoutes(gateway: GatewayPlan): Readonly<Record<string, string>> {
+function listenerWithoutRoutes({
+  key,
+  name,
+  hostname = '*',
+  protocol,
+}: ListenerPlan): Readonly<Record<string, string>> {
   return {
-    key: listenerKey(gateway),
+    key,
     gatewayName: GATEWAY.name,
     gatewayNamespace: GATEWAY.namespace,
-    listenerName: gateway.name,
-    hostname: '*',
-    protocol: 'HTTP',
+    listenerName: name,
+    hostname,
+    protocol,
   };
 }
 
-function dumpRoute(gateway: GatewayPlan, plan: RoutePlan): DumpRoute {
-  const { key, name, namespace, backend } = routeNames(gateway, plan);
-  const { hostnames, matches, backends, policies } = plan.config;
+function dumpRoute({ fullKey, dumpName, namespace, config, backends }: RoutePlan): DumpRoute {
+  const { hostnames, matches, policies } = config;
   const shown = inlinePolicies(policies);
   return {
-    key,
-    name,
+    key: fullKey,
+    name: dumpName,
     namespace,
     ...(hostnames.length === 0 ? {} : { hostnames }),
     matches: (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(dumpMatch),
-    ...(backends.length === 0
-      ? {}
-      : { backends: backends.map(({ weight }, index) => ({ weight, backend: `/${backend(index)}` })) }),
+    ...(backends.length === 0 ? {} : { backends: backends.map(dumpReference) }),
     ...(shown.length === 0 ? {} : { inlinePolicies: shown }),
   };
+}
+
+function dumpReference({ weight, name, policies }: BackendPlan): DumpBackendReference {
+  const shown = inlinePolicies(Object.fromEntries(policies.map(({ key, config }) => [key, config])));
+  return { weight, backend: `/${name}`, ...(shown.length === 0 ? {} : { inlinePolicies: shown }) };
 }
 
 function dumpMatch({ headers, path, method, query }: NonNullable<RouteConfig['matches']>[number]): DumpMatch {

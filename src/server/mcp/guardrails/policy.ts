@@ -70,6 +70,7 @@ const schema = z
 /** Guardrails for messages of MCP. The MCP backend runs them on each message. */
 export const mcpGuardrails = definePolicy({
   key: 'mcpGuardrails',
+  places: ['route', 'backend'],
   requestExpressions: ['processors[].headers', 'processors[].metadata'],
   schema,
   trace: { kind: 'mcp_guardrails', stage: 'mcp guardrails', isBackendPolicy: true },

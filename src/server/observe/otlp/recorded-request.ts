@@ -51,6 +51,10 @@ export class RecordedRequest implements RequestSpan {
     this.spanId = spanId;
   }
 
+  routed(route: Route | undefined): void {
+    this.route = route;
+  }
+
   setAttribute(name: string, value: AttributeValue): void {
     this.#span.setAttribute(name, value);
   }

@@ -31,9 +31,9 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
+import type { ListenerSelection } from '../../kernel/listener-selection.ts';
 import type { RequestSpan } from '../../kernel/observer.ts';
-import type { RequestContext, Route } from '../../kernel/request-context.ts';
-import type { Router } from '../../kernel/router.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
 import type { Field } from '../request-fields.ts';
 import { addedAttribute, attributesNamed, failureOf, requestAttributes, requestName } from './attributes.ts';
 import { BoundedExport, loadExporter } from './exporter.ts';
@@ -83,15 +83,11 @@ export class Tracing {
     return this.#export.queued;
   }
 
-  /** Wraps a router to sample each validated request and start its span. */
-  around(router: Router<Route>): Router<Route> {
+  /** Wraps the selection of a listener to sample each validated request and start its span. */
+  around(listenerOf: ListenerSelection): ListenerSelection {
     return (ctx) => {
-      const request = ctx as RequestContext;
-      const span = this.#begin(request);
-      request.span = span;
-      const route = router(ctx);
-      if (span !== undefined) span.route = route;
-      return route;
+      ctx.span = this.#begin(ctx);
+      return listenerOf(ctx);
     };
   }
 

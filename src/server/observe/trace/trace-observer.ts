@@ -4,7 +4,14 @@ import type { Redactor } from '../../../core/redact.ts';
 import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { BackendRequest, RequestObserver } from '../../kernel/observer.ts';
-import type { Policy, Reply, RequestContext, Route } from '../../kernel/request-context.ts';
+import type {
+  Listener,
+  Policy,
+  Reply,
+  RequestContext,
+  Route,
+  WeightedBackend,
+} from '../../kernel/request-context.ts';
 import { explainSkipped } from '../../kernel/router.ts';
 import { type CostOutcome, llmCall } from '../../llm/call.ts';
 import type { Usage } from '../../llm/usage.ts';
@@ -91,12 +98,26 @@ function tokenCounts(usage: Usage): Record<string, number> {
 
 /** Converts the pipeline's notifications about a request into trace events. */
 export class TraceObserver extends Tracer implements RequestObserver {
+  listenerSelected({ policies }: Listener): void {
+    this.knowPolicies(policies);
+    emitPolicies(this, policies, 'gateway');
+  }
+
+  listenerPassed(): void {
+    this.requestSnapshot('gateway policies');
+  }
+
   routed(routes: readonly Route[], selected: Route | undefined): void {
     traceRoute(this, this.context, routes, selected);
   }
 
-  policiesPassed(route: Route): void {
-    tracePassed(this, route);
+  policiesPassed(): void {
+    this.requestSnapshot('route policies');
+  }
+
+  backendSelected(route: Route, { policies }: WeightedBackend): void {
+    this.knowPolicies(policies);
+    emitPolicies(this, [...backendPoliciesOf(route), ...policies], 'backend');
   }
 
   responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void {
@@ -126,8 +147,6 @@ export interface FrontendPolicies {
 function traceListener(tracer: Tracer, { effective, exportsSpans }: FrontendPolicies): void {
   tracer.emit({ type: 'policySelection', phase: 'listenerFrontend', effectivePolicy: effective });
   if (!exportsSpans) tracer.emit({ type: 'traceSampling', decision: 'not sampled (random)' });
-  tracer.emit({ type: 'policySelection', phase: 'gateway', effectivePolicy: {} });
-  tracer.requestSnapshot('gateway policies');
 }
 
 /** Emits the selected route, why other routes were skipped, and the policies of the route. */
@@ -158,17 +177,15 @@ function traceRoute(
   tracer.emit(message);
   if (selected === undefined) return;
   tracer.knowPolicies(selected.policies);
-  emitPolicies(tracer, selected, 'route');
+  const own = selected.policies.filter(({ trace }) => trace?.isBackendPolicy !== true);
+  emitPolicies(tracer, own, 'route');
 }
 
-/** Emits the state after all route policies, and the backend policies. */
-function tracePassed(tracer: Tracer, route: Route): void {
-  tracer.requestSnapshot('route policies');
-  emitPolicies(tracer, route, 'backend');
-}
+/** Policies of a route that apply to the call of its backend; those of the backend itself take precedence. */
+const backendPoliciesOf = ({ policies }: Route): Policy[] =>
+  policies.filter(({ trace }) => trace?.isBackendPolicy === true);
 
-function emitPolicies(tracer: Tracer, { policies }: Route, phase: 'route' | 'backend'): void {
-  const own = policies.filter(({ trace }) => (trace?.isBackendPolicy === true) === (phase === 'backend'));
+function emitPolicies(tracer: Tracer, own: readonly Policy[], phase: 'gateway' | 'route' | 'backend'): void {
   const effectivePolicy = Object.fromEntries(
     own.map((policy) => [listedName(policy), policy.origin?.shown ?? {}]),
   );

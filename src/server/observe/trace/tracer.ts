@@ -47,7 +47,7 @@ export class Tracer {
   readonly #begin = performance.now();
   readonly #scrubber = new Scrubber();
   #names: SecretNames = { headers: new Set(), parameters: new Set() };
-  #policies = new Map<string, Policy>();
+  readonly #policies = new Map<string, Policy>();
   #response: BodyTap | undefined;
   /** The provider's response, before guardrails. */
   #raw: BodyTap | undefined;
@@ -80,9 +80,9 @@ export class Tracer {
     this.requestSnapshot('initial request');
   }
 
-  /** Sets the policies of the selected route, from which events take names and configuration locations. */
+  /** Adds policies that are about to run, from which events take names and configuration locations. */
   knowPolicies(policies: readonly Policy[]): void {
-    this.#policies = new Map(policies.map((policy) => [policy.key, policy]));
+    for (const policy of policies) this.#policies.set(policy.key, policy);
   }
 
   /** Time since the trace started, in whole µs. */

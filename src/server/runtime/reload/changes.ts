@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { LIMITS } from '../../../core/limits.ts';
-import { routeNames } from '../../config/dump/names.ts';
+import type { PolicyPlan } from '../../config/plan/plan.ts';
 import type { Config } from '../../config/schema.ts';
 import { portKey } from '../port.ts';
 import type { Runtime } from '../runtime.ts';
@@ -53,11 +53,24 @@ function differences(a: unknown, b: unknown, path: string): string[] {
 const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** What each route is made of, wherever it is written. */
 function routesOf({ gateways }: Runtime): Map<string, unknown> {
+  const listeners = gateways.flatMap(({ plan }) => plan.listeners);
   return new Map(
-    gateways.flatMap(({ plan }) => plan.routes.map((route) => [routeNames(plan, route).key, route.config])),
+    listeners.flatMap(({ policies: before, hostname, routes }) =>
+      routes.map(({ fullKey, config, policies, backends }): [string, unknown] => [
+        fullKey,
+        [
+          [hostname, config, settingsOf(before), settingsOf(policies)],
+          backends.map((backend) => [backend.config, settingsOf(backend.policies)]),
+        ],
+      ]),
+    ),
   );
 }
+
+const settingsOf = (policies: readonly PolicyPlan[]): unknown[] =>
+  policies.map(({ key, config }) => [key, config]);
 
 function portsOf({ gateways }: Runtime): Map<string, unknown> {
   return new Map(gateways.map(({ plan }) => [portKey(plan), plan]));

@@ -1,0 +1,50 @@
+import type { Path } from '../../../core/diagnostic.ts';
+import { GATEWAY } from '../../kernel/gateway-name.ts';
+import type { Config } from '../schema.ts';
+import { hostnameOf } from './gateways.ts';
+import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
+import { protocolProblems } from './protocols.ts';
+import { planPolicies, planRoute } from './routes.ts';
+
+/** Plans the section `binds`: ports without names, whose listeners have their own routes. */
+export function planBinds({ binds }: Config, problems: LocatedProblem[]): GatewayPlan[] {
+  return binds.map(({ port, listeners }, index): GatewayPlan => {
+    const path: Path = ['binds', index];
+    // Several free ports need different names.
+    const name = port === 0 ? `bind${index}` : `bind/${port}`;
+    return {
+      name,
+      port,
+      address: undefined,
+      portPath: [...path, 'port'],
+      listeners: listeners.map((listener, place) =>
+        planListener(listener, place, name, [...path, 'listeners', place], problems),
+      ),
+    };
+  });
+}
+
+function planListener(
+  { name: given, hostname, protocol, policies, routes }: Config['binds'][number]['listeners'][number],
+  index: number,
+  bind: string,
+  path: Path,
+  problems: LocatedProblem[],
+): ListenerPlan {
+  problems.push(...protocolProblems(protocol, [...path, 'protocol']));
+  const name = given ?? `listener${index}`;
+  const key = `${GATEWAY.label}/${bind}/${name}`;
+  const listener: ListenerPlan = {
+    name,
+    key,
+    hostname: hostnameOf(hostname),
+    protocol,
+    path,
+    policies: planPolicies(policies, [...path, 'policies'], key),
+    routePrefix: `${key}/`,
+    routes: [],
+  };
+  for (const [place, route] of routes.entries())
+    listener.routes.push(planRoute(route, place, [...path, 'routes', place], listener));
+  return listener;
+}

@@ -1,0 +1,116 @@
+import type { Path } from '../../../core/diagnostic.ts';
+import { policyKindsAt } from '../../features.ts';
+import { canonicalName } from '../../kernel/request-target.ts';
+import type { Config } from '../schema.ts';
+import type { Protocol } from '../traffic-schema.ts';
+import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
+import { protocolProblems } from './protocols.ts';
+import { planPolicies, planRoute } from './routes.ts';
+
+type GatewayConfig = Config['gateways'][string];
+type GatewayListenerConfig = NonNullable<GatewayConfig['listeners']>[number];
+
+/** Plans the section `gateways`: ports by name, each with one listener or with several for different hosts. */
+export function planGatewaySection({ gateways }: Config, problems: LocatedProblem[]): GatewayPlan[] {
+  return Object.entries(gateways).map(([name, gateway]): GatewayPlan => {
+    const path: Path = ['gateways', name];
+    const { port, address, routes } = gateway;
+    const listeners =
+      gateway.listeners === undefined
+        ? [planListener(name, gateway, path, problems)]
+        : planListeners(name, gateway, gateway.listeners, problems);
+    for (const listener of listeners)
+      for (const [index, route] of routes.entries())
+        listener.routes.push(planRoute(route, index, [...path, 'routes', index], listener));
+    return { name, port, address, portPath: [...path, 'port'], listeners };
+  });
+}
+
+function planListeners(
+  name: string,
+  gateway: GatewayConfig,
+  listeners: readonly GatewayListenerConfig[],
+  problems: LocatedProblem[],
+): ListenerPlan[] {
+  const path: Path = ['gateways', name];
+  const moved = [
+    ...(gateway.protocol === undefined ? [] : ['protocol']),
+    ...planPolicies(onlyPolicies(gateway), path, name).map(({ key }) => key),
+  ];
+  for (const key of moved)
+    problems.push({
+      code: 'AGW0105',
+      path: [...path, key],
+      atKey: true,
+      message: `\`${key}\` of a gateway cannot be used with \`listeners\``,
+      help: 'move it to the listeners that need it',
+    });
+  return listeners.map((listener, index) =>
+    planListener(
+      `${name}/${listener.name ?? `listener${index}`}`,
+      listener,
+      [...path, 'listeners', index],
+      problems,
+    ),
+  );
+}
+
+function planListener(
+  name: string,
+  config: { readonly hostname?: string | undefined; readonly protocol?: Protocol | undefined },
+  path: Path,
+  problems: LocatedProblem[],
+): ListenerPlan {
+  const { protocol = 'HTTP' } = config;
+  problems.push(...protocolProblems(protocol, [...path, 'protocol']));
+  const key = `gateway/${name}`;
+  return {
+    name,
+    key,
+    hostname: hostnameOf(config.hostname),
+    protocol,
+    path,
+    policies: planPolicies(onlyPolicies(config), path, key),
+    routePrefix: `${key}/`,
+    routes: [],
+  };
+}
+
+/** The host name of a listener in the form in which hosts are compared; undefined for any host. */
+export function hostnameOf(hostname: string | undefined): string | undefined {
+  return hostname === undefined || hostname === '*' ? undefined : canonicalName(hostname);
+}
+
+/** Policies of gateways are keys of the gateway itself. */
+function onlyPolicies(config: object): object {
+  const keys = new Set<string>(policyKindsAt('gateway').map(({ key }) => key));
+  return Object.fromEntries(Object.entries(config).filter(([key]) => keys.has(key)));
+}
+
+/** Reports listeners of one port that serve the same host: only one of them could be reached. */
+export function checkHostnames(gateways: readonly GatewayPlan[], problems: LocatedProblem[]): void {
+  for (const { port, listeners } of gateways) {
+    const taken = new Map<string | undefined, ListenerPlan>();
+    const names = new Set<string>();
+    for (const listener of listeners) {
+      const { hostname, path, name } = listener;
+      const first = taken.get(hostname);
+      if (first !== undefined)
+        problems.push({
+          code: 'AGW0106',
+          path: hostname === undefined ? path : [...path, 'hostname'],
+          message: `listeners \`${first.name}\` and \`${name}\` of port ${port} serve ${hostname === undefined ? 'any host' : `the same host, \`${hostname}\``}`,
+          help: 'give each listener of a port its own `hostname`',
+        });
+      else if (names.has(name))
+        problems.push({
+          code: 'AGW0106',
+          path: [...path, 'name'],
+          message: `two listeners are called \`${name}\``,
+          help: 'give each listener of a port its own `name`',
+        });
+      taken.set(hostname, first ?? listener);
+      names.add(name);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import type { Path } from '../../../core/diagnostic.ts';
+import type { Config } from '../schema.ts';
+import type { GatewayPlan, ListenerPlan, Plan } from './plan.ts';
+import { planRoute } from './routes.ts';
+
+export const DEFAULT_GATEWAY = 'default';
+
+/** Adds the top-level `routes` to the listeners that they name. */
+export function attachRoutes({ routes }: Config, plan: Plan): void {
+  for (const [index, { gateways: references, ...route }] of routes.entries()) {
+    const path: Path = ['routes', index];
+    const owners = referenced(plan, references, path, `route \`${route.name ?? index}\``);
+    for (const listener of owners)
+      listener.routes.push(planRoute(route, listener.routes.length, path, listener));
+    if (owners.length === 0) plan.detached.push(planRoute(route, index, path, { routePrefix: 'detached/' }));
+  }
+}
+
+/**
+ * The listeners that `gateways` of a section names: `gateway` stands for all of its listeners, `gateway/listener` for one.
+ * Without references, those of the gateway `default`.
+ */
+export function referenced(
+  { gateways, problems }: Pick<Plan, 'gateways' | 'problems'>,
+  references: string | readonly string[] | undefined,
+  path: Path,
+  owner: string,
+): readonly ListenerPlan[] {
+  const wanted = references === undefined ? [DEFAULT_GATEWAY] : [references].flat();
+  const listeners = wanted.flatMap((name, index) => {
+    const found = listenersNamed(gateways, name);
+    if (found.length > 0) return found;
+    problems.push({
+      code: 'AGW0107',
+      path:
+        references === undefined
+          ? path
+          : [...path, 'gateways', ...(Array.isArray(references) ? [index] : [])],
+      message: references === undefined ? `${owner} belongs to no gateway` : `unknown gateway \`${name}\``,
+      help:
+        references === undefined
+          ? 'add `gateways: <name>`, or a gateway called `default`'
+          : `gateways of this file: ${known(gateways)}`,
+    });
+    return [];
+  });
+  return [...new Set(listeners)];
+}
+
+function listenersNamed(gateways: readonly GatewayPlan[], name: string): readonly ListenerPlan[] {
+  const named = gateways.filter(isGateway);
+  const gateway = named.find((candidate) => candidate.name === name);
+  if (gateway !== undefined) return gateway.listeners;
+  return named.flatMap(({ listeners }) => listeners).filter((listener) => listener.name === name);
+}
+
+/** Ports of `binds` and of short forms have no name to refer to. */
+export const isGateway = ({ portPath }: GatewayPlan): boolean => portPath[0] === 'gateways';
+
+function known(gateways: readonly GatewayPlan[]): string {
+  const names = gateways
+    .filter(isGateway)
+    .flatMap(({ name, listeners }) => [
+      name,
+      ...listeners.flatMap((listener) => (listener.name === name ? [] : [listener.name])),
+    ]);
+  return names.map((name) => `\`${name}\``).join(', ') || 'none';
+}

@@ -1,0 +1,181 @@
+import { z } from 'zod';
+import { backendKinds, policyKinds, policyKindsAt } from '../features.ts';
+import { matchSchema } from '../kernel/match.ts';
+
+type Optional<Kind extends { key: string; schema: z.ZodType }> = {
+  [K in Kind as K['key']]: z.ZodOptional<K['schema']>;
+};
+
+/** A schema with one optional key per kind of a tuple. */
+function optionalKeys<Kind extends { key: string; schema: z.ZodType }>(
+  kinds: readonly Kind[],
+): Optional<Kind> {
+  return Object.fromEntries(kinds.map((kind) => [kind.key, kind.schema.optional()])) as Optional<Kind>;
+}
+
+/** Policies of one place. The type has the policies of all places; the schema refuses those of others. */
+const policiesAt = (place: 'gateway' | 'route' | 'backend') =>
+  optionalKeys<(typeof policyKinds)[number]>(policyKindsAt(place));
+
+/** Where to write the policies that a place does not have. */
+const elsewhereThan = (place: 'gateway' | 'backend') => {
+  const known = policyKindsAt(place).map(({ key }) => key as string);
+  const others = policyKinds.filter(({ key }) => !known.includes(key));
+  return Object.fromEntries(others.map(({ key }) => [key, `set it under \`policies\` of a route`]));
+};
+
+export const gatewayReference = z.union([z.string(), z.array(z.string()).min(1)]);
+export const port = z.int().min(0).max(65_535);
+
+export const name = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, { error: 'expected letters, digits, `.`, `_` and `-`' });
+
+export const policiesSchema = z.strictObject(policiesAt('route'));
+
+const backendPoliciesSchema = z
+  .strictObject(policiesAt('backend'))
+  .meta({ elsewhere: elsewhereThan('backend') });
+
+const backendSchema = z.strictObject({
+  weight: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe('Share of requests, among the weights of all backends of the route.'),
+  policies: backendPoliciesSchema
+    .optional()
+    .describe('Policies of this backend, run once it was picked, after those of the route.'),
+  ...optionalKeys(backendKinds),
+});
+
+const RULE_NAME = 'it names a part of a Kubernetes HTTPRoute: remove it';
+
+const routeFields = {
+  name: z.string().min(1).optional().describe('Name of the route in logs; `routeN` by default.'),
+  namespace: z
+    .string()
+    .min(1)
+    .default('default')
+    .describe('First part of the name of the route in logs: `namespace/name`.'),
+  hostnames: z
+    .array(
+      z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
+        error: 'expected a host name such as `api.example.com` or `*.example.com`',
+      }),
+    )
+    .default([])
+    .describe(
+      'Host names that this route serves; all host names if empty. `*.example.com` matches any name below it.',
+    ),
+  matches: z
+    .array(matchSchema)
+    .min(1)
+    .optional()
+    .describe(
+      'Conditions on requests: the route handles requests that match one of the entries. Every request by default.',
+    ),
+  policies: policiesSchema.optional().describe('Policies of this route, run before its backend.'),
+  backends: z
+    .array(backendSchema)
+    .default([])
+    .describe('Backends of the route: one, or several that share requests by weight.'),
+};
+
+const routeMeta = { foreignNames: { match: 'matches' }, elsewhere: { ruleName: RULE_NAME } };
+
+export const routeSchema = z
+  .strictObject(routeFields)
+  .describe('A route: matching requests, their policies and their backends.')
+  .meta(routeMeta);
+
+export const attachedRouteSchema = z
+  .strictObject({
+    gateways: gatewayReference
+      .optional()
+      .describe(
+        'Gateways that this route belongs to, as `name` or, for one of its listeners, `name/listener`; by default, the gateway named `default`.',
+      ),
+    ...routeFields,
+  })
+  .describe('A route that names its gateways.')
+  .meta(routeMeta);
+
+/** Protocols of listeners. `config/plan/protocols.ts` says which of them can be served. */
+export const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP', 'HBONE'] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
+const listenerFields = {
+  name: name.optional().describe('Name of the listener; `listenerN` by default.'),
+  hostname: z
+    .string()
+    .regex(/^(?:\*|(?:\*\.)?[A-Za-z0-9.-]+)$/, {
+      error: 'expected a host name such as `api.example.com`, `*.example.com` or `*`',
+    })
+    .optional()
+    .describe(
+      'Host name that this listener serves, `*.example.com` for all names below it; any host by default. The most specific listener of a port handles a request.',
+    ),
+  protocol: z.enum(PROTOCOLS).default('HTTP').describe('Protocol of the listener.'),
+};
+
+const routes = z.array(routeSchema).default([]);
+
+const gatewayListenerSchema = z
+  .strictObject({ ...listenerFields, ...policiesAt('gateway') })
+  .describe('One of several listeners of a port, for some of its hosts.')
+  .meta({
+    elsewhere: {
+      ...elsewhereThan('gateway'),
+      routes: 'write them at the top level, with `gateways: gateway/listener`',
+    },
+  });
+
+export const gatewaySchema = z
+  .strictObject({
+    port: port.describe('Port to listen on. 0 selects any free port.'),
+    protocol: z.enum(PROTOCOLS).optional().describe('Protocol of the gateway; `HTTP` by default.'),
+    address: z
+      .union([z.ipv4(), z.ipv6()])
+      .optional()
+      .describe('IP address to listen on; all addresses of the machine by default.'),
+    listeners: z
+      .array(gatewayListenerSchema)
+      .min(1)
+      .optional()
+      .describe('Listeners for different hosts. By default, the gateway is one listener for all hosts.'),
+    ...policiesAt('gateway'),
+    routes: routes.describe('Routes of this gateway.'),
+  })
+  .describe('A port that the gateway listens on. Policies written here run before routing.')
+  .meta({ elsewhere: elsewhereThan('gateway') });
+
+const bindListenerSchema = z
+  .strictObject({
+    ...listenerFields,
+    policies: z
+      .strictObject(policiesAt('gateway'))
+      .meta({ elsewhere: elsewhereThan('gateway') })
+      .optional()
+      .describe('Policies that run before routing.'),
+    routes: routes.describe('Routes of this listener.'),
+  })
+  .describe('A listener of a port.')
+  .meta({ elsewhere: { namespace: 'listeners are named by `name` alone: remove it' } });
+
+export const bindSchema = z
+  .strictObject({
+    port: port.describe('Port to listen on. 0 selects any free port.'),
+    tunnelProtocol: z
+      .literal('direct', {
+        error: 'only `direct` is supported: clients connect without a tunnel or PROXY protocol',
+      })
+      .default('direct')
+      .describe('How connections reach the port.'),
+    mode: z
+      .literal('standard', { error: 'only `standard` is supported: a bind is a port of this machine' })
+      .default('standard')
+      .describe('Whether the port is opened.'),
+    listeners: z.array(bindListenerSchema).min(1).describe('Listeners of the port.'),
+  })
+  .describe('A port with its listeners.');

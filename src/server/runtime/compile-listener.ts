@@ -1,0 +1,39 @@
+import type { ListenerPlan, RoutePlan } from '../config/plan/plan.ts';
+import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
+import type { Expression } from '../kernel/expression.ts';
+import type { Listener } from '../kernel/request-context.ts';
+import { createRouter } from '../kernel/router.ts';
+import type { ContextOptions } from './compile-context.ts';
+import { bodyUse, type CompileScope, compilePolicies } from './compile-policies.ts';
+import { compileRoute } from './compile-route.ts';
+import type { ComponentCache } from './component-cache.ts';
+
+/** Compiles a listener with its policies and routes, and warns about routes that no request reaches. */
+export function compileListener(
+  plan: ListenerPlan,
+  options: ContextOptions,
+  components: ComponentCache,
+  logReadsBody: boolean,
+): Listener {
+  const { name, hostname } = plan;
+  const expressions: Expression[] = [];
+  const hostnames = new Set(hostname === undefined || hostname.startsWith('*') ? [] : [hostname]);
+  const scope: CompileScope = { options, components, hostnames, expressions };
+  const policies = compilePolicies(plan.policies, scope);
+  const routes = plan.routes.map((route) =>
+    compileRoute(route, plan.policies, options, components, logReadsBody),
+  );
+  for (const { route, by } of shadowedRoutes(routes)) {
+    const { path, config, isShortForm } = plan.routes[routes.indexOf(route)] as RoutePlan;
+    const isConfigured = config.matches !== undefined && !isShortForm;
+    const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
+    options.report(place, shadowedProblem(route, by));
+  }
+  return {
+    name,
+    policies,
+    routes,
+    router: createRouter(routes),
+    ...bodyUse(expressions, policies.length > 0 && logReadsBody, options.settings),
+  };
+}
