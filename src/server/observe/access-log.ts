@@ -12,6 +12,7 @@ import {
 } from '../../core/log.ts';
 import type { LogDirectives } from '../../core/log-directives.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { fieldsOf } from '../expressions/cel/flattened.ts';
 import { recordedResponseBody } from '../expressions/request-variables.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
@@ -71,7 +72,7 @@ function addedFields(
 ): [string, Exclude<CelResult, null>][] {
   return fields.flatMap(([name, expression]): [string, Exclude<CelResult, null>][] => {
     const value = tryEvaluate(expression, resolverFor(ctx));
-    return value === undefined || value === null ? [] : [[name, value]];
+    return value === undefined ? [] : fieldsOf(name, value);
   });
 }
 

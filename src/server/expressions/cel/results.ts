@@ -1,4 +1,5 @@
 import type { CelResult } from '../../kernel/expression.ts';
+import { Flattened, markFlattened } from './flattened.ts';
 import { chargeItems, chargeRead } from './limits.ts';
 import { mapEntries } from './maps.ts';
 import { Duration, Timestamp } from './time.ts';
@@ -40,6 +41,7 @@ function objectFromCel(value: Value & object): CelResult {
   if (value instanceof CelType) return value.name;
   if (value instanceof CelOptional) return value.value === undefined ? null : fromCel(value.value);
   if (value instanceof Keyed) return value.key;
+  if (value instanceof Flattened) return markFlattened(fromCel(value.value), value.isRecursive);
   const result: { [key: string]: CelResult } = Object.create(null);
   for (const [key, entry] of mapEntries(value) ?? []) result[String(key)] = fromCel(entry);
   return result;

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { z } from 'zod';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
+import { fieldsOf } from '../../expressions/cel/flattened.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CelResult } from '../../kernel/expression.ts';
@@ -226,7 +227,7 @@ function attributes(
     added: (ctx) =>
       all.flatMap(([name, expression]): [string, CelResult][] => {
         const value = tryEvaluate(expression, resolverFor(ctx));
-        return value === undefined || value === null ? [] : [[name, value]];
+        return value === undefined ? [] : fieldsOf(name, value);
       }),
   };
 }

@@ -3,6 +3,7 @@ import { collections } from './collections.ts';
 import { conversions } from './conversions.ts';
 import type { FunctionDefinition } from './define.ts';
 import { encoding } from './encoding.ts';
+import { logFields } from './flatten.ts';
 import { http } from './http.ts';
 import { json } from './json.ts';
 import { math } from './math.ts';
@@ -26,6 +27,7 @@ export const FUNCTION_GROUPS: Readonly<Record<string, readonly FunctionDefinitio
   'Headers, and URIs with their query': http,
   'IP addresses and networks': network,
   'Optional values': optionals,
+  'One field of the access log or attribute of a span for each member': logFields,
 };
 
 /** All functions by name (`size`, `.size`, `math.abs`), in the order in which their receivers are tried. */
