@@ -1,5 +1,7 @@
+import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { bodyOf } from '../expressions/body-value.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -10,12 +12,15 @@ import { definePolicy } from '../kernel/policy.ts';
 const schema = z
   .strictObject({
     status: z.int().min(200).max(599).default(200).describe('Status of the response.'),
-    body: z.string().optional().describe('Body of the response.'),
+    body: z
+      .union([z.string(), z.array(z.int().min(0).max(255))])
+      .optional()
+      .describe('Body of the response: text, or a list of bytes.'),
     bodyExpression: z
       .string()
       .min(1)
       .optional()
-      .describe('CEL expression for the body, instead of `body`. Objects become JSON.'),
+      .describe('CEL expression for the body, instead of `body`: text, bytes, or a value that becomes JSON.'),
     headers: z
       .record(z.string().refine(isSettableHeader, { error: SETTABLE_HEADER }), z.string().min(1))
       .default({})
@@ -43,6 +48,7 @@ export const directResponse = definePolicy({
       bodyExpression === undefined
         ? undefined
         : context.at('bodyExpression').cel(bodyExpression, requestScope);
+    const literal = Buffer.from((body ?? '') as string);
     const fields = Object.entries(headers).map(
       ([name, source]) => [name, context.at('headers', name).cel(source, requestScope)] as const,
     );
@@ -54,12 +60,13 @@ export const directResponse = definePolicy({
           const value = textOf(expression, lookup);
           if (value !== undefined && isHeaderValue(value)) list.set(name, value);
         }
-        const text = computed === undefined ? (body ?? '') : textOf(computed, lookup);
-        if (text === undefined)
+        const bytes = computed === undefined ? literal : bodyOf(computed, lookup);
+        if (bytes === undefined)
           throw new AppError('internal', { detail: 'directResponse.bodyExpression could not be evaluated' });
-        if (!list.has('content-type') && text !== '') list.set('content-type', 'text/plain; charset=utf-8');
+        if (!list.has('content-type') && bytes.length > 0)
+          list.set('content-type', isUtf8(bytes) ? 'text/plain; charset=utf-8' : 'application/octet-stream');
         ctx.observer?.policy({ kind: 'directResponse', action: 'respond', reason: `status ${status}` });
-        return { status, headers: list, body: text };
+        return { status, headers: list, body: bytes };
       },
     };
   },

@@ -29,6 +29,20 @@ describe('directResponse', () => {
     expect((await answer({ bodyExpression: 'b"bytes"' })).text).toBe('bytes');
   });
 
+  test('directResponse sends a list of bytes, and bytes of an expression, as they are', async () => {
+    const bytes = Buffer.from([0, 255, 128, 10]);
+    for (const body of [{ body: [...bytes] }, { bodyExpression: 'b"\\x00\\xff\\x80\\n"' }]) {
+      const reply = await answer(body);
+      expect(reply.body.equals(bytes)).toBe(true);
+      expect(reply.headers).toMatchObject({
+        'content-type': 'application/octet-stream',
+        'content-length': '4',
+      });
+    }
+    expect((await answer({ body: [111, 107] })).text).toBe('ok');
+    await expect(answer({ body: [256] })).rejects.toThrow('body');
+  });
+
   test('directResponse evaluates header expressions and omits those that fail or give invalid values', async () => {
     const headers = {
       'content-type': '"application/json"',
