@@ -27,6 +27,7 @@ import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
 import { backendAuth } from './policies/backend-auth.ts';
+import { buffer } from './policies/buffer.ts';
 import { cors } from './policies/cors.ts';
 import { csrf } from './policies/csrf.ts';
 import { directResponse } from './policies/direct-response.ts';
@@ -61,6 +62,7 @@ export const policyKinds = [
   localRateLimit, // only allowed requests count towards a limit
   mcpAuthorization, // rules for single items, which the MCP backend evaluates
   mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
+  buffer, // only allowed requests occupy memory
   transformations, // after all rules too; its metadata is read by what follows
   requestHeaderModifier, // after all rules, which therefore see what the client sent
   aiPolicyKind, // changes and checks of model calls, which the LLM backend runs

@@ -31,7 +31,10 @@ export class RequestBody {
       this.#captured = { bytes: Buffer.alloc(0), complete: true };
       this.#received = Promise.resolve();
     }
-    this.#received ??= this.#collect(limit);
+    // A limit above that of an earlier call: more of the body is buffered.
+    if (this.#captured !== undefined && !this.#captured.complete && this.#captured.bytes.length <= limit)
+      this.#received = undefined;
+    this.#received ??= this.#collect(limit, this.#captured?.bytes);
     return this.#received;
   }
 
@@ -97,12 +100,12 @@ export class RequestBody {
     return this.#captured.complete ? this.#captured.bytes : Readable.from(this.#rest(this.#captured.bytes));
   }
 
-  #collect(limit: number): Promise<void> {
+  #collect(limit: number, beginning: Buffer | undefined): Promise<void> {
     this.#startReading();
     const request = this.#request;
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
-      let size = 0;
+      const chunks: Buffer[] = beginning === undefined ? [] : [beginning];
+      let size = beginning?.length ?? 0;
       let isOver = false;
       const received = (complete: boolean): void => {
         isOver = true;
@@ -126,6 +129,8 @@ export class RequestBody {
         isOver = true;
       };
       request.on('data', onData).on('end', onEnd).on('error', onError).on('close', onError);
+      // Paused by the earlier call.
+      if (beginning !== undefined) request.resume();
     });
   }
 
