@@ -30,6 +30,7 @@ import { backendAuth } from './policies/backend-auth.ts';
 import { buffer } from './policies/buffer.ts';
 import { cors } from './policies/cors.ts';
 import { csrf } from './policies/csrf.ts';
+import { delay } from './policies/delay.ts';
 import { directResponse } from './policies/direct-response.ts';
 import { extAuthz } from './policies/ext-authz/index.ts';
 import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/plan.ts';
@@ -69,6 +70,7 @@ export const policyKinds = [
   backendAuth, // the credential for the backend
   urlRewrite, // likewise: rules see the client's host
   requestRedirect, // instead of a backend
+  delay, // rejected and redirected requests are not delayed
   directResponse, // instead of a backend
 ] as const satisfies readonly PolicyKind[];
 

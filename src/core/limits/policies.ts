@@ -46,6 +46,8 @@ export const POLICIES_LIMITS = {
   documentLifetimeMax: 24 * 3600 * SECOND,
   /** How long authorization-server metadata is cached. If refreshing it fails, the cached copy is used. */
   serverMetadataLifetime: 5 * 60 * SECOND,
+  /** The longest delay that `delay` injects: above the timeouts that it is meant to test. */
+  injectedDelay: 5 * 60 * SECOND,
   /** Clients that one rate limit tracks; beyond that, the least recently seen one starts again with a full bucket. */
   rateLimitKeys: 10_000,
 } as const;
