@@ -38,6 +38,7 @@ import { requestHeaderModifier, responseHeaderModifier } from './policies/header
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
 import { requestRedirect } from './policies/request-redirect.ts';
+import { retry, retryScope } from './policies/retry.ts';
 import { timeout } from './policies/timeout.ts';
 import {
   metadataVariable,
@@ -69,6 +70,7 @@ export const policyKinds = [
   aiPolicyKind, // changes and checks of model calls, which the LLM backend runs
   backendAuth, // the credential for the backend
   urlRewrite, // likewise: rules see the client's host
+  retry, // sends what the policies above have made of the request
   requestRedirect, // instead of a backend
   delay, // rejected and redirected requests are not delayed
   directResponse, // instead of a backend
@@ -88,6 +90,7 @@ export const expressionScopes: readonly DocumentedScope[] = [
   samplingScope,
   authorizationReplyScope,
   responseTransformationScope,
+  retryScope,
   mcpAuthorizationScope,
   llmRequestScope,
   providerReplyScope,

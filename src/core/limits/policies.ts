@@ -48,6 +48,12 @@ export const POLICIES_LIMITS = {
   serverMetadataLifetime: 5 * 60 * SECOND,
   /** The longest delay that `delay` injects: above the timeouts that it is meant to test. */
   injectedDelay: 5 * 60 * SECOND,
+  /**
+   * Retries that may run at once, per policy: this number, or this share of its open requests if that is more (Envoy's
+   * retry budget: 3 and 20 %). A service that fails under load would otherwise get a multiple of it.
+   */
+  retryConcurrency: 3,
+  retryShare: 0.2,
   /** Clients that one rate limit tracks; beyond that, the least recently seen one starts again with a full bucket. */
   rateLimitKeys: 10_000,
 } as const;

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { CompileContext } from './compile-context.ts';
-import type { Backend, ClientApi } from './request-context.ts';
+import type { Backend, ClientApi, Reply } from './request-context.ts';
 import { Slot } from './slot.ts';
 
 /** Timeouts of backend calls in ms, set by the policy `timeout`. If unset, the backend applies its own defaults. */
@@ -10,6 +10,12 @@ export const backendTimeouts = new Slot<{
   /** Maximum time between two chunks of the response body; 0 means no limit. */
   readonly idle?: number | undefined;
 }>();
+
+/**
+ * Calls the backend of a request, possibly several times, and returns the reply for the client. Set by the policy `retry`.
+ * Each `call` picks a backend, if possible one that has not been called yet.
+ */
+export const backendCaller = new Slot<(call: () => Promise<Reply>) => Promise<Reply>>();
 
 /** A kind of backend: its key in `backends[]`, its schema, and how to open it. */
 export interface BackendKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts';
+import { backendCaller } from './backend.ts';
 import { replyToError } from './error-response.ts';
 import type { ListenerSelection } from './listener-selection.ts';
 import { rejectRepeatedMembers } from './repeated-members.ts';
@@ -120,19 +121,34 @@ async function runInside(route: Route, ctx: RequestContext): Promise<Reply> {
   const early = route.policies.length === 0 ? undefined : await runPolicies(route.policies, ctx);
   if (early !== undefined) return early;
   ctx.observer?.policiesPassed();
-  const choice = pickBackend(route);
-  ctx.backend = choice.name;
-  ctx.observer?.backendSelected(route, choice);
-  return (
-    (choice.policies.length === 0 ? undefined : await runPolicies(choice.policies, ctx)) ??
-    answer(choice, ctx)
-  );
+  const caller = backendCaller.get(ctx);
+  return caller === undefined ? callBackend(route, ctx) : callRepeatedly(route, ctx, caller);
 }
 
-async function answer({ backend }: WeightedBackend, ctx: RequestContext): Promise<Reply> {
-  const reply = await backend.handle(ctx);
+/** Picks a backend, runs its policies and calls it. */
+async function callBackend(
+  route: Route,
+  ctx: RequestContext,
+  called?: Set<WeightedBackend>,
+): Promise<Reply> {
+  const choice = pickBackend(route, called);
+  called?.add(choice);
+  ctx.backend = choice.name;
+  ctx.observer?.backendSelected(route, choice);
+  const early = choice.policies.length === 0 ? undefined : await runPolicies(choice.policies, ctx);
+  if (early !== undefined) return early;
+  const reply = await choice.backend.handle(ctx);
   ctx.reason ??= 'Upstream';
   return reply;
+}
+
+function callRepeatedly(
+  route: Route,
+  ctx: RequestContext,
+  caller: (call: () => Promise<Reply>) => Promise<Reply>,
+): Promise<Reply> {
+  const called = new Set<WeightedBackend>();
+  return caller(() => callBackend(route, ctx, called));
 }
 
 /** Buffers the body for expressions that read it. */
@@ -169,8 +185,10 @@ function withAroundPolicies(
   return aroundPolicies.reduceRight((next, policy) => () => policy.around?.(ctx, next) ?? next(), flow)();
 }
 
-function pickBackend(route: Route): WeightedBackend {
-  const { backends } = route;
+/** Picks a backend by weight; one of `avoided` only if there is no other. */
+function pickBackend(route: Route, avoided?: ReadonlySet<WeightedBackend>): WeightedBackend {
+  const others = avoided === undefined ? [] : route.backends.filter((each) => !avoided.has(each));
+  const backends = others.length === 0 ? route.backends : others;
   if (backends.length === 1) return backends[0] as WeightedBackend;
   const total = backends.reduce((sum, { weight }) => sum + weight, 0);
   let point = Math.random() * total;

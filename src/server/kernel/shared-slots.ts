@@ -28,5 +28,8 @@ export const tokenListeners = new Slot<((tokens: number) => void)[]>();
  */
 export const logReads = new Slot<{ reads(...paths: readonly string[]): boolean }>();
 
+/** How often the backend was called again for this request. */
+export const retryAttempt = new Slot<number>();
+
 /** Credential for the backend, instead of that of the client. */
 export const backendKey = new Slot<string>();

@@ -5,7 +5,7 @@ import type { CelResult } from '../kernel/expression.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
-import { credentialParameters, jwtClaims } from '../kernel/shared-slots.ts';
+import { credentialParameters, jwtClaims, retryAttempt } from '../kernel/shared-slots.ts';
 import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 
@@ -51,6 +51,7 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   add(fields, 'error', redact(ctx.error), 'quoted');
   add(fields, 'error.detail', redact(ctx.errorDetail ?? mcp?.errorDetail), 'quoted');
   add(fields, 'reason', ctx.reason === 'Upstream' ? undefined : ctx.reason);
+  add(fields, 'retry.attempt', retryAttempt.get(ctx));
   add(fields, 'duration', `${Math.round(ctx.timings.duration)}ms`);
   return fields;
 }
