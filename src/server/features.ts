@@ -37,6 +37,7 @@ import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/
 import { requestHeaderModifier, responseHeaderModifier } from './policies/header-modifiers.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
+import { requestMirror } from './policies/request-mirror.ts';
 import { requestRedirect } from './policies/request-redirect.ts';
 import { retry, retryScope } from './policies/retry.ts';
 import { timeout } from './policies/timeout.ts';
@@ -74,6 +75,7 @@ export const policyKinds = [
   requestRedirect, // instead of a backend
   delay, // rejected and redirected requests are not delayed
   directResponse, // instead of a backend
+  requestMirror, // copies what the backend receives
 ] as const satisfies readonly PolicyKind[];
 
 /** The policies that can be configured at a place. */

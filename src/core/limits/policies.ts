@@ -54,6 +54,12 @@ export const POLICIES_LIMITS = {
    */
   retryConcurrency: 3,
   retryShare: 0.2,
+  /**
+   * Copies of requests that one `requestMirror` sends at once; further requests are not copied. Time until a copy must be
+   * answered. Each copy keeps a body of at most `smallBody`.
+   */
+  mirroredRequests: 100,
+  mirrorTimeout: 30 * SECOND,
   /** Clients that one rate limit tracks; beyond that, the least recently seen one starts again with a full bucket. */
   rateLimitKeys: 10_000,
 } as const;

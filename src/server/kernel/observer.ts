@@ -164,8 +164,8 @@ export interface RequestSpan {
   http(call: HttpCall): CallSpan | undefined;
 }
 
-/** Kind of an outgoing call: to the backend, or made by a policy. */
-export type CallKind = 'Primary' | 'Policy';
+/** Kind of an outgoing call: to the backend, made by a policy, or a copy of a request. */
+export type CallKind = 'Primary' | 'Policy' | 'Mirror';
 
 /** Records metrics of the calls to one upstream. Created when the configuration is compiled. */
 export interface CallMeter {

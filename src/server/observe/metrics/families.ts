@@ -101,6 +101,9 @@ function httpFamilies(labels: readonly string[], minimal: readonly string[]) {
   return {
     requests: counter('requests', 'Total number of HTTP requests', labels),
     connections: counter('downstream_connections', 'Total number of client connections', CONNECTION_LABELS),
+    mirroredRequests: counter('mirrored_requests', 'Total number of requests selected by requestMirror', [
+      'outcome',
+    ]),
     responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', labels),
     duration: histogram('request_duration_seconds', 'Duration of HTTP requests', labels, REQUEST_SECONDS),
     requestProcessing: histogram(
