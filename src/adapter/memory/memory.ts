@@ -42,7 +42,10 @@ export interface MemoryOptions {
 /** The memory of one namespace: a store with its search, sync and ingestion. */
 export function createMemory(options: MemoryOptions): Memory {
   const { store, embedder, docsFolder, indexesChat, log, syncWait = MEMORY_API_LIMITS.syncWait } = options;
-  const sync = createDocsSync({ store, embedder }, { folder: docsFolder, progress: reporter(log, docsFolder !== undefined) });
+  const sync = createDocsSync(
+    { store, embedder },
+    { folder: docsFolder, progress: reporter(log, docsFolder !== undefined) },
+  );
   const indexing = new Set<Promise<void>>();
   const stop = new AbortController();
   // Without a docs folder there is nothing to wait for.
@@ -92,7 +95,19 @@ export function createMemory(options: MemoryOptions): Memory {
 function reporter(log: Log, hasDocuments: boolean): (status: SyncStatus) => void {
   let saidAt = 0;
   return (status) => {
-    const { state, total, scanned, added, updated, unchanged, removed, failed, embedded, errors, durationMs } = status;
+    const {
+      state,
+      total,
+      scanned,
+      added,
+      updated,
+      unchanged,
+      removed,
+      failed,
+      embedded,
+      errors,
+      durationMs,
+    } = status;
     if (state === 'running') {
       if (durationMs - saidAt < MEMORY_API_LIMITS.syncReport) return;
       saidAt = durationMs;

@@ -126,11 +126,7 @@ async function runInside(route: Route, ctx: RequestContext): Promise<Reply> {
 }
 
 /** Picks a backend, runs its policies and calls it. */
-async function callBackend(
-  route: Route,
-  ctx: RequestContext,
-  called?: Set<WeightedBackend>,
-): Promise<Reply> {
+async function callBackend(route: Route, ctx: RequestContext, called?: Set<WeightedBackend>): Promise<Reply> {
   const choice = pickBackend(route, called);
   called?.add(choice);
   ctx.backend = choice.name;

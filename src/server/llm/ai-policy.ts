@@ -77,6 +77,7 @@ function merged(own: AiPolicy, ofRoute: AiPolicy): AiPolicy {
     },
     finalFields: own.finalFields ?? ofRoute.finalFields,
     prompts: own.prompts ?? ofRoute.prompts,
+    promptCaching: own.promptCaching ?? ofRoute.promptCaching,
     guardrails: own.guardrails ?? ofRoute.guardrails,
     routes: own.routes ?? ofRoute.routes,
     aliasOf: own.aliasOf ?? ofRoute.aliasOf,

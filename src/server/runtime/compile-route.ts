@@ -122,7 +122,11 @@ function checkPolicies(
       checkRoute(policy.config, { name, backends: kinds, matches }, contextAt(policy.path, scope));
     for (const backend of backends)
       for (const policy of backend.policies.filter((each) => each.key === key))
-        checkRoute(policy.config, { name, backends: [backend.config], matches }, contextAt(policy.path, scope));
+        checkRoute(
+          policy.config,
+          { name, backends: [backend.config], matches },
+          contextAt(policy.path, scope),
+        );
   }
 }
 

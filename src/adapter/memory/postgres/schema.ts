@@ -151,11 +151,7 @@ export async function lockSchema(client: Client): Promise<void> {
 }
 
 /** Creates or migrates the tables in the first schema of the search path. */
-export async function migrateTables(
-  client: Client,
-  server: string,
-  migrations = MIGRATIONS,
-): Promise<void> {
+export async function migrateTables(client: Client, server: string, migrations = MIGRATIONS): Promise<void> {
   await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
   const { rows } = await client.query('SELECT max(version) AS version FROM memory_schema');
   const version = Number((rows[0] as { version: unknown }).version ?? 0);
