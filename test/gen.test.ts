@@ -62,7 +62,7 @@ describe('the man folder', () => {
   });
 
   test('the man pages contain only roff text and known roff requests', () => {
-    const macros = /^\.(?:TH|ad|SH|SS|PP|TP|RS|RE|br|nf|fi)(?: |$)/;
+    const macros = /^\.(?:TH|ad|nh|SH|SS|PP|TP|RS|RE|br|nf|fi)(?: |$)/;
     for (const [name, text] of generated) {
       if (name.endsWith('.json')) continue;
       const control = text.split('\n').filter((line) => /^[.']/.test(line));
@@ -70,6 +70,7 @@ describe('the man folder', () => {
         control.filter((line) => !macros.test(line)),
         name,
       ).toEqual([]);
+      expect(text.split('\n').slice(1, 3), `${name}: no line ends inside a key`).toEqual(['.ad l', '.nh']);
       expect(text, name).toMatch(/^\.TH "AGCTL[^"]*" [157] "" "agctl" "agctl manual"\n[\n -~]*\n$/);
     }
   });

@@ -57,6 +57,8 @@ export function title(name: string, section: number, summary: string): string[] 
     `.TH "${literal(name.toUpperCase())}" ${section} "" "agctl" "agctl manual"`,
     // Justified lines look odd, and groff warns if a long path prevents justification.
     '.ad l',
+    // A hyphen at the end of a line would look like a part of the key or option that it divides.
+    '.nh',
     ...heading('Name'),
     `${literal(name)} \\- ${prose(summary)}`,
   ];

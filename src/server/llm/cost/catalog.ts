@@ -8,23 +8,25 @@ import type { CostOutcome } from '../call.ts';
 import type { Usage } from '../usage.ts';
 import { costToNumber, costToText, parseRate, rateToNumber } from './decimal.ts';
 
-const RATE_KINDS = [
-  'input',
-  'output',
-  'cacheRead',
-  'cacheWrite',
-  'cacheWrite1h',
-  'reasoning',
-  'inputAudio',
-  'outputAudio',
-] as const;
-type RateKind = (typeof RATE_KINDS)[number];
+/** What each rate is for. */
+const RATE_DOCS = {
+  input: 'Input tokens that have no rate of their own.',
+  output: 'Output tokens that have no rate of their own.',
+  cacheRead: 'Input tokens read from a cache.',
+  cacheWrite: 'Input tokens written to a cache.',
+  cacheWrite1h: 'Input tokens written to a cache for an hour.',
+  reasoning: 'Output tokens of reasoning. Default: `output`.',
+  inputAudio: 'Input tokens of recordings. Default: `input`.',
+  outputAudio: 'Output tokens of speech. Default: `output`.',
+} as const;
+type RateKind = keyof typeof RATE_DOCS;
+const RATE_KINDS = Object.keys(RATE_DOCS) as RateKind[];
 
 const rate = z.string().refine((text) => parseRate(text) !== undefined, {
   error: 'expected USD per million tokens such as "0.20", with at most six decimals',
 });
 const ratesSchema = z.strictObject(
-  Object.fromEntries(RATE_KINDS.map((kind) => [kind, rate.optional()])) as Record<
+  Object.fromEntries(RATE_KINDS.map((kind) => [kind, rate.optional().describe(RATE_DOCS[kind])])) as Record<
     RateKind,
     z.ZodOptional<typeof rate>
   >,
@@ -32,9 +34,19 @@ const ratesSchema = z.strictObject(
 
 const modelSchema = z
   .strictObject({
-    rates: ratesSchema.optional(),
-    tiers: z.array(z.strictObject({ contextOver: z.int().min(0), rates: ratesSchema })).optional(),
-    tags: z.array(z.string()).optional(),
+    rates: ratesSchema
+      .optional()
+      .describe('Rates in USD per million tokens, as strings with at most six decimals.'),
+    tiers: z
+      .array(
+        z.strictObject({
+          contextOver: z.int().min(0).describe('Input tokens over which the tier applies.'),
+          rates: ratesSchema.describe('Rates that replace those of the model.'),
+        }),
+      )
+      .optional()
+      .describe('Rates of calls with a long input, in ascending order of `contextOver`.'),
+    tags: z.array(z.string()).optional().describe('Labels for people, without effect on prices.'),
   })
   .refine(
     ({ tiers = [] }) =>
@@ -46,7 +58,12 @@ const modelSchema = z
 
 /** A price catalog: rates in USD per million tokens, as decimal strings, by provider and model. */
 export const catalogSchema = z.strictObject({
-  providers: z.record(z.string(), z.strictObject({ models: z.record(z.string(), modelSchema) })),
+  providers: z
+    .record(
+      z.string(),
+      z.strictObject({ models: z.record(z.string(), modelSchema).describe('Prices by name of the model.') }),
+    )
+    .describe('Models by name of the provider in telemetry, such as `openai`.'),
 });
 
 type CatalogDocument = z.output<typeof catalogSchema>;
