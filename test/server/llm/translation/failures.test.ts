@@ -88,11 +88,11 @@ describe('errors of a provider with another API', () => {
   test("the provider's key in an error is not in the translated error", async () => {
     const key = 'sk-provider-secret';
     await using provider = await providerOf('completions', (_, response) =>
-      sendJson(response, { error: { message: `bad key ${key}` } }, 401),
+      sendJson(response, { error: { message: `bad key ${key}` } }, 403),
     );
     await using gate = await gatewayTo(provider, 'completions', { params: { apiKey: key } });
     const error = await failureOf('messages', gate, false);
-    expect(error).toBeInstanceOf(Anthropic.AuthenticationError);
+    expect(error).toBeInstanceOf(Anthropic.PermissionDeniedError);
     expect(error.message).toContain('bad key <redacted>');
   });
 });
