@@ -116,7 +116,7 @@ export function clientFormat({ path, headers }: Pick<RequestContext, 'path' | 'h
   return formatOf(isGemini ? 'generateContent' : undefined);
 }
 
-/** The preview versions, which no other API has, and methods of models: `/v1/models/x:batchEmbedContents`. */
+/** The preview versions, which no other API has, and methods of models: `/v1/models/x:batchGenerateContent`. */
 const GEMINI_PATH = /^\/v1(?:alpha|beta)\d*(?:\/|$)|^\/v1\/(?:models|tunedModels)\/.+:[A-Za-z]+$/;
 /** Sent by Google's clients with every request. */
 const GEMINI_HEADERS = ['x-goog-api-client', 'x-goog-api-key'];

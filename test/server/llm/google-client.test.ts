@@ -322,7 +322,7 @@ describe('generateContent with the gemini provider', () => {
 
 describe('errors of paths of the Gemini API', () => {
   test.each<[string, string, string, Record<string, string>]>([
-    ['an unknown method', 'POST', '/v1beta/models/m:batchEmbedContents', {}],
+    ['an unknown method', 'POST', '/v1beta/models/m:batchGenerateContent', {}],
     ['an unknown method of the stable version', 'POST', '/v1/models/m:predict', {}],
     ['an unknown path', 'GET', '/v1beta/files', {}],
     ['an unknown path of the alpha version', 'GET', '/v1alpha/cachedContents', {}],
