@@ -8,7 +8,11 @@ import { thirdPartyNotices } from './bundle/third-party-notices.mjs';
 import { root } from './run.mjs';
 
 /** Files that something starts by name. */
-const ENTRIES = { main: 'src/cli/main.ts', 'sqlite-worker': 'src/adapter/memory/sqlite/worker.ts' };
+const ENTRIES = {
+  main: 'src/cli/main.ts',
+  'sqlite-worker': 'src/adapter/memory/sqlite/worker.ts',
+  'onnx-worker': 'src/adapter/memory/embed/onnx/worker.ts',
+};
 
 /**
  * Node.js spends half a millisecond on each module file, so everything that a command loads at its start is one file, as

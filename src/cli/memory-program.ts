@@ -79,8 +79,9 @@ const ADAPTER_ENV =
   '(required: refuse calls without a namespace), MEMORY_ALLOWED_HOSTS';
 const BACKEND_ENV =
   'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
-  'MEMORY_NAMESPACE_KEYS, MEMORY_NAMESPACES, MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for search), EMBEDDINGS_URL, EMBEDDING_MODEL, ' +
-  'EMBEDDING_API_KEY, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE';
+  'MEMORY_NAMESPACE_KEYS, MEMORY_NAMESPACES, MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for ' +
+  'search), MEMORY_EMBEDDER, EMBEDDINGS_URL, ' +
+  'EMBEDDING_MODEL, EMBEDDING_API_KEY, EMBEDDING_DIMENSIONS, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE';
 
 function helpText(environment: string, example: string): string {
   return `\nEnvironment: ${environment}.\n\nExample:\n  agctl ${example}\n`;
@@ -89,5 +90,9 @@ function helpText(environment: string, example: string): string {
 function storeOptions(command: Command): Command {
   return command
     .option('--data <dir>', 'folder of the store (MEMORY_DATA_DIR, ~/.local/share/agctl/memory)')
-    .option('--docs <dir>', 'folder of Markdown to read at every start (MEMORY_DOCS_DIR, /app/docs)');
+    .option('--docs <dir>', 'folder of Markdown to read at every start (MEMORY_DOCS_DIR, /app/docs)')
+    .option(
+      '--embedder <kind>',
+      'builtin, or onnx:FOLDER for a sentence-transformer model (MEMORY_EMBEDDER, builtin)',
+    );
 }

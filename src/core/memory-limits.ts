@@ -42,6 +42,9 @@ export const MEMORY_API_LIMITS = {
   keysMaxAge: SECOND,
   /** Interval of progress lines of a running sync. */
   syncReport: 2 * SECOND,
+  /** Delay before the first sync is repeated if it fails, doubled each time up to the second value. */
+  syncRetry: 5 * SECOND,
+  syncMaxRetry: 300 * SECOND,
   /** Concurrent requests of the backend; more are answered with status 503. */
   requestsInFlight: 256,
 } as const;
@@ -165,4 +168,15 @@ export const MEMORY_STORE_LIMITS = {
   embeddingAttempts: 3,
   /** Longest wait that a service may request with Retry-After; a longer one fails the call. */
   embeddingRetryAfter: 20 * SECOND,
+  /** A query gets one attempt and this long; after it, the search uses words only. */
+  embeddingQueryTimeout: 3 * SECOND,
+  /** Stored texts that are embedded together; a kill loses at most the work on these. */
+  embeddingPage: 64,
+  /** Batches that wait for a model on this machine; a further one is answered with status 503. */
+  embeddingQueue: 512,
+  /** Delay after the first failure of an embedder, doubled after each further one up to the second value. */
+  embeddingDelay: SECOND,
+  embeddingMaxDelay: 300 * SECOND,
+  /** How long an ingestion waits for its vectors; they are computed later otherwise. */
+  embeddingWait: 15 * SECOND,
 } as const;

@@ -95,3 +95,13 @@ export interface SyncStatus {
   readonly startedAt: string | null;
   readonly durationMs: number;
 }
+
+/** Progress of the embedder, which may be a service that fails. */
+export interface EmbeddingStatus {
+  /** `waiting`: the embedder failed and is called again at `retryAt`; until then, texts are found by words only. */
+  readonly state: 'idle' | 'running' | 'waiting';
+  /** Stored texts without a vector of the current embedder. */
+  readonly pending: number;
+  readonly problem?: string;
+  readonly retryAt?: string;
+}

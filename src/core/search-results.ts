@@ -1,5 +1,8 @@
-/** After this many chunks, further chunks of the same document rank after those of other documents. */
-const OF_ONE_DOCUMENT = 3;
+/**
+ * After this many chunks, further chunks of the same document rank after those of other documents: a reader who wants
+ * more of a document asks for it, one who needs another document never sees it.
+ */
+const OF_ONE_DOCUMENT = 1;
 
 /**
  * Chooses the search results to return when more match than requested: the best ones, but a single long document does

@@ -6,8 +6,6 @@ import type { NewEntity, Turn } from './store.ts';
 /**
  * Indexes a stored turn for `search_knowledge`. Only with MEMORY_INDEX_CHAT, because agents that recall and repeat
  * texts would otherwise fill the store with copies. The turn is already durable, so a failure here loses no data.
- *
- * @throws AppError of the embedder
  */
 export async function indexTurn(
   { store, embedder }: Backend,
@@ -15,7 +13,7 @@ export async function indexTurn(
   signal?: AbortSignal,
 ): Promise<void> {
   if (turn.content.trim() === '') return;
-  const [embedding] = await embedder.embed([turn.content], signal);
+  const [embedding] = embedder.isImmediate ? await embedder.embed([turn.content], signal) : [];
   const session: NewEntity = {
     id: workspaceId('session', turn.sessionId),
     name: turn.sessionId,

@@ -1,10 +1,10 @@
-import { AppError, messageOf } from '../../core/errors.ts';
+import { messageOf } from '../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
 import { FolderWorkspaces, relateLinks } from './docs-relations.ts';
 import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
 import { type Backend, putDocument, type StoredDocument } from './documents.ts';
-import { embedAgain } from './reembed.ts';
+import type { EmbeddingQueue } from './embed/embedding-queue.ts';
 
 export interface DocsSync {
   /** Reads the folder and updates the store. If a sync is already running, returns its result. Never rejects. */
@@ -15,8 +15,10 @@ export interface DocsSync {
 }
 
 export interface DocsSyncOptions {
-  /** The docs folder; without one, a sync only re-embeds texts for a new embedder. */
+  /** The docs folder; without one, a sync has nothing to read. */
   readonly folder: string | undefined;
+  /** Embeds what the sync stores, unless the embedder is immediate. */
+  readonly embeddings?: EmbeddingQueue | undefined;
   /** Called for every document and every batch of embeddings. */
   readonly progress?: (status: SyncStatus) => void;
 }
@@ -25,13 +27,16 @@ export const SYNC_NOTE = 'docs-sync';
 const LOCK = 'docs-sync';
 
 /** Creates the sync of a docs folder; see `DocsSync`. */
-export function createDocsSync(backend: Backend, { folder, progress }: DocsSyncOptions): DocsSync {
+export function createDocsSync(
+  backend: Backend,
+  { folder, embeddings, progress }: DocsSyncOptions,
+): DocsSync {
   const stop = new AbortController();
   let last: SyncRun | undefined;
   let running: Promise<SyncStatus> | undefined;
 
   const once = async (): Promise<SyncStatus> => {
-    const run = new SyncRun(backend, folder, stop.signal, progress);
+    const run = new SyncRun(backend, folder, embeddings, stop.signal, progress);
     last = run;
     try {
       const isDone = await backend.store.exclusively(LOCK, async () => {
@@ -66,8 +71,6 @@ export function createDocsSync(backend: Backend, { folder, progress }: DocsSyncO
 
 /** Set while links may be missing, so that the next sync repairs one that was killed. */
 const LINKS_NOTE = 'docs-links';
-/** Failures of a remote embedder in a row that abort the sync, because further documents would only wait. */
-const EMBEDDER_FAILURES = 3;
 
 const REMOVED_TOGETHER = 200;
 
@@ -76,21 +79,23 @@ class SyncRun {
   readonly counts: SyncCounts = { ...noSync(), state: 'running', startedAt: new Date().toISOString() };
   readonly #startedAt = performance.now();
   readonly #backend: Backend;
+  readonly #embeddings: EmbeddingQueue | undefined;
   readonly #signal: AbortSignal;
   readonly #progress: ((status: SyncStatus) => void) | undefined;
   readonly #workspaces: FolderWorkspaces;
   readonly #changed = new Set<string>();
-  #embedderFailures = 0;
   /** Set when links of documents stored since then may be missing. */
   #linksMarked: Promise<void> | undefined;
 
   constructor(
     backend: Backend,
     folder: string | undefined,
+    embeddings: EmbeddingQueue | undefined,
     signal: AbortSignal,
     progress: ((status: SyncStatus) => void) | undefined,
   ) {
     this.#backend = backend;
+    this.#embeddings = embeddings;
     this.#signal = signal;
     this.#progress = progress;
     this.#workspaces = new FolderWorkspaces(backend, folder ?? '');
@@ -105,7 +110,7 @@ class SyncRun {
   async whole(folder: string | undefined): Promise<void> {
     const scan = folder === undefined ? undefined : await this.#scan(folder);
     if (scan !== undefined) await this.#documents(scan);
-    await embedAgain(this.#backend, { signal: this.#signal, done: (count) => this.#embedded(count) });
+    this.#embeddings?.wake();
   }
 
   end(error?: unknown): void {
@@ -181,16 +186,9 @@ class SyncRun {
       if (status === 'created') this.counts.added += 1;
       else if (status === 'updated') this.counts.updated += 1;
       else this.counts.unchanged += 1;
-      this.#embedderFailures = 0;
     } catch (error) {
       this.#signal.throwIfAborted();
-      const isOfEmbedder = error instanceof AppError && error.code.startsWith('upstream_');
-      // Documents in progress when the sync was aborted report nothing new.
-      if (isOfEmbedder && this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
       this.#failed(path, messageOf(error));
-      if (!isOfEmbedder) return;
-      this.#embedderFailures += 1;
-      if (this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
     }
   }
 
@@ -236,11 +234,6 @@ class SyncRun {
         );
         this.#report();
       }
-  }
-
-  #embedded(count: number): void {
-    this.counts.embedded += count;
-    this.#report();
   }
 
   #failed(path: string, message: string): void {

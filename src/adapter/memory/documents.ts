@@ -49,9 +49,9 @@ export function contentHash({ title, source, path, content }: Source): string {
   return createHash('sha256').update(head).update('\0').update(content).digest('hex');
 }
 
-/** Hash that changes with the document, with the chunking and with the embedder. */
-export function documentHash(content: string, embedder: string): string {
-  return createHash('sha256').update(`${content}\0${CHUNKER_VERSION}\0${embedder}`).digest('hex');
+/** Hash that changes with the document and with the chunking. */
+function documentHash(content: string): string {
+  return createHash('sha256').update(`${content}\0${CHUNKER_VERSION}`).digest('hex');
 }
 
 /**
@@ -67,11 +67,12 @@ export function checkDocumentSize(bytes: number): void {
 }
 
 /**
- * Stores one document: splits it into chunks, embeds them, and replaces the old version as a whole. An unchanged
- * document is neither embedded nor written. Its links become relations later (`docs-relations.ts`), when their targets
+ * Stores one document: splits it into chunks and replaces the old version as a whole. An unchanged document is not
+ * written. An immediate embedder embeds the chunks first; otherwise `EmbeddingQueue` does it afterwards, and must be
+ * woken by the caller. Its links become relations later (`docs-relations.ts`), when their targets
  * exist.
  *
- * @throws AppError `body_too_large`, or an error of the embedder; nothing is stored then
+ * @throws AppError `body_too_large`; nothing is stored then
  */
 export async function putDocument(
   { store, embedder }: Backend,
@@ -80,12 +81,14 @@ export async function putDocument(
 ): Promise<StoredDocument> {
   checkDocumentSize(Buffer.byteLength(source.content));
   const content = contentHash(source);
-  const hash = documentHash(content, embedder.id);
+  const hash = documentHash(content);
   const known = await store.document(source.origin, source.key);
   if (known?.hash === hash) return unchanged(store, source, known);
   const document = markdownDocument(source.content, source.path ?? source.key, source.title);
   const chunks = chunkEntities(source, document);
-  const vectors = await embedder.embed(chunks.map(embeddedText), signal, embedded);
+  const vectors = embedder.isImmediate
+    ? await embedder.embed(chunks.map(embeddedText), signal, embedded)
+    : [];
   signal?.throwIfAborted();
   await beforeWrite?.();
   const file = fileEntity(source, document, content);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
@@ -5,12 +6,14 @@ import type { SyncStatus } from '../../core/memory-model.ts';
 import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
 import type { Embedder } from './embed/embedder.ts';
+import { EmbeddingQueue } from './embed/embedding-queue.ts';
 import type { Store, Turn } from './store.ts';
 
 /** The components that the endpoints use. */
 export interface Memory {
   readonly store: Store;
   readonly embedder: Embedder;
+  readonly embeddings: EmbeddingQueue;
   readonly sync: DocsSync;
   /** How long an ingestion waits for the sync before it answers, in ms. */
   readonly syncWait: number;
@@ -20,9 +23,9 @@ export interface Memory {
   syncStatus(): Promise<SyncStatus>;
   /** Indexes a stored turn, if that is enabled. A failure has no other effect. */
   index(turn: Turn): Promise<void>;
-  /** Whether no sync and no indexing is running. */
+  /** Whether no sync, no indexing and no embedding is running. */
   readonly isIdle: boolean;
-  /** Runs the first sync. Does not reject. */
+  /** Runs the first sync, again after a growing delay if it fails. Resolves after the first attempt; never rejects. */
   start(): Promise<void>;
   /** Stops a running sync and indexing, and waits until they have ended. Leaves store and embedder open. */
   stop(): Promise<void>;
@@ -42,9 +45,10 @@ export interface MemoryOptions {
 /** The memory of one namespace: a store with its search, sync and ingestion. */
 export function createMemory(options: MemoryOptions): Memory {
   const { store, embedder, docsFolder, indexesChat, log, syncWait = MEMORY_API_LIMITS.syncWait } = options;
+  const embeddings = new EmbeddingQueue({ store, embedder, log });
   const sync = createDocsSync(
     { store, embedder },
-    { folder: docsFolder, progress: reporter(log, docsFolder !== undefined) },
+    { folder: docsFolder, embeddings, progress: reporter(log, docsFolder !== undefined) },
   );
   const indexing = new Set<Promise<void>>();
   const stop = new AbortController();
@@ -53,6 +57,7 @@ export function createMemory(options: MemoryOptions): Memory {
   return {
     store,
     embedder,
+    embeddings,
     sync,
     syncWait,
     get isReady() {
@@ -65,6 +70,9 @@ export function createMemory(options: MemoryOptions): Memory {
     async index(turn) {
       if (!indexesChat) return;
       const task = indexTurn({ store, embedder }, turn, stop.signal)
+        .then(() => {
+          if (!embedder.isImmediate) embeddings.wake();
+        })
         .catch((error: unknown) =>
           log.warn('memory::backend', 'a turn could not be indexed', {
             turn: turn.id,
@@ -77,18 +85,33 @@ export function createMemory(options: MemoryOptions): Memory {
       if (indexing.size > MEMORY_API_LIMITS.indexingConcurrency) await Promise.race(indexing);
     },
     async start() {
-      await sync.run();
+      // What an earlier process left, or an earlier embedder.
+      embeddings.wake();
+      const { state } = await sync.run();
       isReady = true;
+      if (state === 'failed') void syncAgain(sync, stop.signal);
     },
     get isIdle() {
-      return indexing.size === 0 && sync.status().state !== 'running';
+      return indexing.size === 0 && sync.status().state !== 'running' && !embeddings.isBusy;
     },
     async stop() {
       await sync.close();
+      await embeddings.close();
       stop.abort(new Error('the memory backend is closing'));
       await Promise.all(indexing);
     },
   };
+}
+
+/** Runs the first sync again until it succeeds: a folder may be mounted late, or the store's disk be full. */
+async function syncAgain(sync: DocsSync, signal: AbortSignal): Promise<void> {
+  let wait: number = MEMORY_API_LIMITS.syncRetry;
+  for (let state = 'failed'; state === 'failed' && !signal.aborted; ) {
+    await sleep(wait, undefined, { signal, ref: false }).catch(() => undefined);
+    if (signal.aborted) return;
+    wait = Math.min(wait * 2, MEMORY_API_LIMITS.syncMaxRetry);
+    state = (await sync.run()).state;
+  }
 }
 
 /** Logs the progress of a sync at intervals, and its result; without documents only if something was done or failed. */

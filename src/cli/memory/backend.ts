@@ -11,11 +11,12 @@ import { AppError } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
-import { allowedHostsFrom, apiKeyFrom, flag, isLocalHost, namespaceRulesFrom, usage } from './options.ts';
+import { allowedHostsFrom, apiKeyFrom, asUsage, flag, isLocalHost, namespaceRulesFrom } from './options.ts';
 
 export interface BackendOptions {
   readonly data?: string;
   readonly docs?: string;
+  readonly embedder?: string;
 }
 
 /** A backend that does not listen yet. */
@@ -52,7 +53,9 @@ export async function openBackend(
   const databaseUrl = env['MEMORY_DATABASE_URL'] || undefined;
   const dataDir = dataFolder(options, context);
   const docsFolder = docsFolderFrom(options, context);
-  const embedder = usage(() => embedderFrom(env));
+  const embedder = await embedderFrom(env, options.embedder).catch((error: unknown) => {
+    throw asUsage(error);
+  });
   const indexesChat = flag(env['MEMORY_INDEX_CHAT'], 'MEMORY_INDEX_CHAT');
   const store = await openStore({ dataDir, databaseUrl, log }).catch((error: unknown) => {
     if (error instanceof AppError) throw new CommandError('not_ok', error.message);

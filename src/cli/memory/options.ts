@@ -126,12 +126,16 @@ export function flag(value: string | undefined, name: string): boolean {
   throw new CommandError('usage', `${name}: expected true or false`);
 }
 
-/** A wrong environment variable counts as wrong usage. */
+/** Runs `read`; its errors are errors of usage. */
 export function usage<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    if (error instanceof AppError) throw new CommandError('usage', error.message);
-    throw error;
+    throw asUsage(error);
   }
+}
+
+/** A wrong environment variable counts as wrong usage. */
+export function asUsage(error: unknown): unknown {
+  return error instanceof AppError ? new CommandError('usage', error.message) : error;
 }

@@ -27,8 +27,8 @@ export interface Stats extends StoreStats {
 export interface SearchResult extends Entity {
   readonly truncated?: true;
   readonly score: number;
-  readonly cosine: number;
-  readonly lexical?: number;
+  readonly cosine: number | null;
+  readonly debug?: { readonly words: number; readonly vector: number | null; readonly fused: number };
 }
 
 export interface SearchReply {

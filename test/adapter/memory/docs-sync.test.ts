@@ -1,16 +1,17 @@
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { indexTurn } from '../../../src/adapter/memory/chat-index.ts';
 import { createDocsSync } from '../../../src/adapter/memory/docs-sync.ts';
 import { ingestDocument } from '../../../src/adapter/memory/documents.ts';
 import type { Embedder } from '../../../src/adapter/memory/embed/embedder.ts';
+import { EmbeddingQueue } from '../../../src/adapter/memory/embed/embedding-queue.ts';
 import { createHashEmbedder } from '../../../src/adapter/memory/embed/hash-embedder.ts';
 import { documentId, workspaceId } from '../../../src/adapter/memory/ids.ts';
 import { AppError } from '../../../src/core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../src/core/memory-limits.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { fakeStore } from './fake-store.ts';
+import { recordingLog } from './recording-log.ts';
 
 /** Counts the embedded texts; can be made to fail or to wait. */
 function countingEmbedder(id = 'hash-v1/128') {
@@ -282,50 +283,14 @@ describe('concurrent syncs', () => {
 });
 
 describe('syncs and the embedder', () => {
-  test('a changed embedder re-embeds all documents, both synced and ingested', async () => {
-    await withDocs(GUIDE, async ({ folder, store, embedder, sync }) => {
-      await ingestDocument({ store, embedder }, { title: 'Call', content: '# One\n\nText.', source: 's' });
+  test('a sync after the embedder was changed neither reads nor writes unchanged documents', async () => {
+    await withDocs(GUIDE, async ({ folder, store, sync }) => {
       await sync().run();
+      const { writes } = store;
       const other = countingEmbedder('other/128');
       const result = await createDocsSync({ store, embedder: other }, { folder }).run();
-      expect(result).toMatchObject({ state: 'done', updated: 2, embedded: 3 });
-      const [vector = new Float32Array()] = await other.embed(['text']);
-      expect(await store.nearest(vector, 'other/128', { limit: 10 })).toHaveLength(3);
-      expect(await store.nearest(vector, 'hash-v1/128', { limit: 10 })).toEqual([]);
-      const again = await ingestDocument(
-        { store, embedder: other },
-        { title: 'Call', content: '# One\n\nText.', source: 's' },
-      );
-      expect(again.status).toBe('unchanged');
-      expect(await createDocsSync({ store, embedder: other }, { folder }).run()).toMatchObject({
-        embedded: 0,
-      });
-    });
-  });
-
-  test('a changed embedder re-embeds indexed chat turns', async () => {
-    await withDocs(GUIDE, async ({ folder, store, embedder, sync }) => {
-      const createdAt = '2026-01-02T03:04:05.000Z';
-      const turn = {
-        id: 't',
-        seq: 1,
-        sessionId: 's',
-        agentId: 'a',
-        role: 'user',
-        content: 'Zebras.',
-        createdAt,
-      } as const;
-      await indexTurn({ store, embedder }, turn);
-      await sync().run();
-      const other = countingEmbedder('other/128');
-      await createDocsSync({ store, embedder: other }, { folder }).run();
-      const [vector = new Float32Array()] = await other.embed(['Zebras.']);
-      const [best] = await store.nearest(vector, 'other/128', { types: ['chat_message'], limit: 1 });
-      expect(best?.cosine).toBeCloseTo(1, 5);
-      expect((await store.entities([best?.id ?? '']))[0]).toMatchObject({
-        content: 'Zebras.',
-        metadata: { turnId: 't' },
-      });
+      expect(result).toMatchObject({ state: 'done', unchanged: 2, embedded: 0 });
+      expect([store.writes, other.state.texts]).toEqual([writes, 0]);
     });
   });
 
@@ -353,17 +318,26 @@ describe('syncs and the embedder', () => {
     });
   });
 
-  test('a failing embedder ends the sync instead of failing for every document', async () => {
+  test('a sync stores all documents while the embedding service is down', async () => {
     const files = Object.fromEntries(
       Array.from({ length: 20 }, (_, index) => [`${index}.md`, `Text ${index}.`]),
     );
-    await withDocs(files, async ({ embedder, sync }) => {
+    await withDocs(files, async ({ folder, embedder, store }) => {
+      const failing = { ...embedder, isImmediate: false };
       embedder.state.before = async () => {
         throw new AppError('upstream_unreachable', { message: 'the service is away' });
       };
-      const result = await sync().run();
-      expect(result).toMatchObject({ state: 'failed', failed: 3 });
-      expect(result.errors[0]).toEqual({ path: '', message: 'the service is away' });
+      const embeddings = new EmbeddingQueue({ store, embedder: failing, log: recordingLog() });
+      const result = await createDocsSync({ store, embedder: failing }, { folder, embeddings }).run();
+      expect(result).toMatchObject({ state: 'done', added: 20, failed: 0, errors: [] });
+      await embeddings.settled(60_000);
+      expect(await embeddings.status()).toMatchObject({
+        state: 'waiting',
+        pending: 20,
+        problem: 'the service is away',
+      });
+      expect(await store.lexical(['text'], { limit: 50 })).toHaveLength(20);
+      await embeddings.close();
     });
   });
 });

@@ -1,20 +1,33 @@
 import type { SearchFields } from '../store.ts';
 
-/** How scores are derived from the cosines of an embedder. */
+/** How scores are derived from the words and vectors of an embedder. */
 export interface Scoring {
-  /**
-   * `words`: cosine and shared words together, because the vectors alone are too imprecise. `cosine`: the cosine alone.
-   */
-  readonly by: 'words' | 'cosine';
-  /** The value in 0..1 that counts as "similar enough" and becomes 0.7, the default threshold of the specification. */
+  /** Share of the vector in the fused value, 0..1; the rest is that of the words. */
+  readonly vectorShare: number;
+  /** The fused value that counts as "related" and becomes 0.7, the default threshold of the specification. */
   readonly pivot: number;
+  /** The same for a passage or query without a vector, which is scored by its words alone. */
+  readonly wordsPivot: number;
 }
+
+/** Words alone: the same for all embedders. Chosen on the development sets of `npm run bench memory-retrieval`. */
+export const WORDS_PIVOT = 0.27;
+
+/** A model that knows meanings. Chosen with all-MiniLM-L6-v2; other models are mapped to its scale (`unrelated.ts`). */
+export const MODEL_SCORING: Scoring = { vectorShare: 0.5, pivot: 0.2, wordsPivot: WORDS_PIVOT };
 
 /** Turns texts into vectors. Vectors of different ids are never compared. */
 export interface Embedder {
   /** Kind, model and length, such as `hash-v1/128`. Every change that affects the vectors must change the id. */
   readonly id: string;
   readonly scoring: Scoring;
+  /**
+   * Whether it needs no time and cannot fail, so that texts are embedded before they are stored. Otherwise they are
+   * stored first (`embedding-queue.ts`).
+   */
+  readonly isImmediate: boolean;
+  /** The vector of a query, in one attempt of bounded time. */
+  embedQuery(text: string, signal?: AbortSignal): Promise<Float32Array>;
   /**
    * Returns a unit vector for each text, in order; zeros for a text without words.
    *

@@ -1,23 +1,28 @@
 import { AppError } from '../../../core/errors.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { Embedder } from './embedder.ts';
 import { createHashEmbedder } from './hash-embedder.ts';
-import { createRemoteEmbedder } from './remote-embedder.ts';
+import { createRemoteEmbedder, OLLAMA_PATH } from './remote-embedder.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables that select the embedder, for help texts and manual pages. */
 export const EMBEDDER_VARIABLES = {
+  MEMORY_EMBEDDER:
+    'builtin (default), or onnx:FOLDER for a sentence-transformer model in ONNX format, as with --embedder',
   EMBEDDINGS_URL:
-    'OpenAI-compatible embedding service, such as https://api.openai.com; without it, a built-in offline embedder is used',
+    'OpenAI-compatible embedding service, such as https://api.openai.com, or http://localhost:11434/api/embed for Ollama',
   EMBEDDING_MODEL: 'its model (default: text-embedding-3-small)',
   EMBEDDING_API_KEY: 'its key',
-  EMBEDDING_SCORE_PIVOT: 'the cosine that becomes score 0.7 (default: 0.4)',
-  EMBEDDING_TRUNCATE: 'true: truncate longer vectors of a model without support for "dimensions"',
+  EMBEDDING_DIMENSIONS:
+    'length of the vectors that the service is asked for (default: that of the model); the model must support it',
+  EMBEDDING_SCORE_PIVOT:
+    'the value of words and vectors together that becomes score 0.7 (default: 0.2; see docs/memory.md)',
+  EMBEDDING_TRUNCATE: 'true: truncate longer vectors, if the model was trained for that (Matryoshka)',
 } as const;
 
 const MODEL = 'text-embedding-3-small';
-/** For text-embedding-3-small, as reported by its users; not measured here. */
-const PIVOT = 0.4;
+const ONNX = 'onnx:';
 /** Characters allowed in a header. */
 const KEY = /^[\x21-\x7e]+$/;
 
@@ -25,7 +30,7 @@ function wrong(name: keyof typeof EMBEDDER_VARIABLES, problem: string): AppError
   return new AppError('bad_request', { message: `${name}: ${problem}` });
 }
 
-/** Accepts `https://host`, `https://host/v1` and the full URL. */
+/** Accepts `https://host`, `https://host/v1` and the full URL; `/api/embed` is that of Ollama. */
 function embeddingsUrl(text: string): URL {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
@@ -34,16 +39,28 @@ function embeddingsUrl(text: string): URL {
     throw wrong('EMBEDDINGS_URL', 'contains a name or password: set EMBEDDING_API_KEY instead');
   url.hash = '';
   const path = url.pathname.replace(/\/+$/, '');
-  if (path.endsWith('/embeddings')) url.pathname = path;
+  if (path.endsWith('/embeddings') || path.endsWith(OLLAMA_PATH)) url.pathname = path;
   else url.pathname = /\/v\d+$/.test(path) ? `${path}/embeddings` : `${path}/v1/embeddings`;
   return url;
 }
 
-function pivotOf(text: string | undefined): number {
-  const pivot = text === undefined ? PIVOT : Number(text);
-  if (text?.trim() === '' || !(pivot > 0 && pivot < 1))
-    throw wrong('EMBEDDING_SCORE_PIVOT', 'expected a number between 0 and 1, such as 0.4');
+function pivotOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const pivot = Number(text);
+  if (text.trim() === '' || !(pivot > 0 && pivot < 1))
+    throw wrong('EMBEDDING_SCORE_PIVOT', 'expected a number between 0 and 1, such as 0.2');
   return pivot;
+}
+
+function dimensionsOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const dimensions = Number(text);
+  if (!/^\d+$/.test(text) || dimensions < 1 || dimensions > MEMORY_STORE_LIMITS.dimensions)
+    throw wrong(
+      'EMBEDDING_DIMENSIONS',
+      `expected a whole number from 1 to ${MEMORY_STORE_LIMITS.dimensions}, such as 256`,
+    );
+  return dimensions;
 }
 
 function truth(text: string | undefined): boolean {
@@ -53,15 +70,32 @@ function truth(text: string | undefined): boolean {
 }
 
 /**
- * The embedder that the environment selects. Empty variables count as unset.
+ * The embedder that `option` or else the environment selects. Empty variables count as unset.
  *
- * @throws AppError `bad_request` that names the variable
+ * @param option value of `--embedder`
+ * @throws AppError `bad_request` that names the variable, or the file that a model lacks
  */
-export function embedderFrom(env: Environment): Embedder {
+export async function embedderFrom(env: Environment, option?: string): Promise<Embedder> {
   const value = (name: keyof typeof EMBEDDER_VARIABLES): string | undefined => env[name] || undefined;
+  const kind = option ?? value('MEMORY_EMBEDDER');
   const address = value('EMBEDDINGS_URL');
+  const pivot = pivotOf(value('EMBEDDING_SCORE_PIVOT'));
+  if (kind !== undefined && address !== undefined)
+    throw wrong('EMBEDDINGS_URL', `is set, but the embedder is ${kind}: set one of the two`);
+  if (kind?.startsWith(ONNX) && kind.length > ONNX.length) {
+    // Loaded only when it is used.
+    const { createOnnxEmbedder } = await import('./onnx/onnx-embedder.ts');
+    return createOnnxEmbedder(kind.slice(ONNX.length), pivot);
+  }
+  if (kind !== undefined && kind !== 'builtin')
+    throw wrong(
+      'MEMORY_EMBEDDER',
+      `expected builtin or onnx:FOLDER, not ${JSON.stringify(kind.slice(0, 100))}`,
+    );
   if (address === undefined) {
-    const useless = (['EMBEDDING_MODEL', 'EMBEDDING_API_KEY'] as const).find((name) => value(name));
+    const useless = (['EMBEDDING_MODEL', 'EMBEDDING_API_KEY', 'EMBEDDING_DIMENSIONS'] as const).find((name) =>
+      value(name),
+    );
     if (useless !== undefined) throw wrong(useless, 'is set, but EMBEDDINGS_URL is not: set both or neither');
     return createHashEmbedder();
   }
@@ -72,7 +106,8 @@ export function embedderFrom(env: Environment): Embedder {
     url: embeddingsUrl(address),
     model: value('EMBEDDING_MODEL') ?? MODEL,
     apiKey,
-    pivot: pivotOf(value('EMBEDDING_SCORE_PIVOT')),
+    pivot,
+    dimensions: dimensionsOf(value('EMBEDDING_DIMENSIONS')),
     truncate: truth(value('EMBEDDING_TRUNCATE')),
   });
 }

@@ -1,6 +1,6 @@
 import { DIMENSIONS } from '../store.ts';
 import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
-import { type Embedder, normalise } from './embedder.ts';
+import { type Embedder, normalise, WORDS_PIVOT } from './embedder.ts';
 
 /** Texts embedded before other work gets a turn: one core embeds 9,000 chunks per second. */
 const YIELD_AFTER = 32;
@@ -13,7 +13,8 @@ const FIRST_LINE = 2;
 const STOP_WORD = 0.1;
 /** Number of dimensions per word, so that two words rarely collide. */
 const PLACES = 2;
-const PIVOT = 0.33;
+/** Its vectors know no meanings, so they count less than words. */
+const SCORING = { vectorShare: 0.3, pivot: 0.22, wordsPivot: WORDS_PIVOT };
 
 const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
@@ -70,7 +71,10 @@ export function hashVector(text: string): Float32Array {
 export function createHashEmbedder(): Embedder {
   return {
     id: `hash-v1/${DIMENSIONS}`,
-    scoring: { by: 'words', pivot: PIVOT },
+    scoring: SCORING,
+    isImmediate: true,
+    // On one line, because the first line of a text has more weight and a query has no first line.
+    embedQuery: async (text) => hashVector(text.replace(/\s+/g, ' ').trim()),
     async embed(texts, signal, progress) {
       const vectors: Float32Array[] = [];
       for (const text of texts) {

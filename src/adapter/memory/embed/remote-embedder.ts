@@ -4,20 +4,24 @@ import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { undici } from '../../../core/undici.ts';
-import { DIMENSIONS } from '../store.ts';
-import { type Embedder, normalise } from './embedder.ts';
+import { type Embedder, MODEL_SCORING, normalise, type Scoring } from './embedder.ts';
 
 export interface RemoteOptions {
-  /** Full URL of the `embeddings` endpoint. */
+  /** Full URL of the endpoint: `…/embeddings`, or `…/api/embed` of Ollama. */
   readonly url: URL;
   readonly model: string;
   /** Sent in the Authorization header and nowhere else. */
   readonly apiKey: string | undefined;
-  /** The cosine that becomes score 0.7. */
-  readonly pivot: number;
+  /** The fused value that becomes score 0.7. */
+  readonly pivot?: number | undefined;
+  /** Length that the service is asked for; undefined for that of the model. */
+  readonly dimensions: number | undefined;
   /** Whether vectors longer than requested are truncated instead of refused. */
   readonly truncate: boolean;
 }
+
+/** Ollama's own endpoint (https://github.com/ollama/ollama/blob/main/docs/api.md#generate-embeddings). */
+export const OLLAMA_PATH = '/api/embed';
 
 /** Statuses after which another attempt may succeed. */
 const PASSING = new Set([408, 409, 425, 429, 500, 502, 503, 504]);
@@ -25,7 +29,7 @@ const FIRST_WAIT = 200;
 
 /** Advice for statuses that a wrong configuration causes. */
 const ADVICE: Readonly<Record<number, string>> = {
-  400: ': check EMBEDDING_MODEL, and whether the model takes "dimensions"',
+  400: ': check EMBEDDING_MODEL, and whether the model supports EMBEDDING_DIMENSIONS',
   401: ': check EMBEDDING_API_KEY',
   403: ': check EMBEDDING_API_KEY',
   404: ': check EMBEDDINGS_URL and EMBEDDING_MODEL',
@@ -39,8 +43,8 @@ interface Failure {
 }
 
 /**
- * An OpenAI-compatible embedding service. Sends 64 texts per call, one call at a time; each response is validated and
- * normalized to length 1.
+ * An OpenAI-compatible embedding service, or Ollama. Sends 64 texts per call, one call at a time; each response is
+ * validated and normalized to length 1.
  */
 export function createRemoteEmbedder(options: RemoteOptions): Embedder {
   const agent = new (undici().Agent)({
@@ -49,28 +53,60 @@ export function createRemoteEmbedder(options: RemoteOptions): Embedder {
     bodyTimeout: MEMORY_STORE_LIMITS.embeddingTimeout,
     maxHeaderSize: LIMITS.headerBytes,
   });
+  // The length of the first vector: one of another length could not be compared with it.
+  let length = options.dimensions;
+  const service: Service = {
+    ...options,
+    agent,
+    check(vector) {
+      length ??= vector.length;
+      return vector.length === length
+        ? undefined
+        : `sent embeddings of ${vector.length} numbers after some of ${length}: was the model changed? Restart to use it`;
+    },
+  };
+  const scoring: Scoring = {
+    ...MODEL_SCORING,
+    ...(options.pivot === undefined ? {} : { pivot: options.pivot }),
+  };
   return {
-    id: `${options.model}/${DIMENSIONS}`,
-    scoring: { by: 'cosine', pivot: options.pivot },
+    id: `${options.model}/${options.dimensions ?? 'native'}`,
+    scoring,
+    isImmediate: false,
+    async embedQuery(text, signal) {
+      const input = prepared(text);
+      if (input === '') return new Float32Array(length ?? 1);
+      const got = await call(service, [input], signal, MEMORY_STORE_LIMITS.embeddingQueryTimeout);
+      signal?.throwIfAborted();
+      if (!Array.isArray(got)) throw got.error;
+      return got[0] as Float32Array;
+    },
     async embed(texts, signal, progress) {
       // A service refuses an empty text, whose vector is zero anyway.
       const wanted = [...texts.keys()].filter((index) => (texts[index] ?? '').trim() !== '');
-      const vectors: Float32Array[] = texts.map(() => new Float32Array(DIMENSIONS));
+      const vectors: (Float32Array | undefined)[] = texts.map(() => undefined);
       for (let start = 0; start < wanted.length; start += MEMORY_STORE_LIMITS.embeddingInputs) {
         const batch = wanted.slice(start, start + MEMORY_STORE_LIMITS.embeddingInputs);
-        const inputs = batch.map((index) =>
-          (texts[index] ?? '').slice(0, MEMORY_STORE_LIMITS.embeddingInputLength).toWellFormed(),
-        );
-        const got = await withRetries(() => call(agent, options, inputs, signal), signal);
-        for (const [place, index] of batch.entries())
-          vectors[index] = got[place] ?? new Float32Array(DIMENSIONS);
+        const inputs = batch.map((index) => prepared(texts[index] ?? ''));
+        const got = await withRetries(() => call(service, inputs, signal), signal);
+        for (const [place, index] of batch.entries()) vectors[index] = got[place];
         progress?.((batch.at(-1) ?? 0) + 1);
       }
       progress?.(texts.length);
-      return vectors;
+      return vectors.map((vector) => vector ?? new Float32Array(length ?? 1));
     },
     close: () => agent.destroy(),
   };
+}
+
+function prepared(text: string): string {
+  return text.trim() === '' ? '' : text.slice(0, MEMORY_STORE_LIMITS.embeddingInputLength).toWellFormed();
+}
+
+interface Service extends RemoteOptions {
+  readonly agent: Agent;
+  /** What is wrong with the length of a vector. */
+  check(vector: Float32Array): string | undefined;
 }
 
 async function withRetries(
@@ -89,13 +125,13 @@ async function withRetries(
 }
 
 async function call(
-  agent: Agent,
-  options: RemoteOptions,
+  service: Service,
   input: readonly string[],
   signal: AbortSignal | undefined,
+  timeout: number = MEMORY_STORE_LIMITS.embeddingTimeout,
 ): Promise<Float32Array[] | Failure> {
-  const { url, model, apiKey, truncate } = options;
-  const deadline = AbortSignal.timeout(MEMORY_STORE_LIMITS.embeddingTimeout);
+  const { agent, url, apiKey } = service;
+  const deadline = AbortSignal.timeout(timeout);
   const headers = ['content-type', 'application/json', 'accept', 'application/json'];
   if (apiKey !== undefined) headers.push('authorization', `Bearer ${apiKey}`);
   try {
@@ -104,18 +140,25 @@ async function call(
       path: url.pathname + url.search,
       method: 'POST',
       headers,
-      body: JSON.stringify({ model, input, dimensions: DIMENSIONS, encoding_format: 'float' }),
+      body: JSON.stringify(requestBody(service, input)),
       signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
     });
     if (response.statusCode !== 200) return await refused(url, response);
     const body = await read(response.body);
     if (body === undefined)
       return final(url, `sent more than ${MEMORY_STORE_LIMITS.embeddingResponseBytes} bytes`);
-    const vectors = vectorsIn(body, input.length, truncate);
+    const vectors = vectorsIn(body, input.length, service);
     return Array.isArray(vectors) ? vectors : final(url, vectors.problem);
   } catch (cause) {
-    return unanswered(url, cause, deadline.aborted);
+    return unanswered(url, cause, deadline.aborted, timeout);
   }
+}
+
+function requestBody({ url, model, dimensions }: Service, input: readonly string[]): object {
+  const wanted = dimensions === undefined ? {} : { dimensions };
+  return url.pathname.endsWith(OLLAMA_PATH)
+    ? { model, input, truncate: true, ...wanted }
+    : { model, input, encoding_format: 'float', ...wanted };
 }
 
 async function refused(url: URL, { statusCode, headers, body }: Dispatcher.ResponseData): Promise<Failure> {
@@ -132,11 +175,11 @@ function final(url: URL, what: string): Failure {
   return { error: new AppError('upstream_invalid', { message }), wait: undefined };
 }
 
-function unanswered(url: URL, cause: unknown, isLate: boolean): Failure {
+function unanswered(url: URL, cause: unknown, isLate: boolean, timeout: number): Failure {
   const { code } = cause as { code?: unknown };
   const isSlow = isLate || code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT';
   const why = isSlow
-    ? `did not answer within ${MEMORY_STORE_LIMITS.embeddingTimeout / 1000} s`
+    ? `did not answer within ${timeout / 1000} s`
     : `cannot be reached${typeof code === 'string' ? ` (${code})` : ''}: check EMBEDDINGS_URL`;
   const message = `the embedding service at ${url.host} ${why}`;
   return {
@@ -162,19 +205,15 @@ interface Problem {
   readonly problem: string;
 }
 
-/**
- * Parses and validates the vectors of a response, in the order of the inputs, normalized to length 1.
- *
- * @param truncate whether longer vectors are truncated; only models trained for that keep their meaning
- */
-function vectorsIn(body: string, count: number, truncate: boolean): Float32Array[] | Problem {
+/** Parses and validates the vectors of a response, in the order of the inputs, normalized to length 1. */
+function vectorsIn(body: string, count: number, service: Service): Float32Array[] | Problem {
   const data = dataOf(body);
   if (data === undefined) return { problem: 'did not send a list of embeddings' };
   if (data.length !== count) return { problem: `sent ${data.length} embeddings for ${count} texts` };
   const vectors: (Float32Array | undefined)[] = Array.from({ length: count }, () => undefined);
   for (const [place, item] of data.entries()) {
     const { embedding, index = place } = (item ?? {}) as { embedding?: unknown; index?: unknown };
-    const vector = vectorOf(embedding, truncate);
+    const vector = vectorOf(embedding, service);
     if ('problem' in vector) return vector;
     if (typeof index !== 'number' || !(index in vectors) || vectors[index] !== undefined)
       return { problem: 'sent embeddings with wrong indexes' };
@@ -183,30 +222,35 @@ function vectorsIn(body: string, count: number, truncate: boolean): Float32Array
   return vectors as Float32Array[];
 }
 
+/** `data` of OpenAI, or `embeddings` of Ollama, which are vectors without an index. */
 function dataOf(body: string): unknown[] | undefined {
   try {
-    const { data } = JSON.parse(body) as { data?: unknown };
+    const { data, embeddings } = JSON.parse(body) as { data?: unknown; embeddings?: unknown };
+    if (Array.isArray(embeddings)) return embeddings.map((embedding) => ({ embedding }));
     return Array.isArray(data) ? data : undefined;
   } catch {
     return undefined;
   }
 }
 
-function vectorOf(embedding: unknown, truncate: boolean): Float32Array | Problem {
+function vectorOf(embedding: unknown, service: Service): Float32Array | Problem {
   if (!Array.isArray(embedding)) return { problem: 'sent an embedding that is not a list of numbers' };
-  if (embedding.length < DIMENSIONS || (embedding.length > DIMENSIONS && !truncate))
+  const { dimensions = embedding.length, truncate } = service;
+  if (embedding.length < dimensions || (embedding.length > dimensions && !truncate))
     return {
       problem:
-        `sent embeddings of ${embedding.length} numbers instead of ${DIMENSIONS}` +
-        (embedding.length < DIMENSIONS
-          ? ': use a model with that many'
-          : ': use a model that supports "dimensions", or set EMBEDDING_TRUNCATE=true if its vectors may be truncated'),
+        `sent embeddings of ${embedding.length} numbers instead of ${dimensions}` +
+        (embedding.length < dimensions
+          ? ': EMBEDDING_DIMENSIONS is more than the model has'
+          : ': it ignores EMBEDDING_DIMENSIONS. Unset it, or set EMBEDDING_TRUNCATE=true if the model was trained for shortened vectors (Matryoshka)'),
     };
-  const numbers = embedding.slice(0, DIMENSIONS) as unknown[];
+  const numbers = embedding.slice(0, dimensions) as unknown[];
   if (!numbers.every((value) => typeof value === 'number' && Number.isFinite(value)))
     return { problem: 'sent an embedding that contains something other than numbers' };
   // In double precision, because very large and very small numbers exceed the range of Float32.
   const length = Math.hypot(...(numbers as number[]));
   if (!(length > 0) || !Number.isFinite(length)) return { problem: 'sent an embedding of length zero' };
-  return normalise(Float32Array.from(numbers as number[], (value) => value / length));
+  const vector = normalise(Float32Array.from(numbers as number[], (value) => value / length));
+  const problem = service.check(vector);
+  return problem === undefined ? vector : { problem };
 }

@@ -4,7 +4,7 @@ import { linksOf } from './links.ts';
 import { withoutJsx } from './mdx.ts';
 
 /** Increase this when the same document would yield different chunks, so that every document is read again. */
-export const CHUNKER_VERSION = 2;
+export const CHUNKER_VERSION = 3;
 
 export interface MarkdownDocument {
   readonly title: string;

@@ -1,11 +1,9 @@
 import type { Scoring } from '../embed/embedder.ts';
+import type { SearchFields } from '../store.ts';
 import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 
-/** The default threshold of the specification; a similarity at the embedder's pivot gets this score. */
+/** The default threshold of the specification; a result at the embedder's pivot gets this score. */
 export const SIMILAR = 0.7;
-/** Weights of meaning and shared words, for an embedder that scores by `words`. */
-const BY_COSINE = 0.3;
-const BY_WORDS = 0.7;
 
 /** A word of a query and its weight: rare words have more weight. */
 export interface QueryWord {
@@ -32,115 +30,168 @@ export function rarity(count: number, total: number): number {
   return Math.log(1 + (total - known + 0.5) / (known + 0.5));
 }
 
-/** Number of words up to which one occurrence counts in full; a long table contains every word once. */
-const PLAIN_LENGTH = 100;
-const LENGTH_DISCOUNT = 0.6;
-/** Bonus if all neighboring words of the query are neighbors in the text. */
-const BY_NEIGHBOURS = 0.3;
+// The constants of BM25 with fields. All were chosen on the development sets of `npm run bench memory-retrieval`.
+
+/** Occurrences in a title and in headings count as so many in a text of average length. */
+const IN_TITLE = 3;
+const IN_HEADING = 2;
+/** Occurrences at which a word counts half. */
+const SATURATION = 1.2;
+/** How much of a text's length counts, and the length in words for which an occurrence counts in full. */
+const LENGTH = 0.5;
+const AVERAGE_LENGTH = 110;
+/**
+ * A passage that covers as much as this many words that occur nowhere else covers enough: of a long query, it need not
+ * have every word.
+ */
+const ENOUGH = 3;
+/** Share of the score for words of the query that other passages of the same document have. */
+const BY_CONTEXT = 0.2;
+/** Bonus if all neighboring words of the query are at most `NEAR` words apart in the text. */
+const BY_NEIGHBORS = 0.2;
+const NEAR = 2;
 /**
  * Only words with the same first letters as one of the query are compared, because stemming every word is slow. A stem
  * always keeps the first two letters of its word: `flies` becomes `fly`.
  */
 const BEGINNING = 2;
 
-function beginningsOf(stems: Iterable<string>): ReadonlySet<string> {
-  return new Set([...stems].map((stem) => stem.slice(0, BEGINNING)));
+/** What a text has of a query. */
+export interface Coverage {
+  /** How well the text covers each word, by stem: 0 if it lacks the word, never quite 1. */
+  readonly words: ReadonlyMap<string, number>;
+  /** 0..1: share of the query's pairs of neighboring words that are close to each other in the text. */
+  readonly neighbors: number;
 }
 
-interface Occurrences {
-  readonly counts: ReadonlyMap<string, number>;
-  /** Words in the first line, which contains the title and the headings. */
-  readonly named: ReadonlySet<string>;
-  /** Consecutive words of the query that are neighbors in the text, by the stem of the first. */
-  readonly neighbours: ReadonlySet<string>;
-  readonly length: number;
-}
-
-/** Maps each stem to the next one in the query. */
-function followersOf(stems: Iterable<string>): ReadonlyMap<string, string> {
-  const all = [...stems];
-  return new Map(all.slice(1).map((stem, index) => [all[index] as string, stem]));
-}
-
-function occurrencesOf(weights: ReadonlyMap<string, number>, text: string): Occurrences {
-  const beginnings = beginningsOf(weights.keys());
+/**
+ * @param weights weights of the query's words by stem, in the order of the query
+ */
+export function coverage(weights: ReadonlyMap<string, number>, fields: SearchFields): Coverage {
+  const stems = [...weights.keys()];
+  const beginnings = new Set(stems.map((stem) => stem.slice(0, BEGINNING)));
+  const stemIn = (word: string): string | undefined => {
+    if (!beginnings.has(word.slice(0, BEGINNING))) return undefined;
+    const stem = stemOf(word);
+    return weights.has(stem) ? stem : undefined;
+  };
+  const named = new Map<string, number>();
+  for (const [text, weight] of [
+    [fields.title, IN_TITLE],
+    [fields.heading, IN_HEADING],
+  ] as const)
+    for (const word of wordsOf(text)) {
+      const stem = stemIn(word);
+      if (stem !== undefined) named.set(stem, (named.get(stem) ?? 0) + weight);
+    }
   const counts = new Map<string, number>();
-  const named = new Set<string>();
-  const neighbours = new Set<string>();
-  const followers = followersOf(weights.keys());
-  let length = 0;
-  const lineEnd = text.indexOf('\n');
-  const parts = lineEnd === -1 ? [text] : [text.slice(0, lineEnd), text.slice(lineEnd)];
-  for (const [index, part] of parts.entries()) {
-    let previous = '';
-    for (const word of wordsOf(part)) {
-      length += 1;
-      const stem = beginnings.has(word.slice(0, BEGINNING)) ? stemOf(word) : '';
-      if (!weights.has(stem)) {
-        // In `string of a connection`, `string` and `connection` are neighbors.
-        if (previous !== '' && word.length > 1 && !isStopWord(word)) previous = '';
-        continue;
-      }
-      counts.set(stem, (counts.get(stem) ?? 0) + 1);
-      if (index === 0) named.add(stem);
-      if (followers.get(previous) === stem) neighbours.add(previous);
-      else if (followers.get(stem) === previous) neighbours.add(stem);
-      previous = stem;
-    }
+  const places = new Map<string, number>();
+  const places2 = new Map(stems.map((stem, index) => [stem, index]));
+  const near = new Set<number>();
+  const words = wordsOf(fields.searchText);
+  for (const [place, word] of words.entries()) {
+    const stem = stemIn(word);
+    if (stem === undefined) continue;
+    counts.set(stem, (counts.get(stem) ?? 0) + 1);
+    const index = places2.get(stem) as number;
+    for (const [first, other] of [
+      [index - 1, stems[index - 1]],
+      [index, stems[index + 1]],
+    ] as const)
+      if (place - (places.get(other ?? '') ?? Number.NEGATIVE_INFINITY) <= NEAR) near.add(first);
+    places.set(stem, place);
   }
-  return { counts, named, neighbours, length };
+  const length = 1 - LENGTH + (LENGTH * words.length) / AVERAGE_LENGTH;
+  const covered = new Map<string, number>();
+  for (const stem of stems) {
+    const occurrences = (counts.get(stem) ?? 0) / length + (named.get(stem) ?? 0);
+    if (occurrences > 0) covered.set(stem, occurrences / (occurrences + SATURATION));
+  }
+  return { words: covered, neighbors: neighborShare([...weights.values()], near) };
 }
 
-/**
- * The share of a query that a text contains, with words weighted by rarity. Words in the first line count in full; in a
- * long text, a single occurrence counts less. Neighboring words of the query count more if they are neighbors in the
- * text.
- *
- * @param weights by stem, in the order of the query
- * @returns 0..1; 0 for a query without words
- */
-export function coverage(weights: ReadonlyMap<string, number>, text: string): number {
-  let total = 0;
-  for (const weight of weights.values()) total += weight;
-  if (total === 0) return 0;
-  const { counts, named, neighbours, length } = occurrencesOf(weights, text);
-  const discount = LENGTH_DISCOUNT * Math.max(0, length / PLAIN_LENGTH - 1);
-  let found = 0;
-  for (const [stem, count] of counts)
-    found += (weights.get(stem) ?? 0) * (named.has(stem) ? 1 : count / (count + discount));
-  return Math.min(1, found / total + BY_NEIGHBOURS * neighbourShare(weights, neighbours));
-}
-
-/** The share of neighboring pairs of the query; a pair has the weight of its more common word. */
-function neighbourShare(weights: ReadonlyMap<string, number>, neighbours: ReadonlySet<string>): number {
-  if (neighbours.size === 0) return 0;
+/** The share of neighboring pairs; a pair has the weight of its more common word. */
+function neighborShare(weights: readonly number[], near: ReadonlySet<number>): number {
   let [found, total] = [0, 0];
-  let previous: [stem: string, weight: number] | undefined;
-  for (const [stem, weight] of weights) {
-    if (previous !== undefined) {
-      const pair = Math.min(previous[1], weight);
-      total += pair;
-      if (neighbours.has(previous[0])) found += pair;
-    }
-    previous = [stem, weight];
+  for (let index = 0; index + 1 < weights.length; index += 1) {
+    const pair = Math.min(weights[index] as number, weights[index + 1] as number);
+    total += pair;
+    if (near.has(index)) found += pair;
   }
-  return found / total;
+  return total === 0 ? 0 : found / total;
+}
+
+/** The best coverage of each word by any of several passages, which belong to one document. */
+export function together(passages: readonly Coverage[]): ReadonlyMap<string, number> {
+  const best = new Map<string, number>();
+  for (const { words } of passages)
+    for (const [stem, covered] of words) best.set(stem, Math.max(covered, best.get(stem) ?? 0));
+  return best;
 }
 
 /**
- * The score by which results are ranked, filtered and displayed. Increases with cosine and coverage, and is 0.7 at the
- * embedder's pivot, so that the default threshold means "similar enough" for every embedder.
+ * How well the words of a query are covered: the weighted share that the passage covers, with a fifth of it for what its
+ * document covers, and a bonus for neighboring words.
  *
- * @param cosine -1..1
- * @param covered 0..1
- * @returns 0..1
+ * @param highest weight of a word that occurs nowhere
+ * @returns 0 or more, 1 for a short query that is covered completely; 0 for a query without words
  */
-export function scoreOf({ by, pivot }: Scoring, cosine: number, covered: number): number {
-  const near = Math.min(1, Math.max(0, Number.isFinite(cosine) ? cosine : 0));
-  const raw = by === 'cosine' ? near : BY_COSINE * near + BY_WORDS * covered;
-  const score =
-    raw < pivot ? (SIMILAR * raw) / pivot : SIMILAR + ((1 - SIMILAR) * (raw - pivot)) / (1 - pivot);
-  return Math.min(1, Math.max(0, score));
+export function wordScore(
+  weights: ReadonlyMap<string, number>,
+  highest: number,
+  passage: Coverage,
+  document: ReadonlyMap<string, number>,
+): number {
+  let [found, total] = [0, 0];
+  for (const [stem, weight] of weights) {
+    total += weight;
+    found += weight * (1 - BY_CONTEXT) * (passage.words.get(stem) ?? 0);
+    found += weight * BY_CONTEXT * (document.get(stem) ?? 0);
+  }
+  const needed = Math.min(total, ENOUGH * highest);
+  return needed === 0 ? 0 : found / needed + BY_NEIGHBORS * passage.neighbors;
+}
+
+/** A score with its parts, which explain it. */
+export interface Score {
+  /** 0..1: by which results are ranked, filtered and displayed. */
+  readonly score: number;
+  /** 0 or more: from the words; see `wordScore`. */
+  readonly words: number;
+  /** 0..1: from the vectors: the cosine, above that of unrelated texts; null if there is no vector. */
+  readonly vector: number | null;
+  /** 0 or more: both together. */
+  readonly fused: number;
+}
+
+/**
+ * The score of a passage. It increases with both parts and is 0.7 at the embedder's pivot, so that the default threshold
+ * means "related" for every embedder. It is never below the vector's part, so a `minScore` never removes a passage whose
+ * cosine reaches it, if the embedder's cosines of unrelated texts are near 0.
+ *
+ * @param words see `wordScore`
+ * @param cosine -1..1; undefined without a vector, which is scored by words alone
+ * @param unrelated cosine of unrelated texts, of this embedder
+ */
+export function scoreOf(
+  { vectorShare, pivot, wordsPivot }: Scoring,
+  words: number,
+  cosine: number | undefined,
+  unrelated: number,
+): Score {
+  if (cosine === undefined || Number.isNaN(cosine))
+    return { score: calibrated(words, wordsPivot), words, vector: null, fused: (words * pivot) / wordsPivot };
+  const vector = Math.min(1, Math.max(0, (cosine - unrelated) / (1 - unrelated)));
+  const fused = (1 - vectorShare) * words + vectorShare * vector;
+  // Of a hash, the cosine of unrelated texts varies too much to count by itself.
+  const least = vectorShare < 0.5 ? 0 : vector;
+  return { score: Math.max(least, calibrated(fused, pivot)), words, vector, fused };
+}
+
+/** 0.7 at the pivot; above it, 1 is approached but never reached, so that better passages keep a higher score. */
+function calibrated(value: number, pivot: number): number {
+  if (value < pivot) return Math.max(0, (SIMILAR * value) / pivot);
+  return 1 - ((1 - SIMILAR) * (1 - pivot)) / (1 - pivot + (value - pivot));
 }
 
 /** Rounds down to four digits, so that a displayed score is never above the threshold that it failed. */

@@ -1,9 +1,23 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { counted } from '../../../core/render/counted.ts';
 import { selectResults } from '../../../core/search-results.ts';
-import { type Embedder, embeddedText } from '../embed/embedder.ts';
-import type { Entity, EntityType, Store } from '../store.ts';
-import { coverage, type QueryWord, queryWords, rarity, rounded, scoreOf } from './score.ts';
+import type { Embedder } from '../embed/embedder.ts';
+import type { EmbeddingQueue, QueryVector } from '../embed/embedding-queue.ts';
+import type { Entity, EntityType, SearchFields, Store } from '../store.ts';
+import { distinct } from './distinct.ts';
+import {
+  type Coverage,
+  coverage,
+  type QueryWord,
+  queryWords,
+  rarity,
+  rounded,
+  type Score,
+  scoreOf,
+  together,
+  wordScore,
+} from './score.ts';
+import { unrelatedCosine } from './unrelated.ts';
 
 /** A search. The caller validates the bounds: `MEMORY_STORE_LIMITS.queryLength`, `MEMORY_STORE_LIMITS.results`. */
 export interface SearchRequest {
@@ -12,7 +26,7 @@ export interface SearchRequest {
   /** 0..1, inclusive. */
   readonly minScore: number;
   readonly types?: readonly EntityType[] | undefined;
-  /** Adds `lexical`, the share of the query's words that the text contains. */
+  /** Adds the parts of each score. */
   readonly debug?: boolean | undefined;
 }
 
@@ -26,9 +40,10 @@ export interface SearchResult {
   readonly truncated?: true;
   /** 0..1, by which results are ranked and filtered. */
   readonly score: number;
-  /** -1..1, from the vectors alone. */
-  readonly cosine: number;
-  readonly lexical?: number;
+  /** -1..1, from the vectors alone; null if the text or the query has no vector. */
+  readonly cosine: number | null;
+  /** How the score came about: words and vector are combined to fused, which is mapped to the score. */
+  readonly debug?: Omit<Score, 'score'>;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
@@ -40,106 +55,163 @@ export interface SearchResponse {
   /** The best score of all candidates, including those below `minScore`; null if there are none. */
   readonly bestScore: number | null;
   readonly minScore: number;
-  /** Explains why nothing was found and what to do. */
+  /** Explains why nothing was found and what to do, or that results are by words only. */
   readonly hint?: string;
   /** Id of the embedder that was used. */
   readonly embedder: string;
   readonly tookMs: number;
 }
 
+/** What a search uses. */
+export interface Searched {
+  readonly store: Store;
+  readonly embedder: Embedder;
+  /** Answers for an embedder that may fail. */
+  readonly embeddings?: EmbeddingQueue | undefined;
+}
+
 /** A candidate with its score; lists are sorted best first. */
-export interface Scored {
-  readonly entity: Entity;
-  readonly score: number;
-  readonly cosine: number;
-  readonly covered: number;
+export interface Scored extends Score {
+  readonly entity: Entity & SearchFields;
+  readonly cosine: number | undefined;
 }
 
 /**
- * Searches by meaning and by words: collects candidates both ways, then ranks and filters them by one score.
+ * Searches by meaning and by words: collects candidates both ways, then ranks and filters them by one score. If the
+ * embedder fails, words alone are used, and the hint says so.
  *
- * @throws AppError of a remote embedder, and the signal's reason
+ * @throws the signal's reason
  */
 export async function search(
-  { store, embedder }: { readonly store: Store; readonly embedder: Embedder },
+  searched: Searched,
   request: SearchRequest,
   signal?: AbortSignal,
 ): Promise<SearchResponse> {
   const startedAt = performance.now();
-  const candidates = await scored(store, embedder, request, signal);
+  const { store, embedder } = searched;
+  const { candidates, notice } = await scored(searched, request, signal);
   const passed = candidates.filter(({ score }) => score >= request.minScore);
-  const results = selectResults(passed, request.limit, documentOf)
+  const results = selectResults(distinct(passed, request.limit), request.limit, documentOf)
     .sort(bestFirst)
     .map((one) => shown(one, request.debug === true));
-  const hint = results.length > 0 ? undefined : await hintFor(store, embedder.id, request, candidates);
+  const reason = results.length > 0 ? undefined : await hintFor(store, embedder.id, request, candidates);
+  const hint = [reason, notice].filter((part) => part !== undefined).join('. ');
   return {
     results,
     count: results.length,
     filtered: candidates.length - passed.length,
     bestScore: candidates[0] === undefined ? null : rounded(candidates[0].score),
     minScore: request.minScore,
-    ...(hint === undefined ? {} : { hint }),
+    ...(hint === '' ? {} : { hint }),
     embedder: embedder.id,
     tookMs: Math.round((performance.now() - startedAt) * 10) / 10,
   };
 }
 
 async function scored(
-  store: Store,
-  embedder: Embedder,
+  searched: Searched,
   { query, types }: SearchRequest,
   signal: AbortSignal | undefined,
-): Promise<Scored[]> {
+): Promise<{ candidates: Scored[]; notice: string | undefined }> {
+  const { store, embedder } = searched;
   const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const terms = words.map(({ word }) => word);
-  // On one line, because the first line of a text has more weight and a query has no first line.
-  const [vector = new Float32Array()] = await embedder.embed([query.replace(/\s+/g, ' ').trim()], signal);
-  signal?.throwIfAborted();
-  const hasMeaning = vector.some((value) => value !== 0);
-  const [near, lexical, weights] = await Promise.all([
-    hasMeaning ? store.nearest(vector, embedder.id, scope) : [],
+  const byWords = Promise.all([
     terms.length > 0 ? store.lexical(terms, scope) : [],
     wordWeights(store, words),
   ]);
+  const [meaning, [lexical, { weights, highest }]] = await Promise.all([
+    queryVector(searched, query, signal),
+    byWords,
+  ]);
   signal?.throwIfAborted();
+  const { vector, unrelated } = meaning;
+  const near = vector === undefined ? [] : await store.nearest(vector, embedder.id, scope);
   const cosines = new Map(near.map(({ id, cosine }) => [id, cosine]));
   const onlyWords = lexical.map(({ id }) => id).filter((id) => !cosines.has(id));
   const [entities, more] = await Promise.all([
     store.entities([...cosines.keys(), ...onlyWords]),
-    hasMeaning && onlyWords.length > 0
+    vector !== undefined && onlyWords.length > 0
       ? store.cosines(vector, embedder.id, onlyWords)
       : new Map<string, number>(),
   ]);
-  return entities
-    .map((entity) => {
-      const cosine = cosines.get(entity.id) ?? more.get(entity.id) ?? 0;
-      const covered = coverage(weights, embeddedText(entity));
-      return { entity, cosine, covered, score: scoreOf(embedder.scoring, cosine, covered) };
+  const covered = entities.map((entity) => ({ entity, coverage: coverage(weights, entity) }));
+  const documents = documentCoverage(covered);
+  const candidates = covered
+    .map(({ entity, coverage: passage }): Scored => {
+      const cosine = cosines.get(entity.id) ?? more.get(entity.id);
+      const document = documents.get(documentOf({ entity })) ?? passage.words;
+      const wordsOnly = wordScore(weights, highest, passage, document);
+      return { entity, cosine, ...scoreOf(embedder.scoring, wordsOnly, cosine, unrelated) };
     })
     .sort(bestFirst);
+  return { candidates, notice: meaning.hint };
 }
 
-function documentOf({ entity: { id, metadata } }: Scored): unknown {
+/** What the candidates of each document cover together: a passage without a word may continue one that has it. */
+function documentCoverage(
+  covered: readonly { readonly entity: Entity; readonly coverage: Coverage }[],
+): ReadonlyMap<unknown, ReadonlyMap<string, number>> {
+  const documents = Map.groupBy(covered, documentOf);
+  return new Map(
+    [...documents].map(([document, passages]) => [
+      document,
+      together(passages.map((passage) => passage.coverage)),
+    ]),
+  );
+}
+
+/** The vector of the query, undefined for a query without meaning or if the embedder fails. */
+async function queryVector(
+  { embedder, embeddings }: Searched,
+  query: string,
+  signal: AbortSignal | undefined,
+): Promise<QueryVector> {
+  const found =
+    embeddings === undefined
+      ? {
+          vector: await embedder.embedQuery(query, signal),
+          unrelated: await unrelatedCosine(embedder),
+          hint: undefined,
+        }
+      : await embeddings.query(query, signal);
+  const hasMeaning = found.vector?.some((value) => value !== 0) === true;
+  return hasMeaning ? found : { ...found, vector: undefined };
+}
+
+function documentOf({ entity: { id, metadata } }: { readonly entity: Entity }): unknown {
   return metadata['source'] ?? id;
 }
 
 /** Sorts equal scores by cosine and then by id, so that the order is deterministic. */
 function bestFirst(left: Scored, right: Scored): number {
   return (
-    right.score - left.score || right.cosine - left.cosine || (left.entity.id < right.entity.id ? -1 : 1)
+    right.score - left.score ||
+    (right.cosine ?? -1) - (left.cosine ?? -1) ||
+    (left.entity.id < right.entity.id ? -1 : 1)
   );
 }
 
-async function wordWeights(store: Store, words: readonly QueryWord[]): Promise<ReadonlyMap<string, number>> {
-  if (words.length === 0) return new Map();
+/** Weights of the query's words by stem, and that of a word that occurs nowhere. */
+async function wordWeights(
+  store: Store,
+  words: readonly QueryWord[],
+): Promise<{ weights: ReadonlyMap<string, number>; highest: number }> {
+  if (words.length === 0) return { weights: new Map(), highest: 0 };
   const { total, counts } = await store.frequencies(words.map(({ word }) => word));
-  return new Map(words.map(({ word, stem }) => [stem, rarity(counts.get(word) ?? 0, total)]));
+  const weights = new Map(words.map(({ word, stem }) => [stem, rarity(counts.get(word) ?? 0, total)]));
+  return { weights, highest: rarity(0, total) };
 }
 
-function shown({ entity, score, cosine, covered }: Scored, isDebug: boolean): SearchResult {
+function shown({ entity, score, cosine, words, vector, fused }: Scored, isDebug: boolean): SearchResult {
   const { id, name, type, content, metadata } = entity;
   const isLong = content.length > MEMORY_STORE_LIMITS.resultLength;
+  const debug = {
+    words: rounded(words),
+    vector: vector === null ? null : rounded(vector),
+    fused: rounded(fused),
+  };
   return {
     id,
     name,
@@ -147,8 +219,8 @@ function shown({ entity, score, cosine, covered }: Scored, isDebug: boolean): Se
     content: isLong ? content.slice(0, MEMORY_STORE_LIMITS.resultLength).toWellFormed() : content,
     ...(isLong ? { truncated: true } : {}),
     score: rounded(score),
-    cosine: rounded(cosine),
-    ...(isDebug ? { lexical: rounded(covered) } : {}),
+    cosine: cosine === undefined ? null : rounded(cosine),
+    ...(isDebug ? { debug } : {}),
     metadata,
   };
 }
@@ -192,7 +264,7 @@ function reasonOf(
   if (searchable === 0)
     return 'nothing is stored yet: ingest a document, or add .md files to the docs folder and start a sync';
   if (types !== undefined) return typesHint(types, entities);
-  return `no document was embedded with ${embedder}, and none contains a word of the query: sync the documents again if the embedder was changed`;
+  return `no stored text contains a word of the query, and none is embedded with ${embedder} yet`;
 }
 
 function typesHint(types: readonly EntityType[], entities: Readonly<Record<EntityType, number>>): string {

@@ -14,15 +14,15 @@ export function Result({
   /** `below`: under the threshold. `crowded`: above it, but not within the limit. */
   readonly standing: 'given' | 'crowded' | 'below';
 }): ReactNode {
-  const { id, name, type, content, truncated, score, cosine, lexical, metadata } = result;
+  const { id, name, type, content, truncated, score, cosine, debug, metadata } = result;
   return (
     <li className={`panel result ${standing}`}>
       <div className="scores">
         <meter min={0} max={1} value={score} aria-label={`Score ${score.toFixed(2)}`} />
         <strong className="mono">{score.toFixed(4)}</strong>
         <span className="quiet">
-          cosine {cosine.toFixed(4)}
-          {lexical === undefined ? '' : `, words ${lexical.toFixed(2)}`}
+          {cosine === null ? 'no vector' : `cosine ${cosine.toFixed(4)}`}
+          {debug === undefined ? '' : `, words ${debug.words.toFixed(2)}, fused ${debug.fused.toFixed(2)}`}
         </span>
         {standing === 'given' ? null : (
           <span className="standing">{standing === 'below' ? 'below minScore' : 'beyond the limit'}</span>

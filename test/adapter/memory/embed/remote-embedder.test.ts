@@ -35,7 +35,7 @@ async function withService<T>(
 
 async function failure(answer: Answer, env: Record<string, string> = {}): Promise<Error> {
   return withService(answer, async (base) => {
-    const embedder = embedderFrom({ ...base, ...env });
+    const embedder = await embedderFrom({ ...base, EMBEDDING_DIMENSIONS: '128', ...env });
     const error = await embedder.embed(['text']).then(
       () => new Error('it did not fail'),
       (caught: Error) => caught,
@@ -47,11 +47,15 @@ async function failure(answer: Answer, env: Record<string, string> = {}): Promis
 }
 
 describe('the remote embedder', () => {
-  test('the remote embedder sends at most 64 texts per call, asks for 128 dimensions and returns unit vectors in order', async () => {
+  test('the remote embedder sends at most 64 texts per call, asks for the configured dimensions and returns unit vectors in order', async () => {
     await withService(
       answering((data) => data.reverse()),
       async (env, service) => {
-        const embedder = embedderFrom({ ...env, EMBEDDING_MODEL: 'small' });
+        const embedder = await embedderFrom({
+          ...env,
+          EMBEDDING_MODEL: 'small',
+          EMBEDDING_DIMENSIONS: '128',
+        });
         const seen: number[] = [];
         const texts = Array.from({ length: 150 }, (_, index) => 'x'.repeat((index % 127) + 1));
         texts[70] = '  ';
@@ -80,7 +84,7 @@ describe('the remote embedder', () => {
         else void answering()(request, response, received);
       },
       async (env) => {
-        const embedder = embedderFrom(env);
+        const embedder = await embedderFrom(env);
         expect(await embedder.embed(['text'])).toHaveLength(1);
         await embedder.close();
       },
@@ -130,9 +134,61 @@ describe('the remote embedder', () => {
   test('the remote embedder truncates longer vectors only when configured', async () => {
     const long = answering((data) => data.map((one) => ({ ...one, embedding: vectorFor('xxx', 256) })));
     await withService(long, async (env) => {
-      const embedder = embedderFrom({ ...env, EMBEDDING_TRUNCATE: 'true' });
+      const embedder = await embedderFrom({
+        ...env,
+        EMBEDDING_DIMENSIONS: '128',
+        EMBEDDING_TRUNCATE: 'true',
+      });
       const [vector] = await embedder.embed(['xxx']);
       expect([vector?.length, vector?.indexOf(1)]).toEqual([128, 3]);
+      await embedder.close();
+    });
+  });
+
+  test('the remote embedder takes the length of the model by default, and refuses another one later', async () => {
+    let length = 1024;
+    const answer: Answer = (...args) =>
+      answering((data) => data.map((one) => ({ ...one, embedding: vectorFor('xxx', length) })))(...args);
+    await withService(answer, async (env, service) => {
+      const embedder = await embedderFrom({ ...env, EMBEDDING_MODEL: 'large' });
+      expect(embedder.id).toBe('large/native');
+      expect((await embedder.embed(['xxx', ' '])).map((vector) => vector.length)).toEqual([1024, 1024]);
+      expect(JSON.parse(service.received[0]?.body ?? '')).not.toHaveProperty('dimensions');
+      length = 768;
+      await expect(embedder.embed(['xxx'])).rejects.toThrow(/768 numbers after some of 1024/);
+      await embedder.close();
+    });
+  });
+
+  test('the remote embedder speaks the protocol of Ollama at /api/embed', async () => {
+    const ollama: Answer = (_, response, { body }) => {
+      const { input } = JSON.parse(body) as Call;
+      response.end(JSON.stringify({ embeddings: input.map((text) => vectorFor(text, 384)) }));
+    };
+    await withService(ollama, async (env, service) => {
+      const url = `${env['EMBEDDINGS_URL']}/api/embed`;
+      const embedder = await embedderFrom({ ...env, EMBEDDINGS_URL: url, EMBEDDING_MODEL: 'all-minilm' });
+      const [first, second] = await embedder.embed(['x', 'xx']);
+      expect([first?.length, first?.indexOf(1), second?.indexOf(1)]).toEqual([384, 1, 2]);
+      expect(JSON.parse(service.received[0]?.body ?? '')).toEqual({
+        model: 'all-minilm',
+        input: ['x', 'xx'],
+        truncate: true,
+      });
+      await embedder.close();
+    });
+  });
+
+  test('the remote embedder tries the vector of a query once', async () => {
+    let calls = 0;
+    const busy: Answer = (_, response) => {
+      calls += 1;
+      response.writeHead(503).end();
+    };
+    await withService(busy, async (env) => {
+      const embedder = await embedderFrom(env);
+      await expect(embedder.embedQuery('text')).rejects.toThrow(/answered 503/);
+      expect(calls).toBe(1);
       await embedder.close();
     });
   });
@@ -142,7 +198,7 @@ describe('the remote embedder', () => {
     await withService(
       () => stop.abort(new Error('closing')),
       async (env) => {
-        const embedder = embedderFrom(env);
+        const embedder = await embedderFrom(env);
         await expect(embedder.embed(['text'], stop.signal)).rejects.toThrow('closing');
         await embedder.close();
       },
@@ -151,7 +207,7 @@ describe('the remote embedder', () => {
 
   test('an unreachable remote embedder gives an error that says what to check', async () => {
     const env = await withService(answering(), async (base) => base);
-    const embedder = embedderFrom(env);
+    const embedder = await embedderFrom(env);
     await expect(embedder.embed(['text'])).rejects.toThrow(
       /cannot be reached \(ECONNREFUSED\): check EMBEDDINGS_URL/,
     );
@@ -160,8 +216,9 @@ describe('the remote embedder', () => {
 });
 
 describe('environment variables of the embedder', () => {
-  test('the built-in embedder is the default', () => {
-    expect(embedderFrom({ EMBEDDINGS_URL: '' }).id).toBe('hash-v1/128');
+  test('the built-in embedder is the default', async () => {
+    expect((await embedderFrom({ EMBEDDINGS_URL: '' })).id).toBe('hash-v1/128');
+    expect((await embedderFrom({ MEMORY_EMBEDDER: 'onnx:x' }, 'builtin')).id).toBe('hash-v1/128');
   });
 
   test.each([
@@ -178,29 +235,33 @@ describe('environment variables of the embedder', () => {
       { EMBEDDINGS_URL: 'http://x', EMBEDDING_TRUNCATE: 'yes' },
       /^EMBEDDING_TRUNCATE: expected true or false/,
     ],
-  ])('embedder settings %j are rejected with an error that names the variable', (env, message) => {
-    expect(() => embedderFrom(env)).toThrow(message);
-    try {
-      embedderFrom(env);
-    } catch (error) {
-      expect(String(error)).not.toContain(KEY);
-    }
+    [{ EMBEDDING_DIMENSIONS: '256' }, /^EMBEDDING_DIMENSIONS: is set, but EMBEDDINGS_URL is not/],
+    [{ EMBEDDINGS_URL: 'http://x', EMBEDDING_DIMENSIONS: '0' }, /^EMBEDDING_DIMENSIONS: expected a whole/],
+    [{ MEMORY_EMBEDDER: 'onnx:' }, /^MEMORY_EMBEDDER: expected builtin or onnx:FOLDER/],
+    [{ MEMORY_EMBEDDER: 'onnx:x', EMBEDDINGS_URL: 'http://x' }, /^EMBEDDINGS_URL: is set, but the embedder/],
+    [{ MEMORY_EMBEDDER: 'onnx:/no/such' }, /^embedder onnx:\/no\/such: no such folder/],
+  ])('embedder settings %j are rejected with an error that names the variable', async (env, message) => {
+    const error = await embedderFrom(env).then(
+      () => new Error('it was accepted'),
+      (caught: Error) => caught,
+    );
+    expect(error.message).toMatch(message);
+    expect(String(error)).not.toContain(KEY);
   });
 
-  test.each(['', '/', '/v1', '/v1/', '/v1/embeddings', '/base/v2'])(
+  test.each(['', '/', '/v1', '/v1/', '/v1/embeddings', '/base/v2', '/api/embed'])(
     'EMBEDDINGS_URL may end in %j',
     async (path) => {
       await withService(answering(), async (env, service) => {
-        const embedder = embedderFrom({
+        const embedder = await embedderFrom({
           ...env,
           EMBEDDINGS_URL: `${env['EMBEDDINGS_URL']}${path}`,
           EMBEDDING_SCORE_PIVOT: '0.5',
         });
         await embedder.embed(['text']);
-        expect(service.received[0]?.target).toBe(
-          path === '/base/v2' ? '/base/v2/embeddings' : '/v1/embeddings',
-        );
-        expect(embedder.scoring).toEqual({ by: 'cosine', pivot: 0.5 });
+        const expected = { '/base/v2': '/base/v2/embeddings', '/api/embed': '/api/embed' }[path];
+        expect(service.received[0]?.target).toBe(expected ?? '/v1/embeddings');
+        expect(embedder.scoring.pivot).toBe(0.5);
         await embedder.close();
       });
     },

@@ -6,81 +6,137 @@ import {
   rarity,
   SIMILAR,
   scoreOf,
+  together,
+  wordScore,
 } from '../../../../src/adapter/memory/search/score.ts';
 import { stemOf } from '../../../../src/adapter/memory/tokenizer.ts';
 
-const part = fc.double({ min: 0, max: 1, noNaN: true });
+const share = fc.double({ min: 0, max: 1, noNaN: true });
 const cosine = fc.double({ min: -1, max: 1, noNaN: true });
-const scoring = fc.record({
-  by: fc.constantFrom('words' as const, 'cosine' as const),
-  pivot: fc.double({ min: 0.01, max: 0.99, noNaN: true }),
-});
+const pivot = fc.double({ min: 0.01, max: 0.99, noNaN: true });
+const scoring = fc.record({ vectorShare: share, pivot, wordsPivot: pivot });
+const MODEL = { vectorShare: 0.5, pivot: 0.2, wordsPivot: 0.27 };
 
 describe('the search score', () => {
   test('the search score is between 0 and 1 and never falls when the text is nearer or matches more words', () => {
     fc.assert(
-      fc.property(scoring, cosine, cosine, part, part, (how, c1, c2, w1, w2) => {
-        const less = scoreOf(how, Math.min(c1, c2), Math.min(w1, w2));
-        const more = scoreOf(how, Math.max(c1, c2), Math.max(w1, w2));
-        expect(less).toBeGreaterThanOrEqual(0);
-        expect(more).toBeLessThanOrEqual(1);
-        expect(more).toBeGreaterThanOrEqual(less);
+      fc.property(scoring, cosine, cosine, share, share, share, (how, c1, c2, w1, w2, unrelated) => {
+        const base = unrelated * 0.9;
+        const less = scoreOf(how, Math.min(w1, w2), Math.min(c1, c2), base);
+        const more = scoreOf(how, Math.max(w1, w2), Math.max(c1, c2), base);
+        expect(less.score).toBeGreaterThanOrEqual(0);
+        expect(more.score).toBeLessThanOrEqual(1);
+        expect(more.score).toBeGreaterThanOrEqual(less.score);
       }),
     );
   });
 
-  test('the search score is 0.7 at the pivot, 0 and 1 at the ends', () => {
-    const words = { by: 'words', pivot: 0.33 } as const;
-    expect(scoreOf(words, 1, 0.3 / 7)).toBeCloseTo(SIMILAR, 9);
-    expect([scoreOf(words, -1, 0), scoreOf(words, 0, 0), scoreOf(words, 1, 1)]).toEqual([0, 0, 1]);
-    const remote = { by: 'cosine', pivot: 0.4 } as const;
-    expect(scoreOf(remote, 0.4, 0)).toBeCloseTo(SIMILAR, 9);
-    expect(scoreOf(remote, 0.7, 0)).toBeCloseTo(0.85, 9);
-    expect(scoreOf(remote, 0.2, 1)).toBeCloseTo(0.35, 9);
+  test('the search score is 0.7 where words and vector together reach the pivot', () => {
+    expect(scoreOf(MODEL, 0.1, 0.3, 0)).toEqual({ score: SIMILAR, words: 0.1, vector: 0.3, fused: 0.2 });
+    expect(scoreOf(MODEL, 0, -1, 0).score).toBe(0);
+    expect(scoreOf(MODEL, 0.27, undefined, 0)).toEqual({
+      score: SIMILAR,
+      words: 0.27,
+      vector: null,
+      fused: expect.closeTo(0.2, 9),
+    });
+    expect(scoreOf(MODEL, 3, 1, 0).score).toBe(1);
+  });
+
+  test('a passage whose cosine reaches minScore is never removed, and neither is one that has the words', () => {
+    fc.assert(
+      fc.property(cosine, share, (near, words) => {
+        expect(scoreOf(MODEL, words, near, 0).score).toBeGreaterThanOrEqual(Math.max(0, near));
+      }),
+    );
+    expect(scoreOf(MODEL, 0.45, -0.2, 0).score).toBeGreaterThan(SIMILAR);
+  });
+
+  test('cosines count as far as they are above that of unrelated texts', () => {
+    const narrow = scoreOf(MODEL, 0, 0.85, 0.7);
+    expect(narrow.vector).toBeCloseTo(0.5, 9);
+    expect(narrow.score).toBeCloseTo(scoreOf(MODEL, 0, 0.5, 0).score, 9);
+    expect(scoreOf(MODEL, 0, 0.7, 0.7).score).toBe(0);
   });
 
   test('the search score treats a cosine that is not a number as missing', () => {
-    expect(scoreOf({ by: 'cosine', pivot: 0.4 }, Number.NaN, 0)).toBe(0);
+    expect(scoreOf(MODEL, 0, Number.NaN, 0)).toMatchObject({ score: 0, vector: null });
   });
 });
 
 describe('word coverage', () => {
+  const fields = (searchText: string, title = '', heading = '') => ({ title, heading, searchText });
+  const weigh = (...words: string[]) => new Map(words.map((word) => [stemOf(word), 1]));
+  const of = (
+    weights: ReadonlyMap<string, number>,
+    text: string,
+    title?: string,
+    heading?: string,
+  ): number => {
+    const passage = coverage(weights, fields(text, title, heading));
+    return wordScore(weights, 10, passage, passage.words);
+  };
+
   test('word coverage weighs words by rarity and matches their inflections', () => {
     const weights = new Map([
       [stemOf('limit'), 3],
       [stemOf('rates'), 1],
     ]);
-    expect(coverage(weights, 'It limits requests.')).toBe(0.75);
-    expect(coverage(weights, 'rate limiting, rate')).toBe(1);
-    expect(coverage(weights, 'nothing of it')).toBe(0);
-    expect(coverage(new Map([[stemOf('flies'), 1]]), 'It can fly.')).toBe(1);
-    expect(coverage(new Map(), 'text')).toBe(0);
+    expect(of(weights, 'It limits requests.')).toBeCloseTo(3 * of(weights, 'It rates requests.'), 9);
+    expect(of(weights, 'rate limiting, rate')).toBeGreaterThan(of(weights, 'It limits requests.'));
+    expect(of(weights, 'nothing of it')).toBe(0);
+    expect(of(weigh('flies'), 'It can fly.')).toBeGreaterThan(0);
+    expect(of(new Map(), 'text')).toBe(0);
   });
 
-  test('word coverage counts a word in a long text less than one in a short text, in a title or repeated', () => {
-    const weights = new Map([[stemOf('zebra'), 1]]);
+  test('a word counts most in the title, then in headings, then in a short text, then in a long one', () => {
+    const weights = weigh('zebra');
     const filler = 'word '.repeat(500);
-    const once = coverage(weights, `Title\n\nzebra ${filler}`);
-    const often = coverage(weights, `Title\n\nzebra zebra zebra ${filler}`);
-    expect(coverage(weights, 'Title\n\nzebra')).toBe(1);
-    expect(coverage(weights, `Zebra\n\n${filler}`)).toBe(1);
-    expect(once).toBeGreaterThan(0);
-    expect(often).toBeGreaterThan(once);
-    expect(often).toBeLessThan(1);
+    const inOrder = [
+      of(weights, filler),
+      of(weights, `zebra ${filler}`),
+      of(weights, `zebra zebra zebra ${filler}`),
+      of(weights, filler, '', 'Zebra'),
+      of(weights, filler, 'Zebra'),
+      of(weights, filler, 'Zebra', 'Zebra'),
+    ];
+    expect(inOrder).toEqual([...inOrder].sort((a, b) => a - b));
+    expect(new Set(inOrder).size).toBe(inOrder.length);
+    expect(inOrder.at(-1)).toBeLessThan(1);
   });
 
-  test('word coverage is higher when words are adjacent as in the query', () => {
-    const weights = new Map(['connection', 'string', 'parser'].map((word) => [stemOf(word), 1]));
-    const filler = 'word '.repeat(400);
-    const of = (text: string): number => coverage(weights, `Title\n\n${text} ${filler}`);
-    const apart = of('string makes one connection');
-    expect(of('a new connection string')).toBeCloseTo(apart + 0.15, 9);
-    expect(of('string of a connection')).toBeCloseTo(apart + 0.15, 9);
-    // Neighbours here, but not in the query.
-    expect(of('the parser opens connection')).toBeCloseTo(apart, 9);
-    expect(of('the new parser connection')).toBeCloseTo(apart, 9);
-    expect(coverage(weights, 'connection\nstring')).toBeCloseTo(2 / 3, 9);
-    expect(coverage(weights, 'A connection string parser')).toBe(1);
+  test('word coverage is higher when words are near each other as in the query', () => {
+    const weights = weigh('connection', 'string', 'parser');
+    const neighbors = (text: string): number => coverage(weights, fields(text)).neighbors;
+    expect(neighbors('a connection string parser')).toBe(1);
+    expect(neighbors('a new connection string')).toBe(0.5);
+    expect(neighbors('string of connection')).toBe(0.5);
+    expect(neighbors('a string that needs some connection')).toBe(0);
+    // Neighbors here, but not in the query.
+    expect(neighbors('the parser connection')).toBe(0);
+    expect(of(weights, 'connection string')).toBeGreaterThan(of(weights, 'connection of some other string'));
+  });
+
+  test('words that other passages of the document have count a little', () => {
+    const weights = weigh('zebra', 'stripes');
+    const [one, other] = [coverage(weights, fields('zebra')), coverage(weights, fields('stripes'))];
+    const alone = wordScore(weights, 10, one, one.words);
+    const inContext = wordScore(weights, 10, one, together([one, other]));
+    expect(inContext).toBeGreaterThan(alone);
+    expect(inContext).toBeLessThan(
+      wordScore(weights, 10, coverage(weights, fields('zebra stripes')), one.words),
+    );
+  });
+
+  test('of a long query, a passage need not have every word', () => {
+    const short = weigh('one', 'two', 'three');
+    const long = weigh('one', 'two', 'three', ...'abcdefghij'.split('').map((letter) => `${letter}word`));
+    const text = 'one, two, three';
+    const need = (weights: ReadonlyMap<string, number>): number => {
+      const passage = coverage(weights, fields(text));
+      return wordScore(weights, 1, { ...passage, neighbors: 0 }, passage.words);
+    };
+    expect(need(long)).toBeCloseTo(need(short), 9);
   });
 
   test('word coverage weighs rare words more than frequent ones and unknown words most, and is never negative', () => {

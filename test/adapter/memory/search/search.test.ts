@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { ingestDocument } from '../../../../src/adapter/memory/documents.ts';
-import type { Embedder } from '../../../../src/adapter/memory/embed/embedder.ts';
+import { type Embedder, MODEL_SCORING, normalise } from '../../../../src/adapter/memory/embed/embedder.ts';
+import { EmbeddingQueue } from '../../../../src/adapter/memory/embed/embedding-queue.ts';
 import { createHashEmbedder } from '../../../../src/adapter/memory/embed/hash-embedder.ts';
 import { type SearchRequest, search } from '../../../../src/adapter/memory/search/search.ts';
+import { AppError } from '../../../../src/core/errors.ts';
 import { fakeStore } from '../fake-store.ts';
+import { recordingLog } from '../recording-log.ts';
 
 const DOCUMENTS = {
   'Rate limits': 'A client may send sixty requests a minute. More are refused with status 429.',
@@ -15,6 +18,9 @@ const DOCUMENTS = {
 async function library(embedder: Embedder = createHashEmbedder()) {
   const backend = { store: fakeStore(), embedder };
   for (const [title, content] of Object.entries(DOCUMENTS)) await ingestDocument(backend, { title, content });
+  const embeddings = new EmbeddingQueue({ ...backend, log: recordingLog() });
+  await embeddings.settled(60_000);
+  await embeddings.close();
   const ask = (query: string, more: Partial<SearchRequest> = {}) =>
     search(backend, { query, limit: 5, minScore: 0.7, ...more });
   return { ...backend, ask };
@@ -28,7 +34,7 @@ describe('search', () => {
       name: 'Rate limits',
       type: 'doc_chunk',
       content: DOCUMENTS['Rate limits'],
-      lexical: expect.any(Number),
+      debug: { words: expect.any(Number), vector: expect.any(Number), fused: expect.any(Number) },
       metadata: { source: 'Rate limits', title: 'Rate limits', heading: '', ordinal: 0 },
     });
     expect(response.results[0]?.cosine).toBeGreaterThan(0);
@@ -40,7 +46,7 @@ describe('search', () => {
     expect(response.bestScore).toBe(response.results[0]?.score);
     expect(response.tookMs).toBeGreaterThanOrEqual(0);
     expect(response).not.toHaveProperty('hint');
-    expect((await ask('requests of a client')).results[0]).not.toHaveProperty('lexical');
+    expect((await ask('requests of a client')).results[0]).not.toHaveProperty('debug');
   });
 
   test('search ranks by the same score that it filters by', async () => {
@@ -66,7 +72,8 @@ describe('search', () => {
     const { store, embedder, ask } = await library();
     const sections = Array.from(
       { length: 8 },
-      (_, part) => `# Zebra ${part}\n\n${'zebra stripes '.repeat(30)}`,
+      (_, part) =>
+        `# Zebra ${part}\n\n${'zebra stripes '.repeat(30)}${`part${part} `.repeat(9)}${'abcdefgh'[part]} own${part} word${part}`,
     );
     await ingestDocument({ store, embedder }, { title: 'Zebras', content: sections.join('\n\n') });
     expect(
@@ -108,15 +115,59 @@ describe('search', () => {
     expect(await ids()).toEqual(first);
   });
 
-  test('search with a remote embedder scores by the cosine on the same scale', async () => {
-    const { ask } = await library({
-      ...createHashEmbedder(),
+  test('a remote embedder scores by words and by the cosine above that of unrelated texts', async () => {
+    const inner = createHashEmbedder();
+    const toward = (vector: Float32Array): Float32Array => {
+      // All texts resemble each other, as with some models.
+      const shifted = Float32Array.from(vector, (value, index) => value + (index === 0 ? 2 : 0));
+      return normalise(shifted);
+    };
+    const embedder: Embedder = {
+      ...inner,
       id: 'model/128',
-      scoring: { by: 'cosine', pivot: 0.4 },
-    });
-    const [best] = (await ask('the database is copied every night', { minScore: 0 })).results;
-    expect(best?.cosine).toBeGreaterThan(0.4);
-    expect(best?.score).toBeCloseTo(0.7 + (0.3 * ((best?.cosine ?? 0) - 0.4)) / 0.6, 3);
+      scoring: MODEL_SCORING,
+      isImmediate: false,
+      embed: async (...args) => (await inner.embed(...args)).map(toward),
+      embedQuery: async (text) => toward(await inner.embedQuery(text)),
+    };
+    const { ask } = await library(embedder);
+    const { results } = await ask('the database is copied every night', { minScore: 0, debug: true });
+    expect(results[0]).toMatchObject({ name: 'Backups' });
+    expect(results[0]?.cosine).toBeGreaterThan(0.8);
+    expect(results.at(-1)?.cosine).toBeGreaterThan(0.7);
+    expect(results.at(-1)?.debug?.vector).toBeLessThan(0.3);
+    expect(results.at(-1)?.score).toBeLessThan(0.7);
+    const { words = 0, vector, fused } = results[0]?.debug ?? {};
+    expect(fused).toBeCloseTo((words + (vector ?? 0)) / 2, 3);
+  });
+
+  test('passages that repeat a better one are left out', async () => {
+    const { store, embedder, ask } = await library();
+    const text = 'Giraffes eat leaves of tall trees and sleep for half an hour each night in the savanna.';
+    for (const version of ['1.0', '1.1', '2.0'])
+      await ingestDocument({ store, embedder }, { title: `Giraffes ${version}`, content: text });
+    await ingestDocument({ store, embedder }, { title: 'Zoo', content: 'Giraffes are fed at noon.' });
+    const { results } = await ask('what do giraffes eat?', { minScore: 0.3 });
+    expect(results.map(({ name }) => name.split(' ')[0])).toEqual(['Giraffes', 'Zoo']);
+  });
+
+  test('search uses words only and says so while the embedder fails', async () => {
+    const { store, embedder } = await library();
+    const failing: Embedder = {
+      ...embedder,
+      isImmediate: false,
+      embedQuery: () => Promise.reject(new AppError('upstream_unreachable', { message: 'it is down' })),
+    };
+    const embeddings = new EmbeddingQueue({ store, embedder: failing, log: recordingLog() });
+    const ask = (query: string) =>
+      search({ store, embedder: failing, embeddings }, { query, limit: 5, minScore: 0.7 });
+    const found = await ask('how many requests may a client send?');
+    expect(found.results[0]).toMatchObject({ name: 'Rate limits', cosine: null });
+    expect(found.hint).toBe('search is by words only at the moment: it is down');
+    expect((await ask('weather tomorrow')).hint).toMatch(
+      /^no stored text.*by words only at the moment: it is/,
+    );
+    await embeddings.close();
   });
 });
 

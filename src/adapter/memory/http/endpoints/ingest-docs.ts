@@ -27,13 +27,18 @@ export const ingestDocs = defineEndpoint({
       Object.keys(body).length === 0
         ? undefined
         : await ingestDocument(memory, checked(document, body, 'body'));
-    const sync = await synced(memory);
+    const [sync] = await Promise.all([synced(memory), stored === undefined ? undefined : embedded(memory)]);
     return {
       status: sync.state === 'running' ? 202 : 200,
       body: { ...(stored === undefined ? {} : { document: stored }), sync },
     };
   },
 });
+
+/** Waits for the vectors, so that the document is found by its meaning as soon as this is answered. */
+async function embedded({ embedder, embeddings }: Memory): Promise<void> {
+  if (!embedder.isImmediate) await embeddings.settled(MEMORY_STORE_LIMITS.embeddingWait);
+}
 
 async function synced({ sync, syncWait }: Memory): Promise<SyncStatus> {
   const enough = new AbortController();

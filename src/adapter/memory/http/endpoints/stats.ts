@@ -12,6 +12,7 @@ export const stats = defineEndpoint({
       sync: await memory.syncStatus(),
       store: memory.store.kind,
       embedder: memory.embedder.id,
+      embedding: await memory.embeddings.status(),
       version: VERSION,
     },
   }),

@@ -1,0 +1,251 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError, messageOf } from '../../../core/errors.ts';
+import type { Log } from '../../../core/log.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import type { EmbeddingStatus } from '../../../core/memory-model.ts';
+import { unrelatedCosine } from '../search/unrelated.ts';
+import type { Store, UnembeddedText } from '../store.ts';
+import { type Embedder, embeddedText, searchable } from './embedder.ts';
+
+/** Remembers which embedder the stored vectors belong to. */
+const NOTE = 'embedder';
+const LOCK = 'embedding';
+
+/** The vector of a query, or none while the embedder fails; and a notice for who searches. */
+export interface QueryVector {
+  readonly vector: Float32Array | undefined;
+  readonly unrelated: number;
+  readonly hint: string | undefined;
+}
+
+const PARTIAL = 'texts that are not embedded yet are found by words only';
+
+function withoutVector(problem: string): QueryVector {
+  return { vector: undefined, unrelated: 0, hint: `search is by words only at the moment: ${problem}` };
+}
+
+export interface EmbeddingQueueOptions {
+  readonly store: Store;
+  readonly embedder: Embedder;
+  readonly log: Log;
+  /** First delay after a failure, in ms. Default: `MEMORY_STORE_LIMITS.embeddingDelay`. */
+  readonly delay?: number;
+}
+
+/**
+ * Embeds stored texts that have no vector yet. The queue is the store itself: whatever has no vector of this embedder is
+ * in it, after a failure of the service, a kill or a change of the model alike. While the embedder fails, it is called
+ * again after a growing delay.
+ */
+export class EmbeddingQueue {
+  readonly #options: EmbeddingQueueOptions;
+  readonly #stop = new AbortController();
+  /** Texts up to this row have their vectors, so that a new text is found without reading all. */
+  #after = 0;
+  #running: Promise<void> | undefined;
+  #woken = false;
+  #failures = 0;
+  #failure: { readonly problem: string; readonly retryAt: number } | undefined;
+  /** Ends the delay after a failure. */
+  #retry: AbortController | undefined;
+  /** Callers of `settled`; resolved when all is embedded, or when the embedder fails. */
+  #settling = Promise.withResolvers<void>();
+  #embedded = 0;
+
+  constructor(options: EmbeddingQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Embeds what is stored now. Returns immediately. */
+  wake(): void {
+    if (this.#stop.signal.aborted) return;
+    this.#woken = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+      if (this.#woken) this.wake();
+    });
+  }
+
+  /** Wakes the queue, and waits until it is empty, the embedder fails, or `ms` have passed. */
+  async settled(ms: number): Promise<void> {
+    this.wake();
+    if (this.#failure !== undefined) return;
+    const enough = new AbortController();
+    await Promise.race([
+      this.#settling.promise,
+      sleep(ms, undefined, { signal: enough.signal, ref: false }).catch(() => undefined),
+    ]);
+    enough.abort();
+  }
+
+  /** The vector of a query. While the embedder fails, it is not called. Rejects only with the reason of the signal. */
+  async query(text: string, signal?: AbortSignal): Promise<QueryVector> {
+    const failure = this.#failure;
+    if (failure !== undefined && Date.now() < failure.retryAt) return withoutVector(failure.problem);
+    try {
+      const { embedder } = this.#options;
+      const vector = await embedder.embedQuery(text, signal);
+      const unrelated = await unrelatedCosine(embedder);
+      this.#worked();
+      const isPartial = this.#running !== undefined && !embedder.isImmediate;
+      return { vector, unrelated, hint: isPartial ? PARTIAL : undefined };
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.#failed(error);
+      return withoutVector(messageOf(error));
+    }
+  }
+
+  async status(): Promise<EmbeddingStatus> {
+    const failure = this.#failure;
+    const isRunning = this.#running !== undefined;
+    return {
+      state: failure !== undefined ? 'waiting' : isRunning ? 'running' : 'idle',
+      pending: await this.#options.store.unembeddedCount(this.#options.embedder.id),
+      ...(failure === undefined
+        ? {}
+        : { problem: failure.problem, retryAt: new Date(failure.retryAt).toISOString() }),
+    };
+  }
+
+  /** Whether texts are being embedded; not while a failing embedder is waited for. */
+  get isBusy(): boolean {
+    return this.#running !== undefined && this.#failure === undefined;
+  }
+
+  /** Texts embedded since the start. */
+  get embedded(): number {
+    return this.#embedded;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error('the memory backend is closing'));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { store, embedder, log } = this.#options;
+    const { signal } = this.#stop;
+    while (this.#woken && !signal.aborted) {
+      this.#woken = false;
+      try {
+        const isDone = await store.exclusively(LOCK, () => this.#pass());
+        // Another process is embedding the same store.
+        if (isDone === undefined) {
+          this.#woken = true;
+          await this.#wait(MEMORY_STORE_LIMITS.embeddingDelay);
+        }
+      } catch (error) {
+        if (signal.aborted) break;
+        const wait = this.#failed(error);
+        // Rows may have been left out.
+        this.#after = 0;
+        this.#woken = true;
+        log.warn('memory::embedding', 'texts are found by words only until they can be embedded', {
+          embedder: embedder.id,
+          problem: messageOf(error),
+          retryMs: Math.round(wait),
+        });
+        this.#settle();
+        await this.#wait(wait);
+      }
+    }
+    this.#settle();
+  }
+
+  #settle(): void {
+    this.#settling.resolve();
+    this.#settling = Promise.withResolvers();
+  }
+
+  /** Ends a delay too: if a query succeeds, there is no reason to wait. */
+  #worked(): void {
+    if (this.#failures > 0)
+      this.#options.log.info('memory::embedding', 'the embedder works again', {
+        embedder: this.#options.embedder.id,
+      });
+    this.#failures = 0;
+    this.#failure = undefined;
+    this.#retry?.abort();
+  }
+
+  /** Returns the delay before the next attempt, in ms. A failure of the store says nothing about the embedder. */
+  #failed(error: unknown): number {
+    const { delay = MEMORY_STORE_LIMITS.embeddingDelay } = this.#options;
+    const longest = Math.min(delay * 2 ** this.#failures, MEMORY_STORE_LIMITS.embeddingMaxDelay);
+    const wait = longest * (1 - Math.random() / 4);
+    this.#failures = Math.min(this.#failures + 1, 30);
+    if (error instanceof AppError && error.code.startsWith('upstream_'))
+      this.#failure = { problem: messageOf(error), retryAt: Date.now() + wait };
+    return wait;
+  }
+
+  async #wait(ms: number): Promise<void> {
+    this.#retry = new AbortController();
+    const signal = AbortSignal.any([this.#retry.signal, this.#stop.signal]);
+    await sleep(Math.max(0, ms), undefined, { signal }).catch(() => undefined);
+    this.#retry = undefined;
+  }
+
+  /** Embeds everything that has no vector, page by page; each page is stored before the next is embedded. */
+  async #pass(): Promise<true> {
+    const { store, embedder } = this.#options;
+    for (;;) {
+      this.#stop.signal.throwIfAborted();
+      const page = { after: this.#after, limit: MEMORY_STORE_LIMITS.embeddingPage };
+      const texts = await store.unembedded(embedder.id, page);
+      const last = texts.at(-1);
+      if (last === undefined) break;
+      const vectors = await this.#vectors(texts);
+      await store.putVectors(
+        embedder.id,
+        texts.map(({ row }, index) => ({ row, embedding: searchable(vectors[index]) })),
+      );
+      this.#embedded += texts.length;
+      this.#after = last.row;
+      this.#worked();
+    }
+    if ((await store.note(NOTE)) !== embedder.id) {
+      await store.keepVectorsOf(embedder.id);
+      await store.setNote(NOTE, embedder.id);
+    }
+    return true;
+  }
+
+  /**
+   * A service refuses a whole call because of one text. Then each is sent alone, and one that is refused while others
+   * are not gets no vector: it is found by its words only.
+   */
+  async #vectors(texts: readonly UnembeddedText[]): Promise<readonly Float32Array[]> {
+    const { embedder, log } = this.#options;
+    const { signal } = this.#stop;
+    const inputs = texts.map(embeddedText);
+    try {
+      return await embedder.embed(inputs, signal);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'upstream_invalid' || texts.length === 1)
+        throw error;
+      const vectors: Float32Array[] = [];
+      let refused = 0;
+      for (const input of inputs) {
+        const [vector = new Float32Array()] = await embedder
+          .embed([input], signal)
+          .catch((alone: unknown) => {
+            signal.throwIfAborted();
+            if (!(alone instanceof AppError) || alone.code !== 'upstream_invalid') throw alone;
+            refused += 1;
+            // All of the first ones: the service refuses everything.
+            if (refused === vectors.length + 1 && refused >= 3) throw error;
+            return [new Float32Array()];
+          });
+        vectors.push(vector);
+      }
+      if (refused === texts.length) throw error;
+      log.warn('memory::embedding', 'texts that the embedder refuses are found by words only', {
+        texts: refused,
+        problem: messageOf(error),
+      });
+      return vectors;
+    }
+  }
+}

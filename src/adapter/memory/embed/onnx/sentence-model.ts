@@ -1,0 +1,202 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, join, resolve } from 'node:path';
+import { Tokenizer } from '@huggingface/tokenizers';
+import type { InferenceSession, Tensor } from 'onnxruntime-node';
+import { AppError, messageOf } from '../../../../core/errors.ts';
+import { normalise } from '../embedder.ts';
+
+/** The range of `peerDependencies`. */
+const RUNTIME = 'onnxruntime-node';
+const VERSIONS = `${RUNTIME}@1`;
+/** Where sentence-transformers and the exporters of Hugging Face put the model. */
+const MODEL_FILES = ['model.onnx', 'onnx/model.onnx'];
+/** Tokens per text, if the model does not say: the position embeddings of BERT. */
+const MAX_TOKENS = 512;
+
+type Pooling = 'mean' | 'cls' | 'max' | 'last';
+
+/** What the files beside the model say about its use. */
+interface ModelFiles {
+  readonly tokenizer: Tokenizer;
+  readonly maxTokens: number;
+  readonly pooling: Pooling;
+  /** Text in front of a document and of a query, which some models are trained with. */
+  readonly prompts: { readonly document: string; readonly query: string };
+}
+
+/** A sentence-transformer model, loaded from an exported folder. */
+export interface SentenceModel {
+  /** Changes with the model's file, so that vectors of another one are never compared with its own. */
+  readonly id: string;
+  readonly dimensions: number;
+  /** Unit vectors in the order of the texts. */
+  embed(texts: readonly string[], kind: 'document' | 'query'): Promise<Float32Array[]>;
+}
+
+function refuse(folder: string, problem: string): never {
+  throw new AppError('bad_request', { message: `embedder onnx:${folder}: ${problem}` });
+}
+
+/**
+ * Loads a model in the calling thread, which it occupies while it computes.
+ *
+ * @param threads processor cores that one computation uses
+ * @throws AppError `bad_request` that names the file or the package that is missing, or what is not supported
+ */
+export async function loadSentenceModel(folder: string, threads: number): Promise<SentenceModel> {
+  const path = MODEL_FILES.map((name) => join(folder, name)).find((name) => existsSync(name));
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) refuse(folder, 'no such folder');
+  if (path === undefined)
+    refuse(
+      folder,
+      `has neither ${MODEL_FILES.join(' nor ')}: export the model with \`optimum-cli export onnx\``,
+    );
+  const runtime = loadRuntime(folder);
+  const files = readFiles(folder);
+  const session = await runtime.InferenceSession.create(path, {
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    // Threads that wait would otherwise occupy their cores.
+    extra: { session: { intra_op: { allow_spinning: '0' } } },
+    executionProviders: ['cpu'],
+  }).catch((error: unknown) => refuse(folder, `${basename(path)} cannot be loaded: ${messageOf(error)}`));
+  const compute = (texts: readonly string[], prompt: string): Promise<Float32Array[]> =>
+    run(
+      runtime,
+      session,
+      files,
+      texts.map((text) => prompt + text),
+    );
+  const [probe] = await compute(['length'], '').catch((error: unknown) => refuse(folder, messageOf(error)));
+  const dimensions = probe?.length ?? 0;
+  const hash = createHash('sha256').update(readFileSync(path));
+  hash.update(JSON.stringify([files.pooling, files.maxTokens, files.prompts]));
+  return {
+    id: `onnx/${basename(resolve(folder))}-${hash.digest('hex').slice(0, 12)}/${dimensions}`,
+    dimensions,
+    embed: (texts, kind) => compute(texts, files.prompts[kind]),
+  };
+}
+
+function loadRuntime(folder: string): typeof import('onnxruntime-node') {
+  try {
+    return createRequire(import.meta.url)(RUNTIME) as typeof import('onnxruntime-node');
+  } catch (error) {
+    refuse(
+      folder,
+      (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND'
+        ? `the package ${RUNTIME} is not installed: run \`npm install ${VERSIONS}\` where agctl is installed, with \`--global\` if it is installed globally`
+        : `the package ${RUNTIME} cannot be loaded: ${messageOf(error)}`,
+    );
+  }
+}
+
+function readFiles(folder: string): ModelFiles {
+  const read = (name: string): Record<string, unknown> | undefined => {
+    const file = join(folder, name);
+    if (!existsSync(file)) return undefined;
+    try {
+      return JSON.parse(readFileSync(file, 'utf8'));
+    } catch (error) {
+      refuse(folder, `${name} is not valid JSON: ${messageOf(error)}`);
+    }
+  };
+  const tokenizer = read('tokenizer.json');
+  if (tokenizer === undefined) refuse(folder, 'has no tokenizer.json: copy it from the model');
+  const settings = read('tokenizer_config.json') ?? {};
+  const modules = (read('modules.json') as { type?: string; path?: string }[] | undefined) ?? [];
+  const kinds = modules.map(({ type = '' }) => type.slice(type.lastIndexOf('.') + 1));
+  const unknown = kinds.find((kind) => !['Transformer', 'Pooling', 'Normalize'].includes(kind));
+  if (unknown !== undefined)
+    refuse(
+      folder,
+      `modules.json has a module ${unknown}: only Transformer, Pooling and Normalize are supported`,
+    );
+  const pooling = read(join(modules[kinds.indexOf('Pooling')]?.path ?? '1_Pooling', 'config.json')) ?? {};
+  const limits = [
+    read('sentence_bert_config.json')?.['max_seq_length'],
+    settings['model_max_length'],
+    read('config.json')?.['max_position_embeddings'],
+  ].filter((value): value is number => Number.isInteger(value) && (value as number) > 0);
+  const prompts = (read('config_sentence_transformers.json')?.['prompts'] ?? {}) as Record<string, string>;
+  return {
+    tokenizer: new Tokenizer(withoutLimits(tokenizer), settings),
+    maxTokens: Math.min(MAX_TOKENS, ...limits),
+    pooling: poolingOf(folder, pooling),
+    prompts: { query: prompts['query'] ?? '', document: prompts['document'] ?? prompts['passage'] ?? '' },
+  };
+}
+
+/** Texts are cut and filled up here, for each batch. */
+function withoutLimits(tokenizer: Record<string, unknown>): object {
+  return { ...tokenizer, truncation: null, padding: null };
+}
+
+function poolingOf(folder: string, config: Record<string, unknown>): Pooling {
+  const names = { mean_tokens: 'mean', cls_token: 'cls', max_tokens: 'max', lasttoken: 'last' } as const;
+  const set = Object.entries(config).filter(
+    ([key, value]) => key.startsWith('pooling_mode_') && value === true,
+  );
+  const known = set.map(([key]) => names[key.slice('pooling_mode_'.length) as keyof typeof names]);
+  if (set.length === 0) return 'mean';
+  if (known.length > 1 || known[0] === undefined)
+    refuse(
+      folder,
+      `the pooling ${set.map(([key]) => key).join(' + ')} is not supported: only one of mean, cls, max, last`,
+    );
+  return known[0];
+}
+
+async function run(
+  { Tensor: TensorClass }: typeof import('onnxruntime-node'),
+  session: InferenceSession,
+  { tokenizer, maxTokens, pooling }: ModelFiles,
+  texts: readonly string[],
+): Promise<Float32Array[]> {
+  const encoded = texts.map((text) => cut(tokenizer.encode(text).ids, maxTokens));
+  const width = Math.max(...encoded.map(({ length }) => length));
+  const cells = encoded.length * width;
+  const ids = new BigInt64Array(cells);
+  const mask = new BigInt64Array(cells);
+  for (const [row, tokens] of encoded.entries())
+    for (const [column, token] of tokens.entries()) {
+      ids[row * width + column] = BigInt(token);
+      mask[row * width + column] = 1n;
+    }
+  const feeds: Record<string, Tensor> = {};
+  for (const name of session.inputNames) {
+    const data = name === 'input_ids' ? ids : name === 'attention_mask' ? mask : new BigInt64Array(cells);
+    feeds[name] = new TensorClass('int64', data, [encoded.length, width]);
+  }
+  const outputs = await session.run(feeds);
+  const whole = outputs['sentence_embedding'];
+  const output = whole ?? outputs['last_hidden_state'] ?? outputs[session.outputNames[0] as string];
+  const { data, dims } = output as Tensor;
+  if (!(data instanceof Float32Array)) throw new Error('the output of the model is not of the type float32');
+  const size = dims.at(-1) as number;
+  return encoded.map(({ length }, row) => {
+    if (dims.length === 2) return normalise(data.slice(row * size, (row + 1) * size));
+    const tokens = data.subarray(row * width * size, (row * width + length) * size);
+    return normalise(pooled(tokens, size, pooling));
+  });
+}
+
+/** Keeps the special token at the end. */
+function cut(ids: readonly number[], most: number): readonly number[] {
+  return ids.length <= most ? ids : [...ids.slice(0, most - 1), ids.at(-1) as number];
+}
+
+/** One vector from those of the tokens. The length of a mean has no meaning, so it is the sum. */
+function pooled(tokens: Float32Array, size: number, pooling: Pooling): Float32Array {
+  if (pooling === 'cls') return tokens.slice(0, size);
+  if (pooling === 'last') return tokens.slice(tokens.length - size);
+  const vector = new Float32Array(size).fill(pooling === 'max' ? Number.NEGATIVE_INFINITY : 0);
+  for (const [index, value] of tokens.entries()) {
+    const place = index % size;
+    const before = vector[place] as number;
+    vector[place] = pooling === 'max' ? Math.max(before, value) : before + value;
+  }
+  return vector;
+}

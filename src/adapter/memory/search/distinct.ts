@@ -1,0 +1,42 @@
+import type { Entity } from '../store.ts';
+import { wordsOf } from '../tokenizer.ts';
+
+/** Share of common words from which two passages count as the same. */
+const SAME = 0.9;
+/** Passages compared with each other, as a multiple of the requested results: the rest is hardly ever returned. */
+const COMPARED = 3;
+
+/**
+ * Leaves out passages that almost repeat a better one: the same page in two versions, or a paragraph that several pages
+ * share. Their place is better used by another passage.
+ *
+ * @param passages best first
+ * @param limit number of results that are returned of them
+ */
+export function distinct<T extends { readonly entity: Pick<Entity, 'content'> }>(
+  passages: readonly T[],
+  limit: number,
+): T[] {
+  const kept: T[] = [];
+  const seen: ReadonlySet<string>[] = [];
+  for (const [place, passage] of passages.entries()) {
+    if (place >= COMPARED * limit) {
+      kept.push(passage);
+      continue;
+    }
+    const words = new Set(wordsOf(passage.entity.content));
+    if (words.size > 0 && seen.some((other) => similarity(words, other) >= SAME)) continue;
+    kept.push(passage);
+    seen.push(words);
+  }
+  return kept;
+}
+
+/** Jaccard index. */
+function similarity(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
+  const [small, large] = a.size < b.size ? [a, b] : [b, a];
+  if (small.size < SAME * large.size) return 0;
+  let common = 0;
+  for (const word of small) if (large.has(word)) common += 1;
+  return common / (a.size + b.size - common);
+}
