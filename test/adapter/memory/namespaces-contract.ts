@@ -75,6 +75,11 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         edges: await unknown.edges(['node'], 'both', 10),
         topology: await unknown.topology(PAGE),
         stats: await unknown.stats(),
+        agentGraph: await unknown.agentGraph({}),
+        unembedded: await unknown.unembedded(EMBEDDER, { after: 0, limit: 10 }),
+        unembeddedCount: await unknown.unembeddedCount(EMBEDDER),
+        putVectors: await unknown.putVectors(EMBEDDER, [{ row: 1, embedding: vector(0) }]),
+        keepVectorsOf: await unknown.keepVectorsOf(EMBEDDER),
         note: await unknown.note('shared'),
         removeDocuments: await unknown.removeDocuments('ingest', ['shared.md']),
         setNote: await unknown.setNote('shared', 1),
@@ -93,6 +98,11 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         edges: [],
         topology: { nodes: [], nextCursor: null },
         stats: { turns: 0, sessions: 0, documents: 0, bytes: 0 },
+        agentGraph: { entities: [], relations: [], nextCursor: null },
+        unembedded: [],
+        unembeddedCount: 0,
+        putVectors: undefined,
+        keepVectorsOf: 0,
         note: undefined,
         removeDocuments: 0,
         setNote: undefined,
@@ -189,6 +199,13 @@ async function fill(store: Store, text: string): Promise<void> {
   await store.appendTurn(turn('shared', text, 'key'));
   await store.putDocument(documentOf('shared.md', [`lemur ${text}`], { origin: 'ingest' }));
   await store.putEntities([entity({ id: 'node', name: 'node', content: text })], [], EMBEDDER);
+  await store.changeGraph({
+    createEntities: [
+      { name: 'Ann', entityType: 'person', observations: [text] },
+      { name: text, entityType: 'text', observations: [] },
+    ],
+    createRelations: [{ from: 'Ann', to: text, relationType: 'knows' }],
+  });
   await store.setNote('shared', text);
 }
 
@@ -206,6 +223,8 @@ async function seen(store: Store): Promise<object> {
     byName: await store.byName('node', 10),
     found,
     nearest: await store.nearest(vector(0), EMBEDDER, { limit: 100 }),
+    agents: await store.agentGraph({}),
+    unembedded: await store.unembedded(EMBEDDER, { after: 0, limit: 10 }),
     frequencies: [frequencies.total, ...frequencies.counts],
     note: await store.note('shared'),
   };

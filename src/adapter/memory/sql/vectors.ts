@@ -19,7 +19,7 @@ export async function unembedded(
 
 export async function unembeddedCount(sql: Sql, embedder: string): Promise<number> {
   const [row] = await sql.all(`SELECT count(*) AS n ${UNEMBEDDED}`, [embedder]);
-  return Number(row?.['n']);
+  return Number(row?.['n'] ?? 0);
 }
 
 export async function putVectors(sql: Sql, embedder: string, vectors: readonly RowVector[]): Promise<void> {

@@ -55,16 +55,22 @@ describe('namespaces of two memory backends on one PostgreSQL database', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('a namespace has a vector index, a word index and text search of its own', async () => {
+  test('a namespace has an index of vectors and of words of its own, also after `default` has one', async () => {
+    await server.empty();
     const store = await open();
-    await store.namespace('indexed').appendTurn(turn('s', 'x'));
-    const pool = server.pool();
-    const { rows } = await pool.query(
-      `SELECT count(DISTINCT schemaname) AS schemas FROM pg_indexes
-       WHERE indexdef LIKE '%USING hnsw%' AND tablename = 'memory_entities'`,
+    const alice = store.namespace('alice');
+    for (const one of [store, alice]) await one.putDocument(documentOf('a.md', ['lemur']));
+    const { rows } = await server.pool().query(
+      `SELECT schemaname = 'public' AS home, indexdef LIKE '%USING hnsw%' AS vectors, count(*)::int AS count
+       FROM pg_indexes WHERE indexdef ~ 'USING (hnsw|gin)' GROUP BY 1, 2`,
     );
-    const { namespaces } = await store.namespaces({ limit: 100 });
-    expect(Number((rows[0] as { schemas: unknown }).schemas)).toBe(namespaces.length);
+    const counts = (isHome: boolean) =>
+      (rows as { home: boolean; vectors: boolean; count: number }[])
+        .filter(({ home }) => home === isHome)
+        .map(({ vectors, count }) => `${vectors} ${count}`)
+        .sort();
+    expect(counts(true)).toContain('true 1');
+    expect(counts(false)).toEqual(counts(true));
     await store.close();
   });
 
