@@ -1,7 +1,8 @@
-// npm run bench memory-store [-- --entities 100000 --postgres URL]
+// npm run bench memory-store [-- --entities 100000 --namespaces --postgres URL]
 // The stores: insertion, search, graph, chat turns, a docs folder. Goal: a median of at most 15 ms for a search of
 // 100,000 × 128. Without the URL of an empty database, a PostgreSQL with pgvector is fetched and started like in `npm
-// run test:interop postgres`; `--only sqlite` leaves it out.
+// run test:interop postgres`; `--only sqlite` leaves it out; `--namespaces` measures two
+// namespaces instead.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -12,7 +13,7 @@ import pg from 'pg';
 import { openPostgresStore } from '../src/adapter/memory/postgres/open.ts';
 import { openSqliteStore } from '../src/adapter/memory/sqlite/open.ts';
 import { missing, start } from '../test/interop/postgres/suite.mjs';
-import { measureStore } from './memory/store-cases.mjs';
+import { measureNamespaces, measureStore } from './memory/store-cases.mjs';
 
 const log = Object.fromEntries(
   ['error', 'warn', 'info', 'debug', 'trace'].map((level) => [level, () => undefined]),
@@ -24,6 +25,8 @@ const { values } = parseArgs({
     files: { type: 'string', default: '1000' },
     postgres: { type: 'string', default: process.env.MEMORY_DATABASE_URL ?? '' },
     only: { type: 'string', default: '' },
+    /** Only two namespaces with so many entities each. */
+    namespaces: { type: 'boolean', default: false },
     /** Set by this script: measure this store here, in a process of its own. */
     store: { type: 'string' },
   },
@@ -39,6 +42,16 @@ const size = (folder) => ({
 async function sqlite(folder) {
   const path = join(folder, 'store.db');
   let store = await openSqliteStore({ path, log });
+  if (values.namespaces) {
+    await measureNamespaces('sqlite', store, size(folder));
+    const started = performance.now();
+    const { bytes, discard } = await store.backup('two');
+    const taken = `${(performance.now() - started).toFixed(0)} ms for ${Math.round(bytes / 2 ** 20)} MB`;
+    process.stdout.write(`sqlite    backup of a namespace: ${taken}\n`);
+    await discard();
+    await store.close();
+    return;
+  }
   await measureStore('sqlite', store, size(folder));
   await store.close();
   const started = performance.now();
@@ -56,7 +69,8 @@ async function postgres(folder) {
      FROM pg_extension WHERE extname = 'vector'`,
   );
   process.stdout.write(`postgres  ${rows[0].server}, pgvector ${rows[0].extversion}\n`);
-  await measureStore('postgres', store, size(folder));
+  if (values.namespaces) await measureNamespaces('postgres', store, size(folder));
+  else await measureStore('postgres', store, size(folder));
   process.stdout.write(`postgres  memory of the server's processes: ${serverMegabytes(rows[0].pid)}\n`);
   await client.end();
   await store.close();
@@ -84,6 +98,7 @@ function serverMegabytes(backend) {
 /** Each store in a process of its own, so that their memory is separate. */
 async function inProcess(store, ...more) {
   const args = ['entities', 'per-document', 'files'].flatMap((name) => [`--${name}`, values[name]]);
+  if (values.namespaces) args.push('--namespaces');
   const child = spawn(process.execPath, [import.meta.filename, '--store', store, ...args, ...more], {
     stdio: 'inherit',
   });

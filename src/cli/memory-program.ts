@@ -70,6 +70,18 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
   storeOptions(memoryServe)
     .addHelpText('after', helpText(`MEMORY_ADAPTER_KEY, ${BACKEND_ENV}`, 'memory serve --docs ./docs'))
     .action(run(() => import('./commands/memory-serve.ts')));
+  memory
+    .command('backup')
+    .description('copy the memory of a running backend: all namespaces to a folder, or one to a file')
+    .argument('<target>', 'new folder; with --namespace, new file')
+    .option('--namespace <name>', 'copy only this namespace')
+    .option(url, 'the memory backend (MEMORY_API_URL, http://127.0.0.1:3006)')
+    .addHelpText(
+      'after',
+      '\nA folder is complete as --data of a backend. PostgreSQL is backed up with pg_dump.\n' +
+        helpText('MEMORY_API_URL, MEMORY_API_KEY', 'memory backup /backup/2026-11-23'),
+    )
+    .action(run(() => import('./commands/memory-backup.ts')));
   return [adapter, backend, memory];
 }
 

@@ -3,6 +3,7 @@ import { createAdapter } from '../../src/adapter/adapter.ts';
 import { createBackend } from '../../src/adapter/backend/backend.ts';
 import { httpTransport } from '../../src/adapter/backend/transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../src/adapter/base-url.ts';
+import type { CallerRules } from '../../src/adapter/caller.ts';
 import type { ToolSet } from '../../src/adapter/tools/index.ts';
 import { createLog } from '../../src/core/log.ts';
 import { type McpReply, post } from './mcp.ts';
@@ -21,7 +22,14 @@ export async function memoryAdapter(
     key,
     allowedHosts = [],
     toolSet = 'default',
-  }: { key?: string; allowedHosts?: readonly string[]; toolSet?: ToolSet } = {},
+    rules = {},
+  }: {
+    /** Of the backend. */
+    key?: string;
+    allowedHosts?: readonly string[];
+    toolSet?: ToolSet;
+    rules?: Partial<CallerRules>;
+  } = {},
 ): Promise<TestAdapter> {
   const lines: string[] = [];
   const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
@@ -33,6 +41,7 @@ export async function memoryAdapter(
     allowedHosts: new Set(allowedHosts),
     website: dashboardUrl(base),
     toolSet,
+    ...rules,
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
