@@ -68,7 +68,10 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
     )
     .option(...allowUnauthenticated);
   storeOptions(memoryServe)
-    .addHelpText('after', helpText(`MEMORY_ADAPTER_KEY, ${BACKEND_ENV}`, 'memory serve --docs ./docs'))
+    .addHelpText(
+      'after',
+      helpText(`MEMORY_ADAPTER_KEY, MEMORY_TOOLS, ${BACKEND_ENV}`, 'memory serve --docs ./docs'),
+    )
     .action(run(() => import('./commands/memory-serve.ts')));
   memory
     .command('backup')
@@ -82,13 +85,58 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
         helpText('MEMORY_API_URL, MEMORY_API_KEY', 'memory backup /backup/2026-11-23'),
     )
     .action(run(() => import('./commands/memory-backup.ts')));
+  dataCommands(memory, run);
   return [adapter, backend, memory];
+}
+
+/** Commands on the data of a running backend. */
+function dataCommands(memory: Command, run: Bind): void {
+  const url = [
+    '--memory-api-url <url>',
+    'the memory backend (MEMORY_API_URL, http://127.0.0.1:3006)',
+  ] as const;
+  const environment = 'MEMORY_API_URL, MEMORY_API_KEY (bearer token of the backend)';
+  memory
+    .command('export')
+    .description('copy entities, relations, conversations and ingested documents as JSON Lines')
+    .option('-o, --out <path>', 'file to write instead of standard output; it appears when it is complete')
+    .option(...url)
+    .addHelpText(
+      'after',
+      `\nDocuments of the docs folder are left out: the next sync of another memory reads their files.\n${helpText(environment, 'memory export -o memory.jsonl')}`,
+    )
+    .action(run(() => import('./commands/memory-export.ts')));
+  memory
+    .command('import')
+    .argument(
+      '<file>',
+      'export, or memory.jsonl of @modelcontextprotocol/server-memory; - for standard input',
+    )
+    .description('store the lines of an export; what is stored already is skipped')
+    .option(...url)
+    .addHelpText(
+      'after',
+      `\nLines are stored in batches, each completely or not at all. After an interruption, repeat the command.\n${helpText(environment, 'memory import memory.jsonl')}`,
+    )
+    .action(run(() => import('./commands/memory-import.ts')));
+  memory
+    .command('forget')
+    .argument('<about...>', 'name or text; everything that contains it is selected')
+    .description('show everything that mentions a name, then delete exactly that')
+    .option('--token <token>', 'delete what the command has shown with this token')
+    .option(...url)
+    .addHelpText(
+      'after',
+      `\nWithout --token, nothing is deleted: the command lists what it would delete, and the token.\n${helpText(environment, 'memory forget Alice Smith')}`,
+    )
+    .action(run(() => import('./commands/memory-forget.ts')));
 }
 
 const ADAPTER_ENV =
   'MEMORY_API_URL, PORT, MEMORY_ADAPTER_KEY (bearer token that callers of /mcp must send), MEMORY_API_KEY (bearer ' +
   'token of the backend), MEMORY_NAMESPACE_KEYS (file of keys that belong to one namespace each), MEMORY_NAMESPACES ' +
-  '(required: refuse calls without a namespace), MEMORY_ALLOWED_HOSTS';
+  '(required: refuse calls without a namespace), MEMORY_ALLOWED_HOSTS, MEMORY_TOOLS (extended: also tools for entities, ' +
+  'earlier turns and deletion)';
 const BACKEND_ENV =
   'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
   'MEMORY_NAMESPACE_KEYS, MEMORY_NAMESPACES, MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for ' +

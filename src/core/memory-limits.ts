@@ -10,6 +10,11 @@ export const MEMORY_API_LIMITS = {
   mcpBodyBytes: 4 * MIB,
   /** Body of one REST request, for the same reason. */
   requestBytes: 4 * MIB,
+  /** Body of one import request; a document of 2 MB has more lines and members there. */
+  importBytes: 16 * MIB,
+  /** Lines and bytes that `agctl memory import` sends together. */
+  importLines: 500,
+  importBatch: MIB,
   /** A response of the backend; a longer one did not come from this backend. */
   replyBytes: 8 * MIB,
   /** Connections from an adapter to its backend; further calls wait, and the wait counts towards their timeout. */

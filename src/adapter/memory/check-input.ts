@@ -4,6 +4,7 @@ import {
   type AgentRelation,
   ENTITY_TYPES,
   type GraphChange,
+  type ImportBatch,
   type NewDocument,
   type NewEntity,
   type NewTurn,
@@ -148,6 +149,16 @@ function checkLength(value: string, most: number, where: string): void {
   checkText(value, where);
   if (value.length > most)
     refuse(where, `has ${value.length} characters, the maximum is ${most}: shorten it`);
+}
+
+export function checkImport({ entities, relations, turns, documents }: ImportBatch): void {
+  checkGraphChange({ createEntities: entities, createRelations: relations });
+  for (const [index, { id, createdAt, ...turn }] of turns.entries()) {
+    checkId(id, `turns[${index}].id`);
+    checkText(createdAt, `turns[${index}].createdAt`);
+    checkTurn(turn);
+  }
+  for (const document of documents) checkDocument(document);
 }
 
 export function checkDocument(document: NewDocument): void {

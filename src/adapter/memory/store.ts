@@ -172,6 +172,20 @@ export interface TurnSearch {
   readonly limit: number;
 }
 
+/** Lines of an export. */
+export interface ImportBatch {
+  readonly entities: readonly AgentEntity[];
+  readonly relations: readonly AgentRelation[];
+  readonly turns: readonly Omit<Turn, 'seq'>[];
+  readonly documents: readonly NewDocument[];
+}
+
+/** How many lines were stored, and how many had been there before. */
+export interface Imported {
+  readonly stored: number;
+  readonly unchanged: number;
+}
+
 export interface NewTurn {
   readonly sessionId: string;
   readonly agentId: string;
@@ -230,6 +244,13 @@ export interface Store {
   searchTurns(
     request: TurnSearch,
   ): Promise<{ readonly turns: readonly Turn[]; readonly nextCursor: number | null }>;
+  /** A page of the relations between entities of agents. */
+  agentRelations(page: {
+    readonly cursor?: string | undefined;
+    readonly limit: number;
+  }): Promise<{ readonly relations: readonly AgentRelation[]; readonly nextCursor: string | null }>;
+  /** Stores what is not there yet, in one transaction. */
+  importBatch(batch: ImportBatch): Promise<Imported>;
   /**
    * Deletes what the request selects, with everything derived from it: vectors, words, relations.
    *

@@ -69,6 +69,8 @@ export function fakeStore(): FakeStore {
     sessions: unused,
     turns: unused,
     searchTurns: unused,
+    agentRelations: unused,
+    importBatch: unused,
     erase: unused,
     changeGraph: unused,
     agentGraph: unused,

@@ -84,12 +84,13 @@ export async function createMemoryApp({ memories, access, log, pages }: AppParts
 /** @param permit the endpoint for the caller of a request; throws if the caller may not use it */
 function addEndpoint(
   app: FastifyInstance,
-  { method, path, params, query, body }: Endpoint,
+  { method, path, params, query, body, requestBytes }: Endpoint,
   permit: (request: FastifyRequest) => (call: ValidRequest<never, never, never>) => Promise<Answer>,
 ): void {
   app.route({
     method,
     url: `${PREFIX}${path}`,
+    ...(requestBytes === undefined ? {} : { bodyLimit: requestBytes }),
     handler: async (request, reply) => {
       const gone = new AbortController();
       reply.raw.once('close', () => {
@@ -103,7 +104,7 @@ function addEndpoint(
         headers: request.headers,
         signal: gone.signal,
       });
-      if (answer.body instanceof Readable) reply.type('application/octet-stream');
+      if (answer.body instanceof Readable) reply.type(answer.type ?? 'application/octet-stream');
       return reply.code(answer.status ?? 200).send(answer.body);
     },
   });
@@ -117,6 +118,9 @@ function acceptEmptyBodies(app: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else void parse(request, body as string, done);
   });
+  app.addContentTypeParser('application/x-ndjson', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, body),
+  );
 }
 
 /** Requests beyond `requestsInFlight` are refused immediately rather than queued. */

@@ -31,6 +31,8 @@ export interface Answer {
   readonly status?: number;
   /** JSON, or a stream of bytes. */
   readonly body: object;
+  /** Content type of a stream. Default: application/octet-stream. */
+  readonly type?: string;
 }
 
 interface EndpointParts<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
@@ -39,6 +41,8 @@ interface EndpointParts<Params extends z.ZodType, Query extends z.ZodType, Body 
   readonly path: string;
   readonly params?: Params;
   readonly query?: Query;
+  /** Longest body in bytes. Default: `MEMORY_API_LIMITS.requestBytes`. */
+  readonly requestBytes?: number;
   /** A request without a body is validated as undefined. */
   readonly body?: Body;
 }

@@ -2,6 +2,7 @@ import {
   checkDocument,
   checkGraph,
   checkGraphChange,
+  checkImport,
   checkLimit,
   checkLookups,
   checkName,
@@ -17,6 +18,7 @@ import { erase } from './erasure.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
+import { agentRelations, importBatch } from './transfer.ts';
 import { searchTurns } from './turn-search.ts';
 import { keepVectorsOf, putVectors, unembedded, unembeddedCount } from './vectors.ts';
 
@@ -66,6 +68,8 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   sessions: read<'sessions'>((page) => checkLimit(page.limit), sessions),
   turns: read<'turns'>((_, page) => checkLimit(page.limit), turns),
   searchTurns: read<'searchTurns'>((request) => checkLimit(request.limit), searchTurns),
+  agentRelations: read<'agentRelations'>((page) => checkLimit(page.limit), agentRelations),
+  importBatch: write<'importBatch'>(checkImport, importBatch),
   erase: { ...write<'erase'>((...args) => checkLookups(args, 'erase'), erase), erases: true },
   putEntities: write<'putEntities'>((list, relations, embedder) => {
     checkGraph(list, relations);

@@ -2,10 +2,12 @@ import type { Endpoint } from '../endpoint.ts';
 import { chat } from './chat.ts';
 import { deletions } from './deletions.ts';
 import { entity } from './entity.ts';
+import { exported } from './export.ts';
 import { forget } from './forget.ts';
 import { graph } from './graph.ts';
 import { graphChanges } from './graph-changes.ts';
 import { graphRead } from './graph-read.ts';
+import { imported } from './import.ts';
 import { ingestDocs } from './ingest-docs.ts';
 import { ingestStatus } from './ingest-status.ts';
 import { namespaceBackup } from './namespace-backup.ts';
@@ -36,4 +38,6 @@ export const endpoints: readonly Endpoint[] = [
   namespaces,
   namespaceDelete,
   namespaceBackup,
+  exported,
+  imported,
 ];

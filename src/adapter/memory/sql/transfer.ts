@@ -1,0 +1,87 @@
+import { agentEntityId } from '../ids.ts';
+import type { AgentRelation, ImportBatch, Imported, NewDocument, Turn } from '../store.ts';
+import { changeGraph } from './agent-graph.ts';
+import { document as documentRecord, putDocument } from './documents.ts';
+import { type Sql, text } from './sql.ts';
+
+/** A page of the relations between entities of agents, in the order of their ids. */
+export async function agentRelations(
+  sql: Sql,
+  page: { readonly cursor?: string | undefined; readonly limit: number },
+): Promise<{ relations: AgentRelation[]; nextCursor: string | null }> {
+  const after = page.cursor === undefined ? ['', '', ''] : (JSON.parse(page.cursor) as string[]);
+  const rows = await sql.all(
+    `SELECT f.name AS from_name, t.name AS to_name, r.relation_type AS relation_type
+     FROM memory_relations AS r JOIN memory_entities AS f ON f.id = r.from_id JOIN memory_entities AS t ON t.id = r.to_id
+     WHERE (r.from_id, r.to_id, r.relation_type) > ($1, $2, $3) AND f.type = 'entity' AND t.type = 'entity'
+     ORDER BY r.from_id, r.to_id, r.relation_type LIMIT $4`,
+    [...after.slice(0, 3), page.limit],
+  );
+  const relations = rows.map((row) => ({
+    from: text(row, 'from_name'),
+    to: text(row, 'to_name'),
+    relationType: text(row, 'relation_type'),
+  }));
+  const last = relations.at(-1);
+  const isLast = last === undefined || relations.length < page.limit;
+  return {
+    relations,
+    nextCursor: isLast
+      ? null
+      : JSON.stringify([agentEntityId(last.from), agentEntityId(last.to), last.relationType]),
+  };
+}
+
+/** Stores what is not there yet; the caller's transaction makes a batch all or nothing. */
+export async function importBatch(sql: Sql, batch: ImportBatch): Promise<Imported> {
+  let stored = 0;
+  const { entities, relations, observations } = await changeGraph(sql, {
+    createEntities: batch.entities,
+    createRelations: batch.relations,
+    // An entity that exists gets the observations that it does not have.
+    addObservations: batch.entities.map(({ name, observations: contents }) => ({
+      entityName: name,
+      contents,
+    })),
+  });
+  const added = new Set(entities.map(({ name }) => name));
+  for (const { entityName, addedObservations } of observations)
+    if (addedObservations.length > 0) added.add(entityName);
+  stored += added.size + relations.length;
+  for (const turn of batch.turns) if (await importTurn(sql, turn)) stored += 1;
+  for (const document of batch.documents) if (await importDocument(sql, document)) stored += 1;
+  const total = batch.entities.length + batch.relations.length + batch.turns.length + batch.documents.length;
+  return { stored, unchanged: total - stored };
+}
+
+async function importTurn(sql: Sql, turn: Omit<Turn, 'seq'>): Promise<boolean> {
+  const [known] = await sql.all('SELECT 1 AS one FROM memory_chat_history WHERE id = $1 LIMIT 1', [turn.id]);
+  if (known !== undefined) return false;
+  const words = sql.turnWords(turn.content, '$7');
+  const [row] = await sql.all(
+    `INSERT INTO memory_chat_history (id, session_id, agent_id, role, content, created_at${words.columns})
+     VALUES ($1, $2, $3, $4, $5, $6${words.values}) RETURNING seq`,
+    [turn.id, turn.sessionId, turn.agentId, turn.role, turn.content, turn.createdAt, ...words.parameters],
+  );
+  await sql.run(
+    `INSERT INTO memory_sessions (session_id, turns, first_at, last_at, last_seq) VALUES ($1, 1, $2, $2, $3)
+     ON CONFLICT (session_id) DO UPDATE SET turns = memory_sessions.turns + 1, last_seq = excluded.last_seq,
+       first_at = CASE WHEN excluded.first_at < memory_sessions.first_at THEN excluded.first_at
+         ELSE memory_sessions.first_at END,
+       last_at = CASE WHEN excluded.last_at > memory_sessions.last_at THEN excluded.last_at
+         ELSE memory_sessions.last_at END`,
+    [turn.sessionId, turn.createdAt, Number(row?.['seq'])],
+  );
+  await sql.run(
+    'INSERT INTO memory_session_agents (session_id, agent_id) VALUES ($1, $2) ON CONFLICT DO NOTHING',
+    [turn.sessionId, turn.agentId],
+  );
+  return true;
+}
+
+async function importDocument(sql: Sql, document: NewDocument): Promise<boolean> {
+  const known = await documentRecord(sql, document.origin, document.key);
+  if (known?.hash === document.hash) return false;
+  await putDocument(sql, document);
+  return true;
+}

@@ -1,0 +1,66 @@
+import { memoryApiUrl } from '../../adapter/base-url.ts';
+import { messageOf } from '../../core/errors.ts';
+import { CommandError } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
+import type { Context } from '../context.ts';
+import { apiKeyFrom } from './options.ts';
+
+export interface RestOptions {
+  readonly memoryApiUrl?: string;
+}
+
+/** The backend of `agctl memory serve` on this machine. */
+const LOCAL = 'http://127.0.0.1:3006';
+
+/**
+ * Sends a request to a running memory backend and returns its successful response.
+ *
+ * @throws CommandError `unreachable`, `refused` or `not_ok`, with the backend's message
+ */
+export async function request(
+  { memoryApiUrl: url }: RestOptions,
+  context: Context,
+  path: string,
+  body?: { readonly type: string; readonly text: string },
+): Promise<Response> {
+  const base = memoryApiUrl(url ?? (context.env['MEMORY_API_URL'] || LOCAL));
+  const key = apiKeyFrom(context);
+  const response = await fetch(`${base.href}${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'content-type': body.type }),
+    },
+    ...(body === undefined ? {} : { body: body.text }),
+  }).catch((error: unknown) => {
+    throw lost(base, error);
+  });
+  if (response.ok) return response;
+  const text = await response.text().catch(() => '');
+  const exit = response.status === 401 || response.status === 403 ? 'refused' : 'not_ok';
+  throw new CommandError(
+    exit,
+    `the memory backend at ${base.origin} answered ${response.status}: ${escapeControls(messageIn(text))}`,
+    exit === 'refused' ? 'set MEMORY_API_KEY to the key of the backend' : undefined,
+  );
+}
+
+/** The connection could not be made or broke. */
+export function lost(base: URL | string, error: unknown): CommandError {
+  const cause = (error as { cause?: unknown }).cause ?? error;
+  return new CommandError(
+    'unreachable',
+    `the memory backend at ${typeof base === 'string' ? base : base.origin} cannot be reached: ${messageOf(cause)}`,
+    'start it with agctl memory serve, or name it with --memory-api-url or MEMORY_API_URL',
+  );
+}
+
+function messageIn(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
+    if (typeof error?.message === 'string') return error.message.slice(0, 500);
+  } catch {
+    // Not this backend's.
+  }
+  return 'not a response of a memory backend';
+}

@@ -1,0 +1,134 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { cli, type Ran } from '../kit/cli.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import type { Json } from '../kit/mcp.ts';
+import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';
+
+const run = (backend: TestBackend, ...args: string[]): Promise<Ran> =>
+  cli(['memory', ...args], { env: { MEMORY_API_URL: backend.url } });
+
+async function fill(backend: TestBackend): Promise<void> {
+  await backend.post('graph', {
+    createEntities: [
+      { name: 'Alice', entityType: 'person', observations: ['knows Go', 'tall'] },
+      { name: 'Bob', entityType: 'person', observations: [] },
+    ],
+    createRelations: [
+      { from: 'Alice', to: 'Bob', relationType: 'knows' },
+      { from: 'Alice', to: 'Acme', relationType: 'works_at' },
+    ],
+  });
+  for (const content of ['Alice is here', 'café ☕ line\nbreak'])
+    await backend.post('chat', { sessionId: 's', role: 'user', content, agentId: 'planner' });
+  await backend.post('ingest/docs', {
+    title: 'Note',
+    content: '# Note\n\n## One\n\nA zeppelin.\n\n## Two\n\nB.',
+  });
+}
+
+const lines = (text: string): Json[] =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+test('an export is imported into another memory completely, once, and exported again as it was', async () => {
+  await using folder = await temporaryFolder();
+  await using source = await memoryBackend({ docs: { 'folder.md': '# Of the folder\n' } });
+  await using target = await memoryBackend();
+  await fill(source);
+  const file = join(folder.path, 'memory.jsonl');
+  expect(await run(source, 'export', '-o', file)).toMatchObject({ code: 0, stdout: '' });
+  expect(readdirSync(folder.path)).toEqual(['memory.jsonl']);
+  const exported = lines(readFileSync(file, 'utf8'));
+  expect(exported.map(({ type }) => type)).toEqual([
+    ...['entity', 'entity', 'relation', 'relation', 'turn', 'turn', 'document'],
+  ]);
+
+  expect(await run(target, 'import', file)).toMatchObject({ code: 0, stderr: 'stored 7, unchanged 0\n' });
+  expect(await run(target, 'import', file)).toMatchObject({ code: 0, stderr: 'stored 0, unchanged 7\n' });
+  expect(lines((await run(target, 'export')).stdout)).toEqual(exported);
+
+  const { turns } = (await target.get('sessions/s/turns')).body;
+  expect(turns).toMatchObject([{ agentId: 'planner', content: 'Alice is here' }, { role: 'user' }]);
+  expect((await target.get('sessions')).body.sessions).toEqual((await source.get('sessions')).body.sessions);
+  const { results } = (await target.post('search', { query: 'zeppelin', minScore: 0 })).body;
+  expect(results[0]).toMatchObject({ content: expect.stringContaining('A zeppelin.') });
+  const again = await target.post('ingest/docs', {
+    title: 'Note',
+    content: '# Note\n\n## One\n\nA zeppelin.\n\n## Two\n\nB.',
+  });
+  expect(again.body.document.status).toBe('unchanged');
+});
+
+test('the file of server-memory is imported, and adds observations to entities that exist', async () => {
+  await using folder = await temporaryFolder();
+  await using backend = await memoryBackend();
+  await fill(backend);
+  const file = join(folder.path, 'memory.jsonl');
+  writeFileSync(
+    file,
+    [
+      { type: 'entity', name: 'Alice', entityType: 'person', observations: ['tall', 'new'] },
+      { type: 'entity', name: 'Carol', entityType: 'person', observations: ['x'] },
+      { type: 'relation', from: 'Alice', to: 'Bob', relationType: 'knows' },
+      { type: 'relation', from: 'Carol', to: 'Dave', relationType: 'knows' },
+    ]
+      .map((line) => JSON.stringify(line))
+      .join('\n'),
+  );
+  expect((await run(backend, 'import', file)).stderr).toBe('stored 3, unchanged 1\n');
+  const { entities } = (await backend.post('graph/read', { names: ['Alice', 'Carol'] })).body;
+  expect(entities).toEqual([
+    { name: 'Alice', entityType: 'person', observations: ['knows Go', 'tall', 'new'] },
+    { name: 'Carol', entityType: 'person', observations: ['x'] },
+  ]);
+});
+
+test('a bad line is named by its number in the file, and the batches before it are stored', async () => {
+  await using folder = await temporaryFolder();
+  await using backend = await memoryBackend();
+  const file = join(folder.path, 'bad.jsonl');
+  const entity = (n: number): string =>
+    JSON.stringify({ type: 'entity', name: `E${n}`, entityType: 't', observations: [] });
+  const all = Array.from({ length: 1100 }, (_, n) => entity(n));
+  writeFileSync(file, [...all.slice(0, 1050), '{"type":"entity","name":"x"}', ...all.slice(1050)].join('\n'));
+  const { code, stderr } = await run(backend, 'import', file);
+  expect(code).toBe(1);
+  expect(stderr).toContain('line 1051: `entityType`');
+  expect(stderr).toContain('the 1000 lines before line 1001 are stored');
+  expect((await backend.get('stats')).body.entities.entity).toBe(1000);
+  writeFileSync(file, all.join('\n'));
+  expect((await run(backend, 'import', file)).stderr).toBe('stored 100, unchanged 1000\n');
+});
+
+test('forget lists what it would delete, and deletes it with the token', async () => {
+  await using backend = await memoryBackend();
+  await fill(backend);
+  const shown = await run(backend, 'forget', 'alice');
+  expect(shown.code).toBe(0);
+  expect(shown.stdout).toMatch(
+    /^entity +Alice\nturn +s \S+ user: Alice is here\nselected: entities 1, relations 2, turns 1\n$/,
+  );
+  const token = /memory forget alice --token (\w+)/.exec(shown.stderr)?.[1] ?? '';
+  expect((await run(backend, 'forget', 'alice', '--token', 'stale')).stderr).toContain('409');
+  const done = await run(backend, 'forget', 'alice', '--token', token);
+  expect(done.stdout).toContain('deleted: entities 1, relations 2, turns 1');
+  expect((await run(backend, 'forget', 'alice')).stderr).toBe('nothing mentions it\n');
+});
+
+test('a missing backend, key and file are named', async () => {
+  const env = { MEMORY_API_URL: 'http://127.0.0.1:1' };
+  const missing = await cli(['memory', 'export'], { env });
+  expect(missing).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('http://127.0.0.1:1 cannot be reached'),
+  });
+  await using backend = await memoryBackend({ key: 'secret-key' });
+  const refused = await run(backend, 'export');
+  expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining('MEMORY_API_KEY') });
+  const unread = await run(backend, 'import', '/nonexistent/memory.jsonl');
+  expect(unread).toMatchObject({ code: 2, stderr: expect.stringContaining('/nonexistent/memory.jsonl') });
+});
