@@ -69,13 +69,15 @@ export interface DumpMatch {
 /** `backend` is `/` and the name of an entry of `backends`. */
 export interface DumpBackendReference {
   readonly weight: number;
-  readonly backend: string;
+  readonly backend?: string;
+  /** Instead of a backend: the group whose routes answer. */
+  readonly routeGroup?: string;
   readonly inlinePolicies?: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface DumpPolicy {
   readonly key: string;
-  readonly name: string | null;
+  readonly name: string | Readonly<Record<string, string>> | null;
   readonly target: Readonly<Record<string, unknown>>;
   readonly policy: Readonly<Record<string, unknown>>;
 }

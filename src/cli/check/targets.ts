@@ -162,7 +162,15 @@ class TargetStarter {
     const options = { config: loaded.config, source: loaded.source, log: silent, env, folder };
     const { runtime } = compileRuntime(options);
     const { settings, redactor, inspection } = runtime;
-    const context = { ...options, settings, redactor, inspection, report: () => undefined };
+    const context = {
+      ...options,
+      settings,
+      redactor,
+      inspection,
+      report: () => undefined,
+      backend: () => undefined,
+      hostnamesOf: () => new Set<string>(),
+    };
     const began = performance.now();
     try {
       const target = stdio.compile(name, config, createContext(context, [], new Set(), []));

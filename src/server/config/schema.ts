@@ -12,13 +12,16 @@ import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/metrics.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
 import {
+  attachedPolicySchema,
   attachedRouteSchema,
   bindSchema,
   gatewayReference,
   gatewaySchema,
   name,
+  namedBackendSchema,
   policiesSchema,
   port,
+  routeGroupSchema,
   type routeSchema,
 } from './traffic-schema.ts';
 import { workerFields } from './workers.ts';
@@ -221,6 +224,14 @@ export const configSchema = z
       .array(attachedRouteSchema)
       .default([])
       .describe('Routes that name the gateways they belong to.'),
+    backends: z.array(namedBackendSchema).default([]).describe('Backends that routes refer to by name.'),
+    policies: z
+      .array(attachedPolicySchema)
+      .default([])
+      .describe(
+        'Policies that apply to gateways, routes or backends that they name. One that is written at its place, or at a more specific one, takes precedence.',
+      ),
+    routeGroups: z.array(routeGroupSchema).default([]).describe('Routes that other routes delegate to.'),
     mcp: simpleMcpSchema.optional(),
     llm: simpleLlmSchema.optional(),
   })

@@ -49,6 +49,26 @@ const backendSchema = z.strictObject({
   ...optionalKeys(backendKinds),
 });
 
+const routeBackendSchema = backendSchema.extend({
+  backend: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Name of one of the top-level `backends`, which all routes that name it share.'),
+  routeGroup: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Name of one of `routeGroups`: its routes decide, with the policies of this route unless they have their own.',
+    ),
+});
+
+export const namedBackendSchema = backendSchema
+  .omit({ weight: true })
+  .extend({ name: z.string().min(1).describe('Name of the backend, for references.') })
+  .describe('A backend that routes refer to by name. They share its connections, sessions and health.');
+
 const RULE_NAME = 'it names a part of a Kubernetes HTTPRoute: remove it';
 
 const routeFields = {
@@ -77,7 +97,7 @@ const routeFields = {
     ),
   policies: policiesSchema.optional().describe('Policies of this route, run before its backend.'),
   backends: z
-    .array(backendSchema)
+    .array(routeBackendSchema)
     .default([])
     .describe('Backends of the route: one, or several that share requests by weight.'),
 };
@@ -88,6 +108,75 @@ export const routeSchema = z
   .strictObject(routeFields)
   .describe('A route: matching requests, their policies and their backends.')
   .meta(routeMeta);
+
+export const routeGroupSchema = z
+  .strictObject({
+    name: z.string().min(1).describe('Name of the group, for references.'),
+    routes: z.array(routeSchema).default([]).describe('Routes of the group.'),
+  })
+  .describe('Routes that other routes delegate to. A request must match both.');
+
+const NAMESPACE = z.string().default('default');
+
+/** A policy that is written apart from what it applies to. */
+export const attachedPolicySchema = z
+  .strictObject({
+    name: z
+      .strictObject({
+        name: z.string().min(1).describe('Name.'),
+        namespace: NAMESPACE.describe('Namespace.'),
+      })
+      .describe('Name of the policy. It keeps its state across reloads.'),
+    target: z
+      .strictObject({
+        gateway: z
+          .strictObject({
+            gatewayName: z.string().default('default').describe('Always `default`: the whole program.'),
+            gatewayNamespace: NAMESPACE.describe('Always `default`.'),
+            listenerName: z
+              .string()
+              .min(1)
+              .optional()
+              .describe('Listener, as logs name it; all listeners by default.'),
+            port: port.optional().describe('Port, instead of a listener.'),
+          })
+          .optional()
+          .describe('All requests, or those of a listener or port.'),
+        route: z
+          .strictObject({
+            name: z.string().min(1).describe('Name of the route.'),
+            namespace: NAMESPACE.describe('Its namespace.'),
+          })
+          .meta({ elsewhere: { ruleName: RULE_NAME, kind: 'every route is an HTTP route: remove it' } })
+          .optional()
+          .describe('The routes with this name.'),
+        backend: z
+          .strictObject({
+            backend: z
+              .strictObject({
+                name: z.string().min(1).describe('Name of one of the top-level `backends`.'),
+                namespace: z.string().default('').describe('Always empty.'),
+              })
+              .meta({ elsewhere: { section: 'write the policy under `policies` of the provider or target' } })
+              .describe('A backend.'),
+          })
+          .meta({
+            elsewhere: { service: 'services exist only in Kubernetes: write the policy at the backend' },
+          })
+          .optional()
+          .describe('One of the top-level `backends`.'),
+      })
+      .meta({
+        elsewhere: { listenerSet: 'listener sets exist only in Kubernetes: name a listener with `gateway`' },
+      })
+      .describe('What the policy applies to.'),
+    phase: z
+      .enum(['route', 'gateway'])
+      .default('route')
+      .describe('When it runs: after routing, or before (`gateway`, for a target `gateway` only).'),
+    policy: policiesSchema.describe('The policy: exactly one.'),
+  })
+  .describe('A policy for a gateway, listener, route or backend that is written elsewhere.');
 
 export const attachedRouteSchema = z
   .strictObject({

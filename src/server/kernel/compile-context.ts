@@ -6,6 +6,7 @@ import type { TracePlace } from '../../core/trace/event.ts';
 import type { ExpressionScope, TracedExpression } from './expression.ts';
 import type { Inspection } from './inspection.ts';
 import type { CallKind, CallMeter } from './observer.ts';
+import type { Backend } from './request-context.ts';
 import type { Operations, Shared, SharedState } from './shared-state.ts';
 import type { SlotHolder } from './slot.ts';
 import type { RequestValidation } from './validate-request.ts';
@@ -34,12 +35,28 @@ export interface CompileContext {
   cel(source: string, scope: ExpressionScope): TracedExpression;
   /** Like `cel`, for a boolean expression: also reports an expression that never returns a boolean. */
   condition(source: string, scope: ExpressionScope): TracedExpression;
+  /**
+   * One of the top-level `backends`, by the name at this path. An unknown name is reported. It is shared with all others
+   * that refer to it, so it is not closed by them; the component is compiled again when it has changed.
+   */
+  backend(name: string): NamedBackend | undefined;
   /** State of the component being compiled that all workers share. `name` tells several states of a component apart. */
   shared<T extends Operations>(name: string, operations: T, receive?: (event: never) => void): Shared<T>;
   /** Location of the section being compiled in the configuration file, for traces. */
   place(): TracePlace;
   /** Reports a problem at this path. Compiling continues, so that all problems are reported at once. */
   report(problem: Problem): void;
+}
+
+/** One of the top-level `backends`. */
+export interface NamedBackend {
+  readonly name: string;
+  /** One of the keys of `backendKinds`, and the settings under that key. */
+  readonly kind: string;
+  readonly config: unknown;
+  /** Settings of its `policies`, by key. */
+  readonly policies: Readonly<Record<string, unknown>>;
+  readonly backend: Backend;
 }
 
 export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' | 'notes' | 'notesQuoteFile'> {

@@ -14,6 +14,7 @@ import type {
   WeightedBackend,
 } from './request-context.ts';
 import { checkEncodedSlash } from './request-target.ts';
+import { pickByWeight } from './router.ts';
 import { type RequestValidation, validateRequest } from './validate-request.ts';
 
 /** The part of a compiled gateway that the request flow needs. */
@@ -182,15 +183,9 @@ function withAroundPolicies(
 }
 
 /** Picks a backend by weight; one of `avoided` only if there is no other. */
-function pickBackend(route: Route, avoided?: ReadonlySet<WeightedBackend>): WeightedBackend {
-  const others = avoided === undefined ? [] : route.backends.filter((each) => !avoided.has(each));
-  const backends = others.length === 0 ? route.backends : others;
-  if (backends.length === 1) return backends[0] as WeightedBackend;
-  const total = backends.reduce((sum, { weight }) => sum + weight, 0);
-  let point = Math.random() * total;
-  for (const choice of backends) {
-    point -= choice.weight;
-    if (point < 0) return choice;
-  }
-  throw new AppError('no_backend');
+function pickBackend({ backends }: Route, avoided?: ReadonlySet<WeightedBackend>): WeightedBackend {
+  const others = avoided === undefined ? [] : backends.filter((each) => !avoided.has(each));
+  const choice = pickByWeight(others.length === 0 ? backends : others);
+  if (choice === undefined) throw new AppError('no_backend');
+  return choice;
 }

@@ -15,6 +15,11 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   readonly schema: Schema;
   /** Only `route` by default. */
   readonly places?: readonly PolicyPlace[];
+  /**
+   * At a route, the policy stands for the same policy of its backends. It therefore takes precedence over one that a named
+   * backend has for all routes.
+   */
+  readonly isForBackendCall?: boolean;
   /** Names in traces, if they differ from the key. */
   readonly trace?: PolicyTraceNames;
   /** Its settings that are expressions of the request phase, by path: `a.b`, `[].a`. Documented in `agctl-expressions(7)`. */

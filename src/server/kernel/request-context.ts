@@ -242,6 +242,15 @@ export interface Route extends Routable, BodyUse {
   readonly api: ClientApi | undefined;
   /** Its backends with a weight above 0. */
   readonly backends: readonly WeightedBackend[];
+  /** If other routes answer its requests: the choices, by weight. */
+  readonly delegates?: readonly Delegate[];
+}
+
+/** Routes that answer the requests of a route that delegates to them. */
+export interface Delegate {
+  readonly weight: number;
+  readonly routes: readonly Route[];
+  readonly find: (ctx: RequestContext) => Route | undefined;
 }
 
 /** State of one request. Created by the listener, passed through the pipeline, and logged at the end. */

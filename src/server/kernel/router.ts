@@ -1,4 +1,4 @@
-import type { RequestContext, RequestMatcher, Routable, TextMatcher } from './request-context.ts';
+import type { RequestContext, RequestMatcher, Routable, Route, TextMatcher } from './request-context.ts';
 
 /** One match of a route, under one of its hostnames. */
 export interface Candidate<R> {
@@ -41,6 +41,30 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
     }
     return firstMatch(any, ctx);
   };
+}
+
+/** The route that answers the requests of a route: itself, or the one that it delegates to. */
+export function answeringRoute(route: Route | undefined, ctx: RequestContext): Route | undefined {
+  let found = route;
+  while (found?.delegates !== undefined) {
+    const next: Route | undefined = pickByWeight(found.delegates)?.find(ctx);
+    // A route with backends of its own is one of its delegates.
+    if (next === undefined || next.fullKey === found.fullKey) return next;
+    found = next;
+  }
+  return found;
+}
+
+/** One of the choices, at random in proportion to their weights; undefined if there are none. */
+export function pickByWeight<T extends { readonly weight: number }>(choices: readonly T[]): T | undefined {
+  if (choices.length <= 1) return choices[0];
+  const total = choices.reduce((sum, { weight }) => sum + weight, 0);
+  let point = Math.random() * total;
+  for (const choice of choices) {
+    point -= choice.weight;
+    if (point < 0) return choice;
+  }
+  return undefined;
 }
 
 function firstMatch<R>(candidates: readonly Candidate<R>[], ctx: RequestContext): R | undefined {

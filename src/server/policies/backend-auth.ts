@@ -6,6 +6,7 @@ import { backendAuthSchema, readCredential } from '../transport/backend-credenti
 export const backendAuth = definePolicy({
   key: 'backendAuth',
   places: ['route', 'backend'],
+  isForBackendCall: true,
   schema: backendAuthSchema.describe(
     "Credential for the backend, instead of the client's: `Authorization: Bearer` for a `host`, the header of the provider for models.",
   ),

@@ -3,7 +3,7 @@ import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression } from '../expressions/cel/expression.ts';
 import { whyUnavailable } from '../expressions/scopes.ts';
-import type { CompileContext, Problem } from '../kernel/compile-context.ts';
+import type { CompileContext, NamedBackend, Problem } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, TracedExpression } from '../kernel/expression.ts';
 
 export interface ContextOptions
@@ -13,6 +13,10 @@ export interface ContextOptions
   readonly component?: string;
   /** Maps a path of the configuration to a path of the file, if the configuration is only a part of the file. */
   sourcePath?(path: Path): Path;
+  /** Compiles a top-level backend when it is first referred to. */
+  backend(name: string): NamedBackend | undefined;
+  /** Host names of all routes that refer to a top-level backend. */
+  hostnamesOf(backend: { readonly id: string }): ReadonlySet<string>;
   /** Called for every problem with its path. */
   report(path: Path, problem: Problem): void;
   /** Called for every location that is looked up, because a reload may move it to another line. */
@@ -43,6 +47,16 @@ export function createContext(
     path,
     hostnames,
     report,
+    backend(name) {
+      const found = options.backend(name);
+      if (found === undefined)
+        report({
+          code: 'AGW0107',
+          message: `unknown backend \`${name}\``,
+          help: 'name one of the top-level `backends`',
+        });
+      return found;
+    },
     place: () => place('key'),
     shared: (name, operations, receive) =>
       settings.sharedState.join(() => `${options.component}/${name}`, operations, receive),

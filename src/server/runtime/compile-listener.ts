@@ -1,8 +1,8 @@
 import type { ListenerPlan, RoutePlan } from '../config/plan/plan.ts';
 import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
 import type { Expression } from '../kernel/expression.ts';
-import type { Listener } from '../kernel/request-context.ts';
-import { createRouter } from '../kernel/router.ts';
+import type { Listener, Route } from '../kernel/request-context.ts';
+import { answeringRoute, createRouter } from '../kernel/router.ts';
 import type { ContextOptions } from './compile-context.ts';
 import { bodyUse, type CompileScope, compilePolicies } from './compile-policies.ts';
 import { compileRoute } from './compile-route.ts';
@@ -29,11 +29,24 @@ export function compileListener(
     const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
     options.report(place, shadowedProblem(route, by));
   }
+  const router = createRouter(routes);
+  const delegates = routes.some((route) => route.delegates !== undefined);
   return {
     name,
     policies,
-    routes,
-    router: createRouter(routes),
+    routes: delegates ? answeringRoutes(routes) : routes,
+    router: delegates ? (ctx) => answeringRoute(router(ctx), ctx) : router,
     ...bodyUse(expressions, policies.length > 0 && logReadsBody, options.settings),
   };
+}
+
+/** All routes that answer requests: those that others delegate to, too. */
+function answeringRoutes(routes: readonly Route[]): Route[] {
+  return routes.flatMap((route) =>
+    route.delegates === undefined
+      ? [route]
+      : route.delegates.flatMap((each) =>
+          each.routes[0]?.fullKey === route.fullKey ? each.routes : answeringRoutes(each.routes),
+        ),
+  );
 }

@@ -1,18 +1,12 @@
 import { type BackendPlan, type PolicyPlan, policyOf, type RoutePlan } from '../config/plan/plan.ts';
 import { backendKinds } from '../features.ts';
 import type { BackendKind } from '../kernel/backend.ts';
-import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { compileMatches } from '../kernel/match.ts';
-import type {
-  Backend,
-  ClientApi,
-  Policy,
-  RequestMatcher,
-  Route,
-  WeightedBackend,
-} from '../kernel/request-context.ts';
+import type { ClientApi, Delegate, Policy, RequestMatcher, Route } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
+import { createRouter } from '../kernel/router.ts';
+import { compileBackend } from './compile-backend.ts';
 import type { ContextOptions } from './compile-context.ts';
 import { bodyUse, type CompileScope, compilePolicies, contextAt, KINDS } from './compile-policies.ts';
 import type { ComponentCache } from './component-cache.ts';
@@ -42,16 +36,20 @@ export function compileRoute(
   // Before backends are compiled: a webhook header that reads a missing token is omitted, which may be intended.
   checkPolicies(plan, before, expressions, scope);
   const backends = plan.backends.flatMap((backend, index) =>
-    compileBackend(backend, ofBackends[index] ?? [], scope),
+    compileBackend(
+      backend,
+      ofBackends[index] ?? [],
+      backend.reference === undefined ? scope : { ...scope, hostnames: options.hostnamesOf(backend) },
+    ),
   );
-  if (plan.backends.length === 0 && !isAnsweredByPolicy(plan)) {
+  if (config.backends.length === 0 && !isAnsweredByPolicy(plan)) {
     context.report({
       code: 'AGW0103',
       message: `route \`${name}\` has no backend`,
       help: 'add `backends:` with one entry, or the policy `directResponse`',
     });
   }
-  return {
+  const route: Route = {
     key,
     fullKey,
     name,
@@ -64,6 +62,14 @@ export function compileRoute(
     backends,
     ...bodyUse(expressions, logReadsBody, options.settings),
   };
+  if (plan.groups.length === 0) return route;
+  const delegates = plan.groups.map(({ weight, routes }): Delegate => {
+    const compiled = routes.map((child) => compileRoute(child, before, options, components, logReadsBody));
+    return { weight, routes: compiled, find: createRouter(compiled) };
+  });
+  const ownWeight = backends.reduce((sum, { weight }) => sum + weight, 0);
+  const own: Delegate[] = ownWeight === 0 ? [] : [{ weight: ownWeight, routes: [route], find: () => route }];
+  return { ...route, delegates: [...own, ...delegates.filter(({ weight }) => weight > 0)] };
 }
 
 /** Matches for the paths that policies answer themselves. */
@@ -71,20 +77,6 @@ function ownPaths(policies: readonly Policy[]): RequestMatcher[] {
   return policies
     .flatMap(({ paths }) => paths ?? [])
     .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));
-}
-
-function compileBackend(
-  plan: BackendPlan,
-  policies: readonly Policy[],
-  scope: CompileScope,
-): WeightedBackend[] {
-  const { id, name, weight, config, path } = plan;
-  const { components, ...shared } = scope;
-  // The host names are inputs because the DNS rebinding protection of the MCP backend allows them.
-  const backend = components.get(id, [config, [...scope.hostnames].sort()], { ...shared, path }, (inside) =>
-    openBackend(plan, inside),
-  );
-  return weight === 0 || backend === NO_BACKEND ? [] : [{ weight, backend, policies, name: `/${name}` }];
 }
 
 /** The API of the first backend that has one: all clients of a route use the same API. */
@@ -128,25 +120,4 @@ function checkPolicies(
           contextAt(policy.path, scope),
         );
   }
-}
-
-/** Placeholder for an invalid backend, until the configuration is rejected. */
-const NO_BACKEND: Backend = {
-  handle: () => Promise.reject(new Error('not configured')),
-  close: () => Promise.resolve(),
-};
-
-function openBackend({ id, config, isSection }: BackendPlan, context: CompileContext): Backend {
-  const kinds: Readonly<Record<string, unknown>> = config;
-  const present = (backendKinds as readonly BackendKind[]).filter(({ key }) => kinds[key] !== undefined);
-  const [kind] = present;
-  if (present.length !== 1 || kind === undefined) {
-    context.report({
-      code: 'AGW0105',
-      message: present.length === 0 ? 'the backend is empty' : 'the backend has more than one kind',
-      label: `expected exactly one of ${backendKinds.map(({ key }) => `\`${key}\``).join(', ')}`,
-    });
-    return NO_BACKEND;
-  }
-  return kind.open(kinds[kind.key], isSection ? context : context.at(kind.key), id);
 }

@@ -6,6 +6,7 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import type { CompileContext, Problem, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
+import type { Backend } from '../kernel/request-context.ts';
 import { type ContextOptions, createContext, locationOf } from './compile-context.ts';
 
 /** Lifecycle hooks of a compiled policy, backend or other component. */
@@ -22,12 +23,19 @@ export interface Lifecycle {
   close?(): void | Promise<void>;
 }
 
+/** A top-level backend that a component refers to. The component is compiled again when it is another one. */
+interface Reference {
+  readonly name: string;
+  readonly found: Backend | undefined;
+}
+
 /** What compiling a component has produced besides its value. Paths are relative to the component, which a reload may move. */
 interface CompileOutput {
   readonly expressions: Expression[];
   readonly inspection: Inspection;
   readonly secretNames: SecretNames;
   readonly problems: { readonly path: Path; readonly problem: Problem }[];
+  readonly references: Reference[];
   readonly places: { readonly path: Path; readonly at: 'key' | 'value'; readonly place: TracePlace }[];
 }
 
@@ -70,17 +78,25 @@ export class ComponentCache {
     this.#previous = previous;
   }
 
-  /** Returns the previous runtime's component of that name if its inputs are deeply equal, otherwise compiles a new one. */
+  /**
+   * Returns the previous runtime's component of that name if its inputs are deeply equal, otherwise compiles a new one.
+   * Called again with the same name and path, for what several routes share, it returns the same component.
+   */
   get<T extends object>(
     name: string,
     inputs: unknown,
     { options, path, hostnames, expressions }: CompileSite,
     compile: (context: CompileContext) => T,
   ): T {
+    const shared = this.#components.get(name);
+    if (shared !== undefined && isDeepStrictEqual(shared.path, path)) {
+      expressions.push(...shared.component.output.expressions);
+      return shared.component.value as T;
+    }
     const previous = this.#previous;
     const known = previous === undefined ? undefined : previous.#components.get(name)?.component;
     const component =
-      known !== undefined && isDeepStrictEqual(known.inputs, inputs)
+      known !== undefined && isDeepStrictEqual(known.inputs, inputs) && hasSameReferences(known, options)
         ? known
         : compileComponent(name, inputs, options, path, hostnames, compile);
     // A duplicate name is an error in the configuration, but both components must be closed.
@@ -95,6 +111,10 @@ export class ComponentCache {
       options.settings.secretNames.parameters.add(parameter);
     for (const { path: inside, problem } of output.problems) options.report([...path, ...inside], problem);
     return component.value as T;
+  }
+
+  has(name: string): boolean {
+    return this.#components.has(name);
   }
 
   /** Called when all components have been compiled. */
@@ -141,6 +161,10 @@ export class ComponentCache {
   }
 }
 
+function hasSameReferences({ output }: Component, { backend }: ContextOptions): boolean {
+  return output.references.every(({ name, found }) => backend(name)?.backend === found);
+}
+
 function compileComponent<T extends object>(
   name: string,
   inputs: unknown,
@@ -155,6 +179,7 @@ function compileComponent<T extends object>(
     inspection: new Inspection(),
     secretNames: { headers: new Set(), parameters: new Set() },
     problems: [],
+    references: [],
     places: [],
   };
   const componentOptions: ContextOptions = {
@@ -165,6 +190,11 @@ function compileComponent<T extends object>(
     },
     settings: { ...options.settings, secretNames: output.secretNames },
     inspection: output.inspection,
+    backend(wanted) {
+      const found = options.backend(wanted);
+      output.references.push({ name: wanted, found: found?.backend });
+      return found;
+    },
     report: (whole, problem) => void output.problems.push({ path: relativePath(whole), problem }),
     onLocate: (whole, at, place) => void output.places.push({ path: relativePath(whole), at, place }),
   };

@@ -9,7 +9,7 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
-import type { GatewayPlan } from '../config/plan/plan.ts';
+import { type GatewayPlan, routesOf } from '../config/plan/plan.ts';
 import { planGateways } from '../config/plan/plan-gateways.ts';
 import { redactorOf } from '../config/redact.ts';
 import type { Config } from '../config/schema.ts';
@@ -20,6 +20,7 @@ import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import { createListenerSelection, type ListenerSelection } from '../kernel/listener-selection.ts';
 import type { Listener } from '../kernel/request-context.ts';
+import { canonicalName } from '../kernel/request-target.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
@@ -28,6 +29,7 @@ import { ChildSlots } from '../mcp/targets/child-slots.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
 import { compileMetricsPolicy, Metrics } from '../observe/metrics/metrics.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
+import { namedBackends } from './compile-backend.ts';
 import { type ContextOptions, createContext, locate } from './compile-context.ts';
 import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
@@ -109,7 +111,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const { source } = options;
   const config = previous === undefined ? loaded : withProcessOf(previous.config, loaded);
   const diagnostics: Diagnostic[] = [];
-  const { gateways, detached, problems } = planGateways(config);
+  const { gateways, detached, named, problems } = planGateways(config);
   problems.push(
     ...ownPortProblems(gateways, config, source, options.env),
     ...openBackendProblems(gateways),
@@ -137,8 +139,11 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     redactor,
     inspection,
     report,
+    hostnamesOf: hostnamesOfBackends(gateways),
+    backend: (name) => backend(name),
   };
   const components = new ComponentCache(previous?.components);
+  const backend = namedBackends(named, contextOptions, components);
   const shared = compileShared(loaded, config, contextOptions, components);
   if (previous === undefined) metrics.configure(shared.metricsPolicy);
   const { children } = mcpProcessOf(settings);
@@ -147,6 +152,14 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, components, readsRequestBody));
   // Compiled for their problems, which are reported together with that of the gateway's name.
   for (const route of detached) compileRoute(route, [], contextOptions, components, readsRequestBody);
+  for (const { id, name, path } of named.values())
+    if (!components.has(id))
+      report([...path, 'name'], {
+        code: 'AGW0303',
+        severity: 'warning',
+        message: `nothing refers to the backend \`${name}\``,
+        help: `write \`backend: ${name}\` as a backend of a route, or remove it`,
+      });
   components.compiled();
   return {
     runtime: {
@@ -170,6 +183,20 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     },
     diagnostics: inOrder(diagnostics),
   };
+}
+
+/** The literal host names of all routes that share a top-level backend, by its id. */
+function hostnamesOfBackends(gateways: readonly GatewayPlan[]): ContextOptions['hostnamesOf'] {
+  const names = new Map<string, Set<string>>();
+  for (const { config, backends } of gateways.flatMap(routesOf))
+    for (const { id, reference } of backends) {
+      if (reference === undefined) continue;
+      const known = names.get(id) ?? new Set();
+      for (const hostname of config.hostnames)
+        if (!hostname.startsWith('*')) known.add(canonicalName(hostname));
+      names.set(id, known);
+    }
+  return ({ id }) => names.get(id) ?? NO_NAMES;
 }
 
 function compileGateway(

@@ -35,3 +35,18 @@ export function frontendPolicies({ frontendPolicies: { accessLog } }: Config): o
     },
   ];
 }
+
+/** The top-level `policies`, with the phase that they run in. */
+export function attachedPolicies({ policies }: Config): object[] {
+  return policies.map(({ name, target, phase, policy }) => ({
+    key: `${name.namespace}/${name.name}`,
+    name: { kind: 'Local', ...name },
+    target,
+    policy: {
+      [target.backend === undefined ? 'traffic' : 'backend']: {
+        ...(target.backend === undefined ? { phase } : {}),
+        ...Object.assign({}, ...inlinePolicies(policy)),
+      },
+    },
+  }));
+}

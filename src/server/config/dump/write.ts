@@ -7,12 +7,19 @@ import { isLoopback, parseListenAddress } from '../../../core/listen.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import { VERSION } from '../../../core/version.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
-import type { BackendPlan, GatewayPlan, ListenerPlan, RoutePlan } from '../plan/plan.ts';
+import {
+  answeringRoutes,
+  type BackendPlan,
+  type GatewayPlan,
+  type ListenerPlan,
+  type Plan,
+  type RoutePlan,
+} from '../plan/plan.ts';
 import { planGateways } from '../plan/plan-gateways.ts';
 import type { Config, RouteConfig } from '../schema.ts';
 import { workerCount } from '../workers.ts';
 import { type BackendState, backendsOf, modelsOf } from './backends.ts';
-import { frontendPolicies, inlinePolicies } from './policies.ts';
+import { attachedPolicies, frontendPolicies, inlinePolicies } from './policies.ts';
 
 export interface DumpOptions {
   /** The active configuration, with its marked secrets redacted. */
@@ -42,16 +49,21 @@ export async function* writeConfigDump(options: DumpOptions): AsyncGenerator<str
 type ListenerRoute = readonly [listener: ListenerPlan, route: RoutePlan];
 
 function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Generator<string> {
-  const gateways = planGateways(config).gateways.toSorted(byKey);
+  const plan = planGateways(config);
+  const gateways = plan.gateways.toSorted(byKey);
   const state: BackendState = { sessionIdle: config.config.mcp.sessionTtl, endpointInfo };
   const routes: ListenerRoute[] = gateways.flatMap(({ listeners }) =>
-    listeners.flatMap((listener) => listener.routes.map((route): ListenerRoute => [listener, route])),
+    listeners.flatMap((listener) =>
+      answeringRoutes(listener.routes).map((route): ListenerRoute => [listener, route]),
+    ),
   );
   const redact = (value: unknown): unknown => redactor.value(value);
   yield '{\n  "workloads": [],\n  "services": [],\n  "binds": ';
   yield* list(2, bindTexts(gateways, portOf, redact));
-  yield ',\n  "routes": {\n    "httpMesh": {},\n    "tcpMesh": {},\n    "routeGroups": {}\n  },\n  "policies": ';
-  yield* list(2, jsonTexts(4, frontendPolicies(config), redact));
+  yield ',\n  "routes": {\n    "httpMesh": {},\n    "tcpMesh": {},\n    "routeGroups": ';
+  yield pretty(redact(dumpRouteGroups(plan)), 4);
+  yield '\n  },\n  "policies": ';
+  yield* list(2, jsonTexts(4, [...frontendPolicies(config), ...attachedPolicies(config)], redact));
   yield ',\n  "backends": ';
   yield* list(2, jsonTexts(4, uniqueBackends(routes, state), redact));
   yield ',\n  "models": ';
@@ -175,7 +187,7 @@ function listenerWithoutRoutes({
   };
 }
 
-function dumpRoute({ fullKey, dumpName, namespace, config, backends }: RoutePlan): DumpRoute {
+function dumpRoute({ fullKey, dumpName, namespace, config, backends, groups }: RoutePlan): DumpRoute {
   const { hostnames, matches, policies } = config;
   const shown = inlinePolicies(policies);
   return {
@@ -184,9 +196,31 @@ function dumpRoute({ fullKey, dumpName, namespace, config, backends }: RoutePlan
     namespace,
     ...(hostnames.length === 0 ? {} : { hostnames }),
     matches: (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(dumpMatch),
-    ...(backends.length === 0 ? {} : { backends: backends.map(dumpReference) }),
+    ...(backends.length + groups.length === 0
+      ? {}
+      : {
+          backends: [
+            ...backends.map(dumpReference),
+            ...groups.map((group) => ({ weight: group.weight, routeGroup: group.name })),
+          ],
+        }),
     ...(shown.length === 0 ? {} : { inlinePolicies: shown }),
   };
+}
+
+/** Routes of groups by the name of the group and the key of the route, as the first route that delegates reaches them. */
+function dumpRouteGroups({ gateways }: Plan): Record<string, Record<string, DumpRoute>> {
+  const groups: Record<string, Record<string, DumpRoute>> = {};
+  const collect = (routes: readonly RoutePlan[]): void => {
+    for (const group of routes.flatMap((route) => route.groups)) {
+      groups[group.name] ??= Object.fromEntries(
+        group.routes.map((route) => [route.fullKey, dumpRoute(route)]),
+      );
+      collect(group.routes);
+    }
+  };
+  for (const { listeners } of gateways) for (const { routes } of listeners) collect(routes);
+  return groups;
 }
 
 function dumpReference({ weight, name, policies }: BackendPlan): DumpBackendReference {

@@ -2,12 +2,13 @@ import type { Path } from '../../../core/diagnostic.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
 import type { Config } from '../schema.ts';
 import { hostnameOf } from './gateways.ts';
-import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
+import type { GatewayPlan, ListenerPlan } from './plan.ts';
+import { planPolicies } from './policies.ts';
 import { protocolProblems } from './protocols.ts';
-import { planPolicies, planRoute } from './routes.ts';
+import { planRoute, type RouteSurroundings } from './routes.ts';
 
 /** Plans the section `binds`: ports without names, whose listeners have their own routes. */
-export function planBinds({ binds }: Config, problems: LocatedProblem[]): GatewayPlan[] {
+export function planBinds({ binds }: Config, surroundings: RouteSurroundings): GatewayPlan[] {
   return binds.map(({ port, listeners }, index): GatewayPlan => {
     const path: Path = ['binds', index];
     // Several free ports need different names.
@@ -18,7 +19,7 @@ export function planBinds({ binds }: Config, problems: LocatedProblem[]): Gatewa
       address: undefined,
       portPath: [...path, 'port'],
       listeners: listeners.map((listener, place) =>
-        planListener(listener, place, name, [...path, 'listeners', place], problems),
+        planListener(listener, place, name, [...path, 'listeners', place], surroundings),
       ),
     };
   });
@@ -29,9 +30,9 @@ function planListener(
   index: number,
   bind: string,
   path: Path,
-  problems: LocatedProblem[],
+  surroundings: RouteSurroundings,
 ): ListenerPlan {
-  problems.push(...protocolProblems(protocol, [...path, 'protocol']));
+  surroundings.problems.push(...protocolProblems(protocol, [...path, 'protocol']));
   const name = given ?? `listener${index}`;
   const key = `${GATEWAY.label}/${bind}/${name}`;
   const listener: ListenerPlan = {
@@ -45,6 +46,6 @@ function planListener(
     routes: [],
   };
   for (const [place, route] of routes.entries())
-    listener.routes.push(planRoute(route, place, [...path, 'routes', place], listener));
+    listener.routes.push(planRoute(route, place, [...path, 'routes', place], listener, surroundings));
   return listener;
 }

@@ -4,14 +4,16 @@ import { canonicalName } from '../../kernel/request-target.ts';
 import type { Config } from '../schema.ts';
 import type { Protocol } from '../traffic-schema.ts';
 import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
+import { planPolicies } from './policies.ts';
 import { protocolProblems } from './protocols.ts';
-import { planPolicies, planRoute } from './routes.ts';
+import { planRoute, type RouteSurroundings } from './routes.ts';
 
 type GatewayConfig = Config['gateways'][string];
 type GatewayListenerConfig = NonNullable<GatewayConfig['listeners']>[number];
 
 /** Plans the section `gateways`: ports by name, each with one listener or with several for different hosts. */
-export function planGatewaySection({ gateways }: Config, problems: LocatedProblem[]): GatewayPlan[] {
+export function planGatewaySection({ gateways }: Config, surroundings: RouteSurroundings): GatewayPlan[] {
+  const { problems } = surroundings;
   return Object.entries(gateways).map(([name, gateway]): GatewayPlan => {
     const path: Path = ['gateways', name];
     const { port, address, routes } = gateway;
@@ -21,7 +23,7 @@ export function planGatewaySection({ gateways }: Config, problems: LocatedProble
         : planListeners(name, gateway, gateway.listeners, problems);
     for (const listener of listeners)
       for (const [index, route] of routes.entries())
-        listener.routes.push(planRoute(route, index, [...path, 'routes', index], listener));
+        listener.routes.push(planRoute(route, index, [...path, 'routes', index], listener, surroundings));
     return { name, port, address, portPath: [...path, 'port'], listeners };
   });
 }

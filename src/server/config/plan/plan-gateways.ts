@@ -1,9 +1,13 @@
 import type { Config } from '../schema.ts';
+import { attachPolicies } from './attached-policies.ts';
 import { planBinds } from './binds.ts';
 import { checkHostnames, planGatewaySection } from './gateways.ts';
+import { planNamedBackends } from './named-backends.ts';
 import type { LocatedProblem, Plan } from './plan.ts';
 import { checkPorts, checkRouteNames } from './ports.ts';
 import { attachRoutes } from './references.ts';
+import { checkRouteGroups } from './route-groups.ts';
+import type { RouteSurroundings } from './routes.ts';
 import { placeShortForms } from './short-forms.ts';
 
 /**
@@ -12,12 +16,15 @@ import { placeShortForms } from './short-forms.ts';
  */
 export function planGateways(config: Config): Plan {
   const problems: LocatedProblem[] = [];
-  const gateways = [...planGatewaySection(config, problems), ...planBinds(config, problems)];
-  const plan: Plan = { gateways, detached: [], problems };
-  attachRoutes(config, plan);
+  const named = planNamedBackends(config, problems);
+  const surroundings: RouteSurroundings = { named, routeGroups: config.routeGroups, problems };
+  const gateways = [...planGatewaySection(config, surroundings), ...planBinds(config, surroundings)];
+  const plan: Plan = { gateways, detached: [], named, problems };
+  attachRoutes(config, plan, surroundings);
   placeShortForms(config, plan);
   checkPorts(gateways, problems);
   checkHostnames(gateways, problems);
   checkRouteNames(gateways, problems);
-  return plan;
+  problems.push(...checkRouteGroups(config, plan));
+  return attachPolicies(config, plan, named);
 }

@@ -9,6 +9,8 @@ export interface Plan {
   readonly gateways: GatewayPlan[];
   /** Routes without a gateway, because the named one does not exist. */
   readonly detached: RoutePlan[];
+  /** The top-level `backends` by name. */
+  readonly named: ReadonlyMap<string, BackendPlan>;
   readonly problems: LocatedProblem[];
 }
 
@@ -67,6 +69,15 @@ export interface RoutePlan {
   /** Its own policies and those that other sections attach to it. */
   readonly policies: readonly PolicyPlan[];
   readonly backends: readonly BackendPlan[];
+  /** Groups that the route delegates to, by weight like backends. */
+  readonly groups: readonly GroupPlan[];
+}
+
+/** A reference to a route group, with the routes as this route reaches them. */
+export interface GroupPlan {
+  readonly name: string;
+  readonly weight: number;
+  readonly routes: readonly RoutePlan[];
 }
 
 export interface BackendPlan {
@@ -76,10 +87,12 @@ export interface BackendPlan {
   readonly name: string;
   readonly weight: number;
   /** The keys of its kinds, of which a valid backend has exactly one. */
-  readonly config: Omit<RouteConfig['backends'][number], 'weight' | 'policies'>;
+  readonly config: Omit<RouteConfig['backends'][number], 'weight' | 'policies' | 'backend' | 'routeGroup'>;
   readonly path: Path;
   /** Whether `path` leads to the settings of its kind, instead of to the key of the kind. */
   readonly isSection: boolean;
+  /** The name under which routes refer to it, if it is one of the top-level `backends`. */
+  readonly reference: string | undefined;
   readonly policies: readonly PolicyPlan[];
 }
 
@@ -87,9 +100,17 @@ export interface LocatedProblem extends Problem {
   readonly path: Path;
 }
 
-/** All routes of a port. */
+/** All routes of a port that answer requests: those that it delegates to instead of those that delegate. */
 export function routesOf({ listeners }: GatewayPlan): RoutePlan[] {
-  return listeners.flatMap(({ routes }) => routes);
+  return listeners.flatMap(({ routes }) => answeringRoutes(routes));
+}
+
+/** Routes without those that only delegate, and with the routes that they delegate to. */
+export function answeringRoutes(routes: readonly RoutePlan[]): RoutePlan[] {
+  return routes.flatMap((route) => [
+    ...(route.groups.length > 0 && route.backends.length === 0 ? [] : [route]),
+    ...route.groups.flatMap((group) => answeringRoutes(group.routes)),
+  ]);
 }
 
 /** The path of the settings of a backend. */

@@ -1,18 +1,19 @@
 import type { Path } from '../../../core/diagnostic.ts';
 import type { Config } from '../schema.ts';
 import type { GatewayPlan, ListenerPlan, Plan } from './plan.ts';
-import { planRoute } from './routes.ts';
+import { planRoute, type RouteSurroundings } from './routes.ts';
 
 export const DEFAULT_GATEWAY = 'default';
 
 /** Adds the top-level `routes` to the listeners that they name. */
-export function attachRoutes({ routes }: Config, plan: Plan): void {
+export function attachRoutes({ routes }: Config, plan: Plan, surroundings: RouteSurroundings): void {
   for (const [index, { gateways: references, ...route }] of routes.entries()) {
     const path: Path = ['routes', index];
     const owners = referenced(plan, references, path, `route \`${route.name ?? index}\``);
     for (const listener of owners)
-      listener.routes.push(planRoute(route, listener.routes.length, path, listener));
-    if (owners.length === 0) plan.detached.push(planRoute(route, index, path, { routePrefix: 'detached/' }));
+      listener.routes.push(planRoute(route, listener.routes.length, path, listener, surroundings));
+    if (owners.length === 0)
+      plan.detached.push(planRoute(route, index, path, { routePrefix: 'detached/' }, surroundings));
   }
 }
 

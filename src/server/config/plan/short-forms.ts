@@ -1,8 +1,8 @@
 import type { Path } from '../../../core/diagnostic.ts';
 import type { Config, RouteConfig } from '../schema.ts';
 import type { ListenerPlan, Plan, RoutePlan } from './plan.ts';
+import { planPolicies } from './policies.ts';
 import { DEFAULT_GATEWAY, referenced } from './references.ts';
-import { planPolicies } from './routes.ts';
 
 /** A short form: a top-level section for one route with one backend. */
 interface ShortForm {
@@ -126,8 +126,10 @@ function planRoute(
         config: kinds,
         path,
         isSection: true,
+        reference: undefined,
         policies: [],
       },
     ],
+    groups: [],
   };
 }

@@ -71,6 +71,7 @@ const schema = z
 export const mcpGuardrails = definePolicy({
   key: 'mcpGuardrails',
   places: ['route', 'backend'],
+  isForBackendCall: true,
   requestExpressions: ['processors[].headers', 'processors[].metadata'],
   schema,
   trace: { kind: 'mcp_guardrails', stage: 'mcp guardrails', isBackendPolicy: true },
