@@ -1,5 +1,6 @@
 import { backendKinds, policyKinds } from '../features.ts';
 import type { PolicyKind } from '../kernel/policy.ts';
+import { appliesAlways } from './conditional-schema.ts';
 import { type GatewayPlan, type LocatedProblem, type PolicyPlan, settingsPath } from './plan/plan.ts';
 
 /** A backend that every client on the network can use at the operator's expense. */
@@ -34,7 +35,10 @@ export function openBackends(gateway: GatewayPlan): OpenBackend[] {
 
 function restrictsClients(policy: PolicyPlan): boolean {
   const kinds: readonly PolicyKind[] = policyKinds as unknown as readonly PolicyKind[];
-  return kinds.some((kind) => kind.key === policy.key && kind.restrictsClients === true);
+  return (
+    kinds.some((kind) => kind.key === policy.key && kind.restrictsClients === true) &&
+    appliesAlways(policy.config)
+  );
 }
 
 /** A warning for each backend that every client on the network can use at the operator's expense. */

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { backendKinds, policyKinds, policyKindsAt } from '../features.ts';
 import { matchSchema } from '../kernel/match.ts';
+import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
+import { withConditional } from './conditional-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
   [K in Kind as K['key']]: z.ZodOptional<K['schema']>;
@@ -13,9 +15,24 @@ function optionalKeys<Kind extends { key: string; schema: z.ZodType }>(
   return Object.fromEntries(kinds.map((kind) => [kind.key, kind.schema.optional()])) as Optional<Kind>;
 }
 
-/** Policies of one place. The type has the policies of all places; the schema refuses those of others. */
-const policiesAt = (place: 'gateway' | 'route' | 'backend') =>
-  optionalKeys<(typeof policyKinds)[number]>(policyKindsAt(place));
+// One schema per kind: it is the same at every place before the backend is known.
+const conditionalKinds = policyKinds.map((kind) => ({
+  ...kind,
+  schema: withConditional(kind as unknown as PolicyKind),
+}));
+
+/**
+ * Policies of one place. The type has the policies of all places, in their form without conditions; the schema refuses
+ * those of others.
+ */
+function policiesAt(place: PolicyPlace): Optional<(typeof policyKinds)[number]> {
+  const kinds = policyKindsAt(place);
+  if (place === 'backend') return optionalKeys<(typeof policyKinds)[number]>(kinds);
+  const keys = new Set<string>(kinds.map(({ key }) => key));
+  return optionalKeys(
+    conditionalKinds.filter(({ key }) => keys.has(key)) as unknown as (typeof policyKinds)[number][],
+  );
+}
 
 /** Where to write the policies that a place does not have. */
 const elsewhereThan = (place: 'gateway' | 'backend') => {

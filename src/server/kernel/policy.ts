@@ -22,6 +22,8 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   readonly isForBackendCall?: boolean;
   /** Names in traces, if they differ from the key. */
   readonly trace?: PolicyTraceNames;
+  /** Whether it can be written as `conditional`: a list of settings, of which the first that applies to a request counts. */
+  readonly conditional?: boolean;
   /** Its settings that are expressions of the request phase, by path: `a.b`, `[].a`. Documented in `agctl-expressions(7)`. */
   readonly requestExpressions?: readonly string[];
   /** Its entry in configuration dumps; `{ [key]: settings }` by default. */

@@ -39,6 +39,7 @@ const schema = z
 /** Answers requests with a configured response. */
 export const directResponse = definePolicy({
   key: 'directResponse',
+  conditional: true,
   requestExpressions: ['bodyExpression', 'headers'],
   schema,
   answersAll: true,

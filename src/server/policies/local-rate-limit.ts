@@ -46,6 +46,7 @@ const schema = z
 /** Rate limits, counted in this gateway only. */
 export const localRateLimit = definePolicy({
   key: 'localRateLimit',
+  conditional: true,
   requestExpressions: ['[].key'],
   schema,
   trace: { kind: 'local_rate_limit', stage: 'local rate limit' },

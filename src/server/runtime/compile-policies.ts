@@ -1,5 +1,6 @@
 import type { Path } from '../../core/diagnostic.ts';
 import { withoutSecrets } from '../../core/schema/secrets.ts';
+import { withConditional } from '../config/conditional-schema.ts';
 import type { PolicyPlan } from '../config/plan/plan.ts';
 import { policyKinds } from '../features.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
@@ -8,6 +9,7 @@ import type { PolicyKind } from '../kernel/policy.ts';
 import type { BodyUse, Policy } from '../kernel/request-context.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
 import type { ComponentCache } from './component-cache.ts';
+import { compileKind } from './conditional-policy.ts';
 
 /** Where policies and backends of one route or listener are compiled, and what is collected meanwhile. */
 export interface CompileScope {
@@ -41,8 +43,10 @@ function compilePolicy(
   { components, ...shared }: CompileScope,
 ): Policy {
   const place = contextAt(path, { components, ...shared }).place();
-  const origin = { place, shown: withoutSecrets(kind.schema, config) };
-  const compiled = components.get(id, config, { ...shared, path }, (inside) => kind.compile(config, inside));
+  const origin = { place, shown: withoutSecrets(withConditional(kind), config) };
+  const compiled = components.get(id, config, { ...shared, path }, (inside) =>
+    compileKind(kind, config, inside),
+  );
   return { key, ...(kind.trace && { trace: kind.trace }), origin, ...compiled };
 }
 

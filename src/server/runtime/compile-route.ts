@@ -1,8 +1,10 @@
+import { allSettings, appliesAlways } from '../config/conditional-schema.ts';
 import { type BackendPlan, type PolicyPlan, policyOf, type RoutePlan } from '../config/plan/plan.ts';
 import { backendKinds } from '../features.ts';
 import type { BackendKind } from '../kernel/backend.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { compileMatches } from '../kernel/match.ts';
+import type { PolicyKind, PolicyRoute } from '../kernel/policy.ts';
 import type { ClientApi, Delegate, Policy, RequestMatcher, Route } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
 import { createRouter } from '../kernel/router.ts';
@@ -89,7 +91,10 @@ function apiOf(backends: readonly BackendPlan[]): ClientApi | undefined {
 }
 
 function isAnsweredByPolicy({ policies }: RoutePlan): boolean {
-  return KINDS.some(({ key, answersAll }) => answersAll === true && policyOf(policies, key) !== undefined);
+  return KINDS.some(({ key, answersAll }) => {
+    const policy = answersAll === true ? policyOf(policies, key) : undefined;
+    return policy !== undefined && appliesAlways(policy.config);
+  });
 }
 
 /** Warns about policies without effect, and about variables that expressions read but no policy sets. */
@@ -108,16 +113,22 @@ function checkPolicies(
     )
       contextAt(path, scope).report(sets.missingFrom(name));
   const kinds = backends.map(({ config }) => config);
-  for (const { key, checkRoute } of KINDS) {
-    if (checkRoute === undefined) continue;
-    for (const policy of policies.filter((each) => each.key === key))
-      checkRoute(policy.config, { name, backends: kinds, matches }, contextAt(policy.path, scope));
-    for (const backend of backends)
-      for (const policy of backend.policies.filter((each) => each.key === key))
-        checkRoute(
-          policy.config,
-          { name, backends: [backend.config], matches },
-          contextAt(policy.path, scope),
-        );
+  for (const kind of KINDS) {
+    checkEach(kind, policies, { name, backends: kinds, matches }, scope);
+    for (const { config, policies: own } of backends)
+      checkEach(kind, own, { name, backends: [config], matches }, scope);
   }
+}
+
+function checkEach(
+  kind: PolicyKind,
+  policies: readonly PolicyPlan[],
+  route: PolicyRoute,
+  scope: CompileScope,
+): void {
+  if (kind.checkRoute === undefined) return;
+  for (const { key, config, path } of policies)
+    if (key === kind.key)
+      for (const settings of allSettings(kind, config))
+        kind.checkRoute(settings, route, contextAt(path, scope));
 }

@@ -1,6 +1,7 @@
 import { policyKinds } from '../../features.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
 import type { PolicyKind } from '../../kernel/policy.ts';
+import { entrySettings, isConditional } from '../conditional-schema.ts';
 import type { Config } from '../schema.ts';
 
 /** One `{key: settings}` per policy of a route or backend, in upstream's names and shapes. */
@@ -8,7 +9,15 @@ export function inlinePolicies(policies: object | undefined): Readonly<Record<st
   const kinds = policyKinds as unknown as readonly PolicyKind[];
   return Object.entries(policies ?? {}).flatMap(([key, settings]: [string, unknown]) => {
     if (settings === undefined) return [];
-    return [kinds.find((kind) => kind.key === key)?.dump?.(settings) ?? { [key]: settings }];
+    const kind = kinds.find((each) => each.key === key);
+    if (kind === undefined || !isConditional(settings))
+      return [kind?.dump?.(settings) ?? { [key]: settings }];
+    const conditional = settings.conditional.map((entry) => {
+      const own = entrySettings(kind, entry);
+      const [shown] = [kind.dump?.(own)[key] ?? own].flat();
+      return { ...(entry.condition !== undefined && { condition: entry.condition }), ...(shown as object) };
+    });
+    return [{ [key]: { conditional } }];
   });
 }
 

@@ -14,6 +14,7 @@ import { compilePlan, extAuthzValues, type Plan, schema } from './plan.ts';
 /** External authorization over HTTP. */
 export const extAuthz = definePolicy({
   key: 'extAuthz',
+  conditional: true,
   places: ['gateway', 'route', 'backend'],
   restrictsClients: true,
   requestExpressions: ['protocol.http.path', 'protocol.http.addRequestHeaders'],
