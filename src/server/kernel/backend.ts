@@ -17,6 +17,12 @@ export const backendTimeouts = new Slot<{
  */
 export const backendCaller = new Slot<(call: () => Promise<Reply>) => Promise<Reply>>();
 
+/**
+ * What policies wait for once the backend has answered, before the response phase: for the whole body, for example. A wait
+ * that rejects answers the request with its error.
+ */
+export const responseWaits = new Slot<((reply: Reply) => Promise<void>)[]>();
+
 /** A kind of backend: its key in `backends[]`, its schema, and how to open it. */
 export interface BackendKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {
   readonly key: Key;

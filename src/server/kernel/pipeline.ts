@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import { backendCaller } from './backend.ts';
+import { backendCaller, responseWaits } from './backend.ts';
 import { replyToError } from './error-response.ts';
 import type { ListenerSelection } from './listener-selection.ts';
 import { rejectRepeatedMembers } from './repeated-members.ts';
@@ -123,7 +123,10 @@ async function runInside(route: Route, ctx: RequestContext): Promise<Reply> {
   if (early !== undefined) return early;
   ctx.observer?.policiesPassed();
   const caller = backendCaller.get(ctx);
-  return caller === undefined ? callBackend(route, ctx) : callRepeatedly(route, ctx, caller);
+  const reply = await (caller === undefined ? callBackend(route, ctx) : callRepeatedly(route, ctx, caller));
+  const waits = responseWaits.get(ctx);
+  if (waits !== undefined) for (const wait of waits) await wait(reply);
+  return reply;
 }
 
 /** Picks a backend, runs its policies and calls it. */

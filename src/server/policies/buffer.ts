@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { handshake } from '../kernel/upgrade.ts';
@@ -56,19 +57,12 @@ export const buffer = definePolicy({
     });
     const [inbound, outbound] = [request && side(request), response && side(response)];
     return {
-      ...(inbound && {
-        async request(ctx) {
-          await bufferRequest(ctx, inbound);
-          return undefined;
-        },
-      }),
-      ...(outbound && {
-        async around(_ctx, next) {
-          const reply = await next();
-          await bufferResponse(reply, outbound);
-          return reply;
-        },
-      }),
+      async request(ctx) {
+        if (outbound !== undefined)
+          responseWaits.ensure(ctx, () => []).push((reply) => bufferResponse(reply, outbound));
+        if (inbound !== undefined) await bufferRequest(ctx, inbound);
+        return undefined;
+      },
     };
   },
 });

@@ -24,6 +24,7 @@ const schema = z
 /** Sends copies of requests to another service. Never slows down or fails the request itself. */
 export const requestMirror = definePolicy({
   key: 'requestMirror',
+  places: ['route', 'backend'],
   schema,
   trace: { kind: 'request_mirror', stage: 'request mirror' },
   compile({ backend, percentage }, context) {

@@ -5,6 +5,7 @@ import { toCel } from '../expressions/cel/values.ts';
 import { ResponseView } from '../expressions/request-variables.ts';
 import { type DocumentedScope, NOT_ENDED, REQUEST_ROOTS, requestScope } from '../expressions/scopes.ts';
 import { defineVariable, resolverFor } from '../expressions/variable.ts';
+import { responseWaits } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, VariableResolver } from '../kernel/expression.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
@@ -88,6 +89,7 @@ const schema = z
 /** Changes requests and responses by expressions. */
 export const transformations = definePolicy({
   key: 'transformations',
+  places: ['gateway', 'route', 'backend'],
   requestExpressions: ['add', 'set', 'replace', 'body', 'metadata'].map((key) => `request.${key}`),
   schema,
   trace: { kind: 'transformation', stage: 'transformation', responseStage: 'transformation' },
@@ -95,21 +97,16 @@ export const transformations = definePolicy({
     const inbound = request && compileSide(request, context.at('request'), requestScope);
     const outbound = response && compileSide(response, context.at('response'), responseTransformationScope);
     const { maxBufferSize, requestValidation } = context.settings;
+    const readsBody = outbound?.expressions.some(readsResponseBody) === true;
+    const { pathNormalization } = requestValidation;
     return {
-      ...(inbound && {
-        request(ctx) {
-          changeRequest(ctx, inbound, requestValidation.pathNormalization);
-          return undefined;
-        },
-      }),
+      request(ctx) {
+        if (readsBody)
+          responseWaits.ensure(ctx, () => []).push((reply) => holdBody(ctx, reply, maxBufferSize));
+        if (inbound !== undefined) changeRequest(ctx, inbound, pathNormalization);
+        return undefined;
+      },
       ...(outbound && { response: (ctx, reply) => changeResponse(ctx, reply, outbound) }),
-      ...(outbound?.expressions.some(readsResponseBody) === true && {
-        async around(ctx, next) {
-          const reply = await next();
-          await holdBody(ctx, reply, maxBufferSize);
-          return reply;
-        },
-      }),
     };
   },
 });
