@@ -3,6 +3,7 @@ import type { Client, ClientUnaryCall, MethodDefinition, ServiceError } from '@g
 import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CallMeter, RequestSpan } from '../kernel/observer.ts';
+import type { ServiceConnection } from './service-policies.ts';
 import { parseAddress } from './upstream.ts';
 
 /** Optional peer dependencies, because one of their dependencies has an install script (docs/decisions/0028). */
@@ -24,6 +25,12 @@ export interface GrpcCallOptions {
   readonly span?: RequestSpan | undefined;
 }
 
+export interface GrpcServiceOptions {
+  readonly maxBytes: number;
+  readonly meter: CallMeter;
+  readonly connection?: ServiceConnection;
+}
+
 /** A client of one gRPC service. Calls share a connection, which is opened on demand. */
 export interface GrpcService {
   /** `host:port` or `unix:path`, for logs. */
@@ -41,7 +48,7 @@ export function createGrpcService(
   host: string,
   { name, descriptor }: ServiceDescriptor,
   context: CompileContext,
-  { maxBytes, meter }: { readonly maxBytes: number; readonly meter: CallMeter },
+  { maxBytes, meter, connection = {} }: GrpcServiceOptions,
 ): GrpcService | undefined {
   const found = parseAddress(host, context);
   const packages = loadPackages(context);
@@ -52,10 +59,16 @@ export function createGrpcService(
     | undefined;
   const { origin, socketPath } = found;
   const url = new URL(origin);
-  const isTls = url.protocol === 'https:';
+  const { tls, authorization, connectTimeout } = connection;
+  const isTls = url.protocol === 'https:' || tls !== undefined;
   const authority = `${url.hostname}:${url.port || (isTls ? '443' : '80')}`;
   const address = socketPath === undefined ? authority : `unix:${socketPath}`;
-  const credentials = isTls ? grpc.credentials.createSsl() : grpc.credentials.createInsecure();
+  const credentials = isTls
+    ? grpc.credentials.createSsl(tls?.ca ?? null, tls?.key ?? null, tls?.cert ?? null, {
+        ...(tls?.rejectUnauthorized === false && { rejectUnauthorized: false }),
+        ...(tls?.checkServerIdentity && { checkServerIdentity: tls.checkServerIdentity }),
+      })
+    : grpc.credentials.createInsecure();
   const client: Client = new grpc.Client(
     socketPath === undefined ? `dns:${authority}` : address,
     credentials,
@@ -65,6 +78,7 @@ export function createGrpcService(
       'grpc.max_reconnect_backoff_ms': LIMITS.retryDelayMax,
       // Only the address of the configuration counts, as for other upstreams.
       'grpc.enable_http_proxy': 0,
+      ...(tls?.servername !== undefined && { 'grpc.ssl_target_name_override': tls.servername }),
       'grpc.service_config_disable_resolution': 1,
     },
   );
@@ -82,39 +96,52 @@ export function createGrpcService(
       );
       const metadata = new grpc.Metadata();
       if (callSpan !== undefined) metadata.set('traceparent', callSpan.traceparent);
-      return new Promise((resolve, reject) => {
-        const options = { deadline: Date.now() + timeout };
-        const abort = (): void => call.cancel();
-        const done = (error: ServiceError | null, response?: object): void => {
-          signal.removeEventListener('abort', abort);
-          if (error === null) {
-            meter.answered(performance.now() - since);
-            callSpan?.end();
-            resolve(response);
-            return;
-          }
-          const status = `gRPC status ${grpc.status[error.code] ?? error.code}`;
-          callSpan?.fail(status, String(error.code));
-          reject(signal.aborted ? (signal.reason as Error) : new Error(status));
-        };
-        const call: ClientUnaryCall = client.makeUnaryRequest(
-          path,
-          requestSerialize,
-          responseDeserialize,
-          request,
-          metadata,
-          options,
-          done,
-        );
-        if (signal.aborted) abort();
-        else signal.addEventListener('abort', abort, { once: true });
-      });
+      if (authorization !== undefined) metadata.set('authorization', authorization);
+      const connected = connectTimeout === undefined ? undefined : connectWithin(client, connectTimeout);
+      const send = (): Promise<unknown> =>
+        new Promise((resolve, reject) => {
+          const options = { deadline: Date.now() + timeout };
+          const abort = (): void => call.cancel();
+          const done = (error: ServiceError | null, response?: object): void => {
+            signal.removeEventListener('abort', abort);
+            if (error === null) {
+              meter.answered(performance.now() - since);
+              callSpan?.end();
+              resolve(response);
+              return;
+            }
+            const status = `gRPC status ${grpc.status[error.code] ?? error.code}`;
+            callSpan?.fail(status, String(error.code));
+            reject(signal.aborted ? (signal.reason as Error) : new Error(status));
+          };
+          const call: ClientUnaryCall = client.makeUnaryRequest(
+            path,
+            requestSerialize,
+            responseDeserialize,
+            request,
+            metadata,
+            options,
+            done,
+          );
+          if (signal.aborted) abort();
+          else signal.addEventListener('abort', abort, { once: true });
+        });
+      return connected === undefined ? send() : connected.then(send);
     },
     close() {
       client.close();
       return Promise.resolve();
     },
   };
+}
+
+/** Rejects if the connection is not open within `timeout` ms. */
+function connectWithin(client: Client, timeout: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.waitForReady(Date.now() + timeout, (error) =>
+      error === undefined ? resolve() : reject(new Error('connection timeout')),
+    );
+  });
 }
 
 interface Packages {

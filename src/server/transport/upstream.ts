@@ -51,6 +51,8 @@ export interface UpstreamOptions {
   readonly meter?: CallMeter;
   /** For `https:` origins. */
   readonly tls?: TlsOptions;
+  /** Maximum time to open a connection, in ms; 10 s by default. */
+  readonly connectTimeout?: number;
   /** Value of the `Authorization` header of every request, instead of the request's own. */
   readonly authorization?: string;
   /** Logs when the upstream becomes unreachable and when it is reachable again. */
@@ -60,11 +62,11 @@ export interface UpstreamOptions {
 /** Creates the pool of an upstream, on first use. Connections are opened on demand and kept alive for 4 s. */
 export function createUpstream(
   { origin, socketPath }: UpstreamAddress,
-  { connections, meter, tls, authorization, log }: UpstreamOptions = {},
+  { connections, meter, tls, connectTimeout, authorization, log }: UpstreamOptions = {},
 ): Upstream {
   const url = new URL(origin);
   const connect = {
-    timeout: LIMITS.connectTimeout,
+    timeout: connectTimeout ?? LIMITS.connectTimeout,
     lookup: hostLookup.forConnect,
     ...(socketPath === undefined ? {} : { socketPath }),
     ...tls,

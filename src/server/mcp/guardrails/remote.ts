@@ -6,7 +6,8 @@ import { webhookFields } from '../../guardrails/webhook.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { isHeaderName, isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
 import { createGrpcService } from '../../transport/grpc.ts';
-import { extMcp, fromStruct, type Struct, toStruct } from './ext-mcp.ts';
+import { fromStruct, type Struct, toStruct } from '../../transport/protobuf-struct.ts';
+import { extMcp } from './ext-mcp.ts';
 import {
   defineProcessor,
   type Effects,
