@@ -66,6 +66,7 @@ export const ERRORS = {
   // The specification prescribes this text for every denial.
   ext_authz_failed: entry(403, 'ExtAuth', 'external authorization failed'),
   // The specification prescribes this text ("error" of the access log).
+  rate_limit_failed: entry(500, 'RateLimit', 'the rate limit service is not available'),
   rate_limited: entry(429, 'RateLimit', 'rate limit exceeded'),
   overloaded: entry(503, 'Internal', 'the gateway is overloaded; try again later'),
   gateway_closing: entry(

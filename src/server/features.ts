@@ -37,6 +37,7 @@ import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/
 import { requestHeaderModifier, responseHeaderModifier } from './policies/header-modifiers.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
+import { remoteRateLimit, tokenCostScope } from './policies/remote-rate-limit.ts';
 import { requestMirror } from './policies/request-mirror.ts';
 import { requestRedirect } from './policies/request-redirect.ts';
 import { retry, retryScope } from './policies/retry.ts';
@@ -63,6 +64,7 @@ export const policyKinds = [
   authorization, // rules can read the request and everything above
   csrf, // checks the Origin that browsers send
   localRateLimit, // only allowed requests count towards a limit
+  remoteRateLimit, // not asked about requests that a local limit rejects
   mcpAuthorization, // rules for single items, which the MCP backend evaluates
   mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
   buffer, // only allowed requests occupy memory
@@ -93,6 +95,7 @@ export const expressionScopes: readonly DocumentedScope[] = [
   authorizationReplyScope,
   responseTransformationScope,
   retryScope,
+  tokenCostScope,
   mcpAuthorizationScope,
   llmRequestScope,
   providerReplyScope,

@@ -43,6 +43,7 @@ gateways:
           transformations:
             request: { set: { a: nosuch }, add: { a: nosuch }, replace: nosuch, body: nosuch, metadata: { a: nosuch } }
             response: { set: { a: nosuch }, add: { a: nosuch }, replace: nosuch, body: nosuch, metadata: { a: nosuch } }
+          remoteRateLimit: { host: '127.0.0.1:9', domain: a, descriptors: [{ entries: [{ key: a, value: nosuch }], cost: nosuch, limitOverride: nosuch }] }
           retry: { codes: [503], precondition: nosuch, condition: nosuch }
           delay: { duration: nosuch }
           directResponse: { status: 200, bodyExpression: nosuch, headers: { a: nosuch } }

@@ -60,6 +60,9 @@ export const POLICIES_LIMITS = {
    */
   mirroredRequests: 100,
   mirrorTimeout: 30 * SECOND,
+  /** remoteRateLimit: response timeout, and size of a response. */
+  rateLimitTimeout: 2 * SECOND,
+  rateLimitResponse: 64 * KIB,
   /** Clients that one rate limit tracks; beyond that, the least recently seen one starts again with a full bucket. */
   rateLimitKeys: 10_000,
 } as const;

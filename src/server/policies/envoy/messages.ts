@@ -1,0 +1,68 @@
+import type { HeaderList } from '../../kernel/header-list.ts';
+import { isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
+import { field, nested, protobufStruct } from '../../transport/protobuf-struct.ts';
+
+/**
+ * Messages that several of Envoy's services share, as far as they are used here. Their names do not travel, so they are
+ * all in one package; fields have Envoy's numbers (envoy/config/core/v3/base.proto, google/protobuf/wrappers.proto).
+ */
+export const sharedMessages = {
+  HeaderValue: {
+    fields: { key: field('string', 1), value: field('string', 2), raw_value: field('bytes', 3) },
+  },
+  HeaderValueOption: {
+    fields: {
+      header: field('HeaderValue', 1),
+      append: field('google.protobuf.BoolValue', 2),
+      append_action: field('int32', 3),
+    },
+  },
+};
+
+export const google = nested({
+  protobuf: nested({
+    ...protobufStruct,
+    BoolValue: { fields: { value: field('bool', 1) } },
+    UInt64Value: { fields: { value: field('uint64', 1) } },
+    Timestamp: { fields: { seconds: field('int64', 1), nanos: field('int32', 2) } },
+    Duration: { fields: { seconds: field('int64', 1), nanos: field('int32', 2) } },
+  }),
+});
+
+export interface HeaderValue {
+  readonly key: string;
+  readonly value: string;
+  readonly raw_value?: Buffer;
+}
+
+export interface HeaderValueOption {
+  readonly header?: HeaderValue | null;
+  readonly append?: { readonly value: boolean } | null;
+  readonly append_action: number;
+}
+
+/** Name and value, unless it is a header that a service cannot set or its value is empty or not valid. */
+export function headerOf({ key, value, raw_value }: HeaderValue): readonly [string, string] | undefined {
+  const text = raw_value !== undefined && raw_value.length > 0 ? raw_value.toString('latin1') : value;
+  return text !== '' && isSettableHeader(key) && isHeaderValue(text) ? [key, text] : undefined;
+}
+
+/** Applies changes as `append_action` says; without it, `append`, and by default the header is replaced (upstream). */
+export function applyHeaderOptions(headers: HeaderList, options: readonly HeaderValueOption[]): void {
+  for (const { header, append, append_action } of options) {
+    const [name, value] = (header && headerOf(header)) ?? [];
+    if (name === undefined || value === undefined) continue;
+    const action = append_action === 0 ? (append?.value === true ? 'append' : 'set') : ACTIONS[append_action];
+    if (action === 'addIfAbsent' ? headers.has(name) : action === 'setIfPresent' && !headers.has(name))
+      continue;
+    if (action === 'append' || action === undefined) headers.append(name, value);
+    else headers.set(name, value);
+  }
+}
+
+/** `HeaderAppendAction`. */
+const ACTIONS: Readonly<Record<number, 'append' | 'addIfAbsent' | 'set' | 'setIfPresent'>> = {
+  1: 'addIfAbsent',
+  2: 'set',
+  3: 'setIfPresent',
+};
