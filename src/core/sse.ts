@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { BodyWriter } from './body-writer.ts';
 import { LIMITS } from './limits.ts';
 
 /**
@@ -36,7 +36,7 @@ export interface EventStreamOwner {
 
 /** A response body of server-sent events. Events that are sent before the response exists are queued. */
 export class EventStream {
-  #response: ServerResponse | undefined;
+  #response: BodyWriter | undefined;
   #waiting: string[] = [];
   #ended = false;
   #closed = false;
@@ -112,7 +112,7 @@ export class EventStream {
   }
 
   /** Called by the listener after `writeHead`. Sends the head immediately, together with the queued events. */
-  attach(response: ServerResponse): void {
+  attach(response: BodyWriter): void {
     this.#response = response;
     this.#wasAttached = true;
     const waiting = this.#waiting.join('');
@@ -185,7 +185,7 @@ export class EventStream {
     return this.#replay === undefined ? formatEvent(data, event) : this.#replay.keep(data, event);
   }
 
-  #left(response: ServerResponse): void {
+  #left(response: BodyWriter): void {
     // Another response has replaced this one.
     if (this.#response !== response) return;
     leaveHeartbeat(this);

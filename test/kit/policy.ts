@@ -83,9 +83,10 @@ function contextOf({ method = 'GET', target = '/', headers = {}, body = '' }: Po
   if (body !== '') message.push(null);
   return new RequestContext(
     message,
-    new ServerResponse(message),
+    Object.assign(new ServerResponse(message), { send: () => undefined }),
     'default',
     new HeaderList(message.rawHeaders),
+    body === '' ? undefined : message,
   );
 }
 

@@ -21,6 +21,31 @@ export const HTTP_LIMITS = {
   headersTimeout: 10 * SECOND,
   requestTimeout: 60 * SECOND,
   keepAliveTimeout: 65 * SECOND,
+  /** Time until the TLS handshake of a connection has ended (upstream `frontendPolicies.tls.handshakeTimeout`). */
+  tlsHandshakeTimeout: 15 * SECOND,
+  /** Open requests of an HTTP/2 connection (RFC 9113 §6.5.2 recommends at least 100); more are refused. */
+  http2Streams: 100,
+  /** What a client may send of one request before it is read (RFC 9113 §6.9.2: the initial value of every implementation). */
+  http2StreamWindow: 65_535,
+  /**
+   * Headers and unsent data of an HTTP/2 connection, in MB (Node); new streams are refused with ENHANCE_YOUR_CALM above
+   * it.
+   */
+  http2SessionMemory: 10,
+  /** Entries of one SETTINGS frame (Node); the connection is closed. */
+  http2Settings: 32,
+  /** Pings of our own without an answer (Node); there is one, when the port closes. Those of clients: nghttp2, 1,000. */
+  http2Pings: 10,
+  /** Invalid frames before an HTTP/2 connection is closed. Node's 1,000 is meant for proxies of proxies. */
+  http2InvalidFrames: 100,
+  /** Streams over `http2Streams` that a client may open before its connection is closed (Node). */
+  http2RejectedStreams: 100,
+  /**
+   * Streams that a client may open and reset at once, and per second after that, before its connection is closed
+   * (CVE-2023-44487). A client that cancels all its requests, and does so again, stays below it; Node has 1,000 and 33.
+   */
+  http2ResetBurst: 300,
+  http2ResetRate: 33,
   /** Pipelined requests that may wait on one connection; reading pauses when the queue is full. */
   pipelinedRequests: 16,
   /** How long a connection that we have ended stays open if the client does not close its side. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { AppError } from '../../core/errors.ts';
 import { decoderOf } from './content-decoding.ts';
@@ -13,35 +13,37 @@ interface Received {
 
 /** The body of one request. It is read on demand; what was read is kept and can still be forwarded. */
 export class RequestBody {
-  readonly #request: IncomingMessage;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #stream: Readable | undefined;
   #onRead: (() => void) | undefined;
   #received: Promise<void> | undefined;
   #captured: Received | undefined;
   #isReplaced = false;
 
-  /** `onRead` is called before the first byte is read: the moment to send `100 Continue` to a client that expects it. */
-  constructor(request: IncomingMessage, onRead?: () => void) {
-    this.#request = request;
+  /** `stream` is undefined if there is no body. `onRead` is called before the first byte is read: the moment to send `100 Continue` to a client that expects it. */
+  constructor(headers: IncomingHttpHeaders, stream: Readable | undefined, onRead?: () => void) {
+    this.#headers = headers;
+    this.#stream = stream;
     this.#onRead = onRead;
   }
 
   /** Buffers up to `limit` bytes so that expressions can read them. The rest of a larger body remains a stream. */
   capture(limit: number): Promise<void> {
-    if (this.#received === undefined && this.#isEmpty()) {
+    if (this.#received === undefined && this.#stream === undefined) {
       this.#captured = { bytes: Buffer.alloc(0), complete: true };
       this.#received = Promise.resolve();
     }
     // A limit above that of an earlier call: more of the body is buffered.
     if (this.#captured !== undefined && !this.#captured.complete && this.#captured.bytes.length <= limit)
       this.#received = undefined;
-    this.#received ??= this.#collect(limit, this.#captured?.bytes);
+    this.#received ??= this.#collect(this.#stream as Readable, limit, this.#captured?.bytes);
     return this.#received;
   }
 
   /** Replaces the body, whether or not it was read. The new one has no content coding. */
   replace(bytes: Buffer): void {
     // What the client is still sending must not stay in its connection. A client that waits for `100 Continue` sends nothing.
-    if (this.#received === undefined && this.#onRead === undefined) this.#request.resume();
+    if (this.#received === undefined && this.#onRead === undefined) this.#stream?.resume();
     this.#captured = { bytes, complete: true };
     this.#received = Promise.resolve();
     this.#isReplaced = true;
@@ -70,8 +72,8 @@ export class RequestBody {
       if (bytes.length > limit) throw tooLarge(limit);
       return bytes;
     }
-    if (Number(this.#request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
-    const encoding = (this.#request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+    if (Number(this.#headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+    const encoding = (this.#headers['content-encoding'] ?? 'identity').trim().toLowerCase();
     const decode = decoderOf(encoding);
     if (decode === undefined && encoding !== 'identity' && encoding !== '')
       throw new AppError('encoding_not_supported', { headers: CLOSE });
@@ -92,17 +94,18 @@ export class RequestBody {
 
   /** The body to forward: null if there is none, the captured bytes, or a stream of the captured beginning and the rest. */
   forUpstream(): null | Buffer | Readable {
-    if (this.#isEmpty()) return null;
+    if (this.#isReplaced) return this.#captured?.bytes.length === 0 ? null : (this.captured as Buffer);
+    if (this.#stream === undefined) return null;
     if (this.#captured === undefined) {
       this.#startReading();
-      return this.#request;
+      return this.#stream;
     }
-    return this.#captured.complete ? this.#captured.bytes : Readable.from(this.#rest(this.#captured.bytes));
+    if (this.#captured.complete) return this.#captured.bytes;
+    return Readable.from(rest(this.#captured.bytes, this.#stream));
   }
 
-  #collect(limit: number, beginning: Buffer | undefined): Promise<void> {
+  #collect(request: Readable, limit: number, beginning: Buffer | undefined): Promise<void> {
     this.#startReading();
-    const request = this.#request;
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = beginning === undefined ? [] : [beginning];
       let size = beginning?.length ?? 0;
@@ -139,18 +142,11 @@ export class RequestBody {
     this.#onRead?.();
     this.#onRead = undefined;
   }
+}
 
-  async *#rest(beginning: Buffer): AsyncGenerator<Buffer> {
-    yield beginning;
-    yield* this.#request as AsyncIterable<Buffer>;
-  }
-
-  /** RFC 9112 §6.3: a request has a body if it has `Content-Length` or `Transfer-Encoding`. */
-  #isEmpty(): boolean {
-    if (this.#isReplaced) return this.#captured?.bytes.length === 0;
-    const { headers } = this.#request;
-    return headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';
-  }
+async function* rest(beginning: Buffer, stream: Readable): AsyncGenerator<Buffer> {
+  yield beginning;
+  yield* stream as AsyncIterable<Buffer>;
 }
 
 function tooLarge(limit: number): AppError {

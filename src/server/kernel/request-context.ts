@@ -1,6 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import type { RE2JS } from 're2js';
+import type { BodyWriter } from '../../core/body-writer.ts';
 import type { AppError, Reason } from '../../core/errors.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { HeaderList } from './header-list.ts';
@@ -24,7 +26,7 @@ export interface StreamingBody {
   /** Its length in bytes if it is complete, so that it can be sent with `Content-Length` instead of in chunks. */
   readonly size?: number | undefined;
   /** Called after the response headers have been written. */
-  attach(response: ServerResponse): void;
+  attach(response: BodyWriter): void;
   /** Called if the client disconnected before the response started. */
   discard(): void;
   /** Called before the response is aborted: ends it with an error if possible, and returns whether it did. */
@@ -253,10 +255,32 @@ export interface Delegate {
   readonly find: (ctx: RequestContext) => Route | undefined;
 }
 
+/** A request as it was received, over HTTP/1.1 (`http.IncomingMessage`) or HTTP/2. Its body is `RequestContext.body`. */
+export interface ClientRequest {
+  readonly method?: string | undefined;
+  /** The request target. */
+  readonly url?: string | undefined;
+  /** By lower-case name, with `host` also over HTTP/2. */
+  readonly headers: IncomingHttpHeaders;
+  readonly headersDistinct: NodeJS.Dict<string[]>;
+  readonly httpVersion: string;
+  readonly httpVersionMajor: number;
+  readonly socket: Socket;
+  /** Whether it was sent as HTTP/2 frames: the version in a request line of HTTP/1.1 is up to the client. */
+  readonly isHttp2?: true;
+}
+
+/** The response to a request. */
+export interface ClientResponse extends BodyWriter {
+  /** Writes a reply, if nothing has been written yet. Its body must not be a `Takeover`. */
+  send(reply: Reply): void;
+  writeContinue(): void;
+}
+
 /** State of one request. Created by the listener, passed through the pipeline, and logged at the end. */
 export class RequestContext implements SlotHolder {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: ClientRequest;
+  readonly response: ClientResponse;
   /** Name of the listener: that of the gateway until the Host of the request is known. */
   listener: string;
   readonly client: ClientConnection;
@@ -315,12 +339,16 @@ export class RequestContext implements SlotHolder {
   #isAbandoned = false;
   #method: string | undefined;
 
-  /** `client`: the connection of the client, if it is not the socket of the request. */
+  /**
+   * `body` is the stream of its body, undefined if it has none; `client` the connection of the client, if it is not the
+   * socket of the request.
+   */
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     listener: string,
     headers: HeaderList,
+    body: Readable | undefined,
     client: ClientConnection = clientOf(request.socket),
   ) {
     this.request = request;
@@ -329,7 +357,11 @@ export class RequestContext implements SlotHolder {
     this.headers = headers;
     // The listener handles `checkContinue`, so Node does not send `100 Continue` itself: it is sent once the body is read.
     const expectsContinue = request.headers.expect?.toLowerCase() === '100-continue';
-    this.body = new RequestBody(request, expectsContinue ? () => response.writeContinue() : undefined);
+    this.body = new RequestBody(
+      request.headers,
+      body,
+      expectsContinue ? () => response.writeContinue() : undefined,
+    );
     this.client = client;
   }
 

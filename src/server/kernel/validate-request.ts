@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
 import { LIMITS } from '../../core/limits.ts';
 import { validationError } from './error-response.ts';
 import { connectionOptions, FieldNames, type HeaderList, HOP_BY_HOP, removeFields } from './header-list.ts';
+import type { ClientRequest } from './request-context.ts';
 import { canonicalAuthority, canonicalPath, type PathMode } from './request-target.ts';
 
 /** `config.http`. */
@@ -28,11 +28,11 @@ export interface RequestTarget {
  * @throws AppError with `Connection: close`
  */
 export function validateRequest(
-  request: IncomingMessage,
+  request: ClientRequest,
   headers: HeaderList,
   settings: RequestValidation,
 ): RequestTarget {
-  if (request.httpVersionMajor !== 1)
+  if (request.httpVersionMajor !== 1 && request.isHttp2 !== true)
     throw validationError('version_not_supported', `HTTP/${request.httpVersion}`);
   const host = hostOf(headers, validateHeaders(headers, settings.headersWithUnderscores));
   checkTransferEncoding(request);
@@ -74,7 +74,7 @@ function hostOf(headers: HeaderList, value: string | undefined): string {
 /** The last value that was canonical as sent. */
 let usualHost: string | undefined;
 
-function checkTransferEncoding(request: IncomingMessage): void {
+function checkTransferEncoding(request: ClientRequest): void {
   const encoding = request.headers['transfer-encoding'];
   if (encoding === undefined) return;
   if (request.httpVersion === '1.0') throw validationError('bad_request', 'transfer-encoding in HTTP/1.0');

@@ -1,7 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import { isCredentialName } from '../../core/credentials.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { ClientRequest, RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
 import { keyHeader, type ProviderKind } from './providers/provider.ts';
@@ -55,7 +54,7 @@ export function gatewayCredential(
  * Removes the client's credentials from a request that carries the gateway's key. Headers set by a policy are kept,
  * such as the `openai-organization` of the key.
  */
-export function dropCredentials({ raw }: HeaderList, request: IncomingMessage): void {
+export function dropCredentials({ raw }: HeaderList, request: ClientRequest): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] as string).toLowerCase();
     if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isCredentialName(name)) continue;
@@ -69,7 +68,7 @@ export function dropCredentials({ raw }: HeaderList, request: IncomingMessage): 
 const OF_ONE_API = /^(?:anthropic|openai)-/;
 
 /** Removes the client's headers for another API than the provider's. Headers set by a policy are kept. */
-export function dropForeignHeaders({ raw }: HeaderList, request: IncomingMessage): void {
+export function dropForeignHeaders({ raw }: HeaderList, request: ClientRequest): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] as string).toLowerCase();
     if (OF_ONE_API.test(name) && request.headersDistinct[name]?.includes(raw[at + 1] as string))

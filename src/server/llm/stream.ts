@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { BodyWriter } from '../../core/body-writer.ts';
 import { AppError, ERRORS, messageOf, type Reason } from '../../core/errors.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
@@ -43,7 +43,7 @@ export class LlmStream {
   }
 
   /** Called by the listener after `writeHead`. */
-  attach(response: ServerResponse): void {
+  attach(response: BodyWriter): void {
     response.flushHeaders();
     response.once('close', () => {
       clearTimeout(this.#idleTimer);

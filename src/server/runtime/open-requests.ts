@@ -4,7 +4,6 @@ import { counted } from '../../core/render/counted.ts';
 import { endWithError } from '../kernel/pipeline.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
-import { writeReply } from '../transport/listener.ts';
 import { isForwarded } from './worker-role.ts';
 
 /** The previous and the next open request in the list. */
@@ -109,7 +108,7 @@ export class OpenRequests implements OpenRequestList {
  * was possible: a body that is partly sent cannot carry it, unless it is an event stream.
  */
 function sendFinalResponse(ctx: RequestContext): boolean {
-  const { request, response, running } = ctx;
+  const { response, running } = ctx;
   if (running?.expired?.() === true) return true;
   if (response.destroyed) return false;
   if (response.headersSent) {
@@ -124,7 +123,7 @@ function sendFinalResponse(ctx: RequestContext): boolean {
   }
   const reply = endWithError(ctx, new AppError('gateway_closing'));
   reply.headers.set('connection', 'close');
-  writeReply(request, response, reply);
+  response.send(reply);
   ctx.abandon('the gateway is closing');
   return true;
 }

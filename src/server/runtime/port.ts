@@ -6,7 +6,9 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
-import { type Acceptor, type Listener, openListener } from '../transport/listener.ts';
+import type { Acceptor } from '../transport/injected-connections.ts';
+import { openListener } from '../transport/listener.ts';
+import type { Listener } from '../transport/listener-options.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import type { Placement } from './worker-role.ts';
 

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
+import type { BodyWriter } from '../../core/body-writer.ts';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 
@@ -135,7 +135,7 @@ export class UpstreamBody {
   }
 
   /** Called by the listener after `writeHead`. */
-  attach(response: ServerResponse): void {
+  attach(response: BodyWriter): void {
     if (this.#ended && this.#failed === undefined) {
       // Complete already: one write, so that headers and body are sent in the same packet.
       for (const chunk of this.#held) this.#observe(chunk);
@@ -174,7 +174,7 @@ interface BodySource {
 }
 
 /** Writes a body to a client. If the client does not read for `LIMITS.writeStall` (30 s), the connection is destroyed. */
-export function responseSink(response: ServerResponse, source: BodySource): BodySink {
+export function responseSink(response: BodyWriter, source: BodySource): BodySink {
   const sink = new ResponseSink(response, source);
   (response as ResponseWithSink)[SINK] = sink;
   response.once('close', onClose);
@@ -188,7 +188,7 @@ export function responseSink(response: ServerResponse, source: BodySource): Body
  */
 const SINK = Symbol('sink');
 
-interface ResponseWithSink extends ServerResponse {
+interface ResponseWithSink extends BodyWriter {
   [SINK]?: ResponseSink;
 }
 
@@ -202,11 +202,11 @@ function onDrain(this: ResponseWithSink): void {
 }
 
 class ResponseSink implements BodySink {
-  readonly #response: ServerResponse;
+  readonly #response: BodyWriter;
   readonly #source: BodySource;
   #stall: NodeJS.Timeout | undefined;
 
-  constructor(response: ServerResponse, source: BodySource) {
+  constructor(response: BodyWriter, source: BodySource) {
     this.#response = response;
     this.#source = source;
   }
@@ -241,4 +241,4 @@ class ResponseSink implements BodySink {
   }
 }
 
-const destroy = (response: ServerResponse): unknown => response.destroy();
+const destroy = (response: BodyWriter): unknown => response.destroy();

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import type { BodyWriter } from '../../../core/body-writer.ts';
 import { LIMITS } from '../../../core/limits.ts';
 
 /** Copies the first `LIMITS.traceBodyBytes` bytes of a body while it is transferred. */
@@ -34,10 +34,10 @@ export class BodyTap {
 }
 
 /** Copies everything written to a client's response. Only used for traced requests. */
-export function tapResponse(response: ServerResponse): BodyTap {
+export function tapResponse(response: BodyWriter): BodyTap {
   const tap = new BodyTap();
   const write = response.write.bind(response) as (...all: unknown[]) => boolean;
-  const end = response.end.bind(response) as (...all: unknown[]) => ServerResponse;
+  const end = response.end.bind(response) as (...all: unknown[]) => unknown;
   response.write = (...all: unknown[]) => {
     tap.add(all[0]);
     return write(...all);

@@ -1,0 +1,44 @@
+import type { Socket } from 'node:net';
+import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
+import type { Limits } from '../../core/limits.ts';
+
+/** The TLS of a listener. */
+export interface ServerTls {
+  /** Options of `tls.createServer`. Another object after a file has changed; connections keep theirs. */
+  readonly options: TlsOptions;
+  /** A handshake failed; `error` is Node's. */
+  failed(error: Error): void;
+}
+
+/** Terminates the TLS of the connections of a port. */
+export class TlsEntrance {
+  readonly #tls: () => ServerTls;
+  readonly #limits: Limits;
+  readonly #secured: (socket: TLSSocket) => void;
+  #options: TlsOptions | undefined;
+  #server: Server | undefined;
+
+  /** `secured` gets each connection after its handshake. */
+  constructor(tls: () => ServerTls, limits: Limits, secured: (socket: TLSSocket) => void) {
+    this.#tls = tls;
+    this.#limits = limits;
+    this.#secured = secured;
+  }
+
+  accept(socket: Socket): void {
+    const { options } = this.#tls();
+    // A server that never listens: it only knows how to begin a handshake.
+    if (this.#server === undefined || options !== this.#options) {
+      this.#options = options;
+      this.#server = this.#serverFor(options);
+    }
+    this.#server.emit('connection', socket);
+  }
+
+  #serverFor(options: TlsOptions): Server {
+    const server = createServer({ handshakeTimeout: this.#limits.tlsHandshakeTimeout, ...options });
+    server.on('secureConnection', this.#secured);
+    server.on('tlsClientError', (error) => this.#tls().failed(error));
+    return server;
+  }
+}
