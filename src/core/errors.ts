@@ -47,6 +47,7 @@ export const ERRORS = {
   ),
   expectation_failed: entry(417, 'InvalidRequest', 'unsupported expectation: only 100-continue is supported'),
   route_not_found: entry(404, 'NotFound', 'route not found'),
+  misdirected: entry(421, 'InvalidRequest', 'this connection was made to another host name: make a new one'),
   listener_not_found: entry(404, 'NotFound', 'no listener for this host'),
   host_not_allowed: entry(403, 'MCP', 'Host or Origin is not allowed'),
   // These errors carry their own JSON bodies: RFC 6750 §3.1 and the specification's "Errors" table.

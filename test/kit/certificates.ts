@@ -15,3 +15,22 @@ export const AUTHORITY = path('authority.crt');
 export function certificateOf(name: Certificate): { cert: Buffer; key: Buffer } {
   return { cert: readFileSync(path(`${name}.crt`)), key: readFileSync(path('server.key')) };
 }
+
+/** Path of a file in the folder of certificates. `other` is for `other.example`, `client` for clients, from an authority. */
+export type CertificateFile =
+  | 'good.crt'
+  | 'server.key'
+  | 'expired.crt'
+  | 'other.crt'
+  | 'other.key'
+  | 'client.crt'
+  | 'client.key'
+  | 'client-authority.crt';
+
+export const certificatePath = (file: CertificateFile): string => path(file);
+
+/** `tls` of a gateway with the certificate for `localhost`. */
+export const GOOD_TLS = { cert: path('good.crt'), key: path('server.key') };
+
+/** Options of a client that trusts the gateway's certificate. */
+export const TRUSTING = { ca: readFileSync(AUTHORITY), servername: 'localhost' };

@@ -23,6 +23,8 @@ export const HTTP_LIMITS = {
   keepAliveTimeout: 65 * SECOND,
   /** Time until the TLS handshake of a connection has ended (upstream `frontendPolicies.tls.handshakeTimeout`). */
   tlsHandshakeTimeout: 15 * SECOND,
+  /** Bytes of the first message of TLS that are read to find the name in it; browsers send 2 KB. */
+  clientHelloBytes: 16 * KIB,
   /** Open requests of an HTTP/2 connection (RFC 9113 §6.5.2 recommends at least 100); more are refused. */
   http2Streams: 100,
   /** What a client may send of one request before it is read (RFC 9113 §6.9.2: the initial value of every implementation). */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { backendKinds, policyKinds, policyKindsAt } from '../features.ts';
 import { matchSchema } from '../kernel/match.ts';
 import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
+import { serverTlsSchema } from '../transport/server-tls.ts';
 import { withConditional } from './conditional-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
@@ -207,7 +208,7 @@ export const attachedRouteSchema = z
   .describe('A route that names its gateways.')
   .meta(routeMeta);
 
-/** Protocols of listeners. `config/plan/protocols.ts` says which of them can be served. */
+/** Protocols of listeners. `config/plan/protocols.ts` says how they can be used. */
 export const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP', 'HBONE'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
@@ -222,7 +223,11 @@ const listenerFields = {
     .describe(
       'Host name that this listener serves, `*.example.com` for all names below it; any host by default. The most specific listener of a port handles a request.',
     ),
-  protocol: z.enum(PROTOCOLS).default('HTTP').describe('Protocol of the listener.'),
+  protocol: z
+    .enum(PROTOCOLS)
+    .optional()
+    .describe('Protocol of the listener; `HTTPS` if `tls` is set, otherwise `HTTP`.'),
+  tls: serverTlsSchema.optional(),
 };
 
 const routes = z.array(routeSchema).default([]);
@@ -240,7 +245,11 @@ const gatewayListenerSchema = z
 export const gatewaySchema = z
   .strictObject({
     port: port.describe('Port to listen on. 0 selects any free port.'),
-    protocol: z.enum(PROTOCOLS).optional().describe('Protocol of the gateway; `HTTP` by default.'),
+    protocol: z
+      .enum(PROTOCOLS)
+      .optional()
+      .describe('Protocol of the gateway; `HTTPS` if `tls` is set, otherwise `HTTP`.'),
+    tls: serverTlsSchema.optional(),
     address: z
       .union([z.ipv4(), z.ipv6()])
       .optional()

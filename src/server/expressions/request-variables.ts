@@ -22,9 +22,9 @@ const REQUEST = {
   doc: 'The request, after the policies that have run so far.',
   members: {
     method: { type: 'string', doc: 'HTTP method, such as `GET`.' },
-    uri: { type: 'string', doc: '`http://`, host, path and query.' },
+    uri: { type: 'string', doc: 'Scheme, host, path and query, as a URL.' },
     host: { type: 'string', doc: 'Requested host in lower case, with the port if one was given.' },
-    scheme: { type: 'string', doc: 'Always `http`.' },
+    scheme: { type: 'string', doc: '`http`, or `https` on a listener with TLS.' },
     path: { type: 'string', doc: 'Canonical path without the query.' },
     pathAndQuery: { type: 'string', doc: 'Path and query, with its `?`.' },
     version: { type: 'string', doc: 'HTTP version, such as `HTTP/1.1`.' },
@@ -137,11 +137,11 @@ class RequestView extends CelStruct {
       case 'pathAndQuery':
         return ctx.path + ctx.query;
       case 'uri':
-        return `http://${ctx.host}${ctx.path}${ctx.query}`;
+        return `${ctx.client.scheme}://${ctx.host}${ctx.path}${ctx.query}`;
       case 'host':
         return ctx.host;
       case 'scheme':
-        return 'http';
+        return ctx.client.scheme;
       case 'version':
         return `HTTP/${ctx.request.httpVersion}`;
       case 'headers':

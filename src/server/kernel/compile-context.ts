@@ -91,5 +91,7 @@ export interface RuntimeSettings extends SlotHolder {
   /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;
   /** Returns a function that increments a counter, given the values of its labels. */
-  counter(metric: 'guardrails' | 'mcpToolChanges' | 'mirroredRequests'): (labels: readonly string[]) => void;
+  counter(
+    metric: 'guardrails' | 'mcpToolChanges' | 'mirroredRequests' | 'tlsReloads',
+  ): (labels: readonly string[]) => void;
 }

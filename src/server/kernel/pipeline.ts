@@ -59,7 +59,12 @@ export function findListener(
   ctx.path = path;
   ctx.query = query;
   ctx.host = host;
-  return listenerOf(ctx);
+  const listener = listenerOf(ctx);
+  const { tlsListener } = ctx.client;
+  // The other listener may ask clients for certificates, which this connection has not seen (RFC 9110 §15.5.20).
+  if (tlsListener !== undefined && listener !== undefined && listener.name !== tlsListener)
+    throw new AppError('misdirected');
+  return listener;
 }
 
 async function runListener(listener: Listener, ctx: RequestContext): Promise<Reply | undefined> {

@@ -45,6 +45,9 @@ export interface ClientConnection {
   /** IP address; an IPv4 client of a dual-stack socket has its IPv4 address. */
   readonly address: string;
   readonly port: number;
+  readonly scheme: 'http' | 'https';
+  /** Over TLS, the listener that the client has selected by its name (SNI), and whose certificates it has seen. */
+  tlsListener?: string;
   /** Address and port, for logs. */
   readonly label: string;
   /** The socket. Node removes it from a finished request whose body was read as a stream. */
@@ -64,14 +67,24 @@ function clientOf(socket: Socket & { [CLIENT]?: ClientConnection }): ClientConne
 
 function newClient(socket: Socket): ClientConnection {
   const { remoteAddress = '', remotePort = 0 } = socket;
-  return clientConnection(canonicalAddress(remoteAddress), remotePort, { connection: socket, local: socket });
+  const scheme = 'encrypted' in socket ? 'https' : 'http';
+  return clientConnection(canonicalAddress(remoteAddress), remotePort, {
+    connection: socket,
+    local: socket,
+    scheme,
+  });
+}
+
+/** Remembers which listener a TLS connection was made to. */
+export function enteredBy(socket: Socket, listener: string): void {
+  clientOf(socket).tlsListener = listener;
 }
 
 /** The connection of the client with this address. */
 export function clientConnection(
   address: string,
   port: number,
-  rest: Pick<ClientConnection, 'connection' | 'local'>,
+  rest: Pick<ClientConnection, 'connection' | 'local' | 'scheme'>,
 ): ClientConnection {
   const label = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
   return { address, port, label, ...rest };

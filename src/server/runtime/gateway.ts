@@ -187,7 +187,9 @@ export class RunningGateway implements Gateway {
   }
 
   filesChanged(files: readonly string[]): void {
-    for (const file of files) for (const changed of this.#runtime.reloadedFiles.get(file) ?? []) changed();
+    // A certificate and its key are read once if both have changed.
+    const all = new Set(files.flatMap((file) => this.#runtime.reloadedFiles.get(file) ?? []));
+    for (const changed of all) changed();
   }
 
   get listeners(): Gateway['listeners'] {

@@ -2,6 +2,7 @@ import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan/plan.ts';
+import { transportOf } from '../config/plan/protocols.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
@@ -72,9 +73,10 @@ export interface PortEvents {
 }
 
 /** Ports with the same key stay open across a reload. */
-export function portKey({ name, port, address }: GatewayPlan): string {
+export function portKey({ name, port, address, listeners }: GatewayPlan): string {
+  const transport = transportOf({ listeners });
   // Port 0 is any free port: then the gateway's name identifies it.
-  return `${address ?? '*'}:${port === 0 ? `0 ${name}` : port}`;
+  return `${address ?? '*'}:${port === 0 ? `0 ${name}` : port}${transport === 'HTTP' ? '' : ` ${transport}`}`;
 }
 
 /**
@@ -85,7 +87,7 @@ export function portKey({ name, port, address }: GatewayPlan): string {
  * @throws PortError
  */
 export async function openPort(
-  { port, address, portPath }: GatewayPlan,
+  { port, address, portPath, listeners }: GatewayPlan,
   first: ActiveConfig,
   { handle, replied, ended }: PortEvents,
   activeConfigFor: (port: number) => ActiveConfig,
@@ -101,6 +103,8 @@ export async function openPort(
     port,
     address,
     limits: first.runtime.settings.limits,
+    transport: transportOf({ listeners }),
+    entrances: () => state.active.gateway.entrances,
     handle: (ctx) => handle(ctx, state.active),
     replied,
     ended: (ctx, status, bodyBytes) => {
@@ -120,7 +124,7 @@ export async function openPort(
 
 function explainPort(port: number, { code, message }: NodeJS.ErrnoException, isOwnPort: boolean): string {
   if (isOwnPort && code === 'EADDRINUSE')
-    return `port ${port} is already open under another address: changing the address of a port requires a restart`;
+    return `port ${port} is already open under another address or protocol: changing the address or protocol of a port requires a restart`;
   switch (code) {
     case 'EADDRINUSE':
       return `port ${port} is already in use`;

@@ -31,6 +31,7 @@ import { compileMetricsPolicy, Metrics } from '../observe/metrics/metrics.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
 import { namedBackends } from './compile-backend.ts';
 import { type ContextOptions, createContext, locate } from './compile-context.ts';
+import { type CompiledEntrance, compileEntrance } from './compile-entrance.ts';
 import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
 import { ComponentCache } from './component-cache.ts';
@@ -41,6 +42,8 @@ export interface GatewayRuntime {
   readonly listeners: readonly Listener[];
   readonly listenerOf: ListenerSelection;
   readonly requestValidation: RequestValidation;
+  /** How connections reach each of the listeners. */
+  readonly entrances: readonly CompiledEntrance[];
 }
 
 /** A compiled configuration. Immutable: a reload builds a new one and closes the components that it does not reuse. */
@@ -214,6 +217,7 @@ function compileGateway(
     listeners: hosted.map(({ listener }) => listener),
     listenerOf: createListenerSelection(hosted),
     requestValidation: options.settings.requestValidation,
+    entrances: plan.listeners.map((listener) => compileEntrance(listener, options, components)),
   };
 }
 
@@ -272,8 +276,11 @@ function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() =
         ...route.backends.flatMap((backend) => backend.policies),
       ]),
     ]);
-  for (const { reloads } of policies)
-    if (reloads !== undefined) all.set(reloads.file, [...(all.get(reloads.file) ?? []), reloads.changed]);
+  const add = ({ file, changed }: { readonly file: string; changed(): void }): void =>
+    void all.set(file, [...(all.get(file) ?? []), changed]);
+  for (const { reloads } of policies) if (reloads !== undefined) add(reloads);
+  for (const { entrances } of gateways)
+    for (const { tls } of entrances) for (const file of tls?.reloads ?? []) add(file);
   return all;
 }
 

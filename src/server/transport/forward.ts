@@ -23,9 +23,9 @@ const NOT_FORWARDED = new FieldNames(['expect', CLIENT_HEADER]);
  * @throws AppError if the worker cannot be reached or does not answer
  */
 export async function forwardToWorker(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
-  const { address, port, local } = ctx.client;
+  const { address, port, local, scheme } = ctx.client;
   const { localAddress = '', localPort = 0 } = local;
-  const client = [address, port, localAddress, localPort].join(' ');
+  const client = [address, port, localAddress, localPort, scheme].join(' ');
   const { status, headers, body } = await upstream.relay({
     method: ctx.method,
     path: ctx.request.url ?? '/',
@@ -38,8 +38,14 @@ export async function forwardToWorker(ctx: RequestContext, upstream: Upstream): 
 
 /** Removes the header of `forwardToWorker` and returns the client's connection from it. */
 export function forwardedClient(headers: HeaderList, { socket }: IncomingMessage): ClientConnection {
-  const [address = '', port, localAddress = '', localPort] = (headers.get(CLIENT_HEADER) ?? '').split(' ');
+  const [address = '', port, localAddress = '', localPort, scheme] = (headers.get(CLIENT_HEADER) ?? '').split(
+    ' ',
+  );
   headers.delete(CLIENT_HEADER);
   const local = { localAddress, localPort: Number(localPort) };
-  return clientConnection(address, Number(port), { connection: socket, local });
+  return clientConnection(address, Number(port), {
+    connection: socket,
+    local,
+    scheme: scheme === 'https' ? 'https' : 'http',
+  });
 }

@@ -19,6 +19,7 @@ import {
 } from '../kernel/request-context.ts';
 import type { Takeover } from '../kernel/upgrade.ts';
 import type { RequestEvents } from './http1.ts';
+import { Http2Body } from './http2-body.ts';
 import { discardReply, setContentLength } from './reply.ts';
 
 /** The HTTP/2 connections of a listener (RFC 9113): each request is a stream of its connection's session. */
@@ -87,11 +88,11 @@ export class Http2Connections {
     const list = headersOf(rawHeaders);
     const request = new Http2Request(headers, list, socket);
     const response = new Http2Response(stream, request.method === 'HEAD');
-    const body = stream.endAfterHeaders ? undefined : stream;
+    const body = stream.endAfterHeaders ? undefined : new Http2Body(stream);
     const ctx = new RequestContext(request, response, listener, list, body);
     this.#sessions.set(session, (this.#sessions.get(session) ?? 0) + 1);
-    const slow = body && setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), limits.requestTimeout);
-    body?.once('end', () => clearTimeout(slow));
+    const slow = body && setTimeout(() => response.destroy(), limits.requestTimeout);
+    if (body !== undefined) stream.once('end', () => clearTimeout(slow));
     stream.once('close', () => {
       clearTimeout(slow);
       this.#sessions.set(session, (this.#sessions.get(session) ?? 1) - 1);
@@ -256,8 +257,7 @@ class Http2Response implements ClientResponse {
       if (!stream.readableEnded && !stream.endAfterHeaders) stream.close(constants.NGHTTP2_NO_ERROR);
     });
     // A client that opens no window would keep the body in memory. Any progress starts the time again.
-    if (!stream.writableFinished)
-      stream.setTimeout(LIMITS.writeStall, () => stream.close(constants.NGHTTP2_CANCEL));
+    if (!stream.writableFinished) stream.setTimeout(LIMITS.writeStall, () => this.destroy());
   }
 
   /** The headers are sent at once anyway. */
@@ -269,7 +269,8 @@ class Http2Response implements ClientResponse {
 
   destroy(): void {
     this.#isBroken = true;
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    // `close` would end the stream regularly before it resets it.
+    this.#stream.destroy(new Error('the response was aborted'));
   }
 
   once(event: 'close' | 'drain' | 'finish', listener: () => void): void {

@@ -1,10 +1,15 @@
 import type { SourceOptions } from './connection-source.ts';
+import type { Entrance } from './entrance.ts';
 import type { RequestEvents } from './http1.ts';
-import type { ServerTls } from './tls-entrance.ts';
+
 
 export interface ListenerOptions extends RequestEvents, SourceOptions {
-  /** If set, clients connect with TLS, and may select HTTP/2. Read for each connection. */
-  tls?(): ServerTls;
+  /** What clients begin with. HTTP by default. */
+  readonly transport?: 'HTTP' | 'TLS' | 'TCP';
+  /** The listeners of a port that is not for HTTP. Read for each connection. */
+  entrances?(): readonly Entrance[];
+  /** A connection was closed because there is nobody to serve it. */
+  unserved?(why: string): void;
 }
 
 /** One open port. */

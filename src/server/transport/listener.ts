@@ -7,13 +7,12 @@ import { createHttp1 } from './http1.ts';
 import { InjectedConnections } from './injected-connections.ts';
 import type { Listener, ListenerOptions } from './listener-options.ts';
 
-/** Opens a port for HTTP. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) if that fails. */
+/** Opens a port. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) if that fails. */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
-  const { tls } = options;
-  if (tls !== undefined) {
+  if (options.transport === 'TLS') {
     // Loaded on demand together with `node:http2`: most gateways are behind something that ends TLS.
-    const { openHttps } = await import('./https.ts');
-    return openHttps({ ...options, tls });
+    const { openTls } = await import('./tls-listener.ts');
+    return openTls(options);
   }
   return options.acceptor === undefined ? openHttp(options) : openInjectedHttp(options, options.acceptor);
 }

@@ -10,23 +10,23 @@ export interface ServerTls {
   failed(error: Error): void;
 }
 
-/** Terminates the TLS of the connections of a port. */
+/** Ends the TLS of connections. */
 export class TlsEntrance {
-  readonly #tls: () => ServerTls;
+  readonly #tls: ServerTls;
   readonly #limits: Limits;
   readonly #secured: (socket: TLSSocket) => void;
   #options: TlsOptions | undefined;
   #server: Server | undefined;
 
   /** `secured` gets each connection after its handshake. */
-  constructor(tls: () => ServerTls, limits: Limits, secured: (socket: TLSSocket) => void) {
+  constructor(tls: ServerTls, limits: Limits, secured: (socket: TLSSocket) => void) {
     this.#tls = tls;
     this.#limits = limits;
     this.#secured = secured;
   }
 
   accept(socket: Socket): void {
-    const { options } = this.#tls();
+    const { options } = this.#tls;
     // A server that never listens: it only knows how to begin a handshake.
     if (this.#server === undefined || options !== this.#options) {
       this.#options = options;
@@ -38,7 +38,11 @@ export class TlsEntrance {
   #serverFor(options: TlsOptions): Server {
     const server = createServer({ handshakeTimeout: this.#limits.tlsHandshakeTimeout, ...options });
     server.on('secureConnection', this.#secured);
-    server.on('tlsClientError', (error) => this.#tls().failed(error));
+    server.on('tlsClientError', (error, socket) => {
+      this.#tls.failed(error);
+      // Node.js leaves it open after `handshakeTimeout`.
+      socket.destroy();
+    });
     return server;
   }
 }

@@ -4,7 +4,7 @@ import type { Config } from '../schema.ts';
 import { hostnameOf } from './gateways.ts';
 import type { GatewayPlan, ListenerPlan } from './plan.ts';
 import { planPolicies } from './policies.ts';
-import { protocolProblems } from './protocols.ts';
+import { protocolOf } from './protocols.ts';
 import { planRoute, type RouteSurroundings } from './routes.ts';
 
 /** Plans the section `binds`: ports without names, whose listeners have their own routes. */
@@ -26,20 +26,19 @@ export function planBinds({ binds }: Config, surroundings: RouteSurroundings): G
 }
 
 function planListener(
-  { name: given, hostname, protocol, policies, routes }: Config['binds'][number]['listeners'][number],
+  { name: given, hostname, protocol, tls, policies, routes }: Config['binds'][number]['listeners'][number],
   index: number,
   bind: string,
   path: Path,
   surroundings: RouteSurroundings,
 ): ListenerPlan {
-  surroundings.problems.push(...protocolProblems(protocol, [...path, 'protocol']));
   const name = given ?? `listener${index}`;
   const key = `${GATEWAY.label}/${bind}/${name}`;
   const listener: ListenerPlan = {
     name,
     key,
     hostname: hostnameOf(hostname),
-    protocol,
+    ...protocolOf({ protocol, tls }, path, surroundings.problems),
     path,
     policies: planPolicies(policies, [...path, 'policies'], key),
     routePrefix: `${key}/`,

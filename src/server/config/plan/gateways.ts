@@ -2,10 +2,9 @@ import type { Path } from '../../../core/diagnostic.ts';
 import { policyKindsAt } from '../../features.ts';
 import { canonicalName } from '../../kernel/request-target.ts';
 import type { Config } from '../schema.ts';
-import type { Protocol } from '../traffic-schema.ts';
 import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
 import { planPolicies } from './policies.ts';
-import { protocolProblems } from './protocols.ts';
+import { type ProtocolFields, protocolOf } from './protocols.ts';
 import { planRoute, type RouteSurroundings } from './routes.ts';
 
 type GatewayConfig = Config['gateways'][string];
@@ -36,7 +35,7 @@ function planListeners(
 ): ListenerPlan[] {
   const path: Path = ['gateways', name];
   const moved = [
-    ...(gateway.protocol === undefined ? [] : ['protocol']),
+    ...(['protocol', 'tls'] as const).filter((key) => gateway[key] !== undefined),
     ...planPolicies(onlyPolicies(gateway), path, name).map(({ key }) => key),
   ];
   for (const key of moved)
@@ -59,18 +58,16 @@ function planListeners(
 
 function planListener(
   name: string,
-  config: { readonly hostname?: string | undefined; readonly protocol?: Protocol | undefined },
+  config: { readonly hostname?: string | undefined } & ProtocolFields,
   path: Path,
   problems: LocatedProblem[],
 ): ListenerPlan {
-  const { protocol = 'HTTP' } = config;
-  problems.push(...protocolProblems(protocol, [...path, 'protocol']));
   const key = `gateway/${name}`;
   return {
     name,
     key,
     hostname: hostnameOf(config.hostname),
-    protocol,
+    ...protocolOf(config, path, problems),
     path,
     policies: planPolicies(onlyPolicies(config), path, key),
     routePrefix: `${key}/`,

@@ -4,6 +4,7 @@ import { planBinds } from './binds.ts';
 import { checkHostnames, planGatewaySection } from './gateways.ts';
 import { planNamedBackends } from './named-backends.ts';
 import type { LocatedProblem, Plan } from './plan.ts';
+import { checkProtocols } from './protocols.ts';
 import { checkPorts, checkRouteNames } from './ports.ts';
 import { attachRoutes } from './references.ts';
 import { checkRouteGroups } from './route-groups.ts';
@@ -24,6 +25,7 @@ export function planGateways(config: Config): Plan {
   placeShortForms(config, plan);
   checkPorts(gateways, problems);
   checkHostnames(gateways, problems);
+  checkProtocols(gateways, problems);
   checkRouteNames(gateways, problems);
   problems.push(...checkRouteGroups(config, plan));
   return attachPolicies(config, plan, named);

@@ -2,6 +2,7 @@ import type { Path } from '../../../core/diagnostic.ts';
 import type { TcpAddress } from '../../../core/listen.ts';
 import type { Problem } from '../../kernel/compile-context.ts';
 import type { RouteConfig } from '../schema.ts';
+import type { ServerTlsConfig } from '../../transport/server-tls.ts';
 import type { Protocol } from '../traffic-schema.ts';
 
 /** Ports with their listeners and routes, and problems of their names and references. */
@@ -33,6 +34,8 @@ export interface ListenerPlan {
   /** In lower case, `*.example.com` for all names below it; undefined for any host. */
   readonly hostname: string | undefined;
   readonly protocol: Protocol;
+  /** TLS of its connections, which `HTTPS` needs. */
+  readonly tls: ServerTlsConfig | undefined;
   /** Path of its section; that of the gateway if it has no listeners. */
   readonly path: Path;
   /** Run before routing. */

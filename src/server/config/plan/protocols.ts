@@ -1,17 +1,71 @@
 import type { Path } from '../../../core/diagnostic.ts';
+import type { ServerTlsConfig } from '../../transport/server-tls.ts';
 import type { Protocol } from '../traffic-schema.ts';
-import type { LocatedProblem } from './plan.ts';
+import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
 
-/** The only place that says which protocols of listeners can be served. `path` is that of the protocol. */
-export function protocolProblems(protocol: Protocol, path: Path): LocatedProblem[] {
-  if (protocol === 'HTTP') return [];
-  return [
-    {
+/** The keys of a listener that say what clients speak. */
+export interface ProtocolFields {
+  readonly protocol?: Protocol | undefined;
+  readonly tls?: ServerTlsConfig | undefined;
+}
+
+/** The protocol of a listener, with its default. Reports what cannot be served. `path` is that of the listener. */
+export function protocolOf(
+  { protocol: given, tls }: ProtocolFields,
+  path: Path,
+  problems: LocatedProblem[],
+): Pick<ListenerPlan, 'protocol' | 'tls'> {
+  const protocol = given ?? (tls === undefined ? 'HTTP' : 'HTTPS');
+  if (protocol === 'HBONE')
+    problems.push({
       code: 'AGW0104',
-      path,
-      message: `listeners with the protocol \`${protocol}\` are not supported`,
-      label: 'only `HTTP` is',
-      help: 'put a server that terminates TLS or forwards TCP in front of the gateway, and write `protocol: HTTP`',
-    },
-  ];
+      path: [...path, 'protocol'],
+      message: 'listeners with the protocol `HBONE` are not supported: the gateway is no part of a service mesh',
+      help: 'use HTTP, HTTPS, TLS or TCP',
+    });
+  if (protocol === 'HTTPS' && tls === undefined)
+    problems.push({
+      code: 'AGW0103',
+      path: [...path, 'protocol'],
+      message: 'a listener with the protocol `HTTPS` needs a certificate',
+      help: 'add `tls: { cert: cert.pem, key: key.pem }`',
+    });
+  if ((protocol === 'HTTP' || protocol === 'TCP') && tls !== undefined)
+    problems.push({
+      code: 'AGW0105',
+      path: [...path, 'tls'],
+      atKey: true,
+      message: `\`tls\` cannot be used with the protocol \`${protocol}\``,
+      help: protocol === 'HTTP' ? 'set `protocol: HTTPS`, or remove `protocol`' : 'set `protocol: TLS`',
+    });
+  return { protocol, tls };
+}
+
+/** What a port does with the first bytes of a connection: it either waits for TLS or does not. */
+export type Transport = 'HTTP' | 'TLS' | 'TCP';
+
+export function transportOf({ listeners }: Pick<GatewayPlan, 'listeners'>): Transport {
+  const protocol = listeners[0]?.protocol;
+  if (protocol === 'HTTPS' || protocol === 'TLS') return 'TLS';
+  return protocol === 'TCP' ? 'TCP' : 'HTTP';
+}
+
+/** Reports listeners that cannot share a port: a connection has to say which of them it is for. */
+export function checkProtocols(gateways: readonly GatewayPlan[], problems: LocatedProblem[]): void {
+  for (const { port, listeners } of gateways) {
+    const [first] = listeners;
+    for (const listener of listeners.slice(1)) {
+      const transport = transportOf({ listeners: [listener] });
+      const isShared = first !== undefined && transportOf({ listeners: [first] }) === transport;
+      if (first === undefined || (isShared && transport !== 'TCP')) continue;
+      problems.push({
+        code: 'AGW0105',
+        path: [...listener.path, 'protocol'],
+        message: `listener \`${listener.name}\` (${listener.protocol}) cannot share port ${port} with \`${first.name}\` (${first.protocol})`,
+        help: isShared
+          ? 'a port has one listener with the protocol `TCP`: connections do not name a host'
+          : 'give it a port of its own; `HTTPS` and `TLS` can share one',
+      });
+    }
+  }
 }

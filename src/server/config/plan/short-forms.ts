@@ -79,6 +79,7 @@ function placeShortForm(form: ShortForm, config: Config, plan: Plan): void {
         key,
         hostname: undefined,
         protocol: 'HTTP',
+        tls: undefined,
         path: [key],
         policies: [],
         routePrefix: '',

@@ -104,6 +104,11 @@ function httpFamilies(labels: readonly string[], minimal: readonly string[]) {
     mirroredRequests: counter('mirrored_requests', 'Total number of requests selected by requestMirror', [
       'outcome',
     ]),
+    tlsReloads: counter(
+      'tls_certificate_reloads',
+      'Total number of times that changed certificates were read: `failed` keeps the previous ones',
+      ['result'],
+    ),
     responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', labels),
     duration: histogram('request_duration_seconds', 'Duration of HTTP requests', labels, REQUEST_SECONDS),
     requestProcessing: histogram(
