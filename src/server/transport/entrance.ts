@@ -17,7 +17,10 @@ export interface Entrance {
  * Returns the entrance for a host name: an exact one first, then the longest wildcard, then the one for any host. Names are
  * case-insensitive (RFC 6066 §3).
  */
-export function entranceFor(entrances: readonly Entrance[], serverName: string | undefined): Entrance | undefined {
+export function entranceFor(
+  entrances: readonly Entrance[],
+  serverName: string | undefined,
+): Entrance | undefined {
   const host = serverName?.toLowerCase();
   let best: Entrance | undefined;
   for (const entrance of entrances) {

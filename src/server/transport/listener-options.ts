@@ -2,7 +2,6 @@ import type { SourceOptions } from './connection-source.ts';
 import type { Entrance } from './entrance.ts';
 import type { RequestEvents } from './http1.ts';
 
-
 export interface ListenerOptions extends RequestEvents, SourceOptions {
   /** What clients begin with. HTTP by default. */
   readonly transport?: 'HTTP' | 'TLS' | 'TCP';

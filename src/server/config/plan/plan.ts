@@ -1,8 +1,8 @@
 import type { Path } from '../../../core/diagnostic.ts';
 import type { TcpAddress } from '../../../core/listen.ts';
 import type { Problem } from '../../kernel/compile-context.ts';
-import type { RouteConfig } from '../schema.ts';
 import type { ServerTlsConfig } from '../../transport/server-tls.ts';
+import type { RouteConfig } from '../schema.ts';
 import type { Protocol } from '../traffic-schema.ts';
 
 /** Ports with their listeners and routes, and problems of their names and references. */

@@ -20,7 +20,8 @@ export function protocolOf(
     problems.push({
       code: 'AGW0104',
       path: [...path, 'protocol'],
-      message: 'listeners with the protocol `HBONE` are not supported: the gateway is no part of a service mesh',
+      message:
+        'listeners with the protocol `HBONE` are not supported: the gateway is no part of a service mesh',
       help: 'use HTTP, HTTPS, TLS or TCP',
     });
   if (protocol === 'HTTPS' && tls === undefined)
