@@ -73,18 +73,6 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
       helpText(`MEMORY_ADAPTER_KEY, MEMORY_TOOLS, ${BACKEND_ENV}`, 'memory serve --docs ./docs'),
     )
     .action(run(() => import('./commands/memory-serve.ts')));
-  memory
-    .command('backup')
-    .description('copy the memory of a running backend: all namespaces to a folder, or one to a file')
-    .argument('<target>', 'new folder; with --namespace, new file')
-    .option('--namespace <name>', 'copy only this namespace')
-    .option(url, 'the memory backend (MEMORY_API_URL, http://127.0.0.1:3006)')
-    .addHelpText(
-      'after',
-      '\nA folder is complete as --data of a backend. PostgreSQL is backed up with pg_dump.\n' +
-        helpText('MEMORY_API_URL, MEMORY_API_KEY', 'memory backup /backup/2026-11-23'),
-    )
-    .action(run(() => import('./commands/memory-backup.ts')));
   dataCommands(memory, run);
   return [adapter, backend, memory];
 }
@@ -95,12 +83,28 @@ function dataCommands(memory: Command, run: Bind): void {
     '--memory-api-url <url>',
     'the memory backend (MEMORY_API_URL, http://127.0.0.1:3006)',
   ] as const;
+  const namespace = [
+    '--namespace <name>',
+    'only this namespace; that of the key, or `default`, by default',
+  ] as const;
   const environment = 'MEMORY_API_URL, MEMORY_API_KEY (bearer token of the backend)';
+  memory
+    .command('backup')
+    .description('copy the memory of a running backend: all namespaces to a folder, or one to a file')
+    .argument('<target>', 'new folder; with --namespace, new file')
+    .option('--namespace <name>', 'copy only this namespace')
+    .option(...url)
+    .addHelpText(
+      'after',
+      `\nA folder is complete as --data of a backend. PostgreSQL is backed up with pg_dump.\n${helpText(environment, 'memory backup /backup/2026-11-23')}`,
+    )
+    .action(run(() => import('./commands/memory-backup.ts')));
   memory
     .command('export')
     .description('copy entities, relations, conversations and ingested documents as JSON Lines')
     .option('-o, --out <path>', 'file to write instead of standard output; it appears when it is complete')
     .option(...url)
+    .option(...namespace)
     .addHelpText(
       'after',
       `\nDocuments of the docs folder are left out: the next sync of another memory reads their files.\n${helpText(environment, 'memory export -o memory.jsonl')}`,
@@ -114,6 +118,7 @@ function dataCommands(memory: Command, run: Bind): void {
     )
     .description('store the lines of an export; what is stored already is skipped')
     .option(...url)
+    .option(...namespace)
     .addHelpText(
       'after',
       `\nLines are stored in batches, each completely or not at all. After an interruption, repeat the command.\n${helpText(environment, 'memory import memory.jsonl')}`,
@@ -125,6 +130,7 @@ function dataCommands(memory: Command, run: Bind): void {
     .description('show everything that mentions a name, then delete exactly that')
     .option('--token <token>', 'delete what the command has shown with this token')
     .option(...url)
+    .option(...namespace)
     .addHelpText(
       'after',
       `\nWithout --token, nothing is deleted: the command lists what it would delete, and the token.\n${helpText(environment, 'memory forget Alice Smith')}`,

@@ -86,7 +86,7 @@ describe('agctl memory backup', () => {
   test('a backend that does not run is named, with what to do', async () => {
     await using folder = await temporaryFolder();
     const { code, stderr } = await backup('http://127.0.0.1:1', ['copy'], folder.path);
-    expect(code).toBe(1);
+    expect(code).toBe(3);
     expect(stderr).toContain('http://127.0.0.1:1 cannot be reached');
     expect(stderr).toContain('--memory-api-url');
   });

@@ -132,3 +132,21 @@ test('a missing backend, key and file are named', async () => {
   const unread = await run(backend, 'import', '/nonexistent/memory.jsonl');
   expect(unread).toMatchObject({ code: 2, stderr: expect.stringContaining('/nonexistent/memory.jsonl') });
 });
+
+test('export, import and forget with --namespace touch that namespace only', async () => {
+  await using folder = await temporaryFolder();
+  await using backend = await memoryBackend();
+  await fill(backend);
+  const file = join(folder.path, 'memory.jsonl');
+  await run(backend, 'export', '-o', file);
+  expect((await run(backend, 'import', file, '--namespace', 'team')).stderr).toBe('stored 7, unchanged 0\n');
+  const preview = await run(backend, 'forget', 'Alice', '--namespace', 'team');
+  const [, token = ''] = /--token (\S+) --namespace team\n/.exec(preview.stderr) ?? [];
+  await run(backend, 'forget', 'Alice', '--token', token, '--namespace', 'team');
+  const names = async (...args: string[]): Promise<unknown[]> =>
+    lines((await run(backend, 'export', ...args)).stdout).flatMap(({ type, name }) =>
+      type === 'entity' ? [name] : [],
+    );
+  expect(await names('--namespace', 'team')).toEqual(['Bob']);
+  expect(await names()).toEqual(['Alice', 'Bob']);
+});

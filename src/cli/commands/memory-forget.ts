@@ -21,10 +21,12 @@ export const run: Run<Options> = async ({ operands, token, ...options }, context
   if (truncated) context.stderr.write('there is more than one call deletes: repeat the command afterwards\n');
   if (note !== undefined) context.stderr.write(`note: ${escapeControls(note)}\n`);
   if (isEmpty) context.stderr.write('nothing mentions it\n');
-  else if (token === undefined)
+  else if (token === undefined) {
+    const inNamespace = options.namespace === undefined ? '' : ` --namespace ${options.namespace}`;
     context.stderr.write(
-      `nothing is deleted yet; to delete this:\n  agctl memory forget ${quoted(about)} --token ${erasure.token}\n`,
+      `nothing is deleted yet; to delete this:\n  agctl memory forget ${quoted(about)} --token ${erasure.token}${inNamespace}\n`,
     );
+  }
   return EXIT_CODES.ok.code;
 };
 

@@ -1,12 +1,14 @@
 import { memoryApiUrl } from '../../adapter/base-url.ts';
+import { NAMESPACE_HEADER } from '../../adapter/namespace.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
-import { apiKeyFrom } from './options.ts';
+import { apiKeyFrom, namespaceFrom } from './options.ts';
 
 export interface RestOptions {
   readonly memoryApiUrl?: string;
+  readonly namespace?: string;
 }
 
 /** The backend of `agctl memory serve` on this machine. */
@@ -18,19 +20,22 @@ const LOCAL = 'http://127.0.0.1:3006';
  * @throws CommandError `unreachable`, `refused` or `not_ok`, with the backend's message
  */
 export async function request(
-  { memoryApiUrl: url }: RestOptions,
+  { memoryApiUrl: url, namespace: named }: RestOptions,
   context: Context,
   path: string,
   body?: { readonly type: string; readonly text: string },
 ): Promise<Response> {
   const base = memoryApiUrl(url ?? (context.env['MEMORY_API_URL'] || LOCAL));
   const key = apiKeyFrom(context);
+  const namespace = namespaceFrom(named);
   const response = await fetch(`${base.href}${path}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: {
       ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(namespace === undefined ? {} : { [NAMESPACE_HEADER]: namespace }),
       ...(body === undefined ? {} : { 'content-type': body.type }),
     },
+    redirect: 'error',
     ...(body === undefined ? {} : { body: body.text }),
   }).catch((error: unknown) => {
     throw lost(base, error);
