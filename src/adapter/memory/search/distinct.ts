@@ -8,26 +8,28 @@ const COMPARED = 3;
 
 /**
  * Leaves out passages that almost repeat a better one: the same page in two versions, or a paragraph that several pages
- * share. Their place is better used by another passage.
+ * share. Their place is better used by another passage. One that has a word of the query that the other lacks stays:
+ * pages made from a template differ only in such words.
  *
  * @param passages best first
  * @param limit number of results that are returned of them
  */
-export function distinct<T extends { readonly entity: Pick<Entity, 'content'> }>(
-  passages: readonly T[],
-  limit: number,
-): T[] {
+export function distinct<
+  T extends { readonly entity: Pick<Entity, 'content'>; readonly covered: ReadonlyMap<string, number> },
+>(passages: readonly T[], limit: number): T[] {
   const kept: T[] = [];
-  const seen: ReadonlySet<string>[] = [];
+  const seen: { readonly words: ReadonlySet<string>; readonly passage: T }[] = [];
   for (const [place, passage] of passages.entries()) {
     if (place >= COMPARED * limit) {
       kept.push(passage);
       continue;
     }
     const words = new Set(wordsOf(passage.entity.content));
-    if (words.size > 0 && seen.some((other) => similarity(words, other) >= SAME)) continue;
+    const adds = (better: T): boolean =>
+      [...passage.covered.keys()].some((stem) => !better.covered.has(stem));
+    if (seen.some((better) => similarity(words, better.words) >= SAME && !adds(better.passage))) continue;
     kept.push(passage);
-    seen.push(words);
+    if (words.size > 0) seen.push({ words, passage });
   }
   return kept;
 }

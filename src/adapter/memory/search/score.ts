@@ -12,6 +12,9 @@ export interface QueryWord {
   readonly stem: string;
 }
 
+/** Words of questions, besides the stop words, that say nothing about their subject. */
+const QUESTION_WORDS = new Set('many much per tell show explain anything something somehow'.split(' '));
+
 /** The distinct words of a query, without stop words unless it has no others. */
 export function queryWords(query: string, limit: number): QueryWord[] {
   const all = new Map<string, QueryWord>();
@@ -20,7 +23,9 @@ export function queryWords(query: string, limit: number): QueryWord[] {
     if (!all.has(stem)) all.set(stem, { word, stem });
   }
   const words = [...all.values()];
-  const telling = words.filter(({ word }) => !isStopWord(word) && word.length > 1);
+  const telling = words.filter(
+    ({ word }) => word.length > 1 && !isStopWord(word) && !QUESTION_WORDS.has(word),
+  );
   return (telling.length > 0 ? telling : words).slice(0, limit);
 }
 
@@ -51,7 +56,7 @@ const BY_CONTEXT = 0.2;
 const BY_NEIGHBORS = 0.2;
 const NEAR = 2;
 /**
- * Only words with the same first letters as one of the query are compared, because stemming every word is slow. A stem
+ * Only words with the same first letters as one of the query are stemmed, because stemming every word is slow. A stem
  * always keeps the first two letters of its word: `flies` becomes `fly`.
  */
 const BEGINNING = 2;
@@ -65,49 +70,52 @@ export interface Coverage {
 }
 
 /**
+ * Prepares the comparison of texts with a query. Texts share most of their words, so each distinct word is stemmed once.
+ *
  * @param weights weights of the query's words by stem, in the order of the query
  */
-export function coverage(weights: ReadonlyMap<string, number>, fields: SearchFields): Coverage {
+export function coverageOf(weights: ReadonlyMap<string, number>): (fields: SearchFields) => Coverage {
   const stems = [...weights.keys()];
+  const places = new Map(stems.map((stem, place) => [stem, place]));
   const beginnings = new Set(stems.map((stem) => stem.slice(0, BEGINNING)));
-  const stemIn = (word: string): string | undefined => {
-    if (!beginnings.has(word.slice(0, BEGINNING))) return undefined;
-    const stem = stemOf(word);
-    return weights.has(stem) ? stem : undefined;
-  };
-  const named = new Map<string, number>();
-  for (const [text, weight] of [
-    [fields.title, IN_TITLE],
-    [fields.heading, IN_HEADING],
-  ] as const)
-    for (const word of wordsOf(text)) {
-      const stem = stemIn(word);
-      if (stem !== undefined) named.set(stem, (named.get(stem) ?? 0) + weight);
+  const known = new Map<string, number>();
+  /** Place of a word in the query, or -1. */
+  const placeOf = (word: string): number => {
+    let place = known.get(word);
+    if (place === undefined) {
+      place = beginnings.has(word.slice(0, BEGINNING)) ? (places.get(stemOf(word)) ?? -1) : -1;
+      known.set(word, place);
     }
-  const counts = new Map<string, number>();
-  const places = new Map<string, number>();
-  const places2 = new Map(stems.map((stem, index) => [stem, index]));
-  const near = new Set<number>();
-  const words = wordsOf(fields.searchText);
-  for (const [place, word] of words.entries()) {
-    const stem = stemIn(word);
-    if (stem === undefined) continue;
-    counts.set(stem, (counts.get(stem) ?? 0) + 1);
-    const index = places2.get(stem) as number;
-    for (const [first, other] of [
-      [index - 1, stems[index - 1]],
-      [index, stems[index + 1]],
-    ] as const)
-      if (place - (places.get(other ?? '') ?? Number.NEGATIVE_INFINITY) <= NEAR) near.add(first);
-    places.set(stem, place);
-  }
-  const length = 1 - LENGTH + (LENGTH * words.length) / AVERAGE_LENGTH;
-  const covered = new Map<string, number>();
-  for (const stem of stems) {
-    const occurrences = (counts.get(stem) ?? 0) / length + (named.get(stem) ?? 0);
-    if (occurrences > 0) covered.set(stem, occurrences / (occurrences + SATURATION));
-  }
-  return { words: covered, neighbors: neighborShare([...weights.values()], near) };
+    return place;
+  };
+  return ({ title, heading, searchText }) => {
+    const named = stems.map(() => 0);
+    for (const word of wordsOf(title)) add(named, placeOf(word), IN_TITLE);
+    for (const word of wordsOf(heading)) add(named, placeOf(word), IN_HEADING);
+    const counts = stems.map(() => 0);
+    const last = stems.map(() => Number.NEGATIVE_INFINITY);
+    const near = new Set<number>();
+    const words = wordsOf(searchText);
+    for (let index = 0; index < words.length; index += 1) {
+      const place = placeOf(words[index] as string);
+      if (place === -1) continue;
+      add(counts, place, 1);
+      if (index - (last[place - 1] ?? Number.NEGATIVE_INFINITY) <= NEAR) near.add(place - 1);
+      if (index - (last[place + 1] ?? Number.NEGATIVE_INFINITY) <= NEAR) near.add(place);
+      last[place] = index;
+    }
+    const length = 1 - LENGTH + (LENGTH * words.length) / AVERAGE_LENGTH;
+    const covered = new Map<string, number>();
+    for (const [place, stem] of stems.entries()) {
+      const occurrences = (counts[place] as number) / length + (named[place] as number);
+      if (occurrences > 0) covered.set(stem, occurrences / (occurrences + SATURATION));
+    }
+    return { words: covered, neighbors: neighborShare([...weights.values()], near) };
+  };
+}
+
+function add(counts: number[], place: number, count: number): void {
+  if (place !== -1) counts[place] = (counts[place] as number) + count;
 }
 
 /** The share of neighboring pairs; a pair has the weight of its more common word. */

@@ -7,7 +7,7 @@ import type { Entity, EntityType, SearchFields, Store } from '../store.ts';
 import { distinct } from './distinct.ts';
 import {
   type Coverage,
-  coverage,
+  coverageOf,
   type QueryWord,
   queryWords,
   rarity,
@@ -74,6 +74,8 @@ export interface Searched {
 export interface Scored extends Score {
   readonly entity: Entity & SearchFields;
   readonly cosine: number | undefined;
+  /** The words of the query that it has, by stem. */
+  readonly covered: ReadonlyMap<string, number>;
 }
 
 /**
@@ -136,14 +138,20 @@ async function scored(
       ? store.cosines(vector, embedder.id, onlyWords)
       : new Map<string, number>(),
   ]);
-  const covered = entities.map((entity) => ({ entity, coverage: coverage(weights, entity) }));
+  const coverage = coverageOf(weights);
+  const covered = entities.map((entity) => ({ entity, coverage: coverage(entity) }));
   const documents = documentCoverage(covered);
   const candidates = covered
     .map(({ entity, coverage: passage }): Scored => {
       const cosine = cosines.get(entity.id) ?? more.get(entity.id);
       const document = documents.get(documentOf({ entity })) ?? passage.words;
       const wordsOnly = wordScore(weights, highest, passage, document);
-      return { entity, cosine, ...scoreOf(embedder.scoring, wordsOnly, cosine, unrelated) };
+      return {
+        entity,
+        cosine,
+        covered: passage.words,
+        ...scoreOf(embedder.scoring, wordsOnly, cosine, unrelated),
+      };
     })
     .sort(bestFirst);
   return { candidates, notice: meaning.hint };

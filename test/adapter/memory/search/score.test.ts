@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  coverage,
+  coverageOf,
   queryWords,
   rarity,
   SIMILAR,
@@ -73,7 +73,7 @@ describe('word coverage', () => {
     title?: string,
     heading?: string,
   ): number => {
-    const passage = coverage(weights, fields(text, title, heading));
+    const passage = coverageOf(weights)(fields(text, title, heading));
     return wordScore(weights, 10, passage, passage.words);
   };
 
@@ -107,7 +107,7 @@ describe('word coverage', () => {
 
   test('word coverage is higher when words are near each other as in the query', () => {
     const weights = weigh('connection', 'string', 'parser');
-    const neighbors = (text: string): number => coverage(weights, fields(text)).neighbors;
+    const neighbors = (text: string): number => coverageOf(weights)(fields(text)).neighbors;
     expect(neighbors('a connection string parser')).toBe(1);
     expect(neighbors('a new connection string')).toBe(0.5);
     expect(neighbors('string of connection')).toBe(0.5);
@@ -119,12 +119,12 @@ describe('word coverage', () => {
 
   test('words that other passages of the document have count a little', () => {
     const weights = weigh('zebra', 'stripes');
-    const [one, other] = [coverage(weights, fields('zebra')), coverage(weights, fields('stripes'))];
+    const [one, other] = [coverageOf(weights)(fields('zebra')), coverageOf(weights)(fields('stripes'))];
     const alone = wordScore(weights, 10, one, one.words);
     const inContext = wordScore(weights, 10, one, together([one, other]));
     expect(inContext).toBeGreaterThan(alone);
     expect(inContext).toBeLessThan(
-      wordScore(weights, 10, coverage(weights, fields('zebra stripes')), one.words),
+      wordScore(weights, 10, coverageOf(weights)(fields('zebra stripes')), one.words),
     );
   });
 
@@ -133,7 +133,7 @@ describe('word coverage', () => {
     const long = weigh('one', 'two', 'three', ...'abcdefghij'.split('').map((letter) => `${letter}word`));
     const text = 'one, two, three';
     const need = (weights: ReadonlyMap<string, number>): number => {
-      const passage = coverage(weights, fields(text));
+      const passage = coverageOf(weights)(fields(text));
       return wordScore(weights, 1, { ...passage, neighbors: 0 }, passage.words);
     };
     expect(need(long)).toBeCloseTo(need(short), 9);

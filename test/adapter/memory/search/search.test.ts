@@ -149,6 +149,9 @@ describe('search', () => {
     await ingestDocument({ store, embedder }, { title: 'Zoo', content: 'Giraffes are fed at noon.' });
     const { results } = await ask('what do giraffes eat?', { minScore: 0.3 });
     expect(results.map(({ name }) => name.split(' ')[0])).toEqual(['Giraffes', 'Zoo']);
+    // A word of the query makes the difference.
+    const versions = (await ask('what do giraffes eat in 1.1?', { minScore: 0.3 })).results;
+    expect(versions[0]?.name).toBe('Giraffes 1.1');
   });
 
   test('search uses words only and says so while the embedder fails', async () => {

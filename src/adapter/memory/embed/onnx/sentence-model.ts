@@ -122,16 +122,20 @@ function readFiles(folder: string): ModelFiles {
   ].filter((value): value is number => Number.isInteger(value) && (value as number) > 0);
   const prompts = (read('config_sentence_transformers.json')?.['prompts'] ?? {}) as Record<string, string>;
   return {
-    tokenizer: new Tokenizer(withoutLimits(tokenizer), settings),
+    tokenizer: tokenizerFrom(folder, tokenizer, settings),
     maxTokens: Math.min(MAX_TOKENS, ...limits),
     pooling: poolingOf(folder, pooling),
     prompts: { query: prompts['query'] ?? '', document: prompts['document'] ?? prompts['passage'] ?? '' },
   };
 }
 
-/** Texts are cut and filled up here, for each batch. */
-function withoutLimits(tokenizer: Record<string, unknown>): object {
-  return { ...tokenizer, truncation: null, padding: null };
+function tokenizerFrom(folder: string, json: Record<string, unknown>, settings: object): Tokenizer {
+  try {
+    // Texts are cut and filled up here, for each batch.
+    return new Tokenizer({ ...json, truncation: null, padding: null }, settings);
+  } catch (error) {
+    refuse(folder, `tokenizer.json is not supported: ${messageOf(error)}`);
+  }
 }
 
 function poolingOf(folder: string, config: Record<string, unknown>): Pooling {

@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../../../kit/folder.ts';
+import { repeats } from '../../../kit/thorough.ts';
+
+const CHILD = join(import.meta.dirname, 'embedding-child.ts');
+const KILLS = repeats(8, 100);
+/** Lines after which a child is killed, so that kills hit different states of the queue. */
+const LINES = 12;
+
+interface Line {
+  readonly stored?: number;
+  readonly documents?: number;
+  readonly [field: string]: unknown;
+}
+
+function victim(args: readonly string[]): ChildProcess {
+  return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', CHILD, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+test(`killing the process ${KILLS} times while it embeds and re-embeds loses no text and leaves none without vector`, {
+  timeout: 300_000,
+  retry: 0,
+}, async () => {
+  await using folder = await temporaryFolder();
+  const path = join(folder.path, 'memory.db');
+  let stored = 0;
+  let leftOver = 0;
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    // Another model each second time, which embeds everything again.
+    const child = victim([path, `model ${kill >> 1}/128`, `${stored}`]);
+    let heard = 0;
+    for await (const text of createInterface({ input: child.stdout as Readable })) {
+      const line = JSON.parse(text) as Line;
+      if (line.stored !== undefined) stored = line.stored + 1;
+      else leftOver += Number(line['pending']);
+      heard += 1;
+      if (heard === 2 + ((kill * 5) % LINES)) child.kill('SIGKILL');
+    }
+    if (child.signalCode === null && child.exitCode === null) await once(child, 'exit');
+    expect(child.signalCode).toBe('SIGKILL');
+  }
+  expect(leftOver).toBeGreaterThan(0);
+  const last = victim([path, 'last model/128']);
+  const lines: Line[] = [];
+  for await (const text of createInterface({ input: last.stdout as Readable }))
+    lines.push(JSON.parse(text) as Line);
+  const found = lines.at(-1) as Record<string, number>;
+  expect(found['documents']).toBeGreaterThanOrEqual(stored);
+  expect(found).toMatchObject({
+    chunks: found['words'],
+    words: found['words'],
+    vectors: found['words'],
+    pending: 0,
+    old: 0,
+  });
+});
