@@ -84,6 +84,7 @@ const ATTEMPTS: Readonly<Record<string, object>> = {
   store_episodic: { sessionId: 'chat-of-a', role: 'user', content: 'of b' },
   query_graph: { entityId: 'Plan' },
   ingest_document: { title: 'Plan', content: 'of b', source: 'plan' },
+  search_episodes: { query: 'of a' },
   read_graph: {},
   search_nodes: { query: 'sleeps' },
   open_nodes: { names: ['Crocodile'] },

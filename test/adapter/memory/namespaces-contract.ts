@@ -76,6 +76,8 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         topology: await unknown.topology(PAGE),
         stats: await unknown.stats(),
         agentGraph: await unknown.agentGraph({}),
+        searchTurns: await unknown.searchTurns({ query: 'default', order: 'newest', limit: 10 }),
+        erase: await unknown.erase({ about: 'lemur', sessions: ['shared'], entities: ['Ann'] }, {}),
         unembedded: await unknown.unembedded(EMBEDDER, { after: 0, limit: 10 }),
         unembeddedCount: await unknown.unembeddedCount(EMBEDDER),
         putVectors: await unknown.putVectors(EMBEDDER, [{ row: 1, embedding: vector(0) }]),
@@ -99,6 +101,8 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         topology: { nodes: [], nextCursor: null },
         stats: { turns: 0, sessions: 0, documents: 0, bytes: 0 },
         agentGraph: { entities: [], relations: [], nextCursor: null },
+        searchTurns: { turns: [], nextCursor: null },
+        erase: { counts: { entities: 0, observations: 0, relations: 0, turns: 0, documents: 0 } },
         unembedded: [],
         unembeddedCount: 0,
         putVectors: undefined,
@@ -132,6 +136,17 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
       );
       // The idempotency key of one stored nothing in the other, but does so in its own.
       expect((await two.appendTurn(turn('shared', 'again', 'key'))).deduplicated).toBe(true);
+    });
+
+    test('what is erased in one namespace stays in the others', async () => {
+      const [erased, kept] = [store.namespace('erased'), store.namespace('left')];
+      await fill(erased, 'of erased');
+      await fill(kept, 'of left');
+      const before = await seen(kept);
+      const { deleted } = await erased.erase({ about: 'lemur', sessions: ['shared'], entities: ['Ann'] }, {});
+      expect(deleted).toBe(true);
+      expect((await erased.stats()).turns).toBe(0);
+      expect(await seen(kept)).toEqual(before);
     });
 
     test('a deleted namespace is gone, the others are not, and a new one of that name is empty', async () => {
@@ -224,6 +239,8 @@ async function seen(store: Store): Promise<object> {
     found,
     nearest: await store.nearest(vector(0), EMBEDDER, { limit: 100 }),
     agents: await store.agentGraph({}),
+    earlier: await store.searchTurns({ query: 'of', order: 'newest', limit: 10 }),
+    forgettable: await store.erase({ about: 'of' }, { preview: true }),
     unembedded: await store.unembedded(EMBEDDER, { after: 0, limit: 10 }),
     frequencies: [frequencies.total, ...frequencies.counts],
     note: await store.note('shared'),

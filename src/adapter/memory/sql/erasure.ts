@@ -161,7 +161,7 @@ async function described(sql: Sql, plan: Plan): Promise<Erasure> {
     counts: {
       entities: plan.entities.size,
       observations: observations.length,
-      relations: Number(counted?.['n']),
+      relations: Number(counted?.['n'] ?? 0),
       turns: turns.length,
       documents: documents.length,
     },

@@ -70,7 +70,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   searchTurns: read<'searchTurns'>((request) => checkLimit(request.limit), searchTurns),
   agentRelations: read<'agentRelations'>((page) => checkLimit(page.limit), agentRelations),
   importBatch: write<'importBatch'>(checkImport, importBatch),
-  erase: { ...write<'erase'>((...args) => checkLookups(args, 'erase'), erase), erases: true },
+  erase: { ...change<'erase'>((...args) => checkLookups(args, 'erase'), erase), erases: true },
   putEntities: write<'putEntities'>((list, relations, embedder) => {
     checkGraph(list, relations);
     checkText(embedder, 'embedder');

@@ -172,8 +172,9 @@ const DOCUMENT = { title: 'Secret plan', content: `# Plan\n\nThe ${MARK} sleeps.
 const TURN = { sessionId: 'chat-of-a', role: 'user', content: `the ${MARK} of a` };
 
 /** What B asks with the ids, names, cursors and keys of A, by endpoint. */
-function attempts(ids: { readonly file: string; readonly chunk: string }) {
+function attempts(ids: Readonly<Record<'file' | 'chunk' | 'entity' | 'token', string>>) {
   const get = (path: string) => ({ method: 'GET', path });
+  const remove = (path: string) => ({ method: 'DELETE', path });
   const post = (path: string, body?: object) => ({ method: 'POST', path, body });
   return {
     'POST /search': [post('search', { query: MARK, minScore: 0, limit: 50, debug: true })],
@@ -197,6 +198,15 @@ function attempts(ids: { readonly file: string; readonly chunk: string }) {
       post('graph/read', { query: 'sleeps' }),
       post('graph/read', { cursor: 'A' }),
     ],
+    'GET /turns': [get('turns'), get('turns?sessionId=chat-of-a'), get('turns?query=of&order=oldest&cursor=0')],
+    'POST /forget': [
+      post('forget', { about: 'sleeps', preview: true }),
+      post('forget', { about: 'sleeps', token: ids.token }),
+    ],
+    'DELETE /sessions/:id': [remove('sessions/chat-of-a'), remove('sessions/chat-of-a?preview=true')],
+    'DELETE /documents/:id': [remove(`documents/${ids.file}`), remove(`documents/${ids.file}?token=${ids.token}`)],
+    'DELETE /entities/:id': [remove(`entities/${ids.entity}`), remove(`entities/${ids.chunk}`)],
+    'DELETE /relations': [remove('relations?from=Crocodile&to=Nile&relationType=in')],
     'POST /ingest/docs': [post('ingest/docs')],
     'GET /ingest/status': [get('ingest/status')],
     'GET /stats': [get('stats')],
@@ -204,9 +214,18 @@ function attempts(ids: { readonly file: string; readonly chunk: string }) {
     'GET /sessions': [get('sessions'), get('sessions?cursor=99999')],
     'GET /sessions/:id/turns': [get('sessions/chat-of-a/turns')],
     'GET /namespaces': [get('namespaces')],
-    'DELETE /namespaces/:name': [{ method: 'DELETE', path: 'namespaces/a' }],
+    'DELETE /namespaces/:name': [remove('namespaces/a')],
     'GET /namespaces/:name/backup': [get('namespaces/a/backup'), get('namespaces/default/backup')],
   };
+}
+
+/** What a namespace answers about all that it has. */
+async function everything(ask: (request: Json) => Promise<RestReply>): Promise<Json> {
+  const bodies = [];
+  for (const path of ['graph?limit=100', 'sessions', 'turns', 'namespaces'])
+    bodies.push((await ask({ method: 'GET', path })).body);
+  bodies.push((await ask({ method: 'POST', path: 'graph/read' })).body);
+  return bodies;
 }
 
 describe('a namespace sees nothing of another one', () => {
@@ -229,7 +248,12 @@ describe('a namespace sees nothing of another one', () => {
     const { document } = (await a({ method: 'POST', path: 'ingest/docs', body: DOCUMENT })).body;
     const turn = (await a({ method: 'POST', path: 'chat', body: TURN })).body;
     const entity = { name: 'Crocodile', entityType: 'animal', observations: [`the ${MARK} sleeps`] };
-    await a({ method: 'POST', path: 'graph', body: { createEntities: [entity] } });
+    const river = { name: 'Nile', entityType: 'river', observations: [] };
+    const createRelations = [{ from: 'Crocodile', to: 'Nile', relationType: 'in' }];
+    await a({ method: 'POST', path: 'graph', body: { createEntities: [entity, river], createRelations } });
+    const { root } = (await a({ method: 'GET', path: 'graph?entityId=Crocodile' })).body;
+    const preview = { about: 'sleeps', preview: true };
+    const { token } = (await a({ method: 'POST', path: 'forget', body: preview })).body;
     const graph = (await a({ method: 'GET', path: `graph?entityId=${document.id}` })).body;
     const chunk = graph.nodes.find(({ type }: Json) => type === 'doc_chunk').id;
     return {
@@ -237,15 +261,15 @@ describe('a namespace sees nothing of another one', () => {
       a,
       b: (request: Json) => ask(bearer('b-key'), request),
       turn,
-      file: document.id,
-      chunk,
+      ids: { file: document.id, chunk, entity: root.id, token },
     };
   }
 
   test('every endpoint called from B with ids, names, sessions, cursors and keys of A', async () => {
-    const { backend, a, b, turn, file, chunk } = await twoNamespaces();
+    const { backend, a, b, turn, ids } = await twoNamespaces();
     await using _ = backend;
-    const asked = attempts({ file, chunk });
+    const asked = attempts(ids);
+    const before = await everything(a);
     // A new endpoint needs its line.
     expect(Object.keys(asked).sort()).toEqual(
       endpoints.map(({ method, path }) => `${method} ${path}`).sort(),
@@ -256,16 +280,14 @@ describe('a namespace sees nothing of another one', () => {
         const text = JSON.stringify(body);
         if (endpoint.includes('/namespaces')) expect(status, request.path).toBe(403);
         // What B sent itself may come back in an error.
-        if (status < 400) expect(text, request.path).not.toContain(file);
+        if (status < 400) expect(text, request.path).not.toContain(ids.file);
         expect(text, request.path).not.toContain(MARK);
         expect(text, request.path).not.toMatch(/handbook|"Secret plan"|a-key|main-key/i);
         expect(text, request.path).not.toContain(turn.id);
       }
     }
-    // Nor has B deleted anything.
-    const kept = await a({ method: 'POST', path: 'graph/read' });
-    expect(kept.body.entities).toEqual([expect.objectContaining({ observations: [`the ${MARK} sleeps`] })]);
-    expect(kept.body.relations).toEqual([]);
+    // Nor has B changed anything.
+    expect(await everything(a)).toEqual(before);
   });
 
   test('B with the session and the idempotency key of A stores its own turn', async () => {
@@ -288,7 +310,7 @@ describe('a namespace sees nothing of another one', () => {
       body: { title: 'Of b', content: `A ${MARK} of b swims.` },
     });
     const state = async () => {
-      const found = (await b(attempts({ file: 'x', chunk: 'x' })['POST /search'][0])).body;
+      const found = (await b(attempts({ file: 'x', chunk: 'x', entity: 'x', token: 'x' })['POST /search'][0])).body;
       const stats = (await b({ method: 'GET', path: 'stats' })).body;
       return { ...found, tookMs: 0, stats: { ...stats, sync: 0 } };
     };
