@@ -198,15 +198,24 @@ function attempts(ids: Readonly<Record<'file' | 'chunk' | 'entity' | 'token', st
       post('graph/read', { query: 'sleeps' }),
       post('graph/read', { cursor: 'A' }),
     ],
-    'GET /turns': [get('turns'), get('turns?sessionId=chat-of-a'), get('turns?query=of&order=oldest&cursor=0')],
+    'GET /turns': [
+      get('turns'),
+      get('turns?sessionId=chat-of-a'),
+      get('turns?query=of&order=oldest&cursor=0'),
+    ],
     'POST /forget': [
       post('forget', { about: 'sleeps', preview: true }),
       post('forget', { about: 'sleeps', token: ids.token }),
     ],
     'DELETE /sessions/:id': [remove('sessions/chat-of-a'), remove('sessions/chat-of-a?preview=true')],
-    'DELETE /documents/:id': [remove(`documents/${ids.file}`), remove(`documents/${ids.file}?token=${ids.token}`)],
+    'DELETE /documents/:id': [
+      remove(`documents/${ids.file}`),
+      remove(`documents/${ids.file}?token=${ids.token}`),
+    ],
     'DELETE /entities/:id': [remove(`entities/${ids.entity}`), remove(`entities/${ids.chunk}`)],
     'DELETE /relations': [remove('relations?from=Crocodile&to=Nile&relationType=in')],
+    'GET /export': [get('export')],
+    'POST /import': [post('import')],
     'POST /ingest/docs': [post('ingest/docs')],
     'GET /ingest/status': [get('ingest/status')],
     'GET /stats': [get('stats')],
@@ -222,7 +231,7 @@ function attempts(ids: Readonly<Record<'file' | 'chunk' | 'entity' | 'token', st
 /** What a namespace answers about all that it has. */
 async function everything(ask: (request: Json) => Promise<RestReply>): Promise<Json> {
   const bodies = [];
-  for (const path of ['graph?limit=100', 'sessions', 'turns', 'namespaces'])
+  for (const path of ['graph?limit=100', 'sessions', 'turns', 'namespaces', 'export'])
     bodies.push((await ask({ method: 'GET', path })).body);
   bodies.push((await ask({ method: 'POST', path: 'graph/read' })).body);
   return bodies;
@@ -239,11 +248,13 @@ describe('a namespace sees nothing of another one', () => {
     const ask = (headers: Record<string, string>, { method, path, body }: Json): Promise<RestReply> =>
       method === 'POST'
         ? backend.post(path, body, { ...headers, 'idempotency-key': 'key-of-a' })
-        : call(backend, method, path, headers).then(({ status, text }) => ({
-            status,
-            headers: new Headers(),
-            body: text.startsWith('{') ? JSON.parse(text) : text,
-          }));
+        : call(backend, method, path, headers).then(
+            ({ status, text, headers: { 'content-type': type } }) => ({
+              status,
+              headers: new Headers(),
+              body: type?.startsWith('application/json') ? JSON.parse(text) : text,
+            }),
+          );
     const a = (request: Json) => ask(bearer('a-key'), request);
     const { document } = (await a({ method: 'POST', path: 'ingest/docs', body: DOCUMENT })).body;
     const turn = (await a({ method: 'POST', path: 'chat', body: TURN })).body;
@@ -310,7 +321,8 @@ describe('a namespace sees nothing of another one', () => {
       body: { title: 'Of b', content: `A ${MARK} of b swims.` },
     });
     const state = async () => {
-      const found = (await b(attempts({ file: 'x', chunk: 'x', entity: 'x', token: 'x' })['POST /search'][0])).body;
+      const found = (await b(attempts({ file: 'x', chunk: 'x', entity: 'x', token: 'x' })['POST /search'][0]))
+        .body;
       const stats = (await b({ method: 'GET', path: 'stats' })).body;
       return { ...found, tookMs: 0, stats: { ...stats, sync: 0 } };
     };
