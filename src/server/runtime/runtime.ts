@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { resolveConfigFile } from '../../core/config-file.ts';
 import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
@@ -256,7 +256,9 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 function catalogFiles({ config }: Config, folder: string): string[] {
-  return config.modelCatalog.flatMap((entry) => ('file' in entry ? [resolve(folder, entry.file)] : []));
+  return config.modelCatalog.flatMap((entry) =>
+    'file' in entry ? [resolveConfigFile(folder, entry.file)] : [],
+  );
 }
 
 /** Identifies a version of a file: changes when the file is written or replaced. */

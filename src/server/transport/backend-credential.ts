@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { z } from 'zod';
+import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/header-list.ts';
@@ -36,11 +36,15 @@ export function readCredential(
   if (typeof key === 'object' && 'value' in key) return readCredential(key.value, context.at('value'));
   let text: string;
   try {
-    text = typeof key === 'string' ? key : readFileSync(resolve(context.folder, key.file), 'utf8').trim();
+    text =
+      typeof key === 'string'
+        ? key
+        : readFileSync(resolveConfigFile(context.folder, key.file), 'utf8').trim();
   } catch (error) {
+    const missing = typeof key === 'string' ? undefined : missingConfigFile(context.folder, key.file);
     context.at('file').report({
       code: 'AGW0107',
-      message: `cannot read the file: ${messageOf(error)}`,
+      message: missing ?? `cannot read the file: ${messageOf(error)}`,
       help: 'set the path of a file with the token, relative to the configuration file',
     });
     return undefined;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
+import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 
@@ -62,11 +62,11 @@ export function compileBackendTls(config: BackendTls, context: CompileContext): 
     const path = config[key];
     if (path === undefined) return undefined;
     try {
-      return readFileSync(resolve(context.folder, path));
+      return readFileSync(resolveConfigFile(context.folder, path));
     } catch (error) {
       context.at(key).report({
         code: 'AGW0107',
-        message: `cannot read the file: ${messageOf(error)}`,
+        message: missingConfigFile(context.folder, path) ?? `cannot read the file: ${messageOf(error)}`,
         help: 'set the path of a PEM file, relative to the configuration file',
       });
       return undefined;

@@ -188,7 +188,7 @@ describe('policies.backendTLS of an HTTP target', () => {
   });
 
   test.each<[string, object, string]>([
-    ['a missing file', { root: 'no.pem' }, 'policies.backendTLS.root: cannot read the file: ENOENT'],
+    ['a missing file', { root: 'no.pem' }, 'policies.backendTLS.root: file not found: '],
     [
       'a file without a certificate',
       { root: 'text' },
@@ -237,7 +237,7 @@ describe('policies.backendAuth of an HTTP target', () => {
   });
 
   test.each<[unknown, string]>([
-    [{ file: 'missing' }, 'policies.backendAuth.key.file: cannot read the file: ENOENT'],
+    [{ file: 'missing' }, 'policies.backendAuth.key.file: file not found: '],
     ['two\nlines', 'policies.backendAuth.key: the credential is empty or contains characters'],
   ])('the token %j of an HTTP target is rejected', async (key, problem) => {
     const target = { name: 'up', mcp: { host: 'http://localhost/mcp' }, policies: { backendAuth: { key } } };

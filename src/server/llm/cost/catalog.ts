@@ -1,5 +1,5 @@
-import { resolve } from 'node:path';
 import { z } from 'zod';
+import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { parseJson, readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
@@ -223,7 +223,11 @@ export function loadCatalogs(
         notesQuoteFile: true,
       });
     } catch (error) {
-      at.report({ code: 'AGW0005', message: `the price catalog cannot be read: ${messageOf(error)}` });
+      const missing = 'file' in reference ? missingConfigFile(context.folder, reference.file) : undefined;
+      at.report({
+        code: 'AGW0005',
+        message: `the price catalog cannot be read: ${missing ?? messageOf(error)}`,
+      });
     }
     return [];
   });
@@ -231,6 +235,7 @@ export function loadCatalogs(
 }
 
 function documentOf(reference: z.output<typeof catalogReferenceSchema>, folder: string): unknown {
-  if ('file' in reference) return readJsonFile(resolve(folder, reference.file), LIMITS.priceCatalogBytes);
+  if ('file' in reference)
+    return readJsonFile(resolveConfigFile(folder, reference.file), LIMITS.priceCatalogBytes);
   return typeof reference.inline === 'string' ? parseJson(reference.inline, '`inline`') : reference.inline;
 }

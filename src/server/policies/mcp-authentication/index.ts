@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { z } from 'zod';
+import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { toCel } from '../../expressions/cel/values.ts';
@@ -180,7 +179,7 @@ export const mcpAuthentication = definePolicy({
       },
       response: discovery.share,
       ...(typeof config.jwks === 'object' && 'file' in config.jwks
-        ? { reloads: { file: resolve(context.folder, config.jwks.file), changed: reread } }
+        ? { reloads: { file: resolveConfigFile(context.folder, config.jwks.file), changed: reread } }
         : {}),
       close,
     };
@@ -241,7 +240,7 @@ function keySource(
     return () => client.fetch(providerOf(provider).keySetUrl(issuer), LIMITS.keySetBytes);
   if (typeof jwks === 'object' && 'url' in jwks) return () => client.fetch(jwks.url, LIMITS.keySetBytes);
   if (typeof jwks === 'object') {
-    const file = resolve(folder, jwks.file);
+    const file = resolveConfigFile(folder, jwks.file);
     return () => readDocument(file);
   }
   try {
@@ -271,10 +270,12 @@ function reportProblems(config: McpAuthenticationConfig, context: CompileContext
       message: 'without `provider`, clients are directed to the issuer, not to the gateway',
       help: 'remove it, or set `provider` if the issuer is one of the supported kinds',
     });
-  if (typeof jwks === 'object' && 'file' in jwks && !existsSync(resolve(context.folder, jwks.file)))
+  const missing =
+    typeof jwks === 'object' && 'file' in jwks ? missingConfigFile(context.folder, jwks.file) : undefined;
+  if (missing !== undefined)
     context.at('jwks', 'file').report({
       code: 'AGW0107',
-      message: `file not found: ${resolve(context.folder, jwks.file)}; no token could be validated`,
+      message: `${missing}; no token could be validated`,
       help: 'save the key set of the identity provider there, or set its URL as `jwks: { url: ... }`',
     });
   if (resourceMetadata.resource === undefined)

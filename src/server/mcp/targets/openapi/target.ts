@@ -1,5 +1,5 @@
-import { resolve } from 'node:path';
 import { z } from 'zod';
+import { missingConfigFile, resolveConfigFile } from '../../../../core/config-file.ts';
 import { messageOf } from '../../../../core/errors.ts';
 import { VERSION } from '../../../../core/version.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
@@ -127,7 +127,7 @@ function sourceOf(
     return new UrlSource(new URL(given.url as string), read, log, context.settings.limits);
   const at = context.at('schema');
   if (typeof given === 'object' && 'file' in given && !('openapi' in given)) {
-    const file = resolve(context.folder, given.file as string);
+    const file = resolveConfigFile(context.folder, given.file as string);
     const warn = (problem: string): void =>
       log.warn('mcp::openapi', 'the changed document of a target cannot be used; the earlier one is used', {
         target,
@@ -136,7 +136,7 @@ function sourceOf(
     return reported(
       () => new FileSource(file, () => read(readDocumentFile(file)), warn),
       at.at('file'),
-      file,
+      missingConfigFile(context.folder, given.file as string),
     );
   }
   return reported(() => {
@@ -145,15 +145,15 @@ function sourceOf(
   }, at);
 }
 
-/** Runs `create` and reports its error here. */
-function reported<T>(create: () => T, at: CompileContext, file?: string): T | undefined {
+/** Runs `create` and reports its error here. `missing`: that its file does not exist. */
+function reported<T>(create: () => T, at: CompileContext, missing?: string): T | undefined {
   try {
     return create();
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
     at.report({
       code: error instanceof DocumentError ? 'AGW0104' : isMissing ? 'AGW0107' : 'AGW0005',
-      message: isMissing ? `file not found: ${file}` : messageOf(error),
+      message: isMissing && missing !== undefined ? missing : messageOf(error),
       ...(error instanceof DocumentError
         ? { label: 'OpenAPI document' }
         : { help: 'save the OpenAPI document there, or set its URL as `schema: { url: … }`' }),
