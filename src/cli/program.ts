@@ -129,6 +129,15 @@ function configCommands(program: Command, run: Bind): Command {
     )
     .action(run(() => import('./commands/config-validate.ts')));
   config
+    .command('convert')
+    .argument('<file>', 'configuration file, or - for standard input')
+    .description('rewrite former keys of a configuration file in their current form')
+    .addHelpText(
+      'after',
+      '\nPrints the result on standard output, and what was changed on standard error. Comments are kept. `binds` become `gateways` and top-level `routes`; `llm.port` becomes a gateway; `config.logging.fields`, `config.logging.filter` and `config.tracing` move to `frontendPolicies`.\n\nExit code 0: the result is valid. 1: it still has mistakes that were in the file.\n\nExample:\n  agctl config convert old.yaml > gateway.yaml\n',
+    )
+    .action(run(() => import('./commands/config-convert.ts')));
+  config
     .command('schema')
     .description('print the JSON Schema of configuration files, for editors')
     .action(run(() => import('./commands/config-schema.ts')));

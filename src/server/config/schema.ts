@@ -238,6 +238,9 @@ export const configSchema = z
   .describe('Configuration of agctl.')
   .meta({
     elsewhere: {
+      ui: 'gateways serve no admin pages, which can change and reveal the configuration: open those of the admin server (`config.adminAddr`), or put a proxy that asks for a login in front of it',
+      services: 'services exist only with a Kubernetes control plane: write the host names of `backends`',
+      workloads: 'workloads exist only with a Kubernetes control plane: write the host names of `backends`',
       mcpServers:
         'write `mcp: { targets: [ … ] }`, with `{ name: …, stdio: { cmd: …, args: [ … ] } }` for each server, or `{ name: …, mcp: { host: https://…/mcp } }` for a remote one',
     },

@@ -67,25 +67,39 @@ const backendSchema = z.strictObject({
   ...optionalKeys(backendKinds),
 });
 
-const routeBackendSchema = backendSchema.extend({
-  backend: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Name of one of the top-level `backends`, which all routes that name it share.'),
-  routeGroup: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      'Name of one of `routeGroups`: its routes decide, with the policies of this route unless they have their own.',
-    ),
-});
+/** Kinds of backends that upstream has and this program has not. */
+const otherKinds = {
+  elsewhere: {
+    service: 'services exist only with a Kubernetes control plane: write `host: name:port`',
+    internal: 'the admin server is not a backend: it has its own address, `config.adminAddr`',
+    dynamic:
+      'a backend has a fixed address, so that clients cannot choose what the gateway connects to: write `host`',
+    aws: 'Amazon Bedrock AgentCore is not supported as a backend; models of Bedrock are, with `ai`',
+  },
+};
+
+const routeBackendSchema = backendSchema
+  .extend({
+    backend: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Name of one of the top-level `backends`, which all routes that name it share.'),
+    routeGroup: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Name of one of `routeGroups`: its routes decide, with the policies of this route unless they have their own.',
+      ),
+  })
+  .meta(otherKinds);
 
 export const namedBackendSchema = backendSchema
   .omit({ weight: true })
   .extend({ name: z.string().min(1).describe('Name of the backend, for references.') })
-  .describe('A backend that routes refer to by name. They share its connections, sessions and health.');
+  .describe('A backend that routes refer to by name. They share its connections, sessions and health.')
+  .meta(otherKinds);
 
 const RULE_NAME = 'it names a part of a Kubernetes HTTPRoute: remove it';
 
