@@ -222,7 +222,7 @@ describe('ports at a reload', () => {
       JSON.stringify({ gateways: { g: { port, ...address, routes: [answer('one')] } } });
     await using it = await live(at({}));
     expect(await it.become(at({ address: '127.0.0.1' }))).toBe(false);
-    expect(it.gate.log.at(-1)).toContain('changing the address of a port requires a restart');
+    expect(it.gate.log.at(-1)).toContain('changing the address or protocol of a port requires a restart');
     expect(await text(it.gate.url)).toBe('one');
   });
 
