@@ -23,6 +23,8 @@ export const HTTP_LIMITS = {
   keepAliveTimeout: 65 * SECOND,
   /** Time until the TLS handshake of a connection has ended (upstream `frontendPolicies.tls.handshakeTimeout`). */
   tlsHandshakeTimeout: 15 * SECOND,
+  /** A TCP connection that is passed on is closed if it is silent for that long (Envoy's `idle_timeout` of its TCP proxy). */
+  tcpIdle: 3_600 * SECOND,
   /** Bytes of the first message of TLS that are read to find the name in it; browsers send 2 KB. */
   clientHelloBytes: 16 * KIB,
   /** Open requests of an HTTP/2 connection (RFC 9113 §6.5.2 recommends at least 100); more are refused. */

@@ -14,6 +14,7 @@ import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.t
 import {
   attachedPolicySchema,
   attachedRouteSchema,
+  attachedTcpRouteSchema,
   bindSchema,
   gatewayReference,
   gatewaySchema,
@@ -232,6 +233,12 @@ export const configSchema = z
         'Policies that apply to gateways, routes or backends that they name. One that is written at its place, or at a more specific one, takes precedence.',
       ),
     routeGroups: z.array(routeGroupSchema).default([]).describe('Routes that other routes delegate to.'),
+    tcpRoutes: z
+      .array(attachedTcpRouteSchema)
+      .default([])
+      .describe(
+        'Routes for connections whose bytes are passed on, on gateways with the protocol `TCP` or `TLS`.',
+      ),
     mcp: simpleMcpSchema.optional(),
     llm: simpleLlmSchema.optional(),
   })

@@ -3,6 +3,7 @@ import { backendKinds, policyKinds, policyKindsAt } from '../features.ts';
 import { matchSchema } from '../kernel/match.ts';
 import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
 import { serverTlsSchema } from '../transport/server-tls.ts';
+import { tcpRouteFields, tcpRouteMeta, tcpRouteSchema } from '../transport/tcp-routes.ts';
 import { withConditional } from './conditional-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
@@ -222,6 +223,18 @@ export const attachedRouteSchema = z
   .describe('A route that names its gateways.')
   .meta(routeMeta);
 
+export const attachedTcpRouteSchema = z
+  .strictObject({
+    gateways: gatewayReference
+      .optional()
+      .describe(
+        'Gateways that this route belongs to, as in `routes`; by default, the gateway named `default`.',
+      ),
+    ...tcpRouteFields,
+  })
+  .describe('A route for connections that names its gateways.')
+  .meta(tcpRouteMeta);
+
 /** Protocols of listeners. `config/plan/protocols.ts` says how they can be used. */
 export const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP', 'HBONE'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
@@ -288,6 +301,10 @@ const bindListenerSchema = z
       .optional()
       .describe('Policies that run before routing.'),
     routes: routes.describe('Routes of this listener.'),
+    tcpRoutes: z
+      .array(tcpRouteSchema)
+      .default([])
+      .describe('Routes of this listener, if its protocol is `TCP` or `TLS`.'),
   })
   .describe('A listener of a port.')
   .meta({ elsewhere: { namespace: 'listeners are named by `name` alone: remove it' } });

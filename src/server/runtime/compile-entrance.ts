@@ -1,7 +1,9 @@
-import type { ListenerPlan } from '../config/plan/plan.ts';
+import type { Path } from '../../core/diagnostic.ts';
+import type { ListenerPlan, TcpRoutePlan } from '../config/plan/plan.ts';
 import type { Entrance } from '../transport/entrance.ts';
 import { compileServerTls, type ReloadedTls } from '../transport/server-tls.ts';
-import type { ContextOptions } from './compile-context.ts';
+import { compileTcpRoutes } from '../transport/tcp-routes.ts';
+import { type ContextOptions, createContext } from './compile-context.ts';
 import type { ComponentCache } from './component-cache.ts';
 
 /** How connections reach a listener. */
@@ -11,16 +13,28 @@ export interface CompiledEntrance extends Entrance {
 
 /** Reads the certificate of a listener. It is kept across reloads of the configuration, and read again when it changes. */
 export function compileEntrance(
-  { name, key, hostname, tls, path }: ListenerPlan,
+  { name, key, hostname, protocol, tls, tcpRoutes, path }: ListenerPlan,
   options: ContextOptions,
   components: ComponentCache,
 ): CompiledEntrance {
   const site = { options, path: [...path, 'tls'], hostnames: NO_NAMES, expressions: [] };
+  const isTcp = protocol === 'TCP' || protocol === 'TLS';
+  const defaults = isTcp ? { alpn: [] } : {};
   return {
     name,
     hostname,
-    tls: tls && components.get(`${key}/tls`, [tls], site, (inside) => compileServerTls(tls, {}, inside)),
+    ...(isTcp && { relay: compileRelay(tcpRoutes, path, options) }),
+    tls:
+      tls && components.get(`${key}/tls`, [tls], site, (inside) => compileServerTls(tls, defaults, inside)),
   };
+}
+
+function compileRelay(routes: readonly TcpRoutePlan[], path: Path, options: ContextOptions) {
+  const context = (index: number) => createContext(options, routes[index]?.path ?? path, NO_NAMES, []);
+  return compileTcpRoutes(
+    routes.map(({ config }) => config),
+    context,
+  );
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();

@@ -10,6 +10,8 @@ export interface SourceOptions {
   /** IP address; all IPv4 and IPv6 addresses by default. */
   readonly address?: string | undefined;
   readonly limits: Limits;
+  /** Whether bytes are passed on, so that a client may close its side only. */
+  readonly isRelay?: boolean;
   /** A client connected. */
   connected?(): void;
   /** A client disconnected; `received` and `sent` are the bytes of the connection. */
@@ -32,9 +34,12 @@ export async function openSource(
   accept: (socket: Socket) => void,
 ): Promise<ConnectionSource> {
   const { acceptor, limits, address, port } = options;
+  const isRelay = options.isRelay === true;
   const open = new Set<Socket>();
   const take = (socket: Socket): void => {
     open.add(socket);
+    // A client of a relay may stop sending and still wait for an answer.
+    socket.allowHalfOpen = isRelay;
     options.connected?.();
     // A client that resets the connection before a protocol has taken it.
     socket.on('error', () => socket.destroy());

@@ -17,12 +17,12 @@ export interface Entrance {
  * Returns the entrance for a host name: an exact one first, then the longest wildcard, then the one for any host. Names are
  * case-insensitive (RFC 6066 §3).
  */
-export function entranceFor(
-  entrances: readonly Entrance[],
+export function entranceFor<E extends Pick<Entrance, 'hostname'>>(
+  entrances: readonly E[],
   serverName: string | undefined,
-): Entrance | undefined {
+): E | undefined {
   const host = serverName?.toLowerCase();
-  let best: Entrance | undefined;
+  let best: E | undefined;
   for (const entrance of entrances) {
     const { hostname } = entrance;
     if (hostname === undefined) best ??= entrance;

@@ -1,6 +1,6 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { promisify } from 'node:util';
-import { listen, type SourceOptions } from './connection-source.ts';
+import { listen, openSource, type SourceOptions } from './connection-source.ts';
 import { drain, draining } from './drain.ts';
 import { forwardedClient } from './forward.ts';
 import { createHttp1 } from './http1.ts';
@@ -14,7 +14,21 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     const { openTls } = await import('./tls-listener.ts');
     return openTls(options);
   }
+  if (options.transport === 'TCP') return openTcp(options);
   return options.acceptor === undefined ? openHttp(options) : openInjectedHttp(options, options.acceptor);
+}
+
+/** Bytes are passed on, and nothing of them is understood. */
+async function openTcp(options: ListenerOptions): Promise<Listener> {
+  const source = await openSource({ ...options, isRelay: true }, (socket) => {
+    const [entrance] = options.entrances?.() ?? [];
+    entrance?.relay?.(socket, undefined);
+  });
+  return {
+    port: source.port,
+    connections: () => source.connections(),
+    close: (deadline) => drain({ closed: source.stop(), closeAll: () => source.destroyAll() }, deadline),
+  };
 }
 
 /** The server of `node:http` accepts the connections itself. */

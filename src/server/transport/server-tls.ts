@@ -92,7 +92,7 @@ export interface TlsDefaults {
   readonly cipherSuites?: readonly string[] | undefined;
   readonly keyExchangeGroups?: readonly (keyof typeof GROUPS)[] | undefined;
   readonly handshakeTimeout?: number | undefined;
-  /** Protocols that clients may select. */
+  /** Protocols that clients may select; if there are none, they need not select one. */
   readonly alpn?: readonly string[] | undefined;
 }
 
@@ -146,6 +146,7 @@ export function compileServerTls(
 function protocolOptions(config: ServerTlsConfig, defaults: TlsDefaults): TlsOptions {
   const { cipherSuites = defaults.cipherSuites, keyExchangeGroups = defaults.keyExchangeGroups } = config;
   const max = config.maxTLSVersion ?? defaults.maxVersion;
+  const { alpn = ['h2', 'http/1.1'] } = defaults;
   const ciphers = cipherSuites?.map((name) => CIPHERS[name] as string);
   return {
     minVersion: VERSIONS[config.minTLSVersion ?? defaults.minVersion ?? 'TLS_V1_2'],
@@ -153,7 +154,7 @@ function protocolOptions(config: ServerTlsConfig, defaults: TlsDefaults): TlsOpt
     ...(ciphers && { ciphers: ciphers.join(':'), honorCipherOrder: true }),
     ...(keyExchangeGroups && { ecdhCurve: keyExchangeGroups.map((group) => GROUPS[group]).join(':') }),
     ...(defaults.handshakeTimeout && { handshakeTimeout: defaults.handshakeTimeout }),
-    ALPNProtocols: [...(defaults.alpn ?? ['h2', 'http/1.1'])],
+    ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }),
   };
 }
 

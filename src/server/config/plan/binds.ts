@@ -26,7 +26,15 @@ export function planBinds({ binds }: Config, surroundings: RouteSurroundings): G
 }
 
 function planListener(
-  { name: given, hostname, protocol, tls, policies, routes }: Config['binds'][number]['listeners'][number],
+  {
+    name: given,
+    hostname,
+    protocol,
+    tls,
+    policies,
+    routes,
+    tcpRoutes,
+  }: Config['binds'][number]['listeners'][number],
   index: number,
   bind: string,
   path: Path,
@@ -43,6 +51,7 @@ function planListener(
     policies: planPolicies(policies, [...path, 'policies'], key),
     routePrefix: `${key}/`,
     routes: [],
+    tcpRoutes: tcpRoutes.map((config, place) => ({ config, path: [...path, 'tcpRoutes', place] })),
   };
   for (const [place, route] of routes.entries())
     listener.routes.push(planRoute(route, place, [...path, 'routes', place], listener, surroundings));

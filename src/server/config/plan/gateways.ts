@@ -72,6 +72,7 @@ function planListener(
     policies: planPolicies(onlyPolicies(config), path, key),
     routePrefix: `${key}/`,
     routes: [],
+    tcpRoutes: [],
   };
 }
 

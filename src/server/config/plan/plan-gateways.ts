@@ -6,7 +6,7 @@ import { planNamedBackends } from './named-backends.ts';
 import type { LocatedProblem, Plan } from './plan.ts';
 import { checkPorts, checkRouteNames } from './ports.ts';
 import { checkProtocols } from './protocols.ts';
-import { attachRoutes } from './references.ts';
+import { attachRoutes, attachTcpRoutes } from './references.ts';
 import { checkRouteGroups } from './route-groups.ts';
 import type { RouteSurroundings } from './routes.ts';
 import { placeShortForms } from './short-forms.ts';
@@ -22,6 +22,7 @@ export function planGateways(config: Config): Plan {
   const gateways = [...planGatewaySection(config, surroundings), ...planBinds(config, surroundings)];
   const plan: Plan = { gateways, detached: [], named, problems };
   attachRoutes(config, plan, surroundings);
+  attachTcpRoutes(config, plan);
   placeShortForms(config, plan);
   checkPorts(gateways, problems);
   checkHostnames(gateways, problems);

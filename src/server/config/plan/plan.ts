@@ -2,6 +2,7 @@ import type { Path } from '../../../core/diagnostic.ts';
 import type { TcpAddress } from '../../../core/listen.ts';
 import type { Problem } from '../../kernel/compile-context.ts';
 import type { ServerTlsConfig } from '../../transport/server-tls.ts';
+import type { TcpRouteConfig } from '../../transport/tcp-routes.ts';
 import type { RouteConfig } from '../schema.ts';
 import type { Protocol } from '../traffic-schema.ts';
 
@@ -43,6 +44,13 @@ export interface ListenerPlan {
   /** Beginning of the dump names of its routes. */
   readonly routePrefix: string;
   readonly routes: RoutePlan[];
+  /** With the protocols `TCP` and `TLS`. */
+  readonly tcpRoutes: TcpRoutePlan[];
+}
+
+export interface TcpRoutePlan {
+  readonly config: TcpRouteConfig;
+  readonly path: Path;
 }
 
 /** A policy with the place where it is written. */

@@ -16,7 +16,7 @@ export function checkPorts(gateways: readonly GatewayPlan[], problems: LocatedPr
 }
 
 function unusedListeners({ name, port, portPath, listeners }: GatewayPlan): LocatedProblem[] {
-  const unused = listeners.filter(({ routes }) => routes.length === 0);
+  const unused = listeners.filter(({ routes, tcpRoutes }) => routes.length + tcpRoutes.length === 0);
   const warning = { code: 'AGW0303', severity: 'warning', help: 'add `routes` to it, or remove it' } as const;
   if (unused.length === listeners.length)
     return [

@@ -55,6 +55,7 @@ export function transportOf({ listeners }: Pick<GatewayPlan, 'listeners'>): Tran
 export function checkProtocols(gateways: readonly GatewayPlan[], problems: LocatedProblem[]): void {
   for (const { port, listeners } of gateways) {
     const [first] = listeners;
+    problems.push(...listeners.flatMap(routeProblems));
     for (const listener of listeners.slice(1)) {
       const transport = transportOf({ listeners: [listener] });
       const isShared = first !== undefined && transportOf({ listeners: [first] }) === transport;
@@ -69,4 +70,30 @@ export function checkProtocols(gateways: readonly GatewayPlan[], problems: Locat
       });
     }
   }
+}
+
+/** Reports routes that their listener cannot serve, because connections have no requests, or the other way round. */
+function routeProblems({ name, protocol, tls, routes, tcpRoutes }: ListenerPlan): LocatedProblem[] {
+  const isTcp = protocol === 'TCP' || protocol === 'TLS';
+  const problems = (isTcp ? routes : tcpRoutes).map(({ path }): LocatedProblem => {
+    const key = isTcp ? 'routes' : 'tcpRoutes';
+    return {
+      code: 'AGW0105',
+      path,
+      message: `\`${key}\` cannot be served by listener \`${name}\`, whose protocol is \`${protocol}\``,
+      help: isTcp
+        ? 'use `tcpRoutes`, or the protocol `HTTP` or `HTTPS`'
+        : 'use `routes`, or the protocol `TCP` or `TLS`',
+    };
+  });
+  if (protocol !== 'TCP') return problems;
+  for (const { config, path } of tcpRoutes)
+    if (config.hostnames.length > 0)
+      problems.push({
+        code: 'AGW0105',
+        path: [...path, 'hostnames'],
+        message: 'connections name no host with the protocol `TCP`, so the route would never be used',
+        help: tls === undefined ? 'remove `hostnames`, or set `protocol: TLS`' : 'remove `hostnames`',
+      });
+  return problems;
 }

@@ -17,6 +17,15 @@ export function attachRoutes({ routes }: Config, plan: Plan, surroundings: Route
   }
 }
 
+/** Adds the top-level `tcpRoutes` to the listeners that they name. */
+export function attachTcpRoutes({ tcpRoutes }: Config, plan: Plan): void {
+  for (const [index, { gateways: references, ...config }] of tcpRoutes.entries()) {
+    const path: Path = ['tcpRoutes', index];
+    for (const listener of referenced(plan, references, path, `route \`${config.name ?? index}\``))
+      listener.tcpRoutes.push({ config, path });
+  }
+}
+
 /**
  * The listeners that `gateways` of a section names: `gateway` stands for all of its listeners, `gateway/listener` for one.
  * Without references, those of the gateway `default`.

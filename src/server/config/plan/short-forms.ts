@@ -84,6 +84,7 @@ function placeShortForm(form: ShortForm, config: Config, plan: Plan): void {
         policies: [],
         routePrefix: '',
         routes: [route(['/'], '')],
+        tcpRoutes: [],
       },
     ],
   });

@@ -1,0 +1,57 @@
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { LIMITS, type Limits } from '../../core/limits.ts';
+import type { TlsOptions } from './backend-tls.ts';
+import { hostLookup } from './host-lookup.ts';
+import type { Reachability } from './upstream-request.ts';
+
+/** A service that gets the bytes of clients. */
+export interface TcpTarget {
+  readonly host: string;
+  readonly port: number;
+  /** Set if the gateway connects with TLS. */
+  readonly tls: TlsOptions | undefined;
+  readonly reachability: Reachability;
+}
+
+/**
+ * Passes bytes between a client and a service until both have ended, with back-pressure in both directions. Closes both if
+ * one fails, or if nothing was passed for `limits.tcpIdle`.
+ */
+export function relayTcp(client: Socket, target: TcpTarget, limits: Pick<Limits, 'tcpIdle'>): void {
+  const upstream = connectTo(target);
+  const end = (): void => {
+    clearTimeout(timer);
+    client.destroy();
+    upstream.destroy();
+  };
+  const timer = setTimeout(() => upstream.destroy(new Error('connect timeout')), LIMITS.connectTimeout);
+  let isConnected = false;
+  upstream.once(target.tls === undefined ? 'connect' : 'secureConnect', () => {
+    isConnected = true;
+    clearTimeout(timer);
+    target.reachability.answered();
+    upstream.setNoDelay(true);
+    // Each byte counts on both sides: one of them is enough.
+    upstream.setTimeout(limits.tcpIdle, end);
+    // Ends are passed on as well: a client may stop sending and still wait for an answer.
+    client.pipe(upstream).pipe(client);
+  });
+  upstream.on('error', (error) => {
+    if (!isConnected) target.reachability.failed(error);
+    end();
+  });
+  client.on('error', end);
+  // `close` without an `end` before it is a connection that was reset.
+  client.once('close', () => upstream.destroySoon());
+  upstream.once('close', () => {
+    clearTimeout(timer);
+    client.destroySoon();
+  });
+}
+
+function connectTo({ host, port, tls }: TcpTarget): Socket {
+  const options = { host, port, lookup: hostLookup.forConnect, allowHalfOpen: true };
+  if (tls === undefined) return connect(options);
+  return connectTls({ ...options, ...tls, servername: tls.servername ?? host });
+}

@@ -1,0 +1,128 @@
+import type { Socket } from 'node:net';
+import { z } from 'zod';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { canonicalName } from '../kernel/request-target.ts';
+import { backendTlsSchema, compileBackendTls } from './backend-tls.ts';
+import { entranceFor } from './entrance.ts';
+import { relayTcp, type TcpTarget } from './tcp-relay.ts';
+import { Reachability } from './upstream-request.ts';
+
+const policies = z
+  .strictObject({ backendTLS: backendTlsSchema.optional() })
+  .optional()
+  .describe('Policies of the connections to the service.');
+
+const NO_REFERENCE = 'write the address itself: `host: name:port`';
+
+export const tcpRouteFields = {
+  name: z.string().min(1).optional().describe('Name of the route; `routeN` by default.'),
+  namespace: z.string().min(1).optional().describe('First part of the name of the route.'),
+  hostnames: z
+    .array(
+      z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
+        error: 'expected a host name such as `db.example.com` or `*.example.com`',
+      }),
+    )
+    .default([])
+    .describe(
+      'Names that clients ask for with TLS (SNI), with the protocol `TLS`. Every connection if empty; the most specific route takes it.',
+    ),
+  policies,
+  backends: z
+    .array(
+      z
+        .strictObject({
+          weight: z
+            .int()
+            .min(0)
+            .default(1)
+            .describe('Share of connections, among the weights of all backends.'),
+          host: z
+            .string()
+            .regex(/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@[\]]+):\d{1,5}$/, { error: 'expected `host:port`' })
+            .describe('Address of the service: `host:port`.'),
+          policies,
+        })
+        .meta({
+          elsewhere: {
+            service: NO_REFERENCE,
+            backend: NO_REFERENCE,
+            dynamic: NO_REFERENCE,
+            backendTunnel: 'tunnels to backends are not supported',
+          },
+        }),
+    )
+    .min(1)
+    .describe('Services that share connections by weight.'),
+};
+
+const meta = {
+  elsewhere: {
+    ruleName: 'it names a part of a Kubernetes TCPRoute: remove it',
+    matches: 'connections have no paths: use `hostnames`',
+  },
+};
+
+export const tcpRouteSchema = z
+  .strictObject(tcpRouteFields)
+  .describe(
+    'A route for connections whose bytes are passed on, on a listener with the protocol `TCP` or `TLS`.',
+  )
+  .meta(meta);
+
+export const tcpRouteMeta = meta;
+
+export type TcpRouteConfig = z.output<typeof tcpRouteSchema>;
+
+interface TcpRoute {
+  readonly targets: readonly { readonly weight: number; readonly target: TcpTarget }[];
+}
+
+/** Compiles the `tcpRoutes` of a listener. Returns what passes a connection on, or closes it if no route takes it. */
+export function compileTcpRoutes(
+  routes: readonly TcpRouteConfig[],
+  context: (index: number) => CompileContext,
+): (socket: Socket, serverName: string | undefined) => void {
+  const choices = routes.flatMap((route, index) => {
+    const compiled = compileTcpRoute(route, context(index));
+    const names = route.hostnames.length === 0 ? [undefined] : route.hostnames.map(canonicalName);
+    return names.map((hostname) => ({ hostname, compiled }));
+  });
+  const { settings, log } = context(0);
+  return (socket, serverName) => {
+    const choice = entranceFor(choices, serverName);
+    const target = choice && pick(choice.compiled);
+    if (target === undefined) {
+      log.debug('proxy::tcp', 'no route for a connection', { sni: serverName ?? '' });
+      socket.destroy();
+    } else relayTcp(socket, target, settings.limits);
+  };
+}
+
+function compileTcpRoute({ backends, policies: ofRoute }: TcpRouteConfig, context: CompileContext): TcpRoute {
+  return {
+    targets: backends.map(({ weight, host: address, policies: own }, index) => {
+      const at = context.at(...(own?.backendTLS ? ['backends', index] : []), 'policies', 'backendTLS');
+      const tls = own?.backendTLS ?? ofRoute?.backendTLS;
+      const colon = address.lastIndexOf(':');
+      return {
+        weight,
+        target: {
+          host: address.slice(0, colon).replace(/^\[|\]$/g, ''),
+          port: Number(address.slice(colon + 1)),
+          tls: tls && compileBackendTls(tls, at),
+          reachability: new Reachability(address, context.log),
+        },
+      };
+    }),
+  };
+}
+
+function pick({ targets }: TcpRoute): TcpTarget | undefined {
+  let point = Math.random() * targets.reduce((sum, { weight }) => sum + weight, 0);
+  for (const { weight, target } of targets) {
+    point -= weight;
+    if (point < 0) return target;
+  }
+  return undefined;
+}
