@@ -11,6 +11,7 @@ import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/metrics.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
+import { trustedProxiesSchema } from '../transport/trusted-proxies.ts';
 import {
   attachedPolicySchema,
   attachedRouteSchema,
@@ -64,9 +65,10 @@ const requestValidationSchema = z
       .describe(
         'Handling of request headers with an underscore in their name, which some servers treat like a hyphen: `drop` removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them.',
       ),
+    trustedProxies: trustedProxiesSchema,
   })
   .prefault({})
-  .describe('Validation of request paths and headers before routing and policies.');
+  .describe('Validation of request paths and headers before routing and policies, and who the client is.');
 
 const processSchema = z
   .strictObject({

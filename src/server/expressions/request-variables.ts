@@ -41,12 +41,12 @@ const REQUEST = {
 
 const SOURCE = {
   type: 'map',
-  doc: 'The client address of the connection. Headers of proxies never change it.',
+  doc: 'The client. Only proxies in `config.http.trustedProxies` can name another one than that of the connection.',
   members: {
     address: { type: 'string', doc: 'IP address.' },
-    port: { type: 'int', doc: 'Port.' },
-    rawAddress: { type: 'string', doc: 'The same as `address`.' },
-    rawPort: { type: 'int', doc: 'The same as `port`.' },
+    port: { type: 'int', doc: 'Port; 0 if a proxy has not named it.' },
+    rawAddress: { type: 'string', doc: 'IP address of the connection.' },
+    rawPort: { type: 'int', doc: 'Port of the connection.' },
   },
   elsewhere: [
     'identity',
@@ -178,13 +178,16 @@ class SourceView extends CelStruct {
   }
 
   field(name: MemberOf<typeof SOURCE>): unknown {
+    const { client } = this.#ctx;
     switch (name) {
       case 'address':
-      case 'rawAddress':
-        return this.#ctx.client.address;
+        return client.address;
       case 'port':
+        return client.port;
+      case 'rawAddress':
+        return (client.peer ?? client).address;
       case 'rawPort':
-        return this.#ctx.client.port;
+        return (client.peer ?? client).port;
       default:
         return undeclared(name);
     }

@@ -40,7 +40,7 @@ export interface RunningWork {
   expired?(): boolean;
 }
 
-/** The connection of a client. Forwarding headers never change it, because any client can send these. */
+/** The connection of a client. Only the headers of trusted proxies change it, because any client can send these. */
 export interface ClientConnection {
   /** IP address; an IPv4 client of a dual-stack socket has its IPv4 address. */
   readonly address: string;
@@ -52,6 +52,8 @@ export interface ClientConnection {
   readonly label: string;
   /** The socket. Node removes it from a finished request whose body was read as a stream. */
   readonly connection: object;
+  /** The connection itself, if a trusted proxy has named the client. */
+  readonly peer?: ClientConnection;
   /** The gateway's own side of the connection. */
   readonly local: { readonly localAddress?: string | undefined; readonly localPort?: number | undefined };
 }
@@ -84,10 +86,10 @@ export function enteredBy(socket: Socket, listener: string): void {
 export function clientConnection(
   address: string,
   port: number,
-  rest: Pick<ClientConnection, 'connection' | 'local' | 'scheme'>,
+  rest: Pick<ClientConnection, 'connection' | 'local' | 'scheme'> & Partial<ClientConnection>,
 ): ClientConnection {
   const label = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
-  return { address, port, label, ...rest };
+  return { ...rest, address, port, label };
 }
 
 /** Times of a request: in ms from `performance.now()`, or where it says so in Unix time in ms. */
@@ -296,7 +298,8 @@ export class RequestContext implements SlotHolder {
   readonly response: ClientResponse;
   /** Name of the listener: that of the gateway until the Host of the request is known. */
   listener: string;
-  readonly client: ClientConnection;
+  /** Behind trusted proxies, what they say of it. */
+  client: ClientConnection;
   readonly timings = new Timings();
 
   /** Canonical path without query, query with `?` or empty, canonical authority. Set by `validateRequest`. */

@@ -246,6 +246,7 @@ export class RunningGateway implements Gateway {
     const { runtime } = active;
     activeConfig.set(ctx, active);
     logReads.set(ctx, runtime.logReads);
+    runtime.trustedProxies?.apply(ctx);
     this.#requests.began(ctx);
     const worker = active.placement?.(ctx);
     if (worker !== undefined) return this.#forward(ctx, worker);

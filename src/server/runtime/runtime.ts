@@ -29,6 +29,7 @@ import { ChildSlots } from '../mcp/targets/child-slots.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
 import { compileMetricsPolicy, Metrics } from '../observe/metrics/metrics.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
+import { TrustedProxies } from '../transport/trusted-proxies.ts';
 import { namedBackends } from './compile-backend.ts';
 import { type ContextOptions, createContext, locate } from './compile-context.ts';
 import { type CompiledEntrance, compileEntrance } from './compile-entrance.ts';
@@ -65,6 +66,8 @@ export interface Runtime {
   readonly metrics: Metrics;
   /** State that its components report. */
   readonly inspection: Inspection;
+  /** Undefined if there are none. */
+  readonly trustedProxies: TrustedProxies | undefined;
   /** Undefined if no collector is configured. */
   readonly tracing: TracingSettings | undefined;
   /** Absolute paths of the files that it was compiled from: a change requires a reload. */
@@ -128,6 +131,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     void diagnostics.push(locate(source, options.sourcePath?.(path) ?? path, problem));
   for (const { path, ...problem } of problems) report(path, problem);
   diagnostics.push(...lint(source));
+  const trusted = config.config.http.trustedProxies;
   const inspection = new Inspection();
   const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
   const settings = runtimeSettings(config, metrics, previous?.settings, options);
@@ -176,6 +180,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       catalog: shared.catalog,
       metrics,
       tracing: shared.tracing,
+      trustedProxies: trusted.length === 0 ? undefined : new TrustedProxies(trusted),
       secretNames: settings.secretNames,
       redactor,
       inspection,
