@@ -5,7 +5,7 @@ import {
   responseVariable,
   sourceVariable,
 } from './expressions/request-variables.ts';
-import { type DocumentedScope, requestScope } from './expressions/scopes.ts';
+import { type DocumentedScope, networkScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
 import type { PolicyKind, PolicyPlace } from './kernel/policy.ts';
 import { ai } from './llm/ai-backend.ts';
@@ -90,6 +90,7 @@ export const backendKinds = [mcp, llm, ai, host] as const;
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [
+  networkScope,
   { ...requestScope, keys: policyKinds.flatMap(requestKeys) },
   samplingScope,
   authorizationReplyScope,

@@ -40,6 +40,8 @@ export const HTTP_LIMITS = {
   http2Settings: 32,
   /** Pings of our own without an answer (Node); there is one, when the port closes. Those of clients: nghttp2, 1,000. */
   http2Pings: 10,
+  /** Time for the answer to a ping (upstream `http2KeepaliveTimeout`). */
+  http2PingTimeout: 20 * SECOND,
   /** Invalid frames before an HTTP/2 connection is closed. Node's 1,000 is meant for proxies of proxies. */
   http2InvalidFrames: 100,
   /** Streams over `http2Streams` that a client may open before its connection is closed (Node). */

@@ -3,6 +3,7 @@ import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
+import { networkAuthorizationSchema } from '../expressions/network-authorization.ts';
 import { PATH_MODES } from '../kernel/request-target.ts';
 import { UNDERSCORE_MODES } from '../kernel/validate-request.ts';
 import { llmFields } from '../llm/backend.ts';
@@ -11,6 +12,12 @@ import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/metrics.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
+import {
+  frontendHttpElsewhere,
+  frontendHttpFields,
+  frontendTcpSchema,
+  frontendTlsSchema,
+} from '../transport/connection-settings.ts';
 import { trustedProxiesSchema } from '../transport/trusted-proxies.ts';
 import {
   attachedPolicySchema,
@@ -194,6 +201,9 @@ const simpleMcpSchema = z
   .describe('Short form for one MCP endpoint. If it has its own port, its targets serve every path.')
   .meta(elsewhere('mcp', 3000));
 
+const NO_PROXY_PROTOCOL =
+  'the PROXY protocol is not supported: behind a proxy for HTTP, set `config.http.trustedProxies`';
+
 const frontendSchema = z
   .strictObject({
     accessLog: accessLogSchema.prefault({}),
@@ -208,11 +218,25 @@ const frontendSchema = z
           .describe(
             `Maximum size in bytes of a body that expressions can read; default: ${LIMITS.requestBodyBytes}. Of a larger body, only the beginning is available (\`bodyPrefix\`). A call to an \`llm\` backend with a larger body is rejected with status 413; if unset, the limit of these calls is ${LIMITS.llmRequestBytes}, unless an expression reads the request body.`,
           ),
+        ...frontendHttpFields,
       })
+      .meta({ elsewhere: frontendHttpElsewhere })
       .prefault({})
-      .describe('Limits of HTTP.'),
+      .describe('Limits of HTTP, and of its connections.'),
+    tls: frontendTlsSchema.optional(),
+    tcp: frontendTcpSchema.optional(),
+    networkAuthorization: networkAuthorizationSchema.optional(),
   })
-  .describe('Settings for every request, before routing and after the response.');
+  .describe('Settings for every connection and request, before routing and after the response.')
+  .meta({
+    elsewhere: {
+      proxy: NO_PROXY_PROTOCOL,
+      proxyProtocol: NO_PROXY_PROTOCOL,
+      connect: 'the gateway is no forward proxy: requests with CONNECT are answered with 405',
+      networkExtAuthz:
+        'connections are not authorized by a service: use `networkAuthorization`, or `extAuthz` for requests',
+    },
+  });
 
 export const configSchema = z
   .strictObject({

@@ -1,5 +1,5 @@
 import { GATEWAY } from '../kernel/gateway-name.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { ClientConnection, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Declaration } from './cel/declarations.ts';
 import { HeadersView } from './cel/headers-view.ts';
@@ -170,9 +170,9 @@ function moment(milliseconds: number): Timestamp {
 }
 
 class SourceView extends CelStruct {
-  readonly #ctx: RequestContext;
+  readonly #ctx: Pick<RequestContext, 'client'>;
 
-  constructor(ctx: RequestContext) {
+  constructor(ctx: Pick<RequestContext, 'client'>) {
     super();
     this.#ctx = ctx;
   }
@@ -233,6 +233,9 @@ export class ResponseView extends CelStruct {
 }
 
 export const requestVariable = defineVariable('request', REQUEST, (ctx) => new RequestView(ctx));
+
+/** The variable `source` of a connection without a request. */
+export const sourceOf = (client: ClientConnection): CelStruct => new SourceView({ client });
 
 export const sourceVariable = defineVariable('source', SOURCE, (ctx) => new SourceView(ctx));
 

@@ -38,6 +38,15 @@ export const requestScope: Omit<DocumentedScope, 'keys'> = {
   doc: 'While the request is handled: values that a policy sets are available once it has run.',
 };
 
+/** `frontendPolicies.networkAuthorization`. */
+export const networkScope: DocumentedScope = {
+  name: 'network',
+  roots: ['source'],
+  unavailable: {},
+  doc: 'When a client has connected, before anything is read from it.',
+  keys: ['frontendPolicies.networkAuthorization.rules'],
+};
+
 /** The member at a path that is never set in a scope, with the reason; undefined if the path may be set. */
 export function whyUnavailable(
   scope: ExpressionScope,

@@ -62,7 +62,7 @@ export interface ClientConnection {
 const CLIENT = Symbol('client');
 
 /** The client of a connection. The first call reads its address, which a closed socket no longer has. */
-function clientOf(socket: Socket & { [CLIENT]?: ClientConnection }): ClientConnection {
+export function clientOf(socket: Socket & { [CLIENT]?: ClientConnection }): ClientConnection {
   socket[CLIENT] ??= newClient(socket);
   return socket[CLIENT];
 }

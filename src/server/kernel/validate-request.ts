@@ -6,6 +6,8 @@ import { canonicalAuthority, canonicalPath, type PathMode } from './request-targ
 
 /** `config.http`. */
 export interface RequestValidation {
+  /** Header lines of an HTTP/1.1 request; `LIMITS.headerCount` by default. */
+  readonly headerCount?: number | undefined;
   readonly pathNormalization: PathMode;
   readonly headersWithUnderscores: UnderscoreMode;
 }
@@ -34,7 +36,8 @@ export function validateRequest(
 ): RequestTarget {
   if (request.httpVersionMajor !== 1 && request.isHttp2 !== true)
     throw validationError('version_not_supported', `HTTP/${request.httpVersion}`);
-  const host = hostOf(headers, validateHeaders(headers, settings.headersWithUnderscores));
+  const headerCount = (request.isHttp2 ? undefined : settings.headerCount) ?? LIMITS.headerCount;
+  const host = hostOf(headers, validateHeaders(headers, settings.headersWithUnderscores, headerCount));
   checkTransferEncoding(request);
   const { expect } = request.headers;
   if (expect !== undefined && expect.toLowerCase() !== '100-continue')
@@ -130,15 +133,19 @@ const CHECKED_LENGTHS: readonly boolean[] = Array.from({ length: 32 }, (_, lengt
  * Removes hop-by-hop fields, fields that `Connection` names, and, depending on `underscores`, names with an underscore
  * from `headers`. No other code removes these. Returns the value of Host.
  *
- * @throws AppError `bad_request` for ambiguous headers, `headers_too_large` for more than `LIMITS.headerCount`
+ * @throws AppError `bad_request` for ambiguous headers, `headers_too_large` for more than `headerCount`
  */
-function validateHeaders(headers: HeaderList, underscores: UnderscoreMode): string | undefined {
+function validateHeaders(
+  headers: HeaderList,
+  underscores: UnderscoreMode,
+  headerCount: number,
+): string | undefined {
   const { raw } = headers;
-  if (raw.length > LIMITS.headerCount * 2)
+  if (raw.length > headerCount * 2)
     throw validationError(
       'headers_too_large',
       `${raw.length / 2} header lines`,
-      `more than ${LIMITS.headerCount} header lines`,
+      `more than ${headerCount} header lines`,
     );
   let host: string | undefined;
   let seen = 0;

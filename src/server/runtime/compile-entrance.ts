@@ -1,7 +1,7 @@
 import type { Path } from '../../core/diagnostic.ts';
 import type { ListenerPlan, TcpRoutePlan } from '../config/plan/plan.ts';
 import type { Entrance } from '../transport/entrance.ts';
-import { compileServerTls, type ReloadedTls } from '../transport/server-tls.ts';
+import { compileServerTls, type ReloadedTls, type TlsDefaults } from '../transport/server-tls.ts';
 import { compileTcpRoutes } from '../transport/tcp-routes.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
 import type { ComponentCache } from './component-cache.ts';
@@ -14,18 +14,22 @@ export interface CompiledEntrance extends Entrance {
 /** Reads the certificate of a listener. It is kept across reloads of the configuration, and read again when it changes. */
 export function compileEntrance(
   { name, key, hostname, protocol, tls, tcpRoutes, path }: ListenerPlan,
+  ofAll: TlsDefaults | undefined,
   options: ContextOptions,
   components: ComponentCache,
 ): CompiledEntrance {
   const site = { options, path: [...path, 'tls'], hostnames: NO_NAMES, expressions: [] };
   const isTcp = protocol === 'TCP' || protocol === 'TLS';
-  const defaults = isTcp ? { alpn: [] } : {};
+  const defaults = isTcp ? { ...ofAll, alpn: [] } : { ...ofAll };
   return {
     name,
     hostname,
     ...(isTcp && { relay: compileRelay(tcpRoutes, path, options) }),
     tls:
-      tls && components.get(`${key}/tls`, [tls], site, (inside) => compileServerTls(tls, defaults, inside)),
+      tls &&
+      components.get(`${key}/tls`, [tls, defaults], site, (inside) =>
+        compileServerTls(tls, defaults, inside),
+      ),
   };
 }
 

@@ -104,6 +104,8 @@ export async function openPort(
     address,
     limits: first.runtime.settings.limits,
     transport: transportOf({ listeners }),
+    settings: () => state.active.runtime.connections,
+    admits: (socket) => state.active.runtime.admits?.(socket) ?? true,
     entrances: () => state.active.gateway.entrances,
     handle: (ctx) => handle(ctx, state.active),
     replied,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { resolveConfigFile } from '../../core/config-file.ts';
 import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
@@ -15,6 +16,7 @@ import { redactorOf } from '../config/redact.ts';
 import type { Config } from '../config/schema.ts';
 import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
+import { compileNetworkAuthorization } from '../expressions/network-authorization.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
@@ -29,6 +31,8 @@ import { ChildSlots } from '../mcp/targets/child-slots.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
 import { compileMetricsPolicy, Metrics } from '../observe/metrics/metrics.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
+import { type ConnectionSettings, connectionSettings } from '../transport/connection-settings.ts';
+import type { TlsDefaults } from '../transport/server-tls.ts';
 import { TrustedProxies } from '../transport/trusted-proxies.ts';
 import { namedBackends } from './compile-backend.ts';
 import { type ContextOptions, createContext, locate } from './compile-context.ts';
@@ -66,6 +70,9 @@ export interface Runtime {
   readonly metrics: Metrics;
   /** State that its components report. */
   readonly inspection: Inspection;
+  readonly connections: ConnectionSettings;
+  /** Returns whether a connection is allowed. */
+  readonly admits: ((socket: Socket) => boolean) | undefined;
   /** Undefined if there are none. */
   readonly trustedProxies: TrustedProxies | undefined;
   /** Undefined if no collector is configured. */
@@ -156,7 +163,9 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const { children } = mcpProcessOf(settings);
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
   const readsRequestBody = shared.logReads.reads('request.body', 'request.bodyPrefix');
-  const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, components, readsRequestBody));
+  const compiled = gateways.map((plan) =>
+    compileGateway(plan, contextOptions, components, readsRequestBody, config.frontendPolicies.tls),
+  );
   // Compiled for their problems, which are reported together with that of the gateway's name.
   for (const route of detached) compileRoute(route, [], contextOptions, components, readsRequestBody);
   for (const { id, name, path } of named.values())
@@ -180,6 +189,8 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       catalog: shared.catalog,
       metrics,
       tracing: shared.tracing,
+      connections: connectionSettings(config.frontendPolicies.http, config.frontendPolicies.tcp),
+      admits: shared.admits,
       trustedProxies: trusted.length === 0 ? undefined : new TrustedProxies(trusted),
       secretNames: settings.secretNames,
       redactor,
@@ -212,6 +223,7 @@ function compileGateway(
   options: ContextOptions,
   components: ComponentCache,
   logReadsBody: boolean,
+  tls: TlsDefaults | undefined,
 ): GatewayRuntime {
   const hosted = plan.listeners.map((listener) => ({
     hostname: listener.hostname,
@@ -222,7 +234,7 @@ function compileGateway(
     listeners: hosted.map(({ listener }) => listener),
     listenerOf: createListenerSelection(hosted),
     requestValidation: options.settings.requestValidation,
-    entrances: plan.listeners.map((listener) => compileEntrance(listener, options, components)),
+    entrances: plan.listeners.map((listener) => compileEntrance(listener, tls, options, components)),
   };
 }
 
@@ -255,7 +267,11 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
     config.frontendPolicies.accessLog,
     context('frontendPolicies', 'accessLog'),
   );
-  return { tracing, catalog, metricsPolicy, accessLog, logReads: new LogReads(expressions) };
+  const { networkAuthorization } = config.frontendPolicies;
+  const admits =
+    networkAuthorization &&
+    compileNetworkAuthorization(networkAuthorization, context('frontendPolicies', 'networkAuthorization'));
+  return { tracing, catalog, metricsPolicy, accessLog, admits, logReads: new LogReads(expressions) };
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
@@ -299,6 +315,7 @@ function runtimeSettings(
 ): RuntimeSettings {
   const own = {
     secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
+    requestValidation: { ...config.http, headerCount: frontendPolicies.http.http1MaxHeaders },
     maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
     isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
   };
@@ -306,7 +323,6 @@ function runtimeSettings(
   const allLimits = { ...LIMITS, ...limits };
   const settings: RuntimeSettings = {
     slots: undefined,
-    requestValidation: config.http,
     limits: allLimits,
     sharedState: sharing?.state ?? OWN_STATE,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),

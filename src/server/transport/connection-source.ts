@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import type { Limits } from '../../core/limits.ts';
+import type { ConnectionSettings } from './connection-settings.ts';
 import { type Acceptor, InjectedConnections } from './injected-connections.ts';
 
 export interface SourceOptions {
@@ -12,6 +13,10 @@ export interface SourceOptions {
   readonly limits: Limits;
   /** Whether bytes are passed on, so that a client may close its side only. */
   readonly isRelay?: boolean;
+  /** What `frontendPolicies` says of connections. Read for each one. */
+  settings?(): ConnectionSettings;
+  /** Returns whether a connection is allowed; all are by default. */
+  admits?(socket: Socket): boolean;
   /** A client connected. */
   connected?(): void;
   /** A client disconnected; `received` and `sent` are the bytes of the connection. */
@@ -37,6 +42,7 @@ export async function openSource(
   const isRelay = options.isRelay === true;
   const open = new Set<Socket>();
   const take = (socket: Socket): void => {
+    if (!isAdmitted(socket, options)) return;
     open.add(socket);
     // A client of a relay may stop sending and still wait for an answer.
     socket.allowHalfOpen = isRelay;
@@ -76,6 +82,20 @@ export async function openSource(
     stop: () => new Promise((resolve) => server.close(() => resolve())),
     destroyAll,
   };
+}
+
+/** Prepares a new connection. Returns false, and closes it, if it is not allowed. */
+export function isAdmitted(
+  socket: Socket,
+  { settings, admits }: Pick<SourceOptions, 'settings' | 'admits'>,
+): boolean {
+  if (admits?.(socket) === false) {
+    socket.destroy();
+    return false;
+  }
+  const keepAlive = settings?.().keepAlive;
+  if (keepAlive !== undefined) socket.setKeepAlive(keepAlive.enabled, keepAlive.time);
+  return true;
 }
 
 /** Rejects with Node's error. */

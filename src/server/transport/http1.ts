@@ -9,6 +9,7 @@ import {
   RequestContext,
 } from '../kernel/request-context.ts';
 import { type Handshake, handshake, type Takeover } from '../kernel/upgrade.ts';
+import type { ConnectionSettings } from './connection-settings.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
 import { discardReply, setContentLength } from './reply.ts';
 import { onWebSocketHandshake, webSocketOptions } from './web-socket-requests.ts';
@@ -18,6 +19,8 @@ import { coalesceSmallWrites } from './write-coalescing.ts';
 export interface RequestEvents {
   readonly listener: string;
   readonly limits: Limits;
+  /** Read for each connection. */
+  settings?(): ConnectionSettings;
   /** Answers one request. Must not throw. */
   handle(ctx: RequestContext): Promise<Reply>;
   /** Called with the reply, before it is sent or, if the client has left, discarded. */
@@ -84,7 +87,13 @@ export function createHttp1(
     if (response.handshake !== undefined) handshake.set(response.context, response.handshake);
     if (pipeline.add(response)) void serve(response, options);
   };
-  server.on('connection', coalesceSmallWrites);
+  server.on('connection', (socket) => {
+    coalesceSmallWrites(socket);
+    const settings = options.settings?.();
+    if (settings === undefined) return;
+    server.keepAliveTimeout = settings.idle ?? limits.keepAliveTimeout;
+    if (settings.maxDuration !== undefined) endsAt.set(socket, performance.now() + settings.maxDuration);
+  });
   server.on('request', onRequest);
   const webSockets = onWebSocketHandshake(server, (request, socket, head) =>
     pipeline.afterPending(socket, () => {
@@ -205,7 +214,7 @@ function writeReply(request: IncomingMessage, response: GatewayResponse, reply: 
   if (!request.readableEnded && !request.complete) {
     headers.set('connection', 'close');
     request.resume();
-  } else if (asksForUpgrade(request)) headers.set('connection', 'close');
+  } else if (asksForUpgrade(request) || isOver(request.socket)) headers.set('connection', 'close');
   const hasContent = setContentLength(reply);
   response.writeHead(status, headers.raw);
   if (!hasContent) {
@@ -214,6 +223,12 @@ function writeReply(request: IncomingMessage, response: GatewayResponse, reply: 
   } else if (typeof body === 'object' && 'attach' in body) body.attach(response);
   else response.end(body as Exclude<typeof body, Takeover>);
 }
+
+/** Connections with a maximum age, and when they have reached it, from `performance.now()`. */
+const endsAt = new WeakMap<Socket, number>();
+
+const isOver = (socket: Socket): boolean =>
+  performance.now() > (endsAt.get(socket) ?? Number.POSITIVE_INFINITY);
 
 /**
  * Whether the connection must be closed after this request: Node's parser stops after an upgrade request and drops the

@@ -18,6 +18,7 @@ import {
   RequestContext,
 } from '../kernel/request-context.ts';
 import type { Takeover } from '../kernel/upgrade.ts';
+import type { ConnectionSettings } from './connection-settings.ts';
 import type { RequestEvents } from './http1.ts';
 import { Http2Body } from './http2-body.ts';
 import { discardReply, setContentLength } from './reply.ts';
@@ -25,20 +26,24 @@ import { discardReply, setContentLength } from './reply.ts';
 /** The HTTP/2 connections of a listener (RFC 9113): each request is a stream of its connection's session. */
 export class Http2Connections {
   readonly #events: RequestEvents;
-  readonly #options: ServerOptions;
   /** With the number of their open requests. */
   readonly #sessions = new Map<ServerHttp2Session, number>();
 
   constructor(events: RequestEvents) {
     this.#events = events;
-    this.#options = sessionOptions(events.limits);
   }
 
   /** Takes a connection on which the client has selected HTTP/2. */
   accept(socket: Socket): void {
-    const session = performServerHandshake(socket, this.#options);
+    const settings = this.#events.settings?.();
+    const session = performServerHandshake(socket, sessionOptions(this.#events.limits, settings));
     this.#sessions.set(session, 0);
-    session.on('close', () => this.#sessions.delete(session));
+    const timers: NodeJS.Timeout[] = [];
+    session.on('close', () => {
+      this.#sessions.delete(session);
+      for (const timer of timers) clearTimeout(timer);
+    });
+    if (settings !== undefined) timers.push(...this.#watch(session, settings));
     // Of the connection, or of a client that breaks the protocol: nghttp2 has sent GOAWAY, and the streams are closed.
     session.on('error', () => session.destroy());
     session.on('stream', (stream, headers, _flags, rawHeaders: readonly string[]) =>
@@ -50,24 +55,43 @@ export class Http2Connections {
     });
   }
 
-  /**
-   * Announces that no further requests are accepted. Those that are on their way are still answered: a first GOAWAY with
-   * the highest stream id says so, the one with the last id follows after a round trip (RFC 9113 §6.8).
-   */
+  /** Applies settings that Node.js does not know. Returns timers, to be cleared when the session has closed. */
+  #watch(session: ServerHttp2Session, settings: ConnectionSettings): NodeJS.Timeout[] {
+    const { connectionWindow, maxDuration, pingInterval, pingTimeout } = settings;
+    const timers: NodeJS.Timeout[] = [];
+    if (connectionWindow !== undefined) session.setLocalWindowSize(connectionWindow);
+    if (maxDuration !== undefined) timers.push(setTimeout(() => this.#leave(session), maxDuration));
+    if (pingInterval !== undefined)
+      timers.push(
+        setInterval(() => {
+          const late = setTimeout(
+            () => session.destroy(),
+            pingTimeout ?? this.#events.limits.http2PingTimeout,
+          );
+          if (session.destroyed || !session.ping(() => clearTimeout(late))) clearTimeout(late);
+        }, pingInterval),
+      );
+    return timers;
+  }
+
+  /** Announces to all clients that no further requests are accepted. */
   drain(): void {
-    for (const session of this.#sessions.keys()) {
-      const close = (): void => {
-        if (!session.closed) session.close();
-      };
-      if (session.destroyed || session.closed) continue;
-      session.goaway(constants.NGHTTP2_NO_ERROR, MAX_STREAM_ID);
-      const timer = setTimeout(close, this.#events.limits.linger);
-      const isSent = session.ping(() => {
-        clearTimeout(timer);
-        close();
-      });
-      if (!isSent) close();
-    }
+    for (const session of this.#sessions.keys()) this.#leave(session);
+  }
+
+  /**
+   * Closes a connection after its open requests. Those that are on their way are still answered: a first GOAWAY with the
+   * highest stream id says so, the one with the last id follows after a round trip (RFC 9113 §6.8).
+   */
+  #leave(session: ServerHttp2Session): void {
+    if (session.destroyed || session.closed) return;
+    const close = (): void => {
+      clearTimeout(timer);
+      if (!session.closed) session.close();
+    };
+    const timer = setTimeout(close, this.#events.limits.linger);
+    session.goaway(constants.NGHTTP2_NO_ERROR, MAX_STREAM_ID);
+    if (!session.ping(close)) close();
   }
 
   /** Closes all connections. */
@@ -116,13 +140,14 @@ const MAX_STREAM_ID = 2 ** 31 - 1;
 const ignore = (): void => undefined;
 
 /** Every attack on HTTP/2 has a bound here or, where it says so, in nghttp2, whose own are not configurable. */
-function sessionOptions(limits: Limits): ServerOptions {
+function sessionOptions(limits: Limits, settings: ConnectionSettings | undefined): ServerOptions {
   return {
     settings: {
       enablePush: false,
       maxConcurrentStreams: limits.http2Streams,
-      maxHeaderListSize: limits.headerBytes,
-      initialWindowSize: limits.http2StreamWindow,
+      maxHeaderListSize: settings?.headerSize ?? limits.headerBytes,
+      initialWindowSize: settings?.streamWindow ?? limits.http2StreamWindow,
+      ...(settings?.frameSize !== undefined && { maxFrameSize: settings.frameSize }),
     },
     // In MB. Headers and what waits to be sent, of all streams of a connection.
     maxSessionMemory: limits.http2SessionMemory,

@@ -1,8 +1,10 @@
+import type { ConnectionSettings } from './connection-settings.ts';
 import type { SourceOptions } from './connection-source.ts';
 import type { Entrance } from './entrance.ts';
 import type { RequestEvents } from './http1.ts';
 
 export interface ListenerOptions extends RequestEvents, SourceOptions {
+  settings?(): ConnectionSettings;
   /** What clients begin with. HTTP by default. */
   readonly transport?: 'HTTP' | 'TLS' | 'TCP';
   /** The listeners of a port that is not for HTTP. Read for each connection. */

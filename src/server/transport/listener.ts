@@ -1,6 +1,6 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { promisify } from 'node:util';
-import { listen, openSource, type SourceOptions } from './connection-source.ts';
+import { isAdmitted, listen, openSource, type SourceOptions } from './connection-source.ts';
 import { drain, draining } from './drain.ts';
 import { forwardedClient } from './forward.ts';
 import { createHttp1 } from './http1.ts';
@@ -36,7 +36,9 @@ async function openHttp(options: ListenerOptions): Promise<Listener> {
   const http1 = createHttp1(options);
   const { server } = http1;
   server.maxConnections = options.limits.connections;
-  if (options.connected !== undefined) server.on('connection', (socket) => counted(socket, options));
+  server.on('connection', (socket) => {
+    if (isAdmitted(socket, options)) counted(socket, options);
+  });
   await listen(server, { port: options.port, host: options.address });
   return {
     port: (server.address() as AddressInfo).port,
@@ -56,8 +58,8 @@ async function openInjectedHttp(
   );
   await listen(http1.server, { path: acceptor.socketPath });
   const stop = acceptor.connections((socket) => {
-    if (!injected.add(socket)) return;
-    if (options.connected !== undefined) counted(socket, options);
+    if (!injected.add(socket) || !isAdmitted(socket, options)) return;
+    counted(socket, options);
     // As Node's HTTP server does: a client may close its side once it has sent its request.
     socket.allowHalfOpen = true;
     http1.server.emit('connection', socket);
@@ -73,6 +75,7 @@ async function openInjectedHttp(
 }
 
 function counted(socket: Socket, { connected, disconnected }: SourceOptions): void {
-  connected?.();
+  if (connected === undefined) return;
+  connected();
   socket.once('close', () => disconnected?.(socket.bytesRead, socket.bytesWritten));
 }

@@ -1,0 +1,34 @@
+import type { Socket } from 'node:net';
+import { z } from 'zod';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { clientOf } from '../kernel/request-context.ts';
+import { sourceOf } from './request-variables.ts';
+import { compileRules, ruleSchema } from './rules.ts';
+import { networkScope } from './scopes.ts';
+
+/** `frontendPolicies.networkAuthorization`. */
+export const networkAuthorizationSchema = z
+  .strictObject({
+    rules: z
+      .array(ruleSchema)
+      .min(1)
+      .describe(
+        'CEL expressions on `source`, one of which must be true. With the forms `allow:`, `deny:` and `require:`, a connection is closed if any `deny` rule is true; it needs all `require` rules and, if there are any, one of the `allow` rules.',
+      ),
+  })
+  .describe('Closes connections of clients before anything is read from them, unless the rules allow them.');
+
+/** Returns whether a connection is allowed. */
+export function compileNetworkAuthorization(
+  { rules }: z.output<typeof networkAuthorizationSchema>,
+  context: CompileContext,
+): (socket: Socket) => boolean {
+  const decide = compileRules(rules, 'allow', networkScope, context);
+  return (socket) => {
+    const source = sourceOf(clientOf(socket));
+    const { allowed } = decide((root) => (root === 'source' ? source : null));
+    if (!allowed)
+      context.log.debug('proxy::tcp', 'a connection was refused', { 'src.addr': clientOf(socket).label });
+    return allowed;
+  };
+}
