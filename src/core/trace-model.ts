@@ -231,7 +231,7 @@ function selectPolicies(trace: TraceModel, { message }: ReadEvent): Partial<Trac
 }
 
 /** Upstream uses the name `jwt` for the authentication of an MCP route. */
-const sameName = (name: string): string => (name === 'mcpAuthentication' ? 'jwt' : name);
+const sameName = (name: string): string => (name === 'mcpAuthentication' || name === 'jwtAuth' ? 'jwt' : name);
 
 interface PolicyResult {
   readonly outcome: PolicyOutcome;

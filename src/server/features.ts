@@ -35,6 +35,7 @@ import { directResponse } from './policies/direct-response.ts';
 import { extAuthz } from './policies/ext-authz/index.ts';
 import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/plan.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './policies/header-modifiers.ts';
+import { jwtAuth } from './policies/jwt-auth.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
 import { remoteRateLimit, tokenCostScope } from './policies/remote-rate-limit.ts';
@@ -59,6 +60,7 @@ export const policyKinds = [
   cors, // preflight requests have no credentials, and browsers must be able to read error responses
   responseHeaderModifier, // changes responses only; entered early, so that error responses are changed too
   mcpAuthentication, // sets jwt.*; answers the discovery paths, which need no credentials
+  jwtAuth, // sets jwt.* too
   apiKey, // sets apiKey.*
   extAuthz, // can send the variables above; sets extauthz.*, which rules can read
   authorization, // rules can read the request and everything above

@@ -1,8 +1,8 @@
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { createLog } from '../../src/core/log.ts';
-import { TokenError } from '../../src/server/policies/mcp-authentication/jwt-precheck.ts';
-import { KeySet } from '../../src/server/policies/mcp-authentication/key-set.ts';
-import { TokenValidator } from '../../src/server/policies/mcp-authentication/token-validator.ts';
+import { TokenError } from '../../src/server/policies/jwt/jwt-precheck.ts';
+import { KeySet } from '../../src/server/policies/jwt/key-set.ts';
+import { TokenValidator } from '../../src/server/policies/jwt/token-validator.ts';
 import { AUDIENCES, almostToken, ISSUER, KEYS, partsOf, STRICTER, seeded } from './token-mutations.ts';
 
 /** Verdicts of our validator and of jose's `jwtVerify` on the same tokens. */

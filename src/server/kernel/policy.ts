@@ -34,6 +34,8 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   readonly restrictsClients?: boolean;
   /** The variable that it sets, with a warning for routes that read the variable but do not have the policy. */
   readonly sets?: {
+    /** Keys of other policies that set the same variable. */
+    readonly others?: readonly string[];
     isReadBy(expression: Pick<Expression, 'roots' | 'paths'>): boolean;
     missingFrom(route: string): Problem;
   };

@@ -147,8 +147,8 @@ export interface Policy {
   readonly paths?: readonly string[];
   /** Host names of the route according to the policy's configuration. */
   readonly hostnames?: readonly string[];
-  /** Absolute path of a file that the policy reloads itself: `changed` is called after the file has changed. */
-  readonly reloads?: { readonly file: string; changed(): void };
+  /** Absolute paths of files that the policy reloads itself: `changed` is called after the file has changed. */
+  readonly reloads?: readonly { readonly file: string; changed(): void }[];
   request?(ctx: RequestContext): undefined | Reply | Promise<undefined | Reply>;
   response?(ctx: RequestContext, reply: Reply): void;
   /** Runs around the rest of the flow, including all other policies, for example to limit its time. */

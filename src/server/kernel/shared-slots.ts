@@ -13,6 +13,9 @@ export const allowedModels = new Slot<readonly string[]>();
  */
 export const jwtClaims = new Slot<Readonly<Record<string, unknown>>>();
 
+/** The caller's token itself, set with `jwtClaims`: the policy that validates it also removes it from the request. */
+export const validatedToken = new Slot<string>();
+
 /** Returns the `WWW-Authenticate` challenge for a scope rule (its source text) that the token does not satisfy. */
 export const scopeChallenge = new Slot<(ruleSource: string) => string>();
 

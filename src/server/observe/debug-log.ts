@@ -162,7 +162,13 @@ function routeLine(
 }
 
 /** Policies that authenticate the client. Their lines belong to the module `auth`. */
-const AUTHENTICATION: ReadonlySet<string | undefined> = new Set(['mcpAuthentication', 'apiKey']);
+const AUTHENTICATION: ReadonlySet<string | undefined> = new Set([
+  'mcpAuthentication',
+  'jwtAuth',
+  'basicAuth',
+  'oidc',
+  'apiKey',
+]);
 
 const POLICY_MESSAGES = {
   apply: 'policy applied',

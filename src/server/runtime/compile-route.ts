@@ -108,7 +108,7 @@ function checkPolicies(
   for (const { key, sets } of KINDS)
     if (
       sets !== undefined &&
-      policyOf(configured, key) === undefined &&
+      [key, ...(sets.others ?? [])].every((each) => policyOf(configured, each) === undefined) &&
       expressions.some((each) => sets.isReadBy(each))
     )
       contextAt(path, scope).report(sets.missingFrom(name));

@@ -301,7 +301,7 @@ function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() =
     ]);
   const add = ({ file, changed }: { readonly file: string; changed(): void }): void =>
     void all.set(file, [...(all.get(file) ?? []), changed]);
-  for (const { reloads } of policies) if (reloads !== undefined) add(reloads);
+  for (const { reloads = [] } of policies) for (const file of reloads) add(file);
   for (const { entrances } of gateways)
     for (const { tls } of entrances) for (const file of tls?.reloads ?? []) add(file);
   return all;

@@ -1,6 +1,4 @@
-import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { toCel } from '../../expressions/cel/values.ts';
@@ -8,19 +6,17 @@ import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
 import { definePolicy } from '../../kernel/policy.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { jwtClaims, principal, scopeChallenge } from '../../kernel/shared-slots.ts';
+import { jwtClaims, scopeChallenge } from '../../kernel/shared-slots.ts';
 import { credentialLocation, locationSchema } from '../credential-location.ts';
+import { DocumentClient } from '../jwt/document.ts';
+import type { Claims } from '../jwt/jwt-precheck.ts';
+import { KeySet } from '../jwt/key-set.ts';
+import { httpUrl, jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from '../jwt/key-source.ts';
+import { acceptToken, invalidToken, type TokenPolicy, withoutToken } from '../jwt/outcome.ts';
+import { TokenValidator } from '../jwt/token-validator.ts';
 import { createDiscovery } from './discovery.ts';
-import { DocumentClient, readDocument } from './document.ts';
-import type { Claims } from './jwt-precheck.ts';
-import { KeySet, type KeySource } from './key-set.ts';
 import { providerOf, providerSchema } from './provider.ts';
-import { insufficientScope, invalidToken, withoutToken } from './refusal.ts';
 import { RegistrationLimit } from './registration.ts';
-import { TokenValidator } from './token-validator.ts';
-
-const url = z.url({ protocol: /^https?$/, error: 'expected an http or https URL' });
 
 const schema = z
   .strictObject({
@@ -30,7 +26,7 @@ const schema = z
       .describe(
         '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
       ),
-    issuer: url.describe(
+    issuer: httpUrl.describe(
       'Issuer of the tokens: must equal their `iss` claim, as in `https://idp.example.com/realms/main`.',
     ),
     audiences: z
@@ -40,16 +36,13 @@ const schema = z
     provider: providerSchema
       .optional()
       .describe('Kind of identity provider, if it does not follow RFC 8414.'),
-    jwks: z
-      .union([
-        z.string().min(1),
-        z.strictObject({ url: url.describe('URL of the key set.') }),
-        z.strictObject({ file: z.string().min(1).describe('File with the key set.') }),
-      ])
+    jwks: jwksSchema
       .optional()
       .describe('Signing keys: inline JSON, `url` or `file`. Derived from `issuer` by default.'),
     resourceMetadata: z
-      .looseObject({ resource: url.optional().describe('URL of the protected resource: `{base_url}/mcp`.') })
+      .looseObject({
+        resource: httpUrl.optional().describe('URL of the protected resource: `{base_url}/mcp`.'),
+      })
       .default({})
       .describe(
         'Protected-resource metadata for clients (RFC 9728), such as `scopesSupported`. Names become snake case.',
@@ -95,26 +88,18 @@ export const mcpAuthentication = definePolicy({
   trace: { kind: 'jwt', stage: 'jwt auth', listedAs: 'jwt' },
   dump: (settings) => ({ jwtAuth: dumped(settings) }),
   sets: {
+    others: ['jwtAuth', 'oidc'],
     isReadBy: ({ roots }) => roots.has('jwt'),
     missingFrom: (route) => ({
       code: 'AGW0301',
       severity: 'warning',
       message: `route \`${route}\` reads \`jwt\`, but none of its policies validates a token`,
-      help: 'add the policy `mcpAuthentication`; until then `jwt` is null',
+      help: 'add the policy `mcpAuthentication` or `jwtAuth`; until then `jwt` is null',
     }),
   },
   compile(config, context) {
-    const onBadKeys = (): void =>
-      context.at('jwks').report({
-        code: 'AGW0104',
-        message: 'the key set is not valid JSON',
-        help: 'set it to JSON text, or use `url:` or `file:`',
-      });
     const meter = context.settings.callMeter('Policy', 'Oidc');
-    const { validator, client, close, reread } = createValidator(config, context.folder, context.log, {
-      onBadKeys,
-      meter,
-    });
+    const { validator, client, close, reread } = createValidator(config, context.folder, context.log, meter);
     const at = context.path.join('.');
     const registrations = new RegistrationLimit(context.settings.limits);
     context.inspection.bounds.push(
@@ -153,6 +138,11 @@ export const mcpAuthentication = definePolicy({
     const challenge = (url: string) => (source: string) => insufficientScope(url, scopes, source);
     // Shared by all requests if it does not depend on the request: a closure per request would keep the request alive.
     const shared = resource === undefined ? undefined : challenge(discovery.metadataUrl());
+    const policy: TokenPolicy = {
+      key: 'mcpAuthentication',
+      mode: config.mode,
+      metadataUrl: (ctx) => discovery.metadataUrl(ctx),
+    };
     return {
       paths: discovery.paths,
       hostnames: resource === undefined ? [] : [new URL(resource).hostname],
@@ -161,7 +151,7 @@ export const mcpAuthentication = definePolicy({
         if (answer !== undefined) return answer;
         scopeChallenge.set(ctx, shared ?? challenge(discovery.metadataUrl(ctx)));
         const token = credential.read(ctx);
-        if (token === undefined) return withoutToken(ctx, config.mode, discovery);
+        if (token === undefined) return withoutToken(ctx, policy);
         // Also if mode `permissive` accepts an invalid token: it may be valid for another service.
         ctx.observer?.hide(token);
         credential.remove(ctx);
@@ -169,50 +159,27 @@ export const mcpAuthentication = definePolicy({
         try {
           claims = validator.validate(token);
         } catch (error) {
-          return invalidToken(ctx, config.mode, discovery, error);
+          return invalidToken(ctx, policy, error);
         }
-        if (!(claims instanceof Promise)) return accept(ctx, config, token, claims);
+        if (!(claims instanceof Promise)) return acceptToken(ctx, policy, token, claims);
         return claims.then(
-          (valid) => accept(ctx, config, token, valid),
-          (error: unknown) => invalidToken(ctx, config.mode, discovery, error),
+          (valid) => acceptToken(ctx, policy, token, valid),
+          (error: unknown) => invalidToken(ctx, policy, error),
         );
       },
       response: discovery.share,
-      ...(typeof config.jwks === 'object' && 'file' in config.jwks
-        ? { reloads: { file: resolveConfigFile(context.folder, config.jwks.file), changed: reread } }
-        : {}),
+      reloads: watchedKeySet(config.jwks, context.folder, reread),
       close,
     };
   },
 });
 
-function accept(
-  ctx: RequestContext,
-  { issuer }: McpAuthenticationConfig,
-  token: string,
-  claims: Claims,
-): undefined {
-  jwtClaims.set(ctx, claims);
-  ctx.invalidateVariable('jwt');
-  principal.set(ctx, `jwt:${issuer} ${subjectOf(claims, token)}`);
-  ctx.observer?.policy({
-    kind: 'mcpAuthentication',
-    action: 'apply',
-    reason: 'the token is valid',
-    snapshot: { sub: claims['sub'] },
-  });
-  return undefined;
-}
-
-/**
- * Creates the validator of one policy and its HTTP client. `onBadKeys` is called if the inline key set is not JSON; the
- * validator then rejects all tokens.
- */
+/** Creates the validator of one policy and its HTTP client. */
 export function createValidator(
   config: McpAuthenticationConfig,
   folder: string,
   log: Log,
-  { onBadKeys, meter }: { onBadKeys?: () => void; meter?: CallMeter } = {},
+  meter?: CallMeter,
 ): { validator: TokenValidator; client: DocumentClient; close: () => Promise<void>; reread: () => void } {
   const client = new DocumentClient(meter);
   const rules = {
@@ -221,35 +188,14 @@ export function createValidator(
     required: config.jwtValidationOptions.requiredClaims,
     accessTokenType: providerOf(config.provider).accessTokenType,
   };
-  const keys = new KeySet(keySource(config, folder, client, onBadKeys), log);
+  const { jwks = { url: providerOf(config.provider).keySetUrl(config.issuer) } } = config;
+  const keys = new KeySet(keySource(jwks, folder, client), log);
   return {
     validator: new TokenValidator(keys, rules),
     client,
     close: () => client.close(),
     reread: () => keys.reread(),
   };
-}
-
-function keySource(
-  { issuer, jwks, provider }: McpAuthenticationConfig,
-  folder: string,
-  client: DocumentClient,
-  onBadKeys?: () => void,
-): KeySource {
-  if (jwks === undefined)
-    return () => client.fetch(providerOf(provider).keySetUrl(issuer), LIMITS.keySetBytes);
-  if (typeof jwks === 'object' && 'url' in jwks) return () => client.fetch(jwks.url, LIMITS.keySetBytes);
-  if (typeof jwks === 'object') {
-    const file = resolveConfigFile(folder, jwks.file);
-    return () => readDocument(file);
-  }
-  try {
-    const value = JSON.parse(jwks) as unknown;
-    return () => Promise.resolve({ value, lifetime: Number.POSITIVE_INFINITY });
-  } catch {
-    onBadKeys?.();
-    return () => Promise.reject(new Error('the configured key set is not valid JSON'));
-  }
 }
 
 /** Authorization server that clients are directed to: the gateway only for providers whose paths it knows. */
@@ -270,14 +216,7 @@ function reportProblems(config: McpAuthenticationConfig, context: CompileContext
       message: 'without `provider`, clients are directed to the issuer, not to the gateway',
       help: 'remove it, or set `provider` if the issuer is one of the supported kinds',
     });
-  const missing =
-    typeof jwks === 'object' && 'file' in jwks ? missingConfigFile(context.folder, jwks.file) : undefined;
-  if (missing !== undefined)
-    context.at('jwks', 'file').report({
-      code: 'AGW0107',
-      message: `${missing}; no token could be validated`,
-      help: 'save the key set of the identity provider there, or set its URL as `jwks: { url: ... }`',
-    });
+  if (jwks !== undefined) reportKeySetProblems(jwks, context.at('jwks'));
   if (resourceMetadata.resource === undefined)
     context.report({
       code: 'AGW0305',
@@ -289,13 +228,17 @@ function reportProblems(config: McpAuthenticationConfig, context: CompileContext
     });
 }
 
-/** Subject of the token. Tokens without `sub` are distinguished by hash, since they may belong to different users. */
-function subjectOf({ sub }: Claims, token: string): string {
-  return typeof sub === 'string' ? `sub ${sub}` : `token ${hash('sha256', token, 'base64url')}`;
-}
-
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** Challenge for a failed rule on scopes (RFC 6750 §3.1). Contains only the known scopes that the rule names. */
+function insufficientScope(metadataUrl: string, known: readonly string[], ruleSource: string): string {
+  const required = known.filter(
+    (scope) => ruleSource.includes(`"${scope}"`) || ruleSource.includes(`'${scope}'`),
+  );
+  const scope = required.length === 0 ? '' : `, scope="${required.join(' ')}"`;
+  return `Bearer error="insufficient_scope"${scope}, resource_metadata="${metadataUrl}"`;
 }
 
 export const jwtVariable = defineVariable(

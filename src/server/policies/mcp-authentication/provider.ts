@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { DocumentClient } from './document.ts';
+import type { DocumentClient } from '../jwt/document.ts';
 
 /** Properties of a kind of identity provider. */
 export interface Provider {

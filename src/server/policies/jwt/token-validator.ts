@@ -133,7 +133,7 @@ class RememberedTokens {
 interface ClaimRules {
   /** Must equal `iss`, character by character (RFC 8725 §3.8). */
   readonly issuer: string;
-  /** One of them must be in `aud` (RFC 8725 §3.9). */
+  /** One of them must be in `aud` (RFC 8725 §3.9), unless there are none. */
   readonly audiences: readonly string[];
   /** Claims that must be present, of `exp`, `nbf`, `aud`, `iss` and `sub`. */
   readonly required: readonly string[];
@@ -155,7 +155,7 @@ export function checkClaims(
 ): void {
   if (claims['iss'] !== issuer)
     throw new TokenError(`the token's issuer is ${shown(claims['iss'])}, expected ${shown(issuer)}`);
-  checkAudience(claims['aud'], audiences);
+  if (audiences.length > 0) checkAudience(claims['aud'], audiences);
   for (const name of required)
     if (claims[name] === undefined) throw new TokenError(`the token has no \`${name}\` claim`);
   const expires = numericDate(claims, 'exp');

@@ -1,0 +1,202 @@
+import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { definePolicy } from '../kernel/policy.ts';
+import { credentialLocation, locationSchema } from './credential-location.ts';
+import { DocumentClient } from './jwt/document.ts';
+import { type Claims, precheckToken, TokenError } from './jwt/jwt-precheck.ts';
+import { KeySet } from './jwt/key-set.ts';
+import { jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from './jwt/key-source.ts';
+import { acceptToken, invalidToken, type TokenPolicy, withoutToken } from './jwt/outcome.ts';
+import { TokenValidator } from './jwt/token-validator.ts';
+
+const providerFields = {
+  issuer: z.string().min(1).describe('Issuer of the tokens: must equal their `iss` claim.'),
+  audiences: z
+    .array(z.string().min(1))
+    .nullish()
+    .describe(
+      'Accepted audiences: `aud` of a token must contain one of them. Without any, `aud` is not checked.',
+    ),
+  jwks: jwksSchema.describe('Signing keys: inline JSON, `url` or `file`.'),
+  jwtValidationOptions: z
+    .strictObject({
+      requiredClaims: z
+        .array(z.enum(['exp', 'nbf', 'aud', 'iss', 'sub']))
+        .default(['exp'])
+        .describe('Claims that a token must have, besides `iss`.'),
+    })
+    .prefault({})
+    .describe('Validation of tokens.'),
+};
+
+const providerSchema = z.strictObject(providerFields);
+type ProviderConfig = z.output<typeof providerSchema>;
+
+const schema = z
+  .strictObject({
+    mode: z
+      .enum(['strict', 'optional', 'permissive'])
+      .default('optional')
+      .describe(
+        '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
+      ),
+    location: locationSchema
+      .optional()
+      .describe('Location of the token in the request; `Authorization: Bearer` by default.'),
+    providers: z
+      .array(providerSchema)
+      .min(1)
+      .optional()
+      .describe('Several accepted issuers, instead of `issuer` and the keys beside it.'),
+    issuer: providerFields.issuer.optional(),
+    audiences: providerFields.audiences,
+    jwks: jwksSchema.optional().describe('Signing keys of `issuer`: inline JSON, `url` or `file`.'),
+    jwtValidationOptions: providerFields.jwtValidationOptions,
+  })
+  .superRefine(({ providers, issuer, jwks, audiences }, context) => {
+    const single = { issuer, jwks, audiences: audiences ?? undefined };
+    for (const [key, value] of Object.entries(single))
+      if (providers !== undefined && value !== undefined)
+        context.addIssue({
+          code: 'custom',
+          path: [key],
+          message: `\`${key}\` belongs to one issuer, and \`providers\` has its own`,
+          params: { code: 'AGW0105' },
+        });
+    if (providers !== undefined || (issuer !== undefined && jwks !== undefined)) return;
+    context.addIssue({
+      code: 'custom',
+      message: 'expected `issuer` with `jwks`, or `providers`',
+      params: { code: 'AGW0105' },
+    });
+  })
+  .describe('Validates tokens (JWT) of identity providers, and sets `jwt`.');
+
+/** Sign-in with tokens of any issuer whose keys are configured. */
+export const jwtAuth = definePolicy({
+  key: 'jwtAuth',
+  places: ['gateway', 'route'],
+  restrictsClients: true,
+  requestExpressions: ['location.expression'],
+  schema,
+  trace: { kind: 'jwt', stage: 'jwt auth', listedAs: 'jwt' },
+  compile({ mode, location, ...config }, context) {
+    if (mode !== 'strict')
+      context.report({
+        code: 'AGW0304',
+        severity: 'warning',
+        atKey: true,
+        message: `\`jwtAuth\` lets requests without ${mode === 'optional' ? 'a token' : 'a valid token'} through`,
+        help: 'set `mode: strict` to require one',
+      });
+    const credential = credentialLocation(location, context.at('location'));
+    const client = new DocumentClient(context.settings.callMeter('Policy', 'Jwks'));
+    const providers = providersOf(config).map(([provider, at]) =>
+      openProvider(provider, client, context.at(...at)),
+    );
+    const issuers = new Issuers(providers);
+    const policy: TokenPolicy = { key: 'jwtAuth', mode };
+    return {
+      request(ctx) {
+        const token = credential.read(ctx);
+        if (token === undefined) return withoutToken(ctx, policy);
+        ctx.observer?.hide(token);
+        const accept = (claims: Claims): undefined => {
+          // Mode `permissive` forwards a token that is not valid here: the backend may be the one who accepts it.
+          credential.remove(ctx);
+          return acceptToken(ctx, policy, token, claims);
+        };
+        try {
+          const claims = issuers.validate(token);
+          if (!(claims instanceof Promise)) return accept(claims);
+          return claims.then(accept, (error: unknown) => invalidToken(ctx, policy, error));
+        } catch (error) {
+          return invalidToken(ctx, policy, error);
+        }
+      },
+      reloads: providers.flatMap(({ reloads }) => reloads),
+      close: () => client.close(),
+    };
+  },
+});
+
+/** The providers with their paths below the policy. */
+function providersOf({
+  providers,
+  issuer = '',
+  jwks = '',
+  audiences,
+  jwtValidationOptions,
+}: Omit<z.output<typeof schema>, 'mode' | 'location'>): [ProviderConfig, (string | number)[]][] {
+  return (
+    providers?.map((provider, index) => [provider, ['providers', index]]) ?? [
+      [{ issuer, jwks, audiences, jwtValidationOptions }, []],
+    ]
+  );
+}
+
+interface OpenProvider {
+  readonly issuer: string;
+  readonly validator: TokenValidator;
+  readonly reloads: readonly { readonly file: string; changed(): void }[];
+}
+
+function openProvider(
+  { issuer, audiences, jwks, jwtValidationOptions }: ProviderConfig,
+  client: DocumentClient,
+  context: CompileContext,
+): OpenProvider {
+  reportKeySetProblems(jwks, context.at('jwks'));
+  const keys = new KeySet(keySource(jwks, context.folder, client), context.log);
+  const validator = new TokenValidator(keys, {
+    issuer,
+    audiences: audiences ?? [],
+    required: jwtValidationOptions.requiredClaims,
+    accessTokenType: undefined,
+  });
+  const at = context.path.join('.');
+  context.inspection.bounds.push(
+    { name: 'jwtAuth.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
+    { name: 'jwtAuth.keys', at, max: LIMITS.keys, used: () => validator.keys },
+  );
+  return { issuer, validator, reloads: watchedKeySet(jwks, context.folder, () => keys.reread()) };
+}
+
+/** Validates a token with the keys of its own issuer only: a key of one provider cannot sign for another. */
+class Issuers {
+  readonly #only: TokenValidator | undefined;
+  readonly #byIssuer: ReadonlyMap<string, readonly TokenValidator[]>;
+  readonly #expected: string;
+
+  constructor(providers: readonly OpenProvider[]) {
+    this.#only = providers.length === 1 ? providers[0]?.validator : undefined;
+    const byIssuer = new Map<string, TokenValidator[]>();
+    for (const { issuer, validator } of providers)
+      byIssuer.set(issuer, [...(byIssuer.get(issuer) ?? []), validator]);
+    this.#byIssuer = byIssuer;
+    this.#expected = [...byIssuer.keys()].map((issuer) => `'${issuer.replace(/["\\']/g, '?')}'`).join(' or ');
+  }
+
+  /** Throws or rejects like `TokenValidator.validate`. */
+  validate(token: string): Claims | Promise<Claims> {
+    if (this.#only !== undefined) return this.#only.validate(token);
+    const validators = this.#byIssuer.get(String(precheckToken(token).claims['iss'])) ?? [];
+    const [first, ...others] = validators;
+    if (first === undefined) throw new TokenError(`the token's issuer is not ${this.#expected}`);
+    return others.length === 0 ? first.validate(token) : firstValid(validators, token);
+  }
+}
+
+/** For an issuer that is listed several times, with other audiences or keys. Rejects with the last error. */
+async function firstValid(validators: readonly TokenValidator[], token: string): Promise<Claims> {
+  let failure: unknown;
+  for (const validator of validators) {
+    try {
+      return await validator.validate(token);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
