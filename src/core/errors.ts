@@ -11,6 +11,7 @@ export type Reason =
   | 'Internal'
   | 'InvalidRequest'
   | 'JwtAuth'
+  | 'BasicAuth'
   | 'APIKeyAuth'
   | 'ExtAuth'
   | 'Authorization'
@@ -62,6 +63,7 @@ export const ERRORS = {
   memory_unauthorized: entry(401, 'APIKeyAuth', 'a bearer token is required'),
   memory_forbidden: entry(403, 'Authorization', 'this key does not permit the request'),
   memory_not_found: entry(404, 'NotFound', 'not found in the memory store'),
+  basic_auth_failed: entry(401, 'BasicAuth', 'basic authentication failure'),
   api_key_failed: entry(401, 'APIKeyAuth', 'api key authentication failure'),
   authorization_failed: entry(403, 'Authorization', 'authorization failed'),
   // The specification prescribes this text for every denial.

@@ -27,6 +27,7 @@ import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
 import { backendAuth } from './policies/backend-auth.ts';
+import { basicAuth, basicAuthVariable } from './policies/basic-auth/index.ts';
 import { buffer } from './policies/buffer.ts';
 import { cors } from './policies/cors.ts';
 import { csrf } from './policies/csrf.ts';
@@ -61,6 +62,7 @@ export const policyKinds = [
   responseHeaderModifier, // changes responses only; entered early, so that error responses are changed too
   mcpAuthentication, // sets jwt.*; answers the discovery paths, which need no credentials
   jwtAuth, // sets jwt.* too
+  basicAuth, // sets basicAuth.*
   apiKey, // sets apiKey.*
   extAuthz, // can send the variables above; sets extauthz.*, which rules can read
   authorization, // rules can read the request and everything above
@@ -116,6 +118,7 @@ registerVariables([
   requestVariable,
   sourceVariable,
   jwtVariable,
+  basicAuthVariable,
   apiKeyVariable,
   extAuthzVariable,
   metadataVariable,

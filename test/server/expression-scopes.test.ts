@@ -32,6 +32,9 @@ gateways:
           authorization: { rules: [nosuch] }
           localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: 1s, key: nosuch }]
           apiKey: { mode: strict, keys: [{ key: $KEY }], location: { expression: nosuch } }
+          jwtAuth: { mode: strict, issuer: a, jwks: '{"keys":[]}', location: { expression: nosuch } }
+          basicAuth:
+            { mode: strict, htpasswd: 'a:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=', authorizationLocation: { expression: nosuch } }
           extAuthz:
             host: 127.0.0.1:9
             protocol:

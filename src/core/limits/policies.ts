@@ -16,6 +16,9 @@ export const POLICIES_LIMITS = {
   tokenLength: 16 * KIB,
   validTokens: 10_000,
   validTokenCharacters: 16 * MIB,
+  /** Passwords: length in characters; checks of one policy at a time, beyond which requests get status 503. */
+  passwordLength: 1024,
+  passwordChecks: 16,
   /** Identity provider: response timeout; size of its key set, metadata and registration responses. */
   providerTimeout: 5 * SECOND,
   keySetBytes: MIB,

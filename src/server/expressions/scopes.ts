@@ -16,6 +16,7 @@ export const REQUEST_ROOTS = [
   'request',
   'source',
   'jwt',
+  'basicAuth',
   'apiKey',
   'extauthz',
   'metadata',

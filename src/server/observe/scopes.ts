@@ -15,6 +15,7 @@ export const samplingScope: DocumentedScope = {
     ...NOT_CALLED,
     ...NO_BODY,
     jwt: 'no policy has run',
+    basicAuth: 'no policy has run',
     apiKey: 'no policy has run',
     extauthz: 'no policy has run',
     metadata: 'no policy has run',

@@ -24,7 +24,7 @@ export type ValueType =
   | 'string or bytes';
 
 /** Root variables of other gateways. No scope has them; they are known for error messages. */
-const ELSEWHERE = ['destination', 'extproc', 'mcpGuardrails', 'metadata', 'basicAuth', 'env'] as const;
+const ELSEWHERE = ['destination', 'extproc', 'mcpGuardrails', 'metadata', 'env'] as const;
 
 const declared = new Map<string, Declaration>();
 

@@ -13,6 +13,7 @@ const REQUEST_ROOTS = [
   'request',
   'source',
   'jwt',
+  'basicAuth',
   'apiKey',
   'extauthz',
   'proxy',

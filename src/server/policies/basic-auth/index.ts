@@ -1,0 +1,235 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { AppError, messageOf } from '../../../core/errors.ts';
+import { toCel } from '../../expressions/cel/values.ts';
+import { defineVariable } from '../../expressions/variable.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { principal } from '../../kernel/shared-slots.ts';
+import { Slot } from '../../kernel/slot.ts';
+import { credentialLocation, locationSchema } from '../credential-location.ts';
+import { FORMAT_NAMES, isPassword, parseUsers, type Users } from './htpasswd.ts';
+
+const schema = z
+  .strictObject({
+    htpasswd: z
+      .union([
+        z.string().min(1),
+        z.strictObject({
+          file: z.string().min(1).describe('File with the users, read again when it changes.'),
+        }),
+      ])
+      .meta({ secret: true })
+      .describe(
+        'Users and hashes of their passwords, as written by `htpasswd`: inline (with `$$` for each `$`), or `file`.',
+      ),
+    realm: z
+      .string()
+      .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
+      .nullish()
+      .describe('Realm that browsers show when they ask for a password; default: `Restricted`.'),
+    mode: z
+      .enum(['strict', 'optional'])
+      .default('optional')
+      .describe('`strict`: a valid user is required. `optional`: no credentials or valid ones.'),
+    authorizationLocation: locationSchema
+      .optional()
+      .describe('Location of the credentials in the request; `Authorization: Basic` by default.'),
+  })
+  .describe('Authenticates callers by user name and password (RFC 7617).');
+
+/** Authenticates callers by password. The credentials are removed from the request, so that backends do not receive them. */
+export const basicAuth = definePolicy({
+  key: 'basicAuth',
+  places: ['gateway', 'route'],
+  restrictsClients: true,
+  requestExpressions: ['authorizationLocation.expression'],
+  schema,
+  trace: { kind: 'basic_auth', stage: 'basic auth' },
+  sets: {
+    isReadBy: (expression) => readsMemberOf('basicAuth', expression),
+    missingFrom: (route) => ({
+      code: 'AGW0309',
+      severity: 'warning',
+      message: `route \`${route}\` reads \`basicAuth\`, but none of its policies sets it`,
+      help: 'add the policy `basicAuth`; until then `basicAuth` is null',
+    }),
+  },
+  compile({ htpasswd, realm, mode, authorizationLocation }, context) {
+    if (mode !== 'strict')
+      context.report({
+        code: 'AGW0304',
+        severity: 'warning',
+        atKey: true,
+        message: '`basicAuth` lets requests without credentials through',
+        help: 'set `mode: strict` to require them',
+      });
+    const location = authorizationLocation ?? { header: { name: 'authorization', prefix: 'Basic ' } };
+    const credential = credentialLocation(location, context.at('authorizationLocation'));
+    const challenge = `Basic realm="${(realm ?? 'Restricted').replace(/["\\]/g, '\\$&')}", charset="UTF-8"`;
+    const passwords = new Passwords(readUsers(htpasswd, context), context.settings.limits.passwordChecks);
+    const refuse = (ctx: RequestContext, reason: string): never => {
+      ctx.observer?.policy({ kind: 'basicAuth', action: 'deny', reason });
+      throw new AppError('basic_auth_failed', {
+        message: `basic authentication failure: ${reason}`,
+        headers: ['www-authenticate', challenge],
+      });
+    };
+    const at = context.path.join('.');
+    context.inspection.bounds.push({
+      name: 'basicAuth.checks',
+      at,
+      max: context.settings.limits.passwordChecks,
+      used: () => passwords.checks,
+    });
+    return {
+      async request(ctx) {
+        const given = credential.read(ctx);
+        if (given === undefined) {
+          if (mode === 'strict') refuse(ctx, 'no basic authentication credentials found');
+          ctx.observer?.policy({ kind: 'basicAuth', action: 'skip', reason: 'no credentials' });
+          return undefined;
+        }
+        ctx.observer?.hide(given);
+        const user = await passwords.userOf(given);
+        if (user === undefined) return refuse(ctx, 'invalid credentials');
+        credential.remove(ctx);
+        userName.set(ctx, user);
+        principal.set(ctx, `basicAuth:${user}`);
+        ctx.invalidateVariable('basicAuth');
+        ctx.observer?.policy({
+          kind: 'basicAuth',
+          action: 'apply',
+          reason: 'the password is valid',
+          snapshot: { username: user },
+        });
+        return undefined;
+      },
+      ...(typeof htpasswd === 'string'
+        ? {}
+        : { reloads: [{ file: resolve(context.folder, htpasswd.file), changed: reread }] }),
+    };
+
+    function reread(): void {
+      if (typeof htpasswd === 'string') return;
+      try {
+        const users = parseUsers(readFileSync(resolve(context.folder, htpasswd.file), 'utf8'));
+        passwords.replace(users);
+        context.log.info('auth', 'users were read', {
+          users: users.hashes.size,
+          unusable: users.unusable.length,
+        });
+      } catch (error) {
+        context.log.warn('auth', 'users could not be read', { problem: messageOf(error) });
+      }
+    }
+  },
+});
+
+function readUsers(htpasswd: z.output<typeof schema>['htpasswd'], context: CompileContext): Users {
+  const at = typeof htpasswd === 'string' ? context.at('htpasswd') : context.at('htpasswd', 'file');
+  let text = '';
+  try {
+    text =
+      typeof htpasswd === 'string' ? htpasswd : readFileSync(resolve(context.folder, htpasswd.file), 'utf8');
+  } catch (error) {
+    at.report({
+      code: 'AGW0107',
+      message: `cannot read the file: ${messageOf(error)}`,
+      help: 'set the path of a file that `htpasswd` has written',
+    });
+    return { hashes: new Map(), unusable: [] };
+  }
+  const users = parseUsers(text);
+  const [line] = users.unusable;
+  if (line !== undefined || users.hashes.size === 0)
+    at.report({
+      code: 'AGW0104',
+      message:
+        line === undefined
+          ? 'there are no users'
+          : `line ${line} is not a user with a password hash that is supported`,
+      help: `write \`name:hash\` lines with ${FORMAT_NAMES}${typeof htpasswd === 'string' ? '; inline, write `$$` for each `$`' : ''}`,
+    });
+  return users;
+}
+
+/**
+ * Checks passwords. Hashes are slow by design, so a valid password is remembered as an HMAC with a key of this object:
+ * clients send it with each request.
+ */
+class Passwords {
+  readonly #most: number;
+  readonly #key = randomBytes(32);
+  #users: Users;
+  /** By user: never more than there are users. Replaced with them. */
+  #valid = new Map<string, Buffer>();
+  checks = 0;
+
+  constructor(users: Users, most: number) {
+    this.#users = users;
+    this.#most = most;
+  }
+
+  replace(users: Users): void {
+    this.#users = users;
+    this.#valid = new Map();
+  }
+
+  /**
+   * The user of valid credentials (RFC 7617 §2: base64 of name, colon and password), otherwise undefined.
+   * Rejects with `overloaded` while `LIMITS.passwordChecks` are under way.
+   */
+  async userOf(credentials: string): Promise<string | undefined> {
+    const text = decode(credentials);
+    const colon = text?.indexOf(':') ?? -1;
+    if (text === undefined || colon < 0) return undefined;
+    const [user, password] = [text.slice(0, colon), text.slice(colon + 1)];
+    const [users, valid] = [this.#users, this.#valid];
+    const digest = createHmac('sha256', this.#key).update(password).digest();
+    const known = valid.get(user);
+    if (known !== undefined && timingSafeEqual(known, digest)) return user;
+    // The hash of someone else for an unknown user: the time must not tell which users there are.
+    const hash = users.hashes.get(user) ?? users.hashes.values().next().value;
+    if (hash === undefined) return undefined;
+    if (this.checks >= this.#most) throw new AppError('overloaded', { detail: 'too many password checks' });
+    this.checks += 1;
+    try {
+      if (!(await isPassword(password, hash)) || !users.hashes.has(user)) return undefined;
+    } finally {
+      this.checks -= 1;
+    }
+    valid.set(user, digest);
+    return user;
+  }
+}
+
+/** Undefined for what is not base64 of UTF-8. */
+function decode(credentials: string): string | undefined {
+  const bytes = Buffer.from(credentials, 'base64');
+  if (bytes.toString('base64').replace(/=+$/, '') !== credentials.replace(/=+$/, '')) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Name of the authenticated user. */
+const userName = new Slot<string>();
+
+export const basicAuthVariable = defineVariable(
+  'basicAuth',
+  {
+    type: 'map',
+    doc: 'The authenticated user.',
+    members: { username: { type: 'string', doc: 'Name of the user.' } },
+  },
+  (ctx) => {
+    const username = userName.get(ctx);
+    return username === undefined ? null : toCel({ username });
+  },
+);
