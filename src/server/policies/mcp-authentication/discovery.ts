@@ -21,6 +21,8 @@ export interface DiscoveryOptions {
   readonly listsIssuer: boolean;
   /** Client id for all registrations; undefined to forward them to the provider. */
   readonly clientId: string | undefined;
+  /** What clients request as `audience`, if the provider needs that. */
+  readonly audience: string | undefined;
   /** Rate limit of registrations, shared by all paths of the policy. */
   readonly registrations: RegistrationLimit;
   readonly client: DocumentClient;

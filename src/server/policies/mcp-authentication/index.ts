@@ -127,6 +127,7 @@ export const mcpAuthentication = definePolicy({
       metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [snakeCase(key), value])),
       listsIssuer: authorizationServerOf(config) === 'issuer',
       clientId: config.clientId,
+      audience: config.audiences[0],
       registrations,
       client,
       log: context.log,
@@ -208,7 +209,14 @@ export function authorizationServerOf({
 
 /** Reports problems that would otherwise only be noticed by the first client. */
 function reportProblems(config: McpAuthenticationConfig, context: CompileContext): void {
-  const { jwks, resourceMetadata, authorizationServer } = config;
+  const { jwks, resourceMetadata, authorizationServer, provider, clientId } = config;
+  if (providerOf(provider).needsClientId === true && clientId === undefined)
+    context.at('provider').report({
+      code: 'AGW0303',
+      severity: 'warning',
+      message: 'clients cannot register at this provider, and `clientId` is missing',
+      help: 'register one client at the provider, and set its id as `clientId`',
+    });
   if (authorizationServer === 'gateway' && authorizationServerOf(config) !== authorizationServer)
     context.at('authorizationServer').report({
       code: 'AGW0303',

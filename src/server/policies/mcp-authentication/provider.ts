@@ -16,6 +16,13 @@ export interface Provider {
   readonly isFronted: boolean;
   /** Value of the `typ` claim of its access tokens. */
   readonly accessTokenType: string | undefined;
+  /**
+   * Whether it reads the audience of tokens from a parameter `audience` of the authorization request, and not from
+   * `resource` (RFC 8707).
+   */
+  readonly audienceParameter?: boolean;
+  /** Whether the gateway answers registrations because the provider has none: `clientId` must be configured. */
+  readonly needsClientId?: boolean;
 }
 
 const withoutSlash = (issuer: string): string => issuer.replace(/\/+$/, '');
@@ -42,25 +49,87 @@ const idpx: Provider = {
   accessTokenType: 'Bearer',
 };
 
+/** Auth0 documentation, "Call Your API Using the Authorization Code Flow with PKCE". */
+const auth0: Provider = { ...standard, isFronted: true, audienceParameter: true };
+
+const openIdConfiguration = (issuer: string): string =>
+  `${withoutSlash(issuer)}/.well-known/openid-configuration`;
+
+/** Okta developer documentation, "OpenID Connect & OAuth 2.0": clients register at the organization, not at the issuer. */
+const okta: Provider = {
+  ...standard,
+  isFronted: true,
+  metadataUrl: openIdConfiguration,
+  registrationUrl: (issuer) => `${new URL(issuer).origin}/oauth2/v1/clients`,
+  audienceParameter: true,
+};
+
+/** `https://api.descope.com/v1/apps/agentic/{project}/{server}`; undefined for another issuer of Descope. */
+function agenticIssuer(issuer: string): { origin: string; project: string; server: string } | undefined {
+  const { origin, pathname } = new URL(issuer);
+  const [, project, server] = /^\/v1\/apps\/agentic\/([^/]+)\/([^/]+)/.exec(pathname) ?? [];
+  return project === undefined || server === undefined ? undefined : { origin, project, server };
+}
+
+/** Descope documentation, "Agentic Identity Hub": keys belong to the project, registration to the MCP server. */
+const descope: Provider = {
+  ...standard,
+  isFronted: true,
+  keySetUrl(issuer) {
+    const agentic = agenticIssuer(issuer);
+    return standard.keySetUrl(agentic === undefined ? issuer : `${agentic.origin}/${agentic.project}`);
+  },
+  metadataUrl: openIdConfiguration,
+  registrationUrl(issuer) {
+    const agentic = agenticIssuer(issuer);
+    if (agentic === undefined) return undefined;
+    return `${agentic.origin}/v1/mgmt/mcp/client/${agentic.project}/${agentic.server}/register`;
+  },
+};
+
+/** authentik documentation, "OAuth2 provider": the issuer is an application, and clients cannot register. */
+const authentik: Provider = {
+  ...standard,
+  isFronted: true,
+  keySetUrl: (issuer) => `${withoutSlash(issuer)}/jwks/`,
+  metadataUrl: openIdConfiguration,
+  needsClientId: true,
+};
+
+/** A realm of Keycloak, and the specification's `idpx`, are the same kind. */
+const PROVIDERS = { idpx, keycloak: idpx, auth0, okta, descope, authentik } as const;
+type ProviderName = keyof typeof PROVIDERS;
+
 const none = z.strictObject({});
 
 export const providerSchema = z
   .strictObject({
     idpx: none.optional().describe('A provider whose issuer is a realm (`…/realms/<realm>`).'),
     keycloak: none.optional().describe('Another name of `idpx`.'),
+    auth0: none.optional().describe('Auth0: the first of `audiences` is requested as `audience`.'),
+    okta: none
+      .optional()
+      .describe(
+        'Okta: the first of `audiences` is requested as `audience`; clients register at the organization.',
+      ),
+    descope: none.optional().describe('Descope: keys of the project; clients register at the MCP server.'),
+    authentik: none.optional().describe('authentik, which registers no clients: it needs `clientId`.'),
   })
   .superRefine((value, context) => {
     if (Object.values(value).filter((kind) => kind !== undefined).length === 1) return;
     context.addIssue({
       code: 'custom',
-      message: 'expected exactly one of `idpx`, `keycloak`',
+      message: `expected exactly one of ${Object.keys(PROVIDERS)
+        .map((name) => `\`${name}\``)
+        .join(', ')}`,
       params: { code: 'AGW0105' },
     });
   });
 
 /** Returns the configured kind of provider, by default one that follows RFC 8414. */
 export function providerOf(config: z.output<typeof providerSchema> | undefined): Provider {
-  return config === undefined ? standard : idpx;
+  const name = Object.keys(config ?? {}).find((key) => config?.[key as ProviderName] !== undefined);
+  return name === undefined ? standard : PROVIDERS[name as ProviderName];
 }
 
 /** Authorization-server metadata (RFC 8414 §2). Only issuer and endpoint URLs have been checked. */
@@ -71,6 +140,8 @@ export interface ServerMetadataOptions {
   readonly provider: Provider;
   /** Whether the gateway answers registrations itself, so that clients can register at any provider. */
   readonly answersRegistration: boolean;
+  /** What clients request as `audience`, if the provider needs that. */
+  readonly audience: string | undefined;
   readonly client: DocumentClient;
   readonly log: Log;
 }
@@ -96,11 +167,24 @@ export class ServerMetadata {
     const document = await this.#original();
     const { provider, answersRegistration } = this.#options;
     const registers = answersRegistration || this.#registrationUrl(document) !== undefined;
-    const own = registers ? { registration_endpoint: registrationEndpoint } : {};
+    const own = {
+      ...(registers ? { registration_endpoint: registrationEndpoint } : {}),
+      ...this.#withAudience(document),
+    };
     if (!provider.isFronted) return { ...document, ...own };
     // RFC 9207: the provider's `iss` in a callback would differ from this issuer.
     const { authorization_response_iss_parameter_supported: _dropped, ...kept } = document;
     return { ...kept, issuer, ...own };
+  }
+
+  /** The authorization endpoint with the audience: clients keep parameters that it has (RFC 6749 §3.1). */
+  #withAudience({ authorization_endpoint: endpoint }: Metadata): Metadata {
+    const { provider, audience } = this.#options;
+    if (provider.audienceParameter !== true || audience === undefined || typeof endpoint !== 'string')
+      return {};
+    const url = new URL(endpoint);
+    url.searchParams.set('audience', audience);
+    return { authorization_endpoint: url.href };
   }
 
   /** URL of the provider's client registration, even without metadata; undefined if it does not support that. */

@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import { AUDIENCE, json } from '../../../kit/idp.ts';
+import { send } from '../../../kit/send.ts';
+import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
+import { seconds, signingKey, token } from '../../../kit/tokens.ts';
+import { httpUpstream } from '../../../kit/upstream.ts';
+
+interface Case {
+  readonly provider: string;
+  /** Paths of the provider. */
+  readonly issuer: string;
+  readonly keys: string;
+  readonly metadata: string;
+  readonly registration?: string;
+  /** Query of the authorization endpoint that clients are given. */
+  readonly query: string;
+}
+
+const OPENID = '/.well-known/openid-configuration';
+const CASES: readonly Case[] = [
+  {
+    provider: 'auth0',
+    issuer: '/',
+    keys: '/.well-known/jwks.json',
+    metadata: '/.well-known/oauth-authorization-server',
+    query: `?audience=${AUDIENCE}`,
+  },
+  {
+    provider: 'okta',
+    issuer: '/oauth2/default',
+    keys: '/oauth2/default/.well-known/jwks.json',
+    metadata: `/oauth2/default${OPENID}`,
+    registration: '/oauth2/v1/clients',
+    query: `?audience=${AUDIENCE}`,
+  },
+  {
+    provider: 'descope',
+    issuer: '/v1/apps/agentic/P1/S1',
+    keys: '/P1/.well-known/jwks.json',
+    metadata: `/v1/apps/agentic/P1/S1${OPENID}`,
+    registration: '/v1/mgmt/mcp/client/P1/S1/register',
+    query: '',
+  },
+  {
+    provider: 'descope',
+    issuer: '/P1',
+    keys: '/P1/.well-known/jwks.json',
+    metadata: `/P1${OPENID}`,
+    query: '',
+  },
+  {
+    provider: 'authentik',
+    issuer: '/application/o/app/',
+    keys: '/application/o/app/jwks/',
+    metadata: `/application/o/app${OPENID}`,
+    query: '',
+  },
+  {
+    provider: 'keycloak',
+    issuer: '/realms/main',
+    keys: '/realms/main/protocol/openid-connect/certs',
+    metadata: `/realms/main${OPENID}`,
+    registration: '/realms/main/clients-registrations/openid-connect',
+    query: '',
+  },
+];
+
+describe('mcpAuthentication.provider', () => {
+  test.each(CASES)(
+    'mcpAuthentication finds keys, metadata and registration of $provider at $issuer',
+    async ({ provider, issuer: path, keys, metadata, registration, query }) => {
+      const key = signingKey('k1');
+      await using idp = await httpUpstream((_, response, { target }) => {
+        const issuer = `http://${idp.address}${path}`;
+        if (target === keys) return json(response, 200, { keys: [key.jwk] });
+        if (target === metadata)
+          return json(response, 200, {
+            issuer,
+            authorization_endpoint: `http://${idp.address}/authorize`,
+            token_endpoint: `http://${idp.address}/token`,
+          });
+        if (target === registration) return json(response, 201, { client_id: 'generated-1' });
+        return response.writeHead(404).end();
+      });
+      const issuer = `http://${idp.address}${path}`;
+      await using guarded = await protectedGateway([
+        { policies: signIn(issuer, { provider: { [provider]: {} } }) },
+      ]);
+      const claims = { iss: issuer, aud: AUDIENCE, sub: 'alice', typ: 'Bearer', exp: seconds(300) };
+      expect((await call(guarded, token(key, claims))).status).toBe(200);
+      const server = await send(`${guarded.url}/.well-known/oauth-authorization-server`);
+      expect(server.status).toBe(200);
+      const served = JSON.parse(server.text) as Record<string, string>;
+      expect(served['authorization_endpoint']).toBe(`http://${idp.address}/authorize${query}`);
+      expect(served['registration_endpoint'] !== undefined).toBe(registration !== undefined);
+      const registered = await send(
+        `${guarded.url}/.well-known/oauth-authorization-server/client-registration`,
+        { method: 'POST', body: '{"redirect_uris":[]}' },
+      );
+      expect(registered.status).toBe(registration === undefined ? 502 : 201);
+    },
+  );
+
+  test('mcpAuthentication warns of authentik without clientId, and answers registrations with it', async () => {
+    await using idp = await httpUpstream((_, response) => response.writeHead(404).end());
+    const issuer = `http://${idp.address}/application/o/app/`;
+    const provider = { authentik: {} };
+    await using without = await protectedGateway([{ policies: signIn(issuer, { provider }) }]);
+    expect(without.running).toBeDefined();
+    await using guarded = await protectedGateway([
+      { policies: signIn(issuer, { provider, clientId: 'registered-1' }) },
+    ]);
+    const registered = await send(
+      `${guarded.url}/.well-known/oauth-authorization-server/client-registration`,
+      { method: 'POST', body: '{"redirect_uris":["http://localhost:1/cb"]}' },
+    );
+    expect(JSON.parse(registered.text)).toMatchObject({ client_id: 'registered-1' });
+  });
+});
