@@ -26,7 +26,7 @@ import { mcpAuthorizationScope, mcpVariable } from './mcp/variables.ts';
 import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
-import { backendAuth } from './policies/backend-auth.ts';
+import { backendAuth } from './policies/backend-auth/index.ts';
 import { basicAuth, basicAuthVariable } from './policies/basic-auth/index.ts';
 import { buffer } from './policies/buffer.ts';
 import { cors } from './policies/cors.ts';

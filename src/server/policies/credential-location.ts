@@ -134,16 +134,20 @@ function inQuery(name: string): CredentialLocation {
   };
 }
 
+/** The cookies of a request, `name=value` each, without those of this name. */
+export function cookiesWithout({ headers }: RequestContext, name: string): string[] {
+  return headers
+    .all('cookie')
+    .flatMap((value) => value.split(';').map((pair) => pair.trim()))
+    .filter((pair) => pair !== '' && pair.split('=')[0]?.trim() !== name);
+}
+
 function inCookie(name: string): CredentialLocation {
-  const pairs = (value: string): string[] => value.split(';').map((pair) => pair.trim());
   return {
     scheme: 'ApiKey',
     read: (ctx) => headersView(ctx).cookie(name) || undefined,
     remove(ctx) {
-      const kept = ctx.headers
-        .all('cookie')
-        .flatMap(pairs)
-        .filter((pair) => pair !== '' && pair.split('=')[0]?.trim() !== name);
+      const kept = cookiesWithout(ctx, name);
       ctx.headers.delete('cookie');
       if (kept.length > 0) ctx.headers.set('cookie', kept.join('; '));
     },

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import { isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { withoutParameters } from '../../kernel/request-target.ts';
+import { backendKey } from '../../kernel/shared-slots.ts';
+import { cookiesWithout } from '../credential-location.ts';
+
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Schema of where a request to a backend carries a credential. */
+export const placementSchema = z
+  .strictObject({
+    header: z
+      .strictObject({
+        name: z
+          .string()
+          .refine(isSettableHeader, { error: SETTABLE_HEADER })
+          .describe('Header for the credential; it replaces the one of the client.'),
+        prefix: z
+          .string()
+          .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
+          .nullish()
+          .describe('Text before the credential, such as `Bearer `.'),
+      })
+      .optional()
+      .describe('A header.'),
+    queryParameter: z
+      .strictObject({ name: z.string().min(1).describe('Name of the parameter.') })
+      .optional()
+      .describe('A query parameter.'),
+    cookie: z
+      .strictObject({
+        name: z.string().regex(token, { error: 'expected a cookie name' }).describe('Name of the cookie.'),
+      })
+      .optional()
+      .describe('A cookie.'),
+  })
+  .superRefine((value, context) => {
+    if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
+    context.addIssue({
+      code: 'custom',
+      message: 'expected exactly one of `header`, `queryParameter`, `cookie`',
+      params: { code: 'AGW0105' },
+    });
+  })
+  .meta({ elsewhere: { expression: 'a credential cannot be put into an expression: use `header`' } });
+
+export type Placement = z.output<typeof placementSchema>;
+
+/** Puts a credential into a request, in place of what was there. */
+export type Place = (ctx: RequestContext, credential: string) => void;
+
+/**
+ * Without a configured place, it is where the backend expects it: `Authorization: Bearer` for a `host`, the header of the
+ * provider for models.
+ */
+export function placeOf(placement: Placement | undefined, context: CompileContext): Place {
+  if (placement === undefined) return (ctx, credential) => backendKey.set(ctx, credential);
+  const { header, queryParameter, cookie } = placement;
+  const { headers, parameters } = context.settings.secretNames;
+  if (queryParameter !== undefined) {
+    const names = new Set([queryParameter.name]);
+    parameters.add(queryParameter.name.toLowerCase());
+    return (ctx, credential) => {
+      const kept = withoutParameters(ctx.query, names);
+      const added = new URLSearchParams({ [queryParameter.name]: credential }).toString();
+      ctx.rewriteTarget(ctx.path, kept === '' ? `?${added}` : `${kept}&${added}`);
+    };
+  }
+  if (cookie !== undefined)
+    return (ctx, credential) => {
+      const kept = cookiesWithout(ctx, cookie.name);
+      ctx.headers.set('cookie', [...kept, `${cookie.name}=${encodeURIComponent(credential)}`].join('; '));
+    };
+  const { name, prefix } = header ?? { name: 'authorization', prefix: 'Bearer ' };
+  headers.add(name.toLowerCase());
+  return (ctx, credential) => {
+    ctx.headers.set(name, `${prefix ?? ''}${credential}`);
+  };
+}
