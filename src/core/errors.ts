@@ -12,6 +12,7 @@ export type Reason =
   | 'InvalidRequest'
   | 'JwtAuth'
   | 'BasicAuth'
+  | 'Oidc'
   | 'APIKeyAuth'
   | 'ExtAuth'
   | 'Authorization'
@@ -63,6 +64,7 @@ export const ERRORS = {
   memory_unauthorized: entry(401, 'APIKeyAuth', 'a bearer token is required'),
   memory_forbidden: entry(403, 'Authorization', 'this key does not permit the request'),
   memory_not_found: entry(404, 'NotFound', 'not found in the memory store'),
+  oidc_failed: entry(400, 'Oidc', 'the sign-in failed; open the page again to sign in'),
   basic_auth_failed: entry(401, 'BasicAuth', 'basic authentication failure'),
   api_key_failed: entry(401, 'APIKeyAuth', 'api key authentication failure'),
   authorization_failed: entry(403, 'Authorization', 'authorization failed'),

@@ -39,6 +39,7 @@ import { requestHeaderModifier, responseHeaderModifier } from './policies/header
 import { jwtAuth } from './policies/jwt-auth.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
+import { oidc } from './policies/oidc/index.ts';
 import { remoteRateLimit, tokenCostScope } from './policies/remote-rate-limit.ts';
 import { requestMirror } from './policies/request-mirror.ts';
 import { requestRedirect } from './policies/request-redirect.ts';
@@ -61,7 +62,8 @@ export const policyKinds = [
   cors, // preflight requests have no credentials, and browsers must be able to read error responses
   responseHeaderModifier, // changes responses only; entered early, so that error responses are changed too
   mcpAuthentication, // sets jwt.*; answers the discovery paths, which need no credentials
-  jwtAuth, // sets jwt.* too
+  oidc, // sets jwt.* too; answers browsers that are not signed in, and their return
+  jwtAuth, // likewise
   basicAuth, // sets basicAuth.*
   apiKey, // sets apiKey.*
   extAuthz, // can send the variables above; sets extauthz.*, which rules can read

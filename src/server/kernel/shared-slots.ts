@@ -31,6 +31,9 @@ export const tokenListeners = new Slot<((tokens: number) => void)[]>();
  */
 export const logReads = new Slot<{ reads(...paths: readonly string[]): boolean }>();
 
+/** A secret that all workers share, for keys of features: `config.session.key`, or one that is generated at the start. */
+export const processSecret = new Slot<{ value(): Buffer; readonly isConfigured: boolean }>();
+
 /** How often the backend was called again for this request. */
 export const retryAttempt = new Slot<number>();
 

@@ -23,6 +23,7 @@ import { Inspection } from '../kernel/inspection.ts';
 import { createListenerSelection, type ListenerSelection } from '../kernel/listener-selection.ts';
 import type { Listener } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
+import { processSecret } from '../kernel/shared-slots.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
@@ -332,11 +333,15 @@ function runtimeSettings(
   const { key } = config.session;
   const share = (total: number): number => shareOf(total, sharing);
   let sessionKey = key === undefined ? sharing?.sessionKey : Buffer.from(key, 'hex');
+  // On first use: loading `node:crypto` takes 10 ms, and `config validate` opens no session.
+  const secret = (): Buffer => {
+    sessionKey ??= randomBytes(32);
+    return sessionKey;
+  };
+  processSecret.set(settings, { value: secret, isConfigured: key !== undefined });
   setMcpProcess(settings, {
-    // On first use: loading `node:crypto` takes 10 ms, and `config validate` opens no session.
     get sessionKey() {
-      sessionKey ??= randomBytes(32);
-      return sessionKey;
+      return secret();
     },
     isKeyConfigured: key !== undefined,
     sessionIdle: config.mcp.sessionTtl,

@@ -21,7 +21,7 @@ export interface TokenPolicy {
 /** Tells other policies the claims of a valid token, and whose it is. */
 export function acceptToken(
   ctx: RequestContext,
-  { key: kind }: Pick<TokenPolicy, 'key'>,
+  { key: kind }: { readonly key: TokenPolicy['key'] | 'oidc' },
   token: string,
   claims: Claims,
 ): undefined {

@@ -142,7 +142,7 @@ interface ClaimRules {
 }
 
 /** Accepted difference between the clocks of the provider and this machine, in seconds (RFC 7519 §4.1.4). */
-const LEEWAY = 60;
+export const LEEWAY = 60;
 
 /**
  * Checks the registered claims of a token (RFC 7519 §4.1). `nowSeconds` is the time since 1970, in seconds.

@@ -1,0 +1,216 @@
+import type { AuthorizationServer, Client, ClientAuth } from 'oauth4webapi';
+import { AppError, messageOf } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Document, DocumentClient } from '../jwt/document.ts';
+import { ACCEPTED_ALGORITHMS } from '../jwt/key-set.ts';
+import { LEEWAY } from '../jwt/token-validator.ts';
+
+type Library = typeof import('oauth4webapi');
+
+export interface ProviderOptions {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly redirectUri: string;
+  readonly scope: string;
+  /** Endpoints in the configuration; otherwise the metadata names them. */
+  readonly endpoints: Endpoints | undefined;
+  /** Reads the metadata. */
+  metadata(): Promise<Document>;
+  readonly client: DocumentClient;
+  readonly log: Log;
+}
+
+export interface Endpoints {
+  readonly authorization: string;
+  readonly token: string;
+  /** URL of the keys, unless they are configured. */
+  readonly keys: string | undefined;
+  readonly auth: 'clientSecretBasic' | 'clientSecretPost';
+  /** Whether callbacks name the issuer (RFC 9207): then one without it is refused. */
+  readonly sendsIssuer: boolean;
+}
+
+/** Secrets of one sign-in, which the browser keeps in an encrypted cookie meanwhile. */
+export interface Login {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+/** A callback that does not end a sign-in: the request is at fault, or the provider refuses. */
+export class SignInError extends Error {}
+
+/**
+ * The provider as an OAuth client sees it (authorization code with PKCE, RFC 6749 §4.1, RFC 7636, OpenID Connect Core §3.1).
+ * Requests and responses are those of oauth4webapi.
+ */
+export class Provider {
+  readonly #options: ProviderOptions;
+  #endpoints: Endpoints | undefined;
+  #expiresAt = 0;
+  #retryAt = 0;
+  #problem = '';
+  #loading: Promise<void> | undefined;
+
+  constructor(options: ProviderOptions) {
+    this.#options = options;
+    this.#endpoints = options.endpoints;
+    if (options.endpoints !== undefined) this.#expiresAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** Rejects with `provider_failed` while the metadata has never been read; the old one stays in use after a failure. */
+  async endpoints(): Promise<Endpoints> {
+    const now = performance.now();
+    if (now >= this.#expiresAt && now >= this.#retryAt) {
+      this.#loading ??= this.#load().finally(() => {
+        this.#loading = undefined;
+      });
+      await this.#loading;
+    }
+    if (this.#endpoints === undefined) throw new AppError('provider_failed', { detail: this.#problem });
+    return this.#endpoints;
+  }
+
+  /** Where the browser signs in, with the secrets of this sign-in. */
+  async start(): Promise<{ url: string; login: Login }> {
+    const { authorization } = await this.endpoints();
+    const oauth = await library();
+    const login = {
+      state: oauth.generateRandomState(),
+      nonce: oauth.generateRandomNonce(),
+      verifier: oauth.generateRandomCodeVerifier(),
+    };
+    const url = new URL(authorization);
+    const { clientId, redirectUri, scope } = this.#options;
+    const parameters = {
+      response_type: 'code',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      scope,
+      state: login.state,
+      nonce: login.nonce,
+      code_challenge: await oauth.calculatePKCECodeChallenge(login.verifier),
+      code_challenge_method: 'S256',
+    };
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    return { url: url.href, login };
+  }
+
+  /**
+   * Redeems the code of a callback, and returns the ID token, whose signature the caller verifies. Rejects with
+   * `SignInError`, or with `provider_failed`.
+   */
+  async redeem(query: URLSearchParams, { state, nonce, verifier }: Login): Promise<string> {
+    const { token, auth, sendsIssuer } = await this.endpoints();
+    const oauth = await library();
+    const { issuer, clientId, clientSecret, redirectUri } = this.#options;
+    const server: AuthorizationServer = {
+      issuer,
+      token_endpoint: token,
+      authorization_response_iss_parameter_supported: sendsIssuer,
+      // The keys decide, when the caller verifies the signature.
+      id_token_signing_alg_values_supported: [...ACCEPTED_ALGORITHMS],
+    };
+    const client: Client = { client_id: clientId, [oauth.clockTolerance]: LEEWAY };
+    const clientAuth: ClientAuth =
+      auth === 'clientSecretPost'
+        ? oauth.ClientSecretPost(clientSecret)
+        : oauth.ClientSecretBasic(clientSecret);
+    let callback: URLSearchParams;
+    try {
+      callback = oauth.validateAuthResponse(server, client, query, state);
+    } catch (error) {
+      throw new SignInError(messageOf(error), { cause: error });
+    }
+    let response: Response;
+    try {
+      response = await oauth.authorizationCodeGrantRequest(
+        server,
+        client,
+        clientAuth,
+        callback,
+        redirectUri,
+        verifier,
+        {
+          [oauth.allowInsecureRequests]: true,
+          [oauth.customFetch]: (url, request) => this.#send(url, request as RequestInit),
+        },
+      );
+    } catch (error) {
+      throw new AppError('provider_failed', { detail: messageOf(error) });
+    }
+    // A provider that fails is not a refusal of the code.
+    if (response.status >= 500)
+      throw new AppError('provider_failed', { detail: `the token endpoint answered ${response.status}` });
+    try {
+      const { id_token: idToken } = await oauth.processAuthorizationCodeResponse(server, client, response, {
+        expectedNonce: nonce,
+        requireIdToken: true,
+      });
+      return idToken as string;
+    } catch (error) {
+      throw new SignInError(messageOf(error), { cause: error });
+    }
+  }
+
+  async #send(url: string, { method = 'POST', headers, body }: RequestInit): Promise<Response> {
+    const { pathname, search } = new URL(url);
+    const fields = Object.entries(headers as Record<string, string>).flat();
+    const answer = await this.#options.client.send(
+      url,
+      { method, path: pathname + search, headers: fields, body: Buffer.from(String(body)) },
+      LIMITS.metadataBytes,
+    );
+    const type = answer.headers['content-type'];
+    return new Response(new Uint8Array(answer.body), {
+      status: answer.status,
+      headers: { 'content-type': typeof type === 'string' ? type : '' },
+    });
+  }
+
+  async #load(): Promise<void> {
+    const { issuer, log } = this.#options;
+    try {
+      const { value, lifetime } = await this.#options.metadata();
+      this.#endpoints = endpointsOf(value, issuer);
+      this.#expiresAt = performance.now() + lifetime;
+    } catch (error) {
+      this.#problem = messageOf(error);
+      log.warn('auth', 'metadata of the identity provider could not be read', { problem: this.#problem });
+    }
+    this.#retryAt = performance.now() + LIMITS.retryDelayMax;
+  }
+}
+
+/** OpenID Connect Discovery §3 and §4.3. */
+function endpointsOf(value: unknown, issuer: string): Endpoints {
+  const metadata = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  if (metadata['issuer'] !== issuer)
+    throw new Error(
+      `its metadata names the issuer ${String(metadata['issuer']).slice(0, 200)}, expected ${issuer}`,
+    );
+  const url = (name: string): string => {
+    const text = metadata[name];
+    if (typeof text !== 'string' || !/^https?:\/\//.test(text) || !URL.canParse(text))
+      throw new Error(`its metadata has no \`${name}\``);
+    return text;
+  };
+  const methods = metadata['token_endpoint_auth_methods_supported'];
+  const isPostOnly =
+    Array.isArray(methods) &&
+    methods.includes('client_secret_post') &&
+    !methods.includes('client_secret_basic');
+  return {
+    authorization: url('authorization_endpoint'),
+    token: url('token_endpoint'),
+    keys: url('jwks_uri'),
+    auth: isPostOnly ? 'clientSecretPost' : 'clientSecretBasic',
+    sendsIssuer: metadata['authorization_response_iss_parameter_supported'] === true,
+  };
+}
+
+function library(): Promise<Library> {
+  return import('oauth4webapi');
+}
