@@ -42,6 +42,7 @@ gateways:
                 path: nosuch
                 addRequestHeaders: { a: nosuch }
                 redirect: nosuch
+                body: nosuch
                 metadata: { a: nosuch }
           transformations:
             request: { set: { a: nosuch }, add: { a: nosuch }, replace: nosuch, body: nosuch, metadata: { a: nosuch } }
@@ -66,6 +67,7 @@ gateways:
         backends: [{ mcp: { targets: [{ name: a, mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }]
       - name: c
         policies:
+          extAuthz: { host: '127.0.0.1:9', protocol: { grpc: { metadata: { a: nosuch } } }, cache: { key: [nosuch], ttl: nosuch } }
           ai:
             transformations: { user: nosuch }
             finalTransformations: { user: nosuch }

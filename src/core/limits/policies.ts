@@ -5,6 +5,8 @@ export const POLICIES_LIMITS = {
   /** extAuthz: response timeout (upstream), and how much of the response body expressions can read. */
   authorizationTimeout: 2 * SECOND,
   authorizationBody: 64 * KIB,
+  /** Body of a cached outcome; a request that is denied with a larger one is asked about again. */
+  cachedAuthorizationBody: 4 * KIB,
   /**
    * Connections to one authorization service; further requests wait, and the wait counts towards the response timeout.
    */

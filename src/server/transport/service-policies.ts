@@ -3,6 +3,7 @@ import { durationSchema } from '../../core/duration.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { backendAuthSchema, readCredential } from './backend-credential.ts';
 import { backendTlsSchema, compileBackendTls, type TlsOptions } from './backend-tls.ts';
+import type { UpstreamAddress } from './upstream.ts';
 
 /** `policies` of a service that a policy calls. */
 export const servicePoliciesSchema = z
@@ -50,4 +51,11 @@ export function compileServicePolicies(
     ...(http?.requestTimeout !== undefined && { requestTimeout: http.requestTimeout }),
     ...(tcp?.connectTimeout !== undefined && { connectTimeout: tcp.connectTimeout }),
   };
+}
+
+/** The address with `https:` if the connection uses TLS, although the configuration names no scheme. */
+export function securedAddress(address: UpstreamAddress, { tls }: ServiceConnection): UpstreamAddress {
+  const { protocol, hostname, port } = new URL(address.origin);
+  if (tls === undefined || protocol === 'https:') return address;
+  return { ...address, origin: `https://${hostname}:${port || '80'}` };
 }

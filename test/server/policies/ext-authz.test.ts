@@ -105,16 +105,6 @@ describe('extAuthz configuration', () => {
     );
   });
 
-  test('extAuthz without a protocol is an error that names protocol.http', async () => {
-    expect(await refusal({ host: '127.0.0.1:1' })).toBe(
-      'gateways.default.routes.0.policies.extAuthz: `protocol.http` is missing',
-    );
-    expect(await refusal({ host: '127.0.0.1:1', protocol: {} })).toContain(
-      'required field `http` is missing',
-    );
-    expect(await refusal({ host: '127.0.0.1:1', protocol: { grpc: {} } })).toMatch(/protocol.*grpc/);
-  });
-
   test('extAuthz rejects a host that is not a service address', async () => {
     const http = { protocol: { http: {} } };
     expect(await refusal({ host: 'authz', ...http })).toContain('extAuthz.host: `authz` is not the address');

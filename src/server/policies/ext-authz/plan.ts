@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LIMITS } from '../../../core/limits.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import {
   type DocumentedScope,
@@ -9,16 +10,26 @@ import {
 } from '../../expressions/scopes.ts';
 import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { Expression } from '../../kernel/expression.ts';
+import type { Expression, ExpressionScope } from '../../kernel/expression.ts';
 import { isHeaderName, isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
 import { warnOfRemovedHeader } from '../../kernel/removed-header.ts';
 import { Slot } from '../../kernel/slot.ts';
+import { createGrpcService, type GrpcService } from '../../transport/grpc.ts';
+import {
+  compileServicePolicies,
+  type ServiceConnection,
+  securedAddress,
+  servicePoliciesSchema,
+} from '../../transport/service-policies.ts';
 import {
   createUpstream,
   parseAddress,
   type Upstream,
   type UpstreamAddress,
 } from '../../transport/upstream.ts';
+import { authorizationService } from '../envoy/authorization-service.ts';
+import { bodySchema } from './body.ts';
+import { cacheSchema, OutcomeCache } from './cache.ts';
 
 /** Values of `metadata` from the response of the authorization service. */
 export const extAuthzValues = new Slot<Readonly<Record<string, unknown>>>();
@@ -60,6 +71,20 @@ export const schema = z
       ),
     protocol: z
       .strictObject({
+        grpc: z
+          .strictObject({
+            context: z
+              .record(z.string().min(1), z.string())
+              .default({})
+              .describe('Fixed values for the service (`context_extensions`).'),
+            metadata: metadata
+              .optional()
+              .describe(
+                'Maps for the service (`metadata_context`), as CEL expressions; one that fails is omitted. By default, the claims of the token as `envoy.filters.http.jwt_authn`.',
+              ),
+          })
+          .optional()
+          .describe("Call the service with Envoy's protocol `envoy.service.auth.v3` (gRPC)."),
         http: z
           .strictObject({
             path: expression
@@ -77,6 +102,11 @@ export const schema = z
               .array(copiedHeader)
               .default([])
               .describe("Headers of the service's response that are added to the request to the backend."),
+            body: expression
+              .optional()
+              .describe(
+                'CEL expression for the body of the call: text, bytes, or a value that becomes JSON.',
+              ),
             redirect: expression
               .optional()
               .describe(
@@ -84,19 +114,28 @@ export const schema = z
               ),
             metadata: metadata.optional().describe('Same as `metadata` next to `host`.'),
           })
+          .optional()
           .describe('Call the service over HTTP.'),
       })
-      .optional()
-      .describe('Protocol of the service.'),
+      .refine(({ grpc, http }) => (grpc === undefined) !== (http === undefined), {
+        error: 'expected exactly one of `grpc` and `http`',
+      })
+      .default({ grpc: { context: {} } })
+      .describe('Protocol of the service; gRPC by default.'),
     metadata: metadata
       .optional()
       .describe(
         "Values from the service's response (`response`), as CEL expressions, which other expressions read as `extauthz.<name>`. A value whose expression fails is omitted.",
       ),
     includeRequestHeaders: z
-      .array(headerName)
-      .default(['authorization'])
-      .describe('Headers of the request that are sent to the service.'),
+      .array(z.union([headerName, z.enum([':method', ':path', ':authority', ':scheme'])]))
+      .optional()
+      .describe(
+        'Headers of the request that are sent to the service. By default, `authorization` over HTTP and all over gRPC.',
+      ),
+    includeRequestBody: bodySchema.optional(),
+    cache: cacheSchema.optional(),
+    policies: servicePoliciesSchema.optional(),
     failureMode: z
       .union([
         z.enum(['deny', 'allow']),
@@ -106,84 +145,172 @@ export const schema = z
       .describe('What happens if the service cannot be reached or times out.'),
     denyResponse: z
       .enum(['fixed', 'passthrough'])
-      .default('fixed')
-      .describe("Response to a denied request: 403 with a fixed text, or the service's response."),
+      .optional()
+      .describe(
+        "Response to a denied request: 403 with a fixed text, or the service's response. By default, `fixed` over HTTP and `passthrough` over gRPC.",
+      ),
   })
   .describe('Asks an external service whether a request is allowed.');
 
 type Config = z.output<typeof schema>;
 
-/** The compiled policy. */
-export interface Plan {
-  readonly upstream: Upstream;
+interface CommonPlan {
+  readonly config: Config;
+  /** `host:port` or `unix:path`, for logs. */
+  readonly address: string;
   /** Maximum time of a call, in ms. */
   readonly timeout: number;
-  readonly config: Config;
-  readonly path: Expression | undefined;
-  readonly headers: readonly (readonly [name: string, value: Expression])[];
-  readonly redirect: Expression | undefined;
-  readonly metadata: readonly (readonly [name: string, value: Expression])[];
+  readonly cache: OutcomeCache | undefined;
+  close(): Promise<void>;
 }
+
+type Named = readonly (readonly [name: string, value: Expression])[];
+
+/** The compiled policy for a service over HTTP. */
+export interface HttpPlan extends CommonPlan {
+  readonly kind: 'http';
+  readonly http: NonNullable<Config['protocol']['http']>;
+  readonly upstream: Upstream;
+  readonly includeRequestHeaders: readonly string[];
+  readonly path: Expression | undefined;
+  readonly headers: Named;
+  readonly body: Expression | undefined;
+  readonly redirect: Expression | undefined;
+  readonly metadata: Named;
+}
+
+/** The compiled policy for a service over gRPC. */
+export interface GrpcPlan extends CommonPlan {
+  readonly kind: 'grpc';
+  readonly grpc: NonNullable<Config['protocol']['grpc']>;
+  readonly service: GrpcService;
+  /** Undefined: all of them. */
+  readonly includeRequestHeaders: readonly string[] | undefined;
+  readonly metadata: Named | undefined;
+}
+
+export type Plan = HttpPlan | GrpcPlan;
 
 /** Compiles the policy. Reports errors; returns undefined if the service could not be called. */
 export function compilePlan(config: Config, context: CompileContext): Plan | undefined {
-  const http = config.protocol?.http;
-  if (http === undefined) {
-    context.report({
-      code: 'AGW0103',
-      message: '`protocol.http` is missing',
-      label: 'expected how to call the service',
-      help: 'add `protocol: { http: {} }`',
-      notes: ['upstream defaults to gRPC here, which this gateway does not support'],
-    });
+  const { protocol, includeRequestHeaders = [], policies = {} } = config;
+  // These headers authenticate the client at the service: traces must omit their values.
+  for (const [index, name] of includeRequestHeaders.entries()) {
+    if (name.startsWith(':') || name.toLowerCase() === 'host') continue;
+    context.settings.secretNames.headers.add(name.toLowerCase());
+    warnOfRemovedHeader(name, context.at('includeRequestHeaders', index));
   }
-  if (http?.metadata !== undefined && config.metadata !== undefined) {
+  const connection = compileServicePolicies(policies, context.at('policies'));
+  const common = {
+    config,
+    timeout: connection.requestTimeout ?? context.settings.limits.authorizationTimeout,
+    cache: config.cache && new OutcomeCache(config.cache, context.at('cache')),
+  };
+  const { grpc, http } = protocol;
+  if (grpc !== undefined) return compileGrpc(common, grpc, connection, context);
+  return http && compileHttp(common, http, connection, context);
+}
+
+type Common = Omit<CommonPlan, 'address' | 'close'>;
+
+function compileGrpc(
+  common: Common,
+  grpc: GrpcPlan['grpc'],
+  connection: ServiceConnection,
+  context: CompileContext,
+): GrpcPlan | undefined {
+  const { config } = common;
+  if (config.metadata !== undefined)
+    context.at('metadata').report({
+      code: 'AGW0105',
+      message: '`metadata` reads a response over HTTP',
+      help: 'remove it: over gRPC, the service itself sets the values of `extauthz` (`dynamic_metadata`)',
+    });
+  const metadata =
+    grpc.metadata && compileNamed(grpc.metadata, context.at('protocol', 'grpc', 'metadata'), requestScope);
+  const service = createGrpcService(config.host, authorizationService, context.at('host'), {
+    maxBytes: LIMITS.authorizationBody,
+    meter: context.settings.callMeter('Policy', 'ExtAuthz'),
+    connection,
+  });
+  if (service === undefined) return undefined;
+  const { includeRequestHeaders } = config;
+  const { address } = service;
+  return {
+    ...common,
+    kind: 'grpc',
+    grpc,
+    service,
+    metadata,
+    includeRequestHeaders,
+    address,
+    close: () => service.close(),
+  };
+}
+
+function compileHttp(
+  common: Common,
+  http: HttpPlan['http'],
+  connection: ServiceConnection,
+  context: CompileContext,
+): HttpPlan | undefined {
+  const { config } = common;
+  if (http.metadata !== undefined && config.metadata !== undefined) {
     context.at('metadata').report({
       code: 'AGW0105',
       message: 'duplicate `metadata`',
       help: 'keep it either here or under `protocol.http`',
     });
   }
-  // These headers authenticate the client at the service: traces must omit their values.
-  for (const [index, name] of config.includeRequestHeaders.entries()) {
-    if (name.toLowerCase() !== 'host') context.settings.secretNames.headers.add(name.toLowerCase());
-    warnOfRemovedHeader(name, context.at('includeRequestHeaders', index));
-  }
-  const address = parseAddress(config.host, context.at('host'));
-  if (http === undefined) return undefined;
   const inHttp = context.at('protocol', 'http');
   const [source, location] =
     config.metadata === undefined
       ? [http.metadata ?? {}, inHttp.at('metadata')]
       : [config.metadata, context.at('metadata')];
-  const compiled: Omit<Plan, 'upstream'> = {
-    timeout: context.settings.limits.authorizationTimeout,
-    config,
-    path: http.path === undefined ? undefined : inHttp.at('path').cel(http.path, requestScope),
-    headers: Object.entries(http.addRequestHeaders).map(([name, value]) => [
-      name,
-      inHttp.at('addRequestHeaders', name).cel(value, requestScope),
-    ]),
-    redirect:
-      http.redirect === undefined
-        ? undefined
-        : inHttp.at('redirect').cel(http.redirect, authorizationReplyScope),
-    metadata: Object.entries(source).map(([name, value]) => [
-      name,
-      location.at(name).cel(value, authorizationReplyScope),
-    ]),
+  const compileOne = (key: 'path' | 'body' | 'redirect', scope: ExpressionScope): Expression | undefined => {
+    const text = http[key];
+    return text === undefined ? undefined : inHttp.at(key).cel(text, scope);
   };
+  const compiled = {
+    ...common,
+    kind: 'http',
+    http,
+    includeRequestHeaders: config.includeRequestHeaders ?? ['authorization'],
+    path: compileOne('path', requestScope),
+    headers: compileNamed(http.addRequestHeaders, inHttp.at('addRequestHeaders'), requestScope),
+    body: compileOne('body', requestScope),
+    redirect: compileOne('redirect', authorizationReplyScope),
+    metadata: compileNamed(source, location, authorizationReplyScope),
+  } as const;
   // Last, so that a wrong address does not hide errors in expressions.
-  return address === undefined ? undefined : { ...compiled, upstream: openService(address, context) };
+  const address = parseAddress(config.host, context.at('host'));
+  if (address === undefined) return undefined;
+  const upstream = openService(securedAddress(address, connection), connection, context);
+  return { ...compiled, upstream, address: upstream.address, close: () => upstream.close() };
+}
+
+function compileNamed(
+  sources: Readonly<Record<string, string>>,
+  context: CompileContext,
+  scope: ExpressionScope,
+): Named {
+  return Object.entries(sources).map(([name, source]) => [name, context.at(name).cel(source, scope)]);
 }
 
 /** Opens at most `LIMITS.authorizationConnections` connections: otherwise a hanging service would use one per request. */
-function openService(address: UpstreamAddress, context: CompileContext): Upstream {
+function openService(
+  address: UpstreamAddress,
+  { tls, authorization, connectTimeout }: ServiceConnection,
+  context: CompileContext,
+): Upstream {
   const max = context.settings.limits.authorizationConnections;
   const upstream = createUpstream(address, {
     connections: max,
     meter: context.settings.callMeter('Policy', 'ExtAuthz'),
     log: context.log,
+    ...(tls && { tls }),
+    ...(authorization !== undefined && { authorization }),
+    ...(connectTimeout !== undefined && { connectTimeout }),
   });
   context.inspection.bounds.push({
     name: 'extAuthz.connections',

@@ -1,0 +1,99 @@
+import { hash } from 'node:crypto';
+import { z } from 'zod';
+import { durationSchema } from '../../../core/duration.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { tryEvaluate } from '../../expressions/cel/expression.ts';
+import { requestScope } from '../../expressions/scopes.ts';
+import { resolverFor } from '../../expressions/variable.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import type { Outcome } from './outcome.ts';
+
+export const cacheSchema = z
+  .strictObject({
+    key: z
+      .array(z.string().min(1))
+      .min(1)
+      .max(16)
+      .describe(
+        'CEL expressions for everything that the service decides by. Requests for which one of them fails are not cached.',
+      ),
+    ttl: z
+      .string()
+      .min(1)
+      .describe(
+        'How long an outcome is used: a duration such as `5m`, or a CEL expression for a duration or for the time when it expires.',
+      ),
+    maxEntries: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(10_000)
+      .describe('Outcomes that are kept; beyond that, the oldest is removed.'),
+  })
+  .describe('Uses an outcome for all requests with the same key. Failures of the service are not cached.');
+
+/** Outcomes by key. */
+export class OutcomeCache {
+  readonly #max: number;
+  readonly #keys: readonly ReturnType<CompileContext['cel']>[];
+  readonly #ttl: number | ReturnType<CompileContext['cel']>;
+  readonly #outcomes = new Map<string, { readonly outcome: Outcome; readonly expiresAt: number }>();
+
+  constructor({ key, ttl, maxEntries }: z.output<typeof cacheSchema>, context: CompileContext) {
+    this.#max = maxEntries;
+    this.#keys = key.map((source, index) => context.at('key', index).cel(source, requestScope));
+    const literal = durationSchema.safeParse(ttl);
+    this.#ttl = literal.success ? literal.data : context.at('ttl').cel(ttl, requestScope);
+    context.inspection.bounds.push({
+      name: 'extAuthz.cache',
+      at: context.path.join('.'),
+      max: maxEntries,
+      used: () => this.#outcomes.size,
+    });
+  }
+
+  /** Undefined if a part of the key fails, or is a list or map. */
+  keyOf(ctx: RequestContext): string | undefined {
+    const lookup = resolverFor(ctx);
+    const values: unknown[] = [];
+    for (const part of this.#keys) {
+      const value = tryEvaluate(part, lookup);
+      if (value instanceof Uint8Array) values.push({ bytes: Buffer.from(value).toString('base64') });
+      else if (value === undefined || (typeof value === 'object' && value !== null)) return undefined;
+      else values.push(value);
+    }
+    // A digest: keys contain credentials, and may be long.
+    return hash('sha256', JSON.stringify(values), 'base64url');
+  }
+
+  find(key: string): Outcome | undefined {
+    const known = this.#outcomes.get(key);
+    if (known === undefined || known.expiresAt > Date.now()) return known?.outcome;
+    this.#outcomes.delete(key);
+    return undefined;
+  }
+
+  /** `ctx`: the request to which the outcome was applied. */
+  add(key: string, outcome: Outcome, ctx: RequestContext): void {
+    if ((outcome.size ?? 0) > LIMITS.cachedAuthorizationBody) return;
+    const ttl =
+      typeof this.#ttl === 'number' ? this.#ttl : remaining(tryEvaluate(this.#ttl, resolverFor(ctx)));
+    if (ttl === undefined || !(ttl > 0)) return;
+    this.#outcomes.delete(key);
+    if (this.#outcomes.size >= this.#max) this.#outcomes.delete(this.#outcomes.keys().next().value as string);
+    this.#outcomes.set(key, { outcome, expiresAt: Date.now() + ttl });
+  }
+}
+
+/** Time in ms: of a duration, until a timestamp, or until a Unix time in seconds. */
+function remaining(value: unknown): number | undefined {
+  if (typeof value === 'number') return value * 1000 - Date.now();
+  if (typeof value !== 'string') return undefined;
+  const seconds = /^-?\d+(?:\.\d+)?s$/.test(value) ? Number(value.slice(0, -1)) * 1000 : undefined;
+  if (seconds !== undefined) return seconds;
+  const duration = durationSchema.safeParse(value);
+  if (duration.success) return duration.data;
+  const moment = Date.parse(value);
+  return Number.isNaN(moment) ? undefined : moment - Date.now();
+}
