@@ -24,6 +24,7 @@ import { extMcpVariable } from './mcp/guardrails/ext-mcp-variable.ts';
 import { mcpGuardrails } from './mcp/guardrails/policy.ts';
 import { mcpAuthorizationScope, mcpVariable } from './mcp/variables.ts';
 import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
+import { a2a } from './policies/a2a.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
 import { backendAuth } from './policies/backend-auth/index.ts';
@@ -83,6 +84,7 @@ export const policyKinds = [
   requestRedirect, // instead of a backend
   delay, // rejected and redirected requests are not delayed
   directResponse, // instead of a backend
+  a2a, // sees the path that the backend gets
   requestMirror, // copies what the backend receives
 ] as const satisfies readonly PolicyKind[];
 

@@ -33,6 +33,16 @@ export const logReads = new Slot<{ reads(...paths: readonly string[]): boolean }
 
 /** A secret that all workers share, for keys of features: `config.session.key`, or one that is generated at the start. */
 export const processSecret = new Slot<{ value(): Buffer; readonly isConfigured: boolean }>();
+/** A call of an agent (A2A), for the log. */
+export interface A2aCall {
+  readonly method: string;
+  outcome?: 'success' | 'error' | 'unknown';
+  /** Code of the JSON-RPC error. */
+  errorCode?: number;
+  taskState?: string;
+}
+
+export const a2aCall = new Slot<A2aCall>();
 
 /** How often the backend was called again for this request. */
 export const retryAttempt = new Slot<number>();

@@ -5,7 +5,7 @@ import type { CelResult } from '../kernel/expression.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
-import { credentialParameters, jwtClaims, retryAttempt } from '../kernel/shared-slots.ts';
+import { a2aCall, credentialParameters, jwtClaims, retryAttempt } from '../kernel/shared-slots.ts';
 import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 
@@ -48,6 +48,13 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   add(fields, 'error.type', mcp?.isToolError ? TOOL_ERROR : llm?.providerError?.name);
   if (llm !== undefined) addLlmFields(fields, llm);
   else add(fields, 'gen_ai.request.model', refusedModel.get(ctx));
+  const a2a = a2aCall.get(ctx);
+  if (a2a !== undefined) {
+    add(fields, 'a2a.method', a2a.method);
+    add(fields, 'a2a.response.outcome', a2a.outcome);
+    add(fields, 'a2a.response.error_code', a2a.errorCode);
+    add(fields, 'a2a.task.state', a2a.taskState);
+  }
   add(fields, 'error', redact(ctx.error), 'quoted');
   add(fields, 'error.detail', redact(ctx.errorDetail ?? mcp?.errorDetail), 'quoted');
   add(fields, 'reason', ctx.reason === 'Upstream' ? undefined : ctx.reason);

@@ -52,14 +52,14 @@ export const requestRedirect = definePolicy({
   },
 });
 
-function locationOf({ host, query }: RequestContext, redirect: Redirect, path: string): string {
-  const { scheme } = redirect;
+function locationOf({ client, host, query }: RequestContext, redirect: Redirect, path: string): string {
+  const scheme = redirect.scheme ?? client.scheme;
   const authority = redirect.authority === 'auto' ? 'none' : redirect.authority;
-  const isRelative = scheme === undefined && authority === 'none';
+  const isRelative = redirect.scheme === undefined && authority === 'none';
   const target = path + query;
   // A path that begins with two slashes would be read as a host (RFC 3986 §4.2).
   if ((isRelative || host === '') && !target.startsWith('//')) return target;
   const isTls = scheme === 'https';
   const to = authority === 'none' ? host : rewriteAuthority(authority, host, isTls);
-  return `${scheme ?? 'http'}://${to}${target}`;
+  return `${scheme}://${to}${target}`;
 }

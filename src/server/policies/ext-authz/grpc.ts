@@ -43,7 +43,7 @@ function attributesOf(
         headers: headersOf(ctx, plan.includeRequestHeaders),
         path: ctx.path + ctx.query,
         host: ctx.host,
-        scheme: 'http',
+        scheme: ctx.client.scheme,
         protocol: `HTTP/${ctx.request.httpVersion}`,
         // Envoy: -1 for a body that is not complete.
         size: body === undefined ? 0 : body.isPartial ? -1 : body.bytes.length,
@@ -66,7 +66,7 @@ function headersOf(ctx: RequestContext, names: readonly string[] | undefined): R
     ':method': ctx.method,
     ':path': ctx.path + ctx.query,
     ':authority': ctx.host,
-    ':scheme': 'http',
+    ':scheme': ctx.client.scheme,
   };
   const { raw } = ctx.headers;
   for (let at = 0; at < raw.length; at += 2) {
