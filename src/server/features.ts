@@ -28,6 +28,7 @@ import { a2a } from './policies/a2a.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
 import { backendAuth } from './policies/backend-auth/index.ts';
+import { backendTLS } from './policies/backend-tls.ts';
 import { basicAuth, basicAuthVariable } from './policies/basic-auth/index.ts';
 import { buffer } from './policies/buffer.ts';
 import { cors } from './policies/cors.ts';
@@ -78,6 +79,7 @@ export const policyKinds = [
   transformations, // after all rules too; its metadata is read by what follows
   requestHeaderModifier, // after all rules, which therefore see what the client sent
   aiPolicyKind, // changes and checks of model calls, which the LLM backend runs
+  backendTLS, // how the backend is connected to
   backendAuth, // the credential for the backend
   urlRewrite, // likewise: rules see the client's host
   retry, // sends what the policies above have made of the request

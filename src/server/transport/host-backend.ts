@@ -6,6 +6,8 @@ import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
+import type { TlsOptions } from './backend-tls.ts';
+import { securedAddress } from './service-policies.ts';
 import { createUpstream, parseAddress, type Upstream } from './upstream.ts';
 
 /** Returns the Host header for a service, given the client's and the service's own. */
@@ -16,6 +18,9 @@ export type HostRewrite = (
 
 /** Set by `urlRewrite`. */
 export const hostRewrite = new Slot<HostRewrite>();
+
+/** TLS of the connections to the service, also if its address names no scheme. Set by `backendTLS`. */
+export const backendTls = new Slot<TlsOptions>();
 
 /** A plain HTTP service. Requests and responses are streamed. */
 export const host = defineBackend({
@@ -29,11 +34,22 @@ export const host = defineBackend({
     if (parsed === undefined) {
       return { handle: () => Promise.reject(new AppError('no_backend')), close: () => Promise.resolve() };
     }
-    const upstream = createUpstream(parsed, {
-      meter: context.settings.callMeter('Primary', 'Http'),
-      log: context.log,
-    });
-    return { handle: (ctx) => proxy(ctx, upstream), close: () => upstream.close() };
+    const options = { meter: context.settings.callMeter('Primary', 'Http'), log: context.log };
+    const upstream = createUpstream(parsed, options);
+    // Idle connections of a policy that is gone are closed after 4 s.
+    const secured = new WeakMap<TlsOptions, Upstream>();
+    const securedBy = (tls: TlsOptions): Upstream => {
+      const known = secured.get(tls) ?? createUpstream(securedAddress(parsed, { tls }), { ...options, tls });
+      secured.set(tls, known);
+      return known;
+    };
+    return {
+      handle(ctx) {
+        const tls = backendTls.get(ctx);
+        return proxy(ctx, tls === undefined ? upstream : securedBy(tls));
+      },
+      close: () => upstream.close(),
+    };
   },
 });
 

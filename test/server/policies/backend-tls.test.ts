@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { AUTHORITY } from '../../kit/certificates.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { proxyGateway, routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+
+describe('backendTLS', () => {
+  test('backendTLS connects with TLS to a service whose address has no scheme', async () => {
+    await using backend = await httpUpstream(undefined, { certificate: 'good' });
+    const backendTLS = { root: AUTHORITY, hostname: 'localhost' };
+    await using gate = await proxyGateway(backend.address, { backendTLS });
+    for (let i = 0; i < 2; i += 1) expect(await send(gate.url)).toMatchObject({ status: 200, text: 'ok' });
+    expect(backend.connections).toBe(1);
+  });
+
+  test('backendTLS of a backend applies to that backend only', async () => {
+    await using secured = await httpUpstream((_, response) => response.end('secured'), {
+      certificate: 'good',
+    });
+    await using plain = await httpUpstream((_, response) => response.end('plain'));
+    const policies = { backendTLS: { root: AUTHORITY, hostname: 'localhost' } };
+    const routes = [
+      { matches: [{ path: { exact: '/s' } }], backends: [{ host: secured.address, policies }] },
+      { matches: [{ path: { exact: '/p' } }], backends: [{ host: plain.address }] },
+    ];
+    await using gate = await gateway(routesConfig(routes));
+    expect((await send(`${gate.url}/s`)).text).toBe('secured');
+    expect((await send(`${gate.url}/p`)).text).toBe('plain');
+  });
+
+  test.each([
+    ['an untrusted authority', 'good', { hostname: 'localhost' }],
+    ['another name', 'good', { root: AUTHORITY, hostname: 'other.example' }],
+    ['an expired certificate', 'expired', { root: AUTHORITY, hostname: 'localhost' }],
+    ['a self-signed certificate', 'self-signed', { root: AUTHORITY, hostname: 'localhost' }],
+  ] as const)('backendTLS sends nothing to a service with %s', async (_, certificate, backendTLS) => {
+    await using backend = await httpUpstream(undefined, { certificate });
+    await using gate = await proxyGateway(backend.address, { backendTLS });
+    const { status } = await send(gate.url);
+    expect(status).toBeGreaterThanOrEqual(502);
+    expect(backend.received).toHaveLength(0);
+  });
+
+  test('backendTLS with insecure accepts any certificate', async () => {
+    await using backend = await httpUpstream(undefined, { certificate: 'self-signed' });
+    await using gate = await proxyGateway(backend.address, { backendTLS: { insecure: true } });
+    expect(await send(gate.url)).toMatchObject({ status: 200 });
+  });
+
+  test.each([[{ root: '/nowhere.pem' }], [{ cert: AUTHORITY }], [{ ca: AUTHORITY }]])(
+    'backendTLS rejects the configuration %j',
+    async (backendTLS) => {
+      await expect(proxyGateway('127.0.0.1:9', { backendTLS })).rejects.toThrow();
+    },
+  );
+
+  test('backendTLS of a route with MCP servers is refused, because each target has its own', async () => {
+    const backends = [{ mcp: { targets: [{ name: 'a', mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }];
+    await expect(gateway(routesConfig([{ policies: { backendTLS: {} }, backends }]))).rejects.toThrow(
+      '`host` backends',
+    );
+  });
+});
