@@ -18,6 +18,7 @@ const CARD = /\/\.well-known\/agent(?:-card)?\.json$/;
 export const a2a = definePolicy({
   key: 'a2a',
   places: ['route', 'backend'],
+  isForBackendCall: true,
   schema,
   trace: { kind: 'a2a', stage: 'a2a', isBackendPolicy: true },
   compile(_config, { settings }) {

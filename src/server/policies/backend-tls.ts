@@ -6,6 +6,7 @@ import { backendTls } from '../transport/host-backend.ts';
 export const backendTLS = definePolicy({
   key: 'backendTLS',
   places: ['route', 'backend'],
+  isForBackendCall: true,
   schema: backendTlsSchema,
   trace: { kind: 'backend_tls', stage: 'backend tls', isBackendPolicy: true },
   checkRoute(_config, { name, backends }, context) {

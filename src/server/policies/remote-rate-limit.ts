@@ -83,6 +83,7 @@ type DescriptorConfig = z.output<typeof descriptorSchema>;
 /** Rate limits of a service, for several gateways. */
 export const remoteRateLimit = definePolicy({
   key: 'remoteRateLimit',
+  conditional: true,
   requestExpressions: ['descriptors[].entries[].value', 'descriptors[].cost', 'descriptors[].limitOverride'],
   schema,
   trace: { kind: 'remote_rate_limit', stage: 'remote rate limit' },

@@ -90,6 +90,7 @@ const schema = z
 export const transformations = definePolicy({
   key: 'transformations',
   places: ['gateway', 'route', 'backend'],
+  conditional: true,
   requestExpressions: ['add', 'set', 'replace', 'body', 'metadata'].map((key) => `request.${key}`),
   schema,
   trace: { kind: 'transformation', stage: 'transformation', responseStage: 'transformation' },

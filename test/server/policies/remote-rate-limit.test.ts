@@ -119,6 +119,16 @@ describe('remoteRateLimit', () => {
     expect(backend.received[0]?.headers).toMatchObject({ 'x-tier': 'gold', host: 'client.test' });
   });
 
+  test('remoteRateLimit with conditions asks about the requests of one of them only', async () => {
+    await using limiter = await service(() => OVER_LIMIT);
+    const entry = { host: limiter.address, domain: 'writes', descriptors: [DESCRIPTOR] };
+    const conditional = [{ condition: 'request.method == "POST"', ...entry }];
+    await using gate = await answeringGateway({ remoteRateLimit: { conditional } });
+    expect(await send(gate.url)).toMatchObject({ status: 200 });
+    expect(await send(gate.url, { method: 'POST' })).toMatchObject({ status: 429 });
+    expect(limiter.received.map(({ domain }) => String(domain))).toEqual(['writes']);
+  });
+
   test('remoteRateLimit does not ask the service when no descriptor can be computed', async () => {
     await using limiter = await service(() => OVER_LIMIT);
     const descriptors = [{ entries: [{ key: 'a', value: 'request.headers["x-no"]' }] }];

@@ -292,6 +292,53 @@ describe('transformations of responses', () => {
   });
 });
 
+describe('places and conditions of transformations', () => {
+  test('transformations run only if the condition is true, also those that read the response body', async () => {
+    await using backend = await httpUpstream();
+    await using gate = await through(backend.address, {
+      conditional: [
+        {
+          condition: 'request.path == "/a"',
+          request: { set: { 'x-path': '"a"' } },
+          response: { body: 'string(response.body) + "a"' },
+        },
+        { request: { set: { 'x-path': '"other"' } } },
+      ],
+    });
+    expect((await send(`${gate.url}/a`)).text).toBe('oka');
+    expect((await send(`${gate.url}/b`)).text).toBe('ok');
+    expect(backend.received.map(({ headers }) => headers['x-path'])).toEqual(['a', 'other']);
+  });
+
+  test('transformations of a gateway run before routing, and those of a backend for that backend only', async () => {
+    await using backend = await httpUpstream((_, response) => response.end('ok'));
+    const side = (name: string): object => ({
+      transformations: {
+        request: { add: { 'x-place': `"${name}"` } },
+        response: { body: `string(response.body) + " ${name}"` },
+      },
+    });
+    const routes = [
+      {
+        matches: [{ path: { exact: '/new' } }],
+        policies: side('route'),
+        backends: [{ host: backend.address, policies: side('backend') }],
+      },
+    ];
+    const rewritten = {
+      transformations: { request: { set: { ':path': '"/new"', 'x-place': '"gateway"' } } },
+    };
+    await using gate = await gateway(
+      JSON.stringify({ gateways: { default: { port: 0, ...rewritten, routes } } }),
+    );
+    expect((await send(`${gate.url}/old`)).text).toBe('ok backend route');
+    expect(backend.received[0]).toMatchObject({
+      target: '/new',
+      headers: { 'x-place': 'gateway, route, backend' },
+    });
+  });
+});
+
 describe('configuration of transformations', () => {
   test.each([
     [{ request: { set: { ':scheme': '"https"' } } }, ':scheme'],
