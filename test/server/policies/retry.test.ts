@@ -2,6 +2,8 @@ import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { gateway } from '../../kit/gateway.ts';
 import { answering, completion, llmProvider } from '../../kit/llm-provider.ts';
+import { INITIALIZE, post } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { freePort } from '../../kit/ports.ts';
 import { proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
@@ -235,23 +237,13 @@ describe('retry of model calls and MCP servers', () => {
     );
   });
 
-  test('retry never repeats a tool call that was sent', async () => {
-    await using server = await httpUpstream((_, response) => response.writeHead(503).end());
-    await using gate = await gateway(
-      routesConfig([
-        {
-          policies: { retry: { attempts: 5, codes: [500, 502, 503, 404, 400, 200] } },
-          backends: [{ mcp: { targets: [{ name: 'a', mcp: { host: `http://${server.address}/mcp` } }] } }],
-        },
-      ]),
-    );
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x' } });
-    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-    const reply = await send(gate.url, { method: 'POST', body, headers });
-    expect(reply.status).toBeGreaterThanOrEqual(200);
-    expect(server.received.length).toBeLessThanOrEqual(1);
-    const line = await gate.accessLine(1);
-    expect(line).not.toHaveProperty('retry.attempt');
+  test('retry never repeats a message that was sent to an MCP server', async () => {
+    await using server = await mcpUpstream();
+    const backends = [{ mcp: { targets: [{ name: 'a', mcp: { host: server.url } }] } }];
+    const retry = { attempts: 2, codes: [200] };
+    await using gate = await gateway(routesConfig([{ policies: { retry }, backends }]));
+    expect((await post(gate.url, INITIALIZE)).status).toBe(200);
+    expect(await gate.accessLine(1)).not.toHaveProperty('retry.attempt');
   });
 
   test.each([
