@@ -159,6 +159,10 @@ export const MEMORY_STORE_LIMITS = {
   turnCharacters: 40_000,
   /** Entities, turns and documents that one call deletes; the answer says when there are more. */
   erased: 5_000,
+  /** What has expired is deleted this often, so many of each kind in one transaction. A shorter life has no use. */
+  expiryInterval: 60 * SECOND,
+  expiryBatch: 500,
+  shortestLifetime: SECOND,
   /** Of each kind, so many are listed in a preview; all are counted. */
   erasedShown: 100,
   /** Chunks that become related to an entity because they contain its name. */

@@ -37,6 +37,7 @@ export async function indexTurn(
     },
     embedding: searchable(embedding),
     searchText: turn.content,
+    storedAt: turn.createdAt,
   };
   const belongs = { fromId: message.id, toId: session.id, relationType: 'BELONGS_TO', weight: 1 } as const;
   await store.putEntities([session, message], [belongs], embedder.id);

@@ -91,13 +91,22 @@ export async function putDocument(
     : [];
   signal?.throwIfAborted();
   await beforeWrite?.();
-  const file = fileEntity(source, document, content);
+  // A document of the docs folder lives as long as its file.
+  const stored = source.origin === 'ingest' ? { storedAt: new Date().toISOString() } : {};
+  const file = { ...fileEntity(source, document, content), ...stored };
   await store.putDocument({
     key: source.key,
     origin: source.origin,
     hash,
     embedder: embedder.id,
-    entities: [file, ...chunks.map((chunk, index) => ({ ...chunk, embedding: searchable(vectors[index]) }))],
+    entities: [
+      file,
+      ...chunks.map((chunk, index) => ({
+        ...chunk,
+        ...stored,
+        embedding: searchable(vectors[index]),
+      })),
+    ],
     relations: belongings(file.id, chunks, source.workspace),
   });
   return {

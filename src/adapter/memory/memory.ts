@@ -7,6 +7,7 @@ import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
 import type { Embedder } from './embed/embedder.ts';
 import { EmbeddingQueue } from './embed/embedding-queue.ts';
+import { createSweeper, type Lifetimes, withLifetimes } from './lifetimes.ts';
 import type { Store, Turn } from './store.ts';
 
 /** The components that the endpoints use. */
@@ -40,16 +41,27 @@ export interface MemoryOptions {
   readonly indexesChat: boolean;
   readonly log: Log;
   readonly syncWait?: number;
+  /** Value of MEMORY_TTL. */
+  readonly lifetimes?: Lifetimes | undefined;
 }
 
 /** The memory of one namespace: a store with its search, sync and ingestion. */
 export function createMemory(options: MemoryOptions): Memory {
-  const { store, embedder, docsFolder, indexesChat, log, syncWait = MEMORY_API_LIMITS.syncWait } = options;
+  const {
+    lifetimes = {},
+    embedder,
+    docsFolder,
+    indexesChat,
+    log,
+    syncWait = MEMORY_API_LIMITS.syncWait,
+  } = options;
+  const store = withLifetimes(options.store, lifetimes);
   const embeddings = new EmbeddingQueue({ store, embedder, log });
   const sync = createDocsSync(
     { store, embedder },
     { folder: docsFolder, embeddings, progress: reporter(log, docsFolder !== undefined) },
   );
+  const sweeper = createSweeper(store, lifetimes, log);
   const indexing = new Set<Promise<void>>();
   const stop = new AbortController();
   // Without a docs folder there is nothing to wait for.
@@ -85,6 +97,7 @@ export function createMemory(options: MemoryOptions): Memory {
       if (indexing.size > MEMORY_API_LIMITS.indexingConcurrency) await Promise.race(indexing);
     },
     async start() {
+      sweeper.start();
       // What an earlier process left, or an earlier embedder.
       embeddings.wake();
       const { state } = await sync.run();
@@ -92,9 +105,11 @@ export function createMemory(options: MemoryOptions): Memory {
       if (state === 'failed') void syncAgain(sync, stop.signal);
     },
     get isIdle() {
-      return indexing.size === 0 && sync.status().state !== 'running' && !embeddings.isBusy;
+      const isBusy = sync.status().state === 'running' || embeddings.isBusy || sweeper.isRunning;
+      return indexing.size === 0 && !isBusy;
     },
     async stop() {
+      await sweeper.stop();
       await sync.close();
       await embeddings.close();
       stop.abort(new Error('the memory backend is closing'));

@@ -80,6 +80,7 @@ export interface AgentGraphRequest {
   readonly query?: string | undefined;
   /** The name behind which the page begins, from the previous page. */
   readonly cursor?: string | undefined;
+  readonly expired?: Cutoffs;
 }
 
 export interface AgentGraph {
@@ -170,6 +171,7 @@ export interface TurnSearch {
   /** `seq` of the last turn of the previous page. */
   readonly cursor?: number | undefined;
   readonly limit: number;
+  readonly expired?: Cutoffs;
 }
 
 /** Lines of an export. */
@@ -225,6 +227,16 @@ export interface SearchScope {
   readonly limit: number;
 }
 
+/**
+ * Times, RFC 3339 in UTC: turns, and entities with a time-to-live, that were stored at or before them have expired. Empty:
+ * nothing has.
+ */
+export interface Cutoffs {
+  readonly turns: string;
+  readonly entities: string;
+}
+
+/** Every reading method leaves out what has expired by the given cutoffs; without any, nothing has. */
 export interface Store {
   readonly kind: 'sqlite' | 'postgres';
 
@@ -233,11 +245,12 @@ export interface Store {
   sessions(page: {
     readonly limit: number;
     readonly cursor?: string | undefined;
+    readonly expired?: Cutoffs;
   }): Promise<{ readonly sessions: readonly Session[]; readonly nextCursor: string | null }>;
   /** Oldest first; undefined for a session without turns. */
   turns(
     sessionId: string,
-    page: { readonly after: number; readonly limit: number },
+    page: { readonly after: number; readonly limit: number; readonly expired?: Cutoffs },
   ): Promise<{ readonly turns: readonly Turn[]; readonly nextAfter: number | null } | undefined>;
 
   /** A page of turns of any session, of at most `MEMORY_STORE_LIMITS.turnCharacters`. */
@@ -248,6 +261,7 @@ export interface Store {
   agentRelations(page: {
     readonly cursor?: string | undefined;
     readonly limit: number;
+    readonly expired?: Cutoffs;
   }): Promise<{ readonly relations: readonly AgentRelation[]; readonly nextCursor: string | null }>;
   /** Stores what is not there yet, in one transaction. */
   importBatch(batch: ImportBatch): Promise<Imported>;
@@ -257,6 +271,8 @@ export interface Store {
    * @throws AppError `memory_changed`
    */
   erase(request: ErasureRequest, options: ErasureOptions): Promise<Erasure>;
+  /** Deletes at most `limit` of each kind that has expired; returns their number. */
+  expire(expired: Cutoffs, limit: number): Promise<number>;
 
   /**
    * Creates or updates entities outside of documents (workspaces, chat messages) and their relations, in one
@@ -272,7 +288,7 @@ export interface Store {
    *
    * @throws AppError `memory_not_found` for observations of an unknown entity, `memory_invalid` for one that gets too large
    */
-  changeGraph(change: GraphChange): Promise<GraphChanged>;
+  changeGraph(change: GraphChange, expired?: Cutoffs): Promise<GraphChanged>;
   /** A page of the entities of agents, of at most `MEMORY_STORE_LIMITS.graphCharacters`, with their relations. */
   agentGraph(request: AgentGraphRequest): Promise<AgentGraph>;
   /** Replaces a whole document in one transaction; relations of others to its `doc_file` are kept. */
@@ -323,7 +339,7 @@ export interface Store {
   keepVectorsOf(embedder: string): Promise<number>;
 
   /** In the order of the ids, without unknown ones. */
-  entities(ids: readonly string[]): Promise<readonly (Entity & SearchFields)[]>;
+  entities(ids: readonly string[], expired?: Cutoffs): Promise<readonly (Entity & SearchFields)[]>;
   /** Cosine of these entities to the vector, for candidates that were found by words only. */
   cosines(
     vector: Float32Array,
@@ -331,9 +347,9 @@ export interface Store {
     ids: readonly string[],
   ): Promise<ReadonlyMap<string, number>>;
   /** Entities of this name; if there is none, those whose name has the same words, in any case and punctuation. */
-  byName(name: string, limit: number): Promise<readonly Entity[]>;
+  byName(name: string, limit: number, expired?: Cutoffs): Promise<readonly Entity[]>;
   /** Names similar to the requested one, best first. */
-  similarNames(name: string, limit: number): Promise<readonly string[]>;
+  similarNames(name: string, limit: number, expired?: Cutoffs): Promise<readonly string[]>;
   /** Edges that leave (`out`), enter (`in`) or touch (`both`) any of the ids, highest weight first. */
   edges(
     ids: readonly string[],
@@ -345,6 +361,7 @@ export interface Store {
     readonly types?: readonly EntityType[] | undefined;
     readonly limit: number;
     readonly cursor?: string | undefined;
+    readonly expired?: Cutoffs;
   }): Promise<{
     readonly nodes: readonly Pick<Entity, 'id' | 'name' | 'type'>[];
     readonly nextCursor: string | null;

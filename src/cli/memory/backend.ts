@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { embedderFrom } from '../../adapter/memory/embed/from-environment.ts';
 import { createMemoryApp } from '../../adapter/memory/http/app.ts';
+import { type Lifetimes, lifetimesFrom } from '../../adapter/memory/lifetimes.ts';
 import { createMemories, type Memories } from '../../adapter/memory/memories.ts';
 import { openStore } from '../../adapter/memory/open-store.ts';
 import { AppError } from '../../core/errors.ts';
@@ -56,16 +57,26 @@ export async function openBackend(
   const embedder = await embedderFrom(env, options.embedder).catch((error: unknown) => {
     throw asUsage(error);
   });
+  const lifetimes = lifetimesOf(context);
   const indexesChat = flag(env['MEMORY_INDEX_CHAT'], 'MEMORY_INDEX_CHAT');
   const store = await openStore({ dataDir, databaseUrl, log }).catch((error: unknown) => {
     if (error instanceof AppError) throw new CommandError('not_ok', error.message);
     throw error;
   });
-  const memories = createMemories({ store, embedder, docsFolder, indexesChat, log });
+  const memories = createMemories({ store, embedder, docsFolder, indexesChat, lifetimes, log });
   const access = { ...rules, key, allowedHosts: allowedHostsFrom(context) };
   const app = await createMemoryApp({ memories, access, log });
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
   return { app, memories, key, lines: [`data      ${where}`, `docs      ${docsFolder ?? 'none'}`] };
+}
+
+/** `MEMORY_TTL`. */
+function lifetimesOf({ env }: Context): Lifetimes {
+  try {
+    return lifetimesFrom(env['MEMORY_TTL']);
+  } catch (error) {
+    throw asUsage(error);
+  }
 }
 
 /** A folder that does not depend on the working directory. */

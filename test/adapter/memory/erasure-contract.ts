@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { agentEntityId, chatMessageId } from '../../../src/adapter/memory/ids.ts';
-import type { Store, TurnSearch } from '../../../src/adapter/memory/store.ts';
+import { withLifetimes } from '../../../src/adapter/memory/lifetimes.ts';
+import type { Cutoffs, Store, TurnSearch } from '../../../src/adapter/memory/store.ts';
 import { documentOf, EMBEDDER, entity, turn, vector } from './records.ts';
 
 /** What a store promises of finding turns again and of deleting. */
@@ -134,6 +135,94 @@ export function erasureContract(store: () => Store): void {
     await expect(store().erase({ about: '…' }, { preview: true })).rejects.toMatchObject({
       code: 'memory_invalid',
     });
+  });
+
+  test('what has expired is not returned before it is deleted, and its name is free', async () => {
+    const old = '2020-01-01T00:00:00.000Z';
+    const turns = [
+      { id: 'old turn', createdAt: old },
+      { id: 'new turn', createdAt: new Date().toISOString() },
+    ].map((one) => ({
+      ...one,
+      sessionId: `session of ${one.id}`,
+      agentId: 'a',
+      role: 'user' as const,
+      content: 'a quetzal',
+    }));
+    const aged = { name: 'Aged', entityType: 'person', observations: ['a quetzal'] };
+    await store().importBatch({ entities: [aged], relations: [], turns, documents: [] });
+    await store().changeGraph({ createRelations: [{ from: 'Aged', to: 'Older', relationType: 'knows' }] });
+    const file = documentOf('aged.md', ['a quetzal'], { origin: 'ingest' });
+    await store().putDocument({ ...file, entities: file.entities.map((one) => ({ ...one, storedAt: old })) });
+    const living = withLifetimes(store(), { turns: 3_600_000, entities: 3_600_000 });
+    const ids = ['file:aged.md', agentEntityId('Aged')];
+    expect(await store().entities(ids)).toHaveLength(2);
+    expect((await living.entities(ids)).map(({ name }) => name)).toEqual(['Aged']);
+    expect(await living.turns('session of old turn', { after: 0, limit: 5 })).toBeUndefined();
+    expect((await living.searchTurns({ query: 'quetzal', order: 'oldest', limit: 5 })).turns).toMatchObject([
+      { id: 'new turn' },
+    ]);
+    const { sessions } = await living.sessions({ limit: 5000 });
+    expect(sessions.map(({ sessionId }) => sessionId)).not.toContain('session of old turn');
+    expect(await living.byName('aged.md', 5)).toEqual([]);
+
+    // As if an hour had passed for the entity.
+    const late: Cutoffs = { turns: '', entities: new Date(Date.now() + 60_000).toISOString() };
+    expect(await store().agentGraph({ names: ['Aged'], expired: late })).toMatchObject({
+      entities: [],
+      relations: [],
+    });
+    expect(await store().byName('Aged', 5, late)).toEqual([]);
+    expect(await store().similarNames('Agedd', 5)).toContain('Aged');
+    expect(await store().similarNames('Agedd', 5, late)).not.toContain('Aged');
+    expect(
+      (await store().topology({ types: ['entity'], limit: 5000, expired: late })).nodes,
+    ).not.toContainEqual(expect.objectContaining({ name: 'Aged' }));
+    expect((await store().agentRelations({ limit: 5000, expired: late })).relations).not.toContainEqual(
+      expect.objectContaining({ from: 'Aged' }),
+    );
+    const add = { addObservations: [{ entityName: 'Aged', contents: ['x'] }] };
+    await expect(store().changeGraph(add, late)).rejects.toMatchObject({ code: 'memory_not_found' });
+    const { entities } = await store().changeGraph(
+      { createEntities: [{ ...aged, observations: ['b'] }] },
+      late,
+    );
+    expect(entities).toEqual([{ ...aged, observations: ['b'] }]);
+  });
+
+  test('what has expired is deleted in batches, and nothing else', async () => {
+    const turns = Array.from({ length: 5 }, (_, n) => ({
+      id: `batch ${n}`,
+      sessionId: `batch ${n % 2}`,
+      agentId: 'a',
+      role: 'user' as const,
+      content: 'a dugong',
+      createdAt: n === 4 ? '2030-01-01T00:00:00.000Z' : `2010-01-0${n + 1}T00:00:00.000Z`,
+    }));
+    await store().importBatch({ entities: [], relations: [], turns, documents: [] });
+    await store().putEntities(
+      [
+        entity({ id: 'expiring', type: 'entity', name: 'Expiring', storedAt: '2010-01-01T00:00:00.000Z' }),
+        entity({ id: chatMessageId('batch 0'), type: 'chat_message', storedAt: '2010-01-01T00:00:00.000Z' }),
+      ],
+      [],
+      EMBEDDER,
+    );
+    const cutoffs: Cutoffs = { turns: '2011', entities: '2011' };
+    // Three turns, a message and an entity.
+    expect(await store().expire(cutoffs, 3)).toBe(5);
+    expect((await store().searchTurns({ query: 'dugong', order: 'oldest', limit: 9 })).turns).toMatchObject([
+      { id: 'batch 3' },
+      { id: 'batch 4' },
+    ]);
+    while ((await store().expire(cutoffs, 3)) > 0);
+    expect(await search({ query: 'dugong' })).toHaveLength(1);
+    expect(await store().entities([chatMessageId('batch 0')])).toEqual([]);
+    expect((await store().turns('batch 0', { after: 0, limit: 9 }))?.turns).toMatchObject([
+      { id: 'batch 4' },
+    ]);
+    expect(await store().turns('batch 1', { after: 0, limit: 9 })).toBeUndefined();
+    expect(await store().expire({ turns: '', entities: '' }, 3)).toBe(0);
   });
 
   test('entities and documents are deleted by name and id', async () => {

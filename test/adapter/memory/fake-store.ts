@@ -72,6 +72,7 @@ export function fakeStore(): FakeStore {
     agentRelations: unused,
     importBatch: unused,
     erase: unused,
+    expire: unused,
     changeGraph: unused,
     agentGraph: unused,
     async putEntities(entities, edges, embedder) {

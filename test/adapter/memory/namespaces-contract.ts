@@ -86,6 +86,7 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         note: await unknown.note('shared'),
         removeDocuments: await unknown.removeDocuments('ingest', ['shared.md']),
         setNote: await unknown.setNote('shared', 1),
+        expire: await unknown.expire({ turns: '2999', entities: '2999' }, 10),
       };
       expect(reads).toMatchObject({
         sessions: { sessions: [], nextCursor: null },
@@ -112,6 +113,7 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         note: undefined,
         removeDocuments: 0,
         setNote: undefined,
+        expire: 0,
       });
       // A new operation needs its line above, unless it brings the namespace into being.
       const others = Object.entries(OPERATIONS).flatMap(([name, { creates }]) => (creates ? [] : [name]));

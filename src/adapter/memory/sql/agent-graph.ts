@@ -6,19 +6,25 @@ import type {
   AgentGraph,
   AgentGraphRequest,
   AgentRelation,
+  Cutoffs,
   GraphChange,
   GraphChanged,
   NewEntity,
 } from '../store.ts';
 import { mentionsOf } from './mentions.ts';
-import { type Row, type Sql, text } from './sql.ts';
+import { cutoffValues, isAlive, NOTHING_EXPIRED, type Row, type Sql, text } from './sql.ts';
 
 /** Entities that one statement reads. */
 const PAGE = 50;
 
 /** Makes all changes; the caller's transaction makes them atomic. */
-export async function changeGraph(sql: Sql, change: GraphChange): Promise<GraphChanged> {
+export async function changeGraph(
+  sql: Sql,
+  change: GraphChange,
+  expired = NOTHING_EXPIRED,
+): Promise<GraphChanged> {
   await lockGraph(sql);
+  await deleteExpired(sql, change, expired);
   const entities = await createEntities(sql, change.createEntities ?? []);
   const relations = await createRelations(sql, change.createRelations ?? []);
   const observations = await addObservations(sql, change.addObservations ?? []);
@@ -42,6 +48,23 @@ export async function lockGraph(sql: Sql): Promise<void> {
   await sql.run(
     `INSERT INTO memory_notes (key, value) VALUES ('graph-lock', 'null')
      ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+  );
+}
+
+/** A name is free again when its entity has expired, even if that is not deleted yet. */
+async function deleteExpired(sql: Sql, change: GraphChange, expired: Cutoffs): Promise<void> {
+  if (expired.entities === '') return;
+  const names = [
+    ...(change.createEntities ?? []).map(({ name }) => name),
+    ...(change.addObservations ?? []).map(({ entityName }) => entityName),
+  ];
+  const rows = await sql.all(
+    `SELECT name FROM memory_entities WHERE ${sql.among('id', '$1')} AND NOT ${isAlive(2)}`,
+    [sql.list(names.map(agentEntityId)), ...cutoffValues(expired)],
+  );
+  await deleteEntities(
+    sql,
+    rows.map((row) => text(row, 'name')),
   );
 }
 
@@ -146,13 +169,17 @@ async function deleteRelations(sql: Sql, list: readonly AgentRelation[]): Promis
   return count;
 }
 
-/** Deletes entities, their relations, and what is only known as an end of those. */
-export async function deleteEntities(
+function deleteEntities(sql: Sql, names: readonly string[]): Promise<{ entities: number; relations: number }> {
+  return deleteAgentEntities(sql, names.map(agentEntityId));
+}
+
+/** Deletes entities by id, their relations, and what is only known as an end of those. */
+export async function deleteAgentEntities(
   sql: Sql,
-  names: readonly string[],
+  entities: readonly string[],
 ): Promise<{ entities: number; relations: number }> {
-  if (names.length === 0) return { entities: 0, relations: 0 };
-  const ids = sql.list(names.map(agentEntityId));
+  if (entities.length === 0) return { entities: 0, relations: 0 };
+  const ids = sql.list(entities);
   const touching = `${sql.among('from_id', '$1')} OR ${sql.among('to_id', '$1')}`;
   const rows = await sql.all(`DELETE FROM memory_relations WHERE ${touching} RETURNING from_id, to_id`, [
     ids,
@@ -263,7 +290,11 @@ export async function agentGraph(sql: Sql, request: AgentGraphRequest): Promise<
     after = page.at(-1)?.name ?? after;
   }
   const isWhole = names === undefined && query === undefined;
-  const relations = await relationsOf(sql, found, isWhole, cursor === '');
+  const relations = await relationsOf(sql, found, {
+    isWhole,
+    isFirst: cursor === '',
+    expired: request.expired ?? NOTHING_EXPIRED,
+  });
   return {
     entities: found,
     relations: relations.slice(0, MEMORY_STORE_LIMITS.graphRelations),
@@ -274,19 +305,20 @@ export async function agentGraph(sql: Sql, request: AgentGraphRequest): Promise<
 
 async function entitiesAfter(
   sql: Sql,
-  { names, query }: AgentGraphRequest,
+  { names, query, expired = NOTHING_EXPIRED }: AgentGraphRequest,
   after: string,
 ): Promise<AgentEntity[]> {
   const filter =
     names !== undefined
-      ? { condition: `AND ${sql.among('id', '$3')}`, value: [sql.list(names.map(agentEntityId))] }
+      ? { condition: `AND ${sql.among('id', '$5')}`, value: [sql.list(names.map(agentEntityId))] }
       : query !== undefined
-        ? { condition: `AND folded LIKE $3 ESCAPE '\\'`, value: [pattern(query)] }
+        ? { condition: `AND folded LIKE $5 ESCAPE '\\'`, value: [pattern(query)] }
         : { condition: '', value: [] };
   const rows = await sql.all(
     `SELECT ${ENTITY} FROM memory_entities
-     WHERE type = 'entity' AND folded IS NOT NULL AND name > $1 ${filter.condition} ORDER BY name LIMIT $2`,
-    [after, PAGE, ...filter.value],
+     WHERE type = 'entity' AND folded IS NOT NULL AND name > $1
+       AND ${isAlive(3)} ${filter.condition} ORDER BY name LIMIT $2`,
+    [after, PAGE, ...cutoffValues(expired), ...filter.value],
   );
   return rows.map(entityOf);
 }
@@ -299,8 +331,7 @@ function pattern(query: string): string {
 async function relationsOf(
   sql: Sql,
   entities: readonly AgentEntity[],
-  isWhole: boolean,
-  isFirst: boolean,
+  { isWhole, isFirst, expired }: { isWhole: boolean; isFirst: boolean; expired: Cutoffs },
 ): Promise<AgentRelation[]> {
   const ids = sql.list(entities.map(({ name }) => agentEntityId(name)));
   const starting = `SELECT * FROM memory_relations WHERE ${sql.among('from_id', '$1')}`;
@@ -313,8 +344,9 @@ async function relationsOf(
     `SELECT f.name AS from_name, t.name AS to_name, r.relation_type AS relation_type
      FROM (${touching.join(' UNION ')}) AS r
        JOIN memory_entities AS f ON f.id = r.from_id JOIN memory_entities AS t ON t.id = r.to_id
-     WHERE f.type = 'entity' AND t.type = 'entity' ORDER BY f.name, t.name, r.relation_type LIMIT $2`,
-    [ids, MEMORY_STORE_LIMITS.graphRelations + 1],
+     WHERE f.type = 'entity' AND t.type = 'entity' AND ${isAlive(3, 'f')} AND ${isAlive(3, 't')}
+     ORDER BY f.name, t.name, r.relation_type LIMIT $2`,
+    [ids, MEMORY_STORE_LIMITS.graphRelations + 1, ...cutoffValues(expired)],
   );
   return rows.map((row) => ({
     from: text(row, 'from_name'),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import type { NewTurn, Role, Session, Turn } from '../store.ts';
+import type { Cutoffs, NewTurn, Role, Session, Turn } from '../store.ts';
 import { number, type Row, type Sql, text } from './sql.ts';
 
 export const TURN = 'seq, id, session_id, agent_id, role, content, created_at';
@@ -55,13 +55,13 @@ export async function appendTurn(sql: Sql, turn: NewTurn): Promise<{ turn: Turn;
 
 export async function sessions(
   sql: Sql,
-  page: { limit: number; cursor?: string | undefined },
+  page: { limit: number; cursor?: string | undefined; expired?: Cutoffs },
 ): Promise<{ sessions: Session[]; nextCursor: string | null }> {
   const before = page.cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(page.cursor);
   const rows = await sql.all(
     `SELECT session_id, turns, first_at, last_at, last_seq FROM memory_sessions
-     WHERE last_seq < $1 AND turns > 0 ORDER BY last_seq DESC LIMIT $2`,
-    [Number.isSafeInteger(before) ? before : 0, page.limit + 1],
+     WHERE last_seq < $1 AND turns > 0 AND last_at > $3 ORDER BY last_seq DESC LIMIT $2`,
+    [Number.isSafeInteger(before) ? before : 0, page.limit + 1, page.expired?.turns ?? ''],
   );
   const shown = rows.slice(0, page.limit);
   const agents = await agentsOf(
@@ -100,16 +100,17 @@ async function agentsOf(sql: Sql, ids: readonly string[]): Promise<Map<string, s
 export async function turns(
   sql: Sql,
   sessionId: string,
-  page: { after: number; limit: number },
+  page: { after: number; limit: number; expired?: Cutoffs },
 ): Promise<{ turns: Turn[]; nextAfter: number | null } | undefined> {
   const rows = await sql.all(
-    `SELECT ${TURN} FROM memory_chat_history WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
-    [sessionId, page.after, page.limit + 1],
+    `SELECT ${TURN} FROM memory_chat_history WHERE session_id = $1 AND seq > $2 AND created_at > $4 ORDER BY seq LIMIT $3`,
+    [sessionId, page.after, page.limit + 1, page.expired?.turns ?? ''],
   );
   if (rows.length === 0) {
-    const [session] = await sql.all('SELECT turns FROM memory_sessions WHERE session_id = $1 AND turns > 0', [
-      sessionId,
-    ]);
+    const [session] = await sql.all(
+      'SELECT turns FROM memory_sessions WHERE session_id = $1 AND turns > 0 AND last_at > $2',
+      [sessionId, page.expired?.turns ?? ''],
+    );
     if (session === undefined) return undefined;
   }
   const shown = rows.slice(0, page.limit).map(turnOf);

@@ -4,7 +4,7 @@ import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { agentEntityId, chatMessageId, workspaceId } from '../ids.ts';
 import { nameKey } from '../plain-words.ts';
 import type { Erasure, ErasureOptions, ErasureRequest, Origin } from '../store.ts';
-import { changeGraph, deleteEntities, lockGraph } from './agent-graph.ts';
+import { changeGraph, deleteAgentEntities, lockGraph } from './agent-graph.ts';
 import { removeDocuments } from './documents.ts';
 import { number, type Row, type Sql, text } from './sql.ts';
 
@@ -210,7 +210,7 @@ async function carryOut(sql: Sql, plan: Plan): Promise<void> {
       observations: [...texts],
     })),
   });
-  await deleteEntities(sql, [...plan.entities]);
+  await deleteAgentEntities(sql, [...plan.entities].map(agentEntityId));
   await dropEntities(sql, [...plan.messages]);
   const sessions = new Set([...plan.turns.values()].map((row) => text(row, 'session_id')));
   await dropTurns(sql, [...plan.turns.keys()], [...sessions]);

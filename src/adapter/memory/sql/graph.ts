@@ -1,8 +1,18 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { editDistance } from '../../../core/suggest.ts';
 import { nameKey } from '../plain-words.ts';
-import type { Entity, EntityType, Relation, SearchFields } from '../store.ts';
-import { number, type Row, SEARCH_FIELDS, type Sql, searchFieldsOf, text } from './sql.ts';
+import type { Cutoffs, Entity, EntityType, Relation, SearchFields } from '../store.ts';
+import {
+  cutoffValues,
+  isAlive,
+  NOTHING_EXPIRED,
+  number,
+  type Row,
+  SEARCH_FIELDS,
+  type Sql,
+  searchFieldsOf,
+  text,
+} from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
 const RELATION = 'from_id, to_id, relation_type, weight';
@@ -10,25 +20,34 @@ const RELATION = 'from_id, to_id, relation_type, weight';
 const BY_TYPE = `CASE type WHEN 'entity' THEN 0 WHEN 'workspace' THEN 1 WHEN 'doc_file' THEN 2
   WHEN 'doc_chunk' THEN 3 ELSE 4 END`;
 
-export async function entities(sql: Sql, ids: readonly string[]): Promise<(Entity & SearchFields)[]> {
+export async function entities(
+  sql: Sql,
+  ids: readonly string[],
+  expired = NOTHING_EXPIRED,
+): Promise<(Entity & SearchFields)[]> {
   const rows = await sql.all(
-    `SELECT ${ENTITY}, ${SEARCH_FIELDS} FROM memory_entities WHERE ${sql.among('id', '$1')}`,
-    [sql.list(ids)],
+    `SELECT ${ENTITY}, ${SEARCH_FIELDS} FROM memory_entities WHERE ${sql.among('id', '$1')} AND ${isAlive(2)}`,
+    [sql.list(ids), ...cutoffValues(expired)],
   );
   const known = new Map(rows.map((row) => [text(row, 'id'), { ...entityOf(row), ...searchFieldsOf(row) }]));
   return ids.flatMap((id) => known.get(id) ?? []);
 }
 
-export async function byName(sql: Sql, name: string, limit: number): Promise<Entity[]> {
+export async function byName(
+  sql: Sql,
+  name: string,
+  limit: number,
+  expired = NOTHING_EXPIRED,
+): Promise<Entity[]> {
   const exact = await sql.all(
-    `SELECT ${ENTITY} FROM memory_entities WHERE name = $1 ORDER BY ${BY_TYPE}, id LIMIT $2`,
-    [name, limit],
+    `SELECT ${ENTITY} FROM memory_entities WHERE name = $1 AND ${isAlive(3)} ORDER BY ${BY_TYPE}, id LIMIT $2`,
+    [name, limit, ...cutoffValues(expired)],
   );
   const key = nameKey(name);
   if (exact.length > 0 || key === '') return exact.map(entityOf);
   const rows = await sql.all(
-    `SELECT ${ENTITY} FROM memory_entities WHERE name_key = $1 ORDER BY ${BY_TYPE}, id LIMIT $2`,
-    [key, limit],
+    `SELECT ${ENTITY} FROM memory_entities WHERE name_key = $1 AND ${isAlive(3)} ORDER BY ${BY_TYPE}, id LIMIT $2`,
+    [key, limit, ...cutoffValues(expired)],
   );
   return rows.map(entityOf);
 }
@@ -37,7 +56,12 @@ export async function byName(sql: Sql, name: string, limit: number): Promise<Ent
  * Names that share the most trigrams with the requested one, then those with the smallest edit distance. Chunks are
  * excluded: there are many, and they are named after their document.
  */
-export async function similarNames(sql: Sql, name: string, limit: number): Promise<string[]> {
+export async function similarNames(
+  sql: Sql,
+  name: string,
+  limit: number,
+  expired = NOTHING_EXPIRED,
+): Promise<string[]> {
   const wanted = name.toLowerCase().slice(0, 64);
   const pieces = new Set<string>();
   for (let at = 0; at + 3 <= wanted.length; at++) pieces.add(wanted.slice(at, at + 3));
@@ -48,9 +72,10 @@ export async function similarNames(sql: Sql, name: string, limit: number): Promi
     .join(' + ');
   const rows = await sql.all(
     `SELECT name, max(hits) AS likeness FROM
-       (SELECT name, ${hits} AS hits FROM memory_entities WHERE type IN ('workspace', 'doc_file', 'entity')) AS counted
+       (SELECT name, ${hits} AS hits FROM memory_entities WHERE type IN ('workspace', 'doc_file', 'entity')
+         AND ${isAlive(patterns.length + 2)}) AS counted
      WHERE hits > 0 GROUP BY name ORDER BY likeness DESC, name LIMIT $1`,
-    [MEMORY_STORE_LIMITS.similarNames, ...patterns],
+    [MEMORY_STORE_LIMITS.similarNames, ...patterns, ...cutoffValues(expired)],
   );
   return rows
     .map((row) => ({ name: text(row, 'name'), likeness: number(row, 'likeness') }))
@@ -85,12 +110,17 @@ export async function edges(
 
 export async function topology(
   sql: Sql,
-  page: { types?: readonly EntityType[] | undefined; limit: number; cursor?: string | undefined },
+  page: {
+    types?: readonly EntityType[] | undefined;
+    limit: number;
+    cursor?: string | undefined;
+    expired?: Cutoffs;
+  },
 ): Promise<{ nodes: Pick<Entity, 'id' | 'name' | 'type'>[]; nextCursor: string | null }> {
-  const parameters = [page.cursor ?? '', page.limit + 1];
+  const parameters = [page.cursor ?? '', page.limit + 1, ...cutoffValues(page.expired ?? NOTHING_EXPIRED)];
   const rows = await sql.all(
-    `SELECT id, name, type FROM memory_entities WHERE id > $1
-     ${page.types === undefined ? '' : `AND ${sql.among('type', '$3')}`} ORDER BY id LIMIT $2`,
+    `SELECT id, name, type FROM memory_entities WHERE id > $1 AND ${isAlive(3)}
+     ${page.types === undefined ? '' : `AND ${sql.among('type', '$5')}`} ORDER BY id LIMIT $2`,
     page.types === undefined ? parameters : [...parameters, sql.list(page.types)],
   );
   const nodes = rows.slice(0, page.limit).map((row) => ({

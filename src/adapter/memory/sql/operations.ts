@@ -15,6 +15,7 @@ import { agentGraph, changeGraph } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
 import { erase } from './erasure.ts';
+import { expire } from './expiry.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
@@ -35,7 +36,7 @@ interface Entry<Name extends Operation> {
   /** Whether it runs in a transaction and waits for the disk. */
   readonly writes: boolean;
   /** Whether what it deletes must be gone from the disk before it is acknowledged (docs/decisions/0053). */
-  readonly erases?: boolean;
+  readonly erases?: (...args: Parameters<Operations[Name]>) => boolean;
   /** Whether it brings the namespace into being; other writes have nothing to change in a namespace without data. */
   readonly creates: boolean;
   /** Throws `memory_invalid` before anything is sent. */
@@ -70,19 +71,26 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   searchTurns: read<'searchTurns'>((request) => checkLimit(request.limit), searchTurns),
   agentRelations: read<'agentRelations'>((page) => checkLimit(page.limit), agentRelations),
   importBatch: write<'importBatch'>(checkImport, importBatch),
-  erase: { ...change<'erase'>((...args) => checkLookups(args, 'erase'), erase), erases: true },
+  erase: {
+    ...change<'erase'>((...args) => checkLookups(args, 'erase'), erase),
+    erases: (_, options) => options.preview !== true,
+  },
+  expire: { ...change<'expire'>(nothing, expire), erases: () => true },
   putEntities: write<'putEntities'>((list, relations, embedder) => {
     checkGraph(list, relations);
     checkText(embedder, 'embedder');
   }, putEntities),
-  changeGraph: { ...write<'changeGraph'>(checkGraphChange, changeGraph), erases: true },
+  changeGraph: {
+    ...write<'changeGraph'>(checkGraphChange, changeGraph),
+    erases: (changes) => Object.keys(changes).some((kind) => kind.startsWith('delete')),
+  },
   agentGraph: read<'agentGraph'>(nothing, agentGraph),
   putDocument: write<'putDocument'>(checkDocument, putDocument),
   document: read<'document'>(nothing, document),
   documents: read<'documents'>(nothing, documents),
   removeDocuments: {
     ...change<'removeDocuments'>((...args) => checkLookups(args, 'removeDocuments'), removeDocuments),
-    erases: true,
+    erases: () => true,
   },
   nearest: read<'nearest'>(
     (vector, _, scope) => {

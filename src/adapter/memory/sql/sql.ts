@@ -1,5 +1,5 @@
 import { nameKey } from '../plain-words.ts';
-import type { NewEntity, SearchFields, SearchScope } from '../store.ts';
+import type { Cutoffs, NewEntity, SearchFields, SearchScope } from '../store.ts';
 
 export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[];
 export type Row = Readonly<Record<string, unknown>>;
@@ -91,6 +91,20 @@ export const SEARCH_FIELDS = 'title, heading, search_text';
 
 export function searchFieldsOf(row: Row): SearchFields {
   return { title: text(row, 'title'), heading: text(row, 'heading'), searchText: text(row, 'search_text') };
+}
+
+/** Nothing has expired. */
+export const NOTHING_EXPIRED: Cutoffs = { turns: '', entities: '' };
+
+/** A condition that an entity has not expired; its two parameters are `cutoffValues`. */
+export function isAlive(first: number, alias = ''): string {
+  const of = (column: string): string => (alias === '' ? column : `${alias}.${column}`);
+  const cutoff = `CASE ${of('type')} WHEN 'chat_message' THEN $${first} ELSE $${first + 1} END`;
+  return `(${of('stored_at')} IS NULL OR ${of('stored_at')} > ${cutoff})`;
+}
+
+export function cutoffValues({ turns, entities }: Cutoffs): [string, string] {
+  return [turns, entities];
 }
 
 /** A column as text. Throws for values that the schema rules out. */

@@ -1,21 +1,22 @@
 import { agentEntityId } from '../ids.ts';
-import type { AgentRelation, ImportBatch, Imported, NewDocument, Turn } from '../store.ts';
+import type { AgentRelation, Cutoffs, ImportBatch, Imported, NewDocument, Turn } from '../store.ts';
 import { changeGraph } from './agent-graph.ts';
 import { document as documentRecord, putDocument } from './documents.ts';
-import { type Sql, text } from './sql.ts';
+import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql, text } from './sql.ts';
 
 /** A page of the relations between entities of agents, in the order of their ids. */
 export async function agentRelations(
   sql: Sql,
-  page: { readonly cursor?: string | undefined; readonly limit: number },
+  page: { readonly cursor?: string | undefined; readonly limit: number; readonly expired?: Cutoffs },
 ): Promise<{ relations: AgentRelation[]; nextCursor: string | null }> {
   const after = page.cursor === undefined ? ['', '', ''] : (JSON.parse(page.cursor) as string[]);
   const rows = await sql.all(
     `SELECT f.name AS from_name, t.name AS to_name, r.relation_type AS relation_type
      FROM memory_relations AS r JOIN memory_entities AS f ON f.id = r.from_id JOIN memory_entities AS t ON t.id = r.to_id
      WHERE (r.from_id, r.to_id, r.relation_type) > ($1, $2, $3) AND f.type = 'entity' AND t.type = 'entity'
+       AND ${isAlive(5, 'f')} AND ${isAlive(5, 't')}
      ORDER BY r.from_id, r.to_id, r.relation_type LIMIT $4`,
-    [...after.slice(0, 3), page.limit],
+    [...after.slice(0, 3), page.limit, ...cutoffValues(page.expired ?? NOTHING_EXPIRED)],
   );
   const relations = rows.map((row) => ({
     from: text(row, 'from_name'),

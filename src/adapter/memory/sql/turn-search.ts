@@ -15,6 +15,7 @@ export async function searchTurns(
   const place = (value: Value): string => `$${parameters.push(value)}`;
   const isNewestFirst = order === 'newest';
   const conditions = [
+    `created_at > ${place(request.expired?.turns ?? '')}`,
     ...(sessionId === undefined ? [] : [`session_id = ${place(sessionId)}`]),
     ...(agentId === undefined ? [] : [`agent_id = ${place(agentId)}`]),
     ...(from === undefined ? [] : [`created_at >= ${place(from)}`]),
@@ -23,7 +24,7 @@ export async function searchTurns(
     ...(query === undefined ? [] : [sql.matches('turns', place(sql.wordQuery(query, 'all')))]),
   ];
   const rows = await sql.all(
-    `SELECT ${TURN} FROM memory_chat_history ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
+    `SELECT ${TURN} FROM memory_chat_history WHERE ${conditions.join(' AND ')}
      ORDER BY seq ${isNewestFirst ? 'DESC' : 'ASC'} LIMIT $1`,
     parameters,
   );

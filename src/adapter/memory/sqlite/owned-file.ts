@@ -148,7 +148,9 @@ export function creates(batch: readonly OperationCall[]): boolean {
 }
 
 function erases(call: OperationCall | undefined): boolean {
-  return call !== undefined && OPERATIONS[call.name].erases === true;
+  if (call === undefined) return false;
+  const { erases } = OPERATIONS[call.name] as { erases?: (...args: readonly unknown[]) => boolean };
+  return erases?.(...call.args) === true;
 }
 
 function failed(result: Result, error: AppError): Result {

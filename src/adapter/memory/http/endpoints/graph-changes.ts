@@ -35,5 +35,9 @@ export const graphChanges = defineEndpoint({
   method: 'POST',
   path: '/graph',
   body: change,
-  run: async ({ body, memory }) => ({ body: await memory.store.changeGraph(body as GraphChange) }),
+  async run({ body, memory }) {
+    const changed = await memory.store.changeGraph(body as GraphChange);
+    memory.embeddings.wake();
+    return { body: changed };
+  },
 });

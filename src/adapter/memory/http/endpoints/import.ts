@@ -9,7 +9,9 @@ export const imported = defineEndpoint({
   path: '/import',
   requestBytes: MEMORY_API_LIMITS.importBytes,
   body: z.string('expected JSON Lines with the content type application/x-ndjson'),
-  run: async ({ body, memory }) => ({
-    body: await importLines(memory.store, body.split('\n'), memory.embedder.id),
-  }),
+  async run({ body, memory }) {
+    const imported = await importLines(memory.store, body.split('\n'), memory.embedder.id);
+    memory.embeddings.wake();
+    return { body: imported };
+  },
 });
