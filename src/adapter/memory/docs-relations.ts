@@ -2,14 +2,14 @@ import { posix } from 'node:path';
 import type { Backend } from './documents.ts';
 import { workspaceId } from './ids.ts';
 import { linkedDocument } from './markdown/links.ts';
-import type { DocumentRecord, NewEntity, Relation, Store } from './store.ts';
+import type { DocumentRecord, Entity, NewEntity, Relation, RelationType, Store } from './store.ts';
 
 /** Documents processed together. */
 const PAGE = 200;
 
 /**
- * Creates relations for the links between documents of the docs folder. A link to a missing document becomes a relation
- * once the document exists: the metadata of the `doc_file` contains the links.
+ * Creates relations for the links and dependencies between documents of the docs folder. A link to a missing document
+ * becomes a relation once the document exists: the metadata of the `doc_file` contains the links.
  *
  * @param changed keys of documents that are new or have new links; undefined for all
  */
@@ -25,16 +25,26 @@ export async function relateLinks(
     signal.throwIfAborted();
     const page = documents.slice(start, start + PAGE);
     const files = await store.entities(page.map(({ id }) => id));
-    const relations = files.flatMap(({ id, metadata }) => {
-      const isChanged = changed === undefined || changed.has(String(metadata['path']));
-      return linksIn(metadata).flatMap(([link, count]): Relation[] => {
+    const isNew = (key: unknown): boolean => changed === undefined || changed.has(String(key));
+    const relations: Relation[] = [];
+    for (const { id: fromId, metadata } of files) {
+      const from = metadata['path'];
+      const relate = (toId: string, key: unknown, relationType: RelationType, weight: number): void => {
+        if (toId !== fromId && (isNew(from) || isNew(key)))
+          relations.push({ fromId, toId, relationType, weight });
+      };
+      for (const [link, count] of linksIn(metadata)) {
         const target = linkedDocument(link, (path) => ids.has(path));
-        const toId = target === undefined ? undefined : ids.get(target);
-        if (target === undefined || toId === undefined || toId === id) return [];
-        if (!isChanged && !changed.has(target)) return [];
-        return [{ fromId: id, toId, relationType: 'REFERENCES', weight: count }];
-      });
-    });
+        if (target !== undefined) relate(ids.get(target) as string, target, 'REFERENCES', count);
+      }
+      for (const name of dependenciesIn(metadata)) {
+        const target = linkedDocument(name, (path) => ids.has(path));
+        if (target !== undefined) relate(ids.get(target) as string, target, 'DEPENDS_ON', 1);
+        else
+          for (const found of await titled(store, name))
+            relate(found.id, found.metadata['path'], 'DEPENDS_ON', 1);
+      }
+    }
     const none: readonly NewEntity[] = [];
     if (relations.length > 0) await store.putEntities(none, joined(relations), embedder);
   }
@@ -44,11 +54,27 @@ export async function relateLinks(
 function joined(relations: readonly Relation[]): Relation[] {
   const byEnds = new Map<string, Relation>();
   for (const relation of relations) {
-    const key = `${relation.fromId} ${relation.toId}`;
+    const key = `${relation.fromId} ${relation.toId} ${relation.relationType}`;
     const weight = relation.weight + (byEnds.get(key)?.weight ?? 0);
     byEnds.set(key, { ...relation, weight });
   }
   return [...byEnds.values()];
+}
+
+/** The document of the docs folder that has this title, if it is only one. */
+async function titled(store: Store, title: string): Promise<readonly Entity[]> {
+  const files = (await store.byName(title, SAME_TITLE)).filter(
+    ({ type, metadata }) => type === 'doc_file' && metadata['origin'] === 'docs_dir',
+  );
+  return files.length === 1 ? files : [];
+}
+
+/** Entities of one name that are looked at. */
+const SAME_TITLE = 20;
+
+function dependenciesIn(metadata: Readonly<Record<string, unknown>>): string[] {
+  const names = metadata['dependsOn'];
+  return Array.isArray(names) ? names.map(String) : [];
 }
 
 function linksIn(metadata: Readonly<Record<string, unknown>>): [string, number][] {

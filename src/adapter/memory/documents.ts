@@ -171,6 +171,7 @@ function fileEntity(source: Source, document: MarkdownDocument, content: string)
       chunks: document.chunks.length,
       contentHash: content,
       links: Object.fromEntries(document.links),
+      ...(document.dependencies.length === 0 ? {} : { dependsOn: document.dependencies }),
     },
     // Its chunks are searched; searching the file entity too would return duplicates.
     embedding: undefined,

@@ -1,6 +1,6 @@
 import { parse } from 'yaml';
 import { type Chunk, chunksOf } from './chunk.ts';
-import { linksOf } from './links.ts';
+import { dependenciesOf, linksOf } from './links.ts';
 import { withoutJsx } from './mdx.ts';
 
 /** Increase this when the same document would yield different chunks, so that every document is read again. */
@@ -13,6 +13,8 @@ export interface MarkdownDocument {
   readonly chunks: readonly Chunk[];
   /** Linked paths in the docs folder, with the number of links to each. */
   readonly links: ReadonlyMap<string, number>;
+  /** Paths in the docs folder, or titles, of documents that it says it depends on. */
+  readonly dependencies: readonly string[];
 }
 
 const SUMMARY = 500;
@@ -64,6 +66,7 @@ export function markdownDocument(source: string, path: string, title?: string): 
     summary: cut(matter.description ?? firstWords(chunks)),
     chunks: chunks.map((chunk) => withoutTitle(chunk, found)),
     links: linksOf(text, path),
+    dependencies: dependenciesOf(text, path, matter.dependsOn),
   };
 }
 
@@ -74,6 +77,7 @@ const OPENING = /^(---|\+\+\+)[ \t]*\n/;
 interface FrontMatter {
   readonly title: string | undefined;
   readonly description: string | undefined;
+  readonly dependsOn: readonly string[];
   /** The text after the front matter. */
   readonly body: string;
 }
@@ -84,9 +88,15 @@ function words(value: unknown): string | undefined {
   return text === '' ? undefined : text;
 }
 
+/** One text, or a list of texts. */
+function listed(value: unknown): string[] {
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return list.flatMap((one) => words(one) ?? []);
+}
+
 /** Parses the metadata in front of a document's text. Front matter that is not valid YAML is ignored. */
 function frontMatter(text: string): FrontMatter {
-  const none = { title: undefined, description: undefined, body: text };
+  const none = { title: undefined, description: undefined, dependsOn: [], body: text };
   const opening = OPENING.exec(text);
   if (opening === null) return none;
   const [first, fence] = opening;
@@ -100,11 +110,12 @@ function frontMatter(text: string): FrontMatter {
   if (fence === '+++') return { ...none, body };
   try {
     const values: unknown = parse(head.slice(1, end + 1), { logLevel: 'silent', maxAliasCount: 20 });
-    const { title, description } = (typeof values === 'object' ? (values ?? {}) : {}) as Record<
-      string,
-      unknown
-    >;
-    return { title: words(title), description: words(description), body };
+    const {
+      title,
+      description,
+      depends_on: dependsOn,
+    } = (typeof values === 'object' ? (values ?? {}) : {}) as Record<string, unknown>;
+    return { title: words(title), description: words(description), dependsOn: listed(dependsOn), body };
   } catch {
     return { ...none, body };
   }

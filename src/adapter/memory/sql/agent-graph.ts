@@ -169,7 +169,10 @@ async function deleteRelations(sql: Sql, list: readonly AgentRelation[]): Promis
   return count;
 }
 
-function deleteEntities(sql: Sql, names: readonly string[]): Promise<{ entities: number; relations: number }> {
+function deleteEntities(
+  sql: Sql,
+  names: readonly string[],
+): Promise<{ entities: number; relations: number }> {
   return deleteAgentEntities(sql, names.map(agentEntityId));
 }
 
