@@ -110,3 +110,22 @@ describe('extAuthz with conditions', () => {
     await expect(gateway(JSON.stringify(config))).rejects.toThrow('policies.extAuthz.conditional');
   });
 });
+
+test('transformations with conditions change the requests and responses that they apply to', async () => {
+  const transformations = {
+    conditional: [{ condition: 'request.path == "/a"', response: { set: { 'x-a': '"yes"' } } }],
+  };
+  await using server = await answeringGateway({ transformations });
+  const [a, b] = await Promise.all(['/a', '/b'].map((path) => send(`${server.url}${path}`)));
+  expect([a?.headers['x-a'], b?.headers['x-a']]).toEqual(['yes', undefined]);
+});
+
+test('remoteRateLimit with conditions asks its service only if one is true', async () => {
+  const descriptors = [{ entries: [{ key: 'k', value: '"v"' }], type: 'requests' }];
+  const service = { host: 'localhost:1', domain: 'd', descriptors };
+  const conditional = [{ condition: 'request.path == "/never"', ...service }];
+  await using server = await answeringGateway({ remoteRateLimit: { conditional } });
+  // Nothing listens there.
+  expect(await status(server.url, '/x')).toBe(200);
+  expect(await status(server.url, '/never')).toBe(500);
+});
