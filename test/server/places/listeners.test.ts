@@ -142,9 +142,9 @@ describe('problems of listeners', () => {
     }).toThrow('routes.0.gateways: unknown gateway `web/b`');
   });
 
-  test('a protocol other than HTTP is refused', async () => {
+  test('a listener of a service mesh is refused', async () => {
     await refused({
-      gateways: { web: { port: 0, protocol: 'TCP', routes: [answer('x')] } },
-    }).toThrow('gateways.web.protocol: listeners with the protocol `TCP` are not supported');
+      gateways: { web: { port: 0, protocol: 'HBONE', routes: [answer('x')] } },
+    }).toThrow('gateways.web.protocol: listeners with the protocol `HBONE` are not supported');
   });
 });
