@@ -14,7 +14,7 @@ export interface Scoring {
 export const WORDS_PIVOT = 0.27;
 
 /** A model that knows meanings. Chosen with all-MiniLM-L6-v2; other models are mapped to its scale (`unrelated.ts`). */
-export const MODEL_SCORING: Scoring = { vectorShare: 0.5, pivot: 0.2, wordsPivot: WORDS_PIVOT };
+export const MODEL_SCORING: Scoring = { vectorShare: 0.5, pivot: 0.18, wordsPivot: WORDS_PIVOT };
 
 /** Turns texts into vectors. Vectors of different ids are never compared. */
 export interface Embedder {

@@ -17,7 +17,7 @@ export const EMBEDDER_VARIABLES = {
   EMBEDDING_DIMENSIONS:
     'length of the vectors that the service is asked for (default: that of the model); the model must support it',
   EMBEDDING_SCORE_PIVOT:
-    'the value of words and vectors together that becomes score 0.7 (default: 0.2; see docs/memory.md)',
+    'the value of words and vectors together that becomes score 0.7 (default: 0.18; see docs/memory.md)',
   EMBEDDING_TRUNCATE: 'true: truncate longer vectors, if the model was trained for that (Matryoshka)',
 } as const;
 

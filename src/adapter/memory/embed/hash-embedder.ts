@@ -14,7 +14,7 @@ const STOP_WORD = 0.1;
 /** Number of dimensions per word, so that two words rarely collide. */
 const PLACES = 2;
 /** Its vectors know no meanings, so they count less than words. */
-const SCORING = { vectorShare: 0.3, pivot: 0.24, wordsPivot: WORDS_PIVOT };
+const SCORING = { vectorShare: 0.3, pivot: 0.22, wordsPivot: WORDS_PIVOT };
 
 const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;

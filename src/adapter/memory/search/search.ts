@@ -234,7 +234,7 @@ function shown({ entity, score, cosine, words, vector, fused }: Scored, isDebug:
 }
 
 /** Types of entities that are embedded; the others are only found through the graph. */
-const SEARCHED: ReadonlySet<EntityType> = new Set(['doc_chunk', 'chat_message']);
+const SEARCHED: ReadonlySet<EntityType> = new Set(['doc_chunk', 'chat_message', 'entity']);
 
 /** Best scores of unrelated queries are usually below this (docs/memory.md, Retrieval). */
 const UNRELATED = 0.35;
@@ -268,7 +268,7 @@ function reasonOf(
       : `${start} Lower minScore to see it, or use words that occur in the documents`;
   }
   if (queryWords(query, 1).length === 0) return 'the query has no words';
-  const searchable = entities.doc_chunk + entities.chat_message;
+  const searchable = [...SEARCHED].reduce((sum, type) => sum + entities[type], 0);
   if (searchable === 0)
     return 'nothing is stored yet: ingest a document, or add .md files to the docs folder and start a sync';
   if (types !== undefined) return typesHint(types, entities);
