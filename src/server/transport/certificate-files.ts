@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Problem } from '../kernel/compile-context.ts';
 
@@ -33,7 +33,7 @@ export function readCertificateFiles(
   for (const role of ['cert', 'key', 'root'] as const) {
     const path = config[role];
     if (path === undefined) continue;
-    const found = readEither(path, folder);
+    const found = readFound(path, folder);
     paths.push(found.path);
     if ('problem' in found) problems.push({ key: role, ...found.problem });
     else files[role] = found.bytes;
@@ -48,28 +48,21 @@ export function readCertificateFiles(
 
 type FoundFile = { readonly path: string } & ({ readonly bytes: Buffer } | { readonly problem: Problem });
 
-function readEither(path: string, folder: string): FoundFile {
-  const tried = [...new Set([resolve(folder, path), resolve(path)])];
-  let failure: { readonly path: string; readonly error: unknown } | undefined;
-  for (const candidate of tried) {
-    try {
-      return { path: candidate, bytes: readFileSync(candidate) };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') failure ??= { path: candidate, error };
-    }
-  }
-  const help = 'set the path of a PEM file, relative to the configuration file';
-  // Watched where it would be looked for first, so that it is noticed once it exists.
-  const [first = path] = tried;
-  if (failure !== undefined)
+function readFound(given: string, folder: string): FoundFile {
+  const path = resolveConfigFile(folder, given);
+  try {
+    return { path, bytes: readFileSync(path) };
+  } catch (error) {
+    const missing = missingConfigFile(folder, given);
     return {
-      path: failure.path,
-      problem: { code: 'AGW0107', message: `cannot read the file: ${messageOf(failure.error)}`, help },
+      path,
+      problem: {
+        code: 'AGW0107',
+        message: missing ?? `cannot read the file: ${messageOf(error)}`,
+        help: 'set the path of a PEM file, relative to the configuration file',
+      },
     };
-  return {
-    path: first,
-    problem: { code: 'AGW0107', message: `the file does not exist: tried ${tried.join(' and ')}`, help },
-  };
+  }
 }
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/;

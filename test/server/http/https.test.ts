@@ -145,7 +145,7 @@ describe('certificate files', () => {
   test('a file that does not exist is reported with both places', async () => {
     await using folder = await temporaryFolder();
     expect(await problems({ cert: 'nothing.pem', key }, folder.path)).toBe(
-      `gateways.default.tls.cert: the file does not exist: tried ${join(folder.path, 'nothing.pem')} and ${join(process.cwd(), 'nothing.pem')}`,
+      `gateways.default.tls.cert: file not found: ${join(folder.path, 'nothing.pem')}, and ${join(process.cwd(), 'nothing.pem')}`,
     );
   });
 
