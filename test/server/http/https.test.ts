@@ -250,7 +250,7 @@ describe('changed certificate files', () => {
     expect(await early.send({})).toMatchObject({ text: 'reached' });
   });
 
-  test('TLS can be changed by a reload, and its removal needs a restart', async () => {
+  test('client certificates and another certificate take effect at a reload', async () => {
     await using folder = await temporaryFolder();
     await using gate = await answering(GOOD_TLS, { folder: folder.path, live: 'asked' });
     const write = (tls: object | undefined) =>
