@@ -188,6 +188,27 @@ export interface Imported {
   readonly unchanged: number;
 }
 
+/** Selects entities; without any condition, all. */
+export interface EntitySearch {
+  /** A text that the name contains, in any case and punctuation, or words that the searched text contains, all of them. */
+  readonly query?: string | undefined;
+  readonly types?: readonly EntityType[] | undefined;
+  /** `next` of the previous page. */
+  readonly after?: EntityPlace | undefined;
+  readonly limit: number;
+}
+
+/** A place in the order of entities by name, then id. */
+export interface EntityPlace {
+  readonly name: string;
+  readonly id: string;
+}
+
+export interface EntityPage {
+  readonly entities: readonly Pick<Entity, 'id' | 'name' | 'type'>[];
+  readonly next: EntityPlace | null;
+}
+
 export interface NewTurn {
   readonly sessionId: string;
   readonly agentId: string;
@@ -356,6 +377,8 @@ export interface Store {
     direction: 'out' | 'in' | 'both',
     limit: number,
   ): Promise<readonly Relation[]>;
+  /** A page of entities by name, without content. */
+  searchEntities(request: EntitySearch): Promise<EntityPage>;
   /** A page of all entities by id, without content, for the overview of the graph. */
   topology(page: {
     readonly types?: readonly EntityType[] | undefined;

@@ -176,6 +176,7 @@ export function fakeStore(): FakeStore {
         )
         .slice(0, limit);
     },
+    searchEntities: unused,
     topology: async ({ types }) => ({
       nodes: [...kept.values()].filter(({ type }) => types?.includes(type) ?? true),
       nextCursor: null,

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DIMENSIONS, type NewEntity, type Store } from '../../../src/adapter/memory/store.ts';
+import {
+  DIMENSIONS,
+  type EntityPlace,
+  type EntitySearch,
+  type NewEntity,
+  type Store,
+} from '../../../src/adapter/memory/store.ts';
 import { MEMORY_STORE_LIMITS } from '../../../src/core/memory-limits.ts';
 import { agentGraphContract } from './agent-graph-contract.ts';
 import { erasureContract } from './erasure-contract.ts';
@@ -505,6 +511,45 @@ function graph(store: () => Store): void {
     const files = await store().topology({ limit: 1000, types: ['doc_file'] });
     expect(new Set(files.nodes.map(({ type }) => type))).toEqual(new Set(['doc_file']));
     expect(files.nodes[0]).toEqual({ id: expect.any(String), name: expect.any(String), type: 'doc_file' });
+  });
+
+  test('entities are searched by name and by words of their content, paged by name, and filtered by type', async () => {
+    const common = { type: 'entity', content: '' } as const;
+    await store().putEntities(
+      [
+        entity({ ...common, id: 'q1', name: 'Numbat 100%', searchText: 'a small animal' }),
+        entity({ ...common, id: 'q2', name: 'numbat_park', searchText: 'visited by many' }),
+        entity({
+          ...common,
+          id: 'q3',
+          name: 'Perupper',
+          searchText: 'an island with every numbat and its park',
+        }),
+        entity({ ...common, id: 'q4', name: 'Numbat 100%', type: 'workspace' }),
+      ],
+      [],
+      EMBEDDER,
+    );
+    const found = async (request: Omit<EntitySearch, 'limit'>): Promise<string[]> => {
+      const ids: string[] = [];
+      let after: EntityPlace | undefined;
+      do {
+        const page = await store().searchEntities({ ...request, after, limit: 1 });
+        ids.push(...page.entities.map(({ id }) => id));
+        after = page.next ?? undefined;
+      } while (after !== undefined);
+      return ids;
+    };
+    expect(await found({ query: 'numbat' })).toEqual(['q1', 'q4', 'q3', 'q2']);
+    expect(await found({ query: 'NUMBAT', types: ['entity'] })).toEqual(['q1', 'q3', 'q2']);
+    expect(await found({ query: 'Numbat Park' })).toEqual(['q3', 'q2']);
+    expect(await found({ query: 'erupp' })).toEqual(['q3']);
+    for (const query of ['%', '_', "'", '"', '* ^', 'numbat AND NOT small'])
+      expect([query, await found({ query })]).toEqual([query, []]);
+    const { entities } = await store().stats();
+    const all = await store().searchEntities({ limit: 1000 });
+    expect(all.entities).toHaveLength(Object.values(entities).reduce((sum, n) => sum + n, 0));
+    expect(all.next).toBe(null);
   });
 
   test('stats count the stored entities', async () => {

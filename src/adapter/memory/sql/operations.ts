@@ -14,6 +14,7 @@ import type { Store } from '../store.ts';
 import { agentGraph, changeGraph } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
+import { searchEntities } from './entity-search.ts';
 import { erase } from './erasure.ts';
 import { expire } from './expiry.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
@@ -120,6 +121,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   byName: read<'byName'>((_, limit) => checkLimit(limit), byName),
   similarNames: read<'similarNames'>((_, limit) => checkLimit(limit), similarNames),
   edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),
+  searchEntities: read<'searchEntities'>((request) => checkLimit(request.limit), searchEntities),
   topology: read<'topology'>((page) => checkLimit(page.limit), topology),
   stats: read<'stats'>(nothing, stats),
   setNote: change<'setNote'>((key) => checkName(key, 'key'), setNote),

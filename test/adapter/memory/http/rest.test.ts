@@ -215,6 +215,26 @@ describe('graph', () => {
     expect(new Set(files.map(({ type }: Json) => type))).toEqual(new Set(['doc_file', 'workspace']));
   });
 
+  test('entities are listed by name, page by page, and searched', async () => {
+    const names: string[] = [];
+    let cursor = '';
+    do {
+      const { status, body } = await backend.get(`entities?types=doc_file,doc_chunk&limit=2${cursor}`);
+      expect(status).toBe(200);
+      names.push(...body.entities.map(({ name }: Json) => name));
+      cursor = body.nextCursor === null ? '' : `&cursor=${encodeURIComponent(body.nextCursor)}`;
+    } while (cursor !== '');
+    expect(names.length).toBeGreaterThanOrEqual(4);
+    expect(names).toEqual(names.toSorted());
+    const { entities } = (await backend.get('entities?query=8080')).body;
+    expect(entities).toEqual([
+      { id: expect.any(String), name: expect.stringContaining('Ports'), type: 'doc_chunk' },
+    ]);
+    const wrong = await backend.get('entities?cursor=x');
+    expect(wrong.status).toBe(400);
+    expect(wrong.body.error.message).toContain('cursor');
+  });
+
   test.each([
     'maxDepth=6',
     'maxDepth=-1',

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../endpoint.ts';
 import { chat } from './chat.ts';
 import { deletions } from './deletions.ts';
+import { entities } from './entities.ts';
 import { entity } from './entity.ts';
 import { exported } from './export.ts';
 import { forget } from './forget.ts';
@@ -29,6 +30,7 @@ export const endpoints: readonly Endpoint[] = [
   ingestDocs,
   ingestStatus,
   stats,
+  entities,
   entity,
   sessions,
   sessionTurns,

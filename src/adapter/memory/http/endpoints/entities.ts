@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
+import { defineEndpoint, entityTypes, pageLimit } from '../endpoint.ts';
+import { checked } from '../memory-error.ts';
+
+/** Name and id of the last entity of the previous page: longer than other cursors, because names may be long. */
+const place = z.strictObject({ name: z.string(), id: z.string() });
+const cursor = z
+  .string()
+  .max(2 * (MEMORY_STORE_LIMITS.nameBytes + MEMORY_STORE_LIMITS.idBytes))
+  .optional();
+
+/** Entities by name, without their content: all, or those that contain a text. */
+export const entities = defineEndpoint({
+  method: 'GET',
+  path: '/entities',
+  query: z.strictObject({
+    query: z.string().min(1).max(MEMORY_STORE_LIMITS.queryLength).optional(),
+    types: entityTypes,
+    limit: pageLimit,
+    cursor,
+  }),
+  async run({ query: { cursor: given, ...request }, memory }) {
+    const after = given === undefined ? undefined : checked(place, parsed(given), 'cursor');
+    const { entities: found, next } = await memory.store.searchEntities({ ...request, after });
+    return { body: { entities: found, nextCursor: next === null ? null : JSON.stringify(next) } };
+  },
+});
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,37 @@
+import { nameKey } from '../plain-words.ts';
+import type { EntityPage, EntitySearch, EntityType } from '../store.ts';
+import { type Sql, text, type Value } from './sql.ts';
+
+/** A page of entities by name: all, those of some types, those with a text in their name or its words in their content. */
+export async function searchEntities(sql: Sql, request: EntitySearch): Promise<EntityPage> {
+  const { query, types, limit, after } = request;
+  const key = query === undefined ? undefined : nameKey(query);
+  if (key === '') return { entities: [], next: null };
+  const parameters: Value[] = [limit + 1];
+  const place = (value: Value): string => `$${parameters.push(value)}`;
+  const conditions = [
+    ...(after === undefined ? [] : [`(name, id) > (${place(after.name)}, ${place(after.id)})`]),
+    ...(types === undefined ? [] : [sql.among('type', place(sql.list(types)))]),
+    ...(key === undefined
+      ? []
+      : [
+          // A key contains only letters, digits and spaces.
+          `(name_key LIKE ${place(`%${key}%`)} OR ${sql.matches('entities', place(sql.wordQuery(key, 'all')))})`,
+        ]),
+  ];
+  const rows = await sql.all(
+    `SELECT id, name, type FROM memory_entities ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
+     ORDER BY name, id LIMIT $1`,
+    parameters,
+  );
+  const entities = rows.slice(0, limit).map((row) => ({
+    id: text(row, 'id'),
+    name: text(row, 'name'),
+    type: text(row, 'type') as EntityType,
+  }));
+  const last = entities.at(-1);
+  return {
+    entities,
+    next: rows.length > entities.length && last !== undefined ? { name: last.name, id: last.id } : null,
+  };
+}
