@@ -18,6 +18,10 @@ interface Ask {
   readonly method?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent in addition to those of `sendAlways`, or instead of them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For a request that must also be sent if the page is closed at this moment. */
+  readonly keepalive?: boolean;
   readonly signal?: AbortSignal;
   /** Timeout of the whole response in ms. Default: the request timeout of our servers. */
   readonly within?: number;
@@ -53,7 +57,14 @@ function takePrefetched(path: string): Promise<Response> | undefined {
 
 /** Sends a request to the server of this page. Throws `ApiError`, also if the server cannot be reached. */
 export async function ask<T>(path: string, options: Ask = {}): Promise<T> {
-  const { method = 'GET', body, signal, within = LIMITS.requestTimeout } = options;
+  const {
+    method = 'GET',
+    body,
+    headers,
+    keepalive = false,
+    signal,
+    within = LIMITS.requestTimeout,
+  } = options;
   const late = AbortSignal.timeout(within);
   const failed = (error: unknown): never => {
     if (signal?.aborted === true) throw error;
@@ -64,10 +75,15 @@ export async function ask<T>(path: string, options: Ask = {}): Promise<T> {
     );
   };
   const sent =
-    (method === 'GET' ? takePrefetched(path) : undefined) ??
+    (method === 'GET' && headers === undefined ? takePrefetched(path) : undefined) ??
     fetch(path, {
       method,
-      headers: body === undefined ? always : { ...always, 'content-type': 'application/json' },
+      headers: {
+        ...always,
+        ...headers,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      keepalive,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     });

@@ -19,6 +19,7 @@ export async function start(
   name: string,
   pages: readonly Page[],
   Gate: ComponentType<{ readonly children: ReactNode }> = Fragment,
+  Tools: ComponentType<ToolsProps> = NoTools,
 ): Promise<void> {
   const root = document.getElementById('root');
   if (root === null) throw new Error('the document has no element for the application');
@@ -26,19 +27,36 @@ export async function start(
   createRoot(root).render(
     <StrictMode>
       <Gate>
-        <Shell name={name} pages={pages} />
+        <Shell name={name} pages={pages} Tools={Tools} />
       </Gate>
     </StrictMode>,
   );
   loadOthers(pages);
 }
 
+/** What an application adds to the header of its pages. */
+export interface ToolsProps {
+  /** Displays the page anew, with other data. */
+  readonly renew: () => void;
+}
+
+const NoTools = (): ReactNode => null;
+
 /** Frame around every page: skip link, navigation, heading. The heading gets the focus when the page changes. */
-function Shell({ name, pages }: { readonly name: string; readonly pages: readonly Page[] }): ReactNode {
+function Shell({
+  name,
+  pages,
+  Tools,
+}: {
+  readonly name: string;
+  readonly pages: readonly Page[];
+  readonly Tools: ComponentType<ToolsProps>;
+}): ReactNode {
   const { path } = useLocation();
   const page = pages.find((candidate) => candidate.path === path);
   const heading = useRef<HTMLHeadingElement>(null);
   const first = useRef(true);
+  const [round, setRound] = useState(0);
   const title = page?.title ?? 'No such page';
   useEffect(() => {
     document.title = `${title} · ${name}`;
@@ -67,6 +85,7 @@ function Shell({ name, pages }: { readonly name: string; readonly pages: readonl
             </Link>
           ))}
         </nav>
+        <Tools renew={() => setRound(round + 1)} />
         <ShortcutList pages={pages} />
       </header>
       <main id="main">
@@ -76,7 +95,7 @@ function Shell({ name, pages }: { readonly name: string; readonly pages: readonl
         {page === undefined ? (
           <p>This address has no page. Choose one above.</p>
         ) : (
-          <Boundary key={path}>
+          <Boundary key={`${path} ${round}`}>
             <Content page={page} />
           </Boundary>
         )}
