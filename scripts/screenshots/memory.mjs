@@ -17,6 +17,22 @@ const CONVERSATION = [
   ['assistant', 'On the Overview page, beside the Re-sync Docs button.'],
 ];
 
+const GRAPH = {
+  createEntities: [
+    {
+      name: 'Alice',
+      entityType: 'person',
+      observations: ['Leads the support team.', 'Prefers short answers with a link to the documentation.'],
+    },
+    { name: 'Support team', entityType: 'team', observations: ['Answers within a working day.'] },
+    { name: 'Benchmarks', entityType: 'topic', observations: ['Alice asks for them every quarter.'] },
+  ],
+  createRelations: [
+    { from: 'Alice', to: 'Support team', relationType: 'leads' },
+    { from: 'Support team', to: 'Benchmarks', relationType: 'reads' },
+  ],
+};
+
 export const memory = {
   async open() {
     const files = globSync('docs/**/*.md', { cwd: root });
@@ -35,11 +51,41 @@ export const memory = {
           role,
           content,
         });
+    await backend.post('graph', GRAPH);
+    for (const name of ['team-red', 'team-blue'])
+      await backend.post('graph', GRAPH, { 'x-memory-namespace': name });
     return {
       url: backend.url,
       close: () => backend[Symbol.asyncDispose](),
       pages: [
         { name: 'overview', path: '/ui/', prepare: (page) => page.getByText('readiness').waitFor() },
+        {
+          name: 'browser',
+          path: '/ui/browser?text=alice',
+          async prepare(page) {
+            await page.getByRole('link', { name: 'Alice' }).click();
+            await page.getByText('2 observations').waitFor();
+          },
+        },
+        {
+          name: 'forget',
+          path: '/ui/forget?about=alice',
+          prepare: (page) => page.getByRole('button', { name: 'Forget all of this' }).waitFor(),
+        },
+        {
+          name: 'namespaces',
+          path: '/ui/namespaces',
+          async prepare(page) {
+            await page.getByRole('button', { name: 'team-red' }).click();
+            await page.getByLabel('Type team-red').fill('team');
+            await page.getByRole('row', { name: 'entity 3' }).waitFor();
+          },
+        },
+        {
+          name: 'turns',
+          path: '/ui/replay?text=documents',
+          prepare: (page) => page.getByText('newest first').waitFor(),
+        },
         {
           name: 'graph',
           path: '/ui/graph',
@@ -57,7 +103,7 @@ export const memory = {
           async prepare(page) {
             await page.getByLabel('Query').fill('which port does the memory backend listen on');
             await page.keyboard.press('Enter');
-            await page.locator('.result').first().waitFor();
+            await page.locator('.result summary').first().click();
           },
         },
         {

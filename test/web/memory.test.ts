@@ -138,6 +138,12 @@ browserTest('the memory playground applies the threshold in the page', async (br
   expect(await given.count()).toBe(body.count);
   expect(await given.first().innerText()).toContain(body.results[0].score.toFixed(4));
   expect(await given.first().innerText()).toContain('guide/limits.md');
+  await given.first().getByText('Why this score').click();
+  const cosine = body.results[0].cosine.toFixed(4);
+  await given
+    .first()
+    .getByRole('row', { name: `cosine ${cosine}` })
+    .waitFor();
 
   await page.getByLabel('minScore').fill('0.99');
   await page.getByText('0 results at minScore 0.99').waitFor();
@@ -155,7 +161,7 @@ browserTest('the memory playground applies the threshold in the page', async (br
     arguments: { query: 'how many requests may a client send', limit: 2, minScore: 0 },
   });
   await given.first().getByRole('link').click();
-  await page.getByRole('heading', { level: 1, name: 'Graph topology' }).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'Memory browser' }).waitFor();
   await page.getByRole('heading', { name: /Rate limits/ }).waitFor();
 });
 
@@ -227,7 +233,10 @@ browserTest(
     for (const [key, name] of [
       ['t', 'Graph topology'],
       ['p', 'RAG playground'],
+      ['b', 'Memory browser'],
       ['e', 'Episodic replay'],
+      ['f', 'Forget'],
+      ['n', 'Namespaces'],
       ['o', 'Overview'],
     ] as const) {
       await page.keyboard.press('g');

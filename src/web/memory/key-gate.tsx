@@ -1,6 +1,13 @@
 import { type FormEvent, type ReactNode, useCallback, useEffect, useState } from 'react';
 import { type ApiError, ask, sendAlways } from '../shared/api.ts';
-import { keyHeaders, storedKey, storeKey } from './key.ts';
+import {
+  callerHeaders,
+  DEFAULT_NAMESPACE,
+  storedKey,
+  storedNamespace,
+  storeKey,
+  storeNamespace,
+} from './key.ts';
 import { API } from './model.ts';
 
 /** Asks for the key of the backend, if it has one, before anything else is displayed. */
@@ -8,14 +15,22 @@ export function KeyGate({ children }: { readonly children: ReactNode }): ReactNo
   const [state, setState] = useState<'trying' | 'open' | 'closed'>('trying');
   const [problem, setProblem] = useState('');
   const tryKey = useCallback((key: string | null): void => {
-    sendAlways(keyHeaders(key));
+    sendAlways(callerHeaders(key));
     ask(`${API}/ingest/status`).then(
       () => {
         if (key !== null) storeKey(key);
         setState('open');
       },
       ({ status, message }: ApiError) => {
+        const again = (namespace: string | null): void => {
+          storeNamespace(namespace);
+          tryKey(key);
+        };
+        // A namespace's key accepts no other namespace.
         // The pages report a backend that does not respond.
+        if (status === 403 && storedNamespace() !== null) return again(null);
+        // With MEMORY_NAMESPACES=required.
+        if (status === 400 && storedNamespace() === null) return again(DEFAULT_NAMESPACE);
         if (status !== 401) return setState('open');
         storeKey(null);
         setProblem(key === null ? '' : message);
@@ -44,8 +59,8 @@ export function KeyGate({ children }: { readonly children: ReactNode }): ReactNo
       <h1>A key is required</h1>
       <form className="panel" onSubmit={submit}>
         <p>
-          It is the value of <code>MEMORY_API_KEY</code> that the backend was started with. This tab keeps it
-          until it is closed.
+          It is the value of <code>MEMORY_API_KEY</code> that the backend was started with, or the key of a
+          namespace. This tab keeps it until it is closed.
         </p>
         <div className="row">
           <label>

@@ -2,13 +2,13 @@
 import { prefetch, sendAlways } from '../shared/api.ts';
 import { loadFirst } from '../shared/page.ts';
 import { currentPath } from '../shared/router.tsx';
-import { keyHeaders, storedKey } from './key.ts';
+import { callerHeaders, storedKey } from './key.ts';
 import { API } from './model.ts';
 import { pages } from './pages.ts';
 import '../shared/theme.css';
 import './memory.css';
 
-sendAlways(keyHeaders(storedKey()));
+sendAlways(callerHeaders(storedKey()));
 prefetch(`${API}/ingest/status`);
 if (currentPath() === '/') prefetch(`${API}/stats`);
 void loadFirst(pages);

@@ -1,6 +1,6 @@
 /** Responses of the backend, reduced to what the pages display. */
 
-import type { Entity, Stats as StoreStats, SyncStatus } from '../../core/memory-model.ts';
+import type { EmbeddingStatus, Entity, Relation, Stats as StoreStats, SyncStatus } from '../../core/memory-model.ts';
 
 export const API = '/api/memory';
 
@@ -21,6 +21,7 @@ export interface Stats extends StoreStats {
   readonly sync: SyncStatus;
   readonly store: string;
   readonly embedder: string;
+  readonly embedding: EmbeddingStatus;
   readonly version: string;
 }
 
@@ -36,4 +37,43 @@ export interface SearchReply {
   readonly hint?: string;
   readonly embedder: string;
   readonly tookMs: number;
+}
+
+export interface EntityPage {
+  readonly entities: readonly Pick<Entity, 'id' | 'name' | 'type'>[];
+  readonly nextCursor: string | null;
+}
+
+/** What is, or would be, deleted; the lists contain the first of each kind. */
+export interface Erasure {
+  /** Stands for exactly this selection. */
+  readonly token: string;
+  readonly counts: Readonly<
+    Record<'entities' | 'observations' | 'relations' | 'turns' | 'documents', number>
+  >;
+  readonly entities: readonly string[];
+  readonly observations: readonly { readonly entityName: string; readonly observation: string }[];
+  readonly turns: readonly {
+    readonly sessionId: string;
+    readonly seq: number;
+    readonly role: string;
+    readonly createdAt: string;
+    readonly excerpt: string;
+  }[];
+  readonly documents: readonly { readonly id: string; readonly title: string; readonly key: string }[];
+  /** Whether there is more than one call deletes. */
+  readonly truncated: boolean;
+  readonly note?: string;
+}
+
+export interface NamespacePage {
+  readonly namespaces: readonly { readonly name: string; readonly bytes: number }[];
+  readonly nextCursor: string | null;
+}
+
+/** An entity and those that it has relations with. */
+export interface Surroundings {
+  readonly nodes: readonly Pick<Entity, 'id' | 'name' | 'type'>[];
+  readonly edges: readonly Relation[];
+  readonly truncated: boolean;
 }

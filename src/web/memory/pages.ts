@@ -9,6 +9,12 @@ export const pages: readonly Page[] = [
     load: async () => (await import('./pages/overview.tsx')).Overview,
   },
   {
+    path: '/browser',
+    title: 'Memory browser',
+    key: 'b',
+    load: async () => (await import('./pages/browser.tsx')).Browser,
+  },
+  {
     path: '/graph',
     title: 'Graph topology',
     key: 't',
@@ -25,5 +31,17 @@ export const pages: readonly Page[] = [
     title: 'Episodic replay',
     key: 'e',
     load: async () => (await import('./pages/replay.tsx')).Replay,
+  },
+  {
+    path: '/forget',
+    title: 'Forget',
+    key: 'f',
+    load: async () => (await import('./pages/forget.tsx')).Forget,
+  },
+  {
+    path: '/namespaces',
+    title: 'Namespaces',
+    key: 'n',
+    load: async () => (await import('./pages/namespaces.tsx')).Namespaces,
   },
 ];

@@ -68,7 +68,7 @@ export function Details({
   );
 }
 
-function Metadata({ entity: { metadata } }: { readonly entity: Entity }): ReactNode {
+export function Metadata({ entity: { metadata } }: { readonly entity: Entity }): ReactNode {
   const entries = Object.entries(metadata);
   if (entries.length === 0) return null;
   return (

@@ -1,7 +1,8 @@
 import type { ReactNode } from 'react';
-import { count, size } from '../../shared/format.ts';
+import { count, size, time } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
 import { API, ENTITY_TYPES, RELATION_TYPES, type Stats } from '../model.ts';
 import { curl, Empty, Unreachable } from '../placeholder.tsx';
 import { Resync, useSync } from '../sync.tsx';
@@ -27,6 +28,23 @@ export function Overview(): ReactNode {
   );
 }
 
+/** The queue of texts that wait for their vectors, if there are any. */
+function pendingOf({ embedding }: Stats): (readonly [string, string])[] {
+  if (embedding.pending === 0 && embedding.problem === undefined) return [];
+  const { pending, state, problem, retryAt } = embedding;
+  return [
+    ['to embed', `${count(pending)}${state === 'idle' ? '' : `, ${state}`}`],
+    ...(problem === undefined
+      ? []
+      : ([
+          [
+            'embedder failed',
+            `${visible(problem)}${retryAt === undefined ? '' : `; again at ${time(retryAt)}`}`,
+          ],
+        ] as const)),
+  ];
+}
+
 function Counts({ stats }: { readonly stats: Stats }): ReactNode {
   const { entities, relations, documents, sessions, turns, ready } = stats;
   const isEmpty = documents === 0 && turns === 0;
@@ -44,21 +62,21 @@ function Counts({ stats }: { readonly stats: Stats }): ReactNode {
       <div className="cards">
         <section className="panel" aria-labelledby="entities">
           <h2 id="entities">
-            <Link to="/graph">Entities</Link>
+            <Link to="/browser">Entities</Link>
           </h2>
-          <Table rows={ENTITY_TYPES.map((type) => [type, count(entities[type])])} />
+          <FigureTable rows={ENTITY_TYPES.map((type) => [type, count(entities[type])])} />
         </section>
         <section className="panel" aria-labelledby="relations">
           <h2 id="relations">
             <Link to="/graph">Relations</Link>
           </h2>
-          <Table rows={RELATION_TYPES.map((type) => [type, count(relations[type])])} />
+          <FigureTable rows={RELATION_TYPES.map((type) => [type, count(relations[type])])} />
         </section>
         <section className="panel" aria-labelledby="episodes">
           <h2 id="episodes">
             <Link to="/replay">Episodes</Link>
           </h2>
-          <Table
+          <FigureTable
             rows={[
               ['sessions', count(sessions)],
               ['turns', count(turns)],
@@ -67,11 +85,12 @@ function Counts({ stats }: { readonly stats: Stats }): ReactNode {
         </section>
         <section className="panel" aria-labelledby="backend">
           <h2 id="backend">Backend</h2>
-          <Table
+          <FigureTable
             rows={[
               ['readiness', ready ? '✓ ready' : '… first sync is running'],
               ['documents', count(documents)],
               ['embedder', stats.embedder],
+              ...pendingOf(stats),
               ['store', `${stats.store}, ${size(stats.bytes)}`],
               ['version', stats.version],
             ]}
@@ -82,7 +101,12 @@ function Counts({ stats }: { readonly stats: Stats }): ReactNode {
   );
 }
 
-function Table({ rows }: { readonly rows: readonly (readonly [name: string, value: string])[] }): ReactNode {
+/** Names and figures. */
+export function FigureTable({
+  rows,
+}: {
+  readonly rows: readonly (readonly [name: string, value: string])[];
+}): ReactNode {
   return (
     <table className="figures">
       <tbody>

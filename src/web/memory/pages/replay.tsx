@@ -4,19 +4,30 @@ import { ask } from '../../shared/api.ts';
 import { counted, times } from '../../shared/format.ts';
 import { Link, useLocation } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
+import { sessionKey, useDeletions } from '../deletions.ts';
 import { API, type Session } from '../model.ts';
 import { Empty, toolCall, Unreachable } from '../placeholder.tsx';
 import { SessionPlayer } from '../replay/session-player.tsx';
+import { FoundTurns, TurnSearch } from '../replay/turn-search.tsx';
 
 /** Conversations of agents and users, by session, turn by turn. */
 export function Replay(): ReactNode {
   const { query } = useLocation();
   const session = query.get('session') ?? '';
+  const search = { text: query.get('text') ?? '', from: query.get('from') ?? '', to: query.get('to') ?? '' };
+  const isSearch = Object.values(search).some((value) => value !== '');
   return (
-    <div className={session === '' ? '' : 'split sidebar'}>
-      <Sessions open={session} />
-      {session === '' ? null : <SessionPlayer key={session} session={session} />}
-    </div>
+    <>
+      {session === '' ? <TurnSearch query={search} /> : null}
+      {session === '' && isSearch ? (
+        <FoundTurns key={JSON.stringify(search)} query={search} />
+      ) : (
+        <div className={session === '' ? '' : 'split sidebar'}>
+          <Sessions open={session} />
+          {session === '' ? null : <SessionPlayer key={session} session={session} />}
+        </div>
+      )}
+    </>
   );
 }
 
@@ -50,7 +61,9 @@ function Sessions({ open }: { readonly open: string }): ReactNode {
     load(null, gone.signal);
     return () => gone.abort();
   }, [round, load]);
-  if (error !== undefined) return <Unreachable error={error} retry={() => setRound(round + 1)} />;
+  const reload = (): void => setRound((rounds) => rounds + 1);
+  const hidden = useDeletions(sessions, reload);
+  if (error !== undefined) return <Unreachable error={error} retry={reload} />;
   if (sessions === undefined) return <p role="status">Loading…</p>;
   if (sessions.length === 0)
     return (
@@ -65,18 +78,20 @@ function Sessions({ open }: { readonly open: string }): ReactNode {
     <nav aria-label="Sessions" className="sessions panel">
       <h2>Sessions</h2>
       <ul>
-        {sessions.map(({ sessionId, turns, firstAt, lastAt, agentIds }) => (
-          <li key={sessionId}>
-            <Link to="/replay" query={{ session: sessionId }} current={sessionId === open}>
-              {visible(sessionId)}
-            </Link>
-            <span className="quiet">
-              {counted(turns, 'turn')}, {agentIds.map(visible).join(', ')}
-              <br />
-              {times(firstAt, lastAt)}
-            </span>
-          </li>
-        ))}
+        {sessions
+          .filter(({ sessionId }) => !hidden.has(sessionKey(sessionId)))
+          .map(({ sessionId, turns, firstAt, lastAt, agentIds }) => (
+            <li key={sessionId}>
+              <Link to="/replay" query={{ session: sessionId }} current={sessionId === open}>
+                {visible(sessionId)}
+              </Link>
+              <span className="quiet">
+                {counted(turns, 'turn')}, {agentIds.map(visible).join(', ')}
+                <br />
+                {times(firstAt, lastAt)}
+              </span>
+            </li>
+          ))}
       </ul>
       {next === null ? null : (
         <button type="button" onClick={() => load(next)}>

@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import type { SearchResult } from '../model.ts';
+import { Explanation } from './explanation.tsx';
 
 /** One result: its score, its source, and its text with the words of the query marked. */
 export function Result({
@@ -14,22 +15,19 @@ export function Result({
   /** `below`: under the threshold. `crowded`: above it, but not within the limit. */
   readonly standing: 'given' | 'crowded' | 'below';
 }): ReactNode {
-  const { id, name, type, content, truncated, score, cosine, debug, metadata } = result;
+  const { id, name, type, content, truncated, score, metadata } = result;
   return (
     <li className={`panel result ${standing}`}>
       <div className="scores">
         <meter min={0} max={1} value={score} aria-label={`Score ${score.toFixed(2)}`} />
         <strong className="mono">{score.toFixed(4)}</strong>
-        <span className="quiet">
-          {cosine === null ? 'no vector' : `cosine ${cosine.toFixed(4)}`}
-          {debug === undefined ? '' : `, words ${debug.words.toFixed(2)}, fused ${debug.fused.toFixed(2)}`}
-        </span>
         {standing === 'given' ? null : (
           <span className="standing">{standing === 'below' ? 'below minScore' : 'beyond the limit'}</span>
         )}
       </div>
+      <Explanation result={result} />
       <h3>
-        <Link to="/graph" query={{ entity: id }}>
+        <Link to="/browser" query={{ id }}>
           {visible(name)}
         </Link>
       </h3>
@@ -44,7 +42,7 @@ export function Result({
         {marked(visible(content), query).map(({ at, text, isMarked }) =>
           isMarked ? <mark key={at}>{text}</mark> : text,
         )}
-        {truncated === true ? <span className="quiet"> … (truncated; the graph shows all of it)</span> : null}
+        {truncated === true ? <span className="quiet"> … (truncated; open it to see all of it)</span> : null}
       </p>
     </li>
   );

@@ -4,8 +4,10 @@ import { count, counted } from '../../shared/format.ts';
 import { navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { visible } from '../../shared/visible.ts';
-import type { Turn } from '../model.ts';
+import { sessionKey, useDeletions } from '../deletions.ts';
+import { API, type Turn } from '../model.ts';
 import { Unreachable } from '../placeholder.tsx';
+import { Removal } from '../removal.tsx';
 import { Conversation } from './conversation.tsx';
 import { download, jsonLines, markdown } from './export.ts';
 import { Filters, NO_FILTER, passing, positionOf } from './filters.tsx';
@@ -19,7 +21,7 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
   const [filter, setFilter] = useState(NO_FILTER);
   const wanted = useDeferredValue(filter);
   const places = useMemo(() => passing(turns, wanted), [turns, wanted]);
-  const [current, setCurrent] = useLinkedTurn(session);
+  const [current, setCurrent] = useLinkedTurn(session, turns);
   const position = positionOf(places, current);
   const go = (next: number): void => setCurrent(places[next] ?? 0);
   const player = usePlayer(turns, places, position, go, state === 'loading');
@@ -35,6 +37,14 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
     { keys: 'End', what: 'last turn', run: () => step(Infinity) },
   ]);
   const list = { turns, places, position };
+  const hidden = useDeletions(turns, () => undefined);
+  if (hidden.has(sessionKey(session)))
+    return (
+      <section aria-label={`Session ${visible(session)}`} className="player">
+        <h2>{visible(session)}</h2>
+        <p role="status">Deleted, unless you undo it.</p>
+      </section>
+    );
   return (
     <section aria-label={`Session ${visible(session)}`} className="player">
       <h2>{visible(session)}</h2>
@@ -66,6 +76,17 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
         </>
       )}
       <Exports session={session} found={found} />
+      {turns.length === 0 ? null : (
+        <Removal
+          what="session"
+          name={session}
+          path={`${API}/sessions/${encodeURIComponent(session)}`}
+          hides={sessionKey(session)}
+          gone={() => {
+            if (new URLSearchParams(location.search).get('session') === session) navigate('/replay');
+          }}
+        />
+      )}
     </section>
   );
 }
@@ -156,8 +177,9 @@ function Exports({
 const ADDRESS_DELAY = 300;
 
 /** Index of the current turn, synchronized with `?turn=` in the address, which counts from 1. */
-function useLinkedTurn(session: string): readonly [number, (place: number) => void] {
+function useLinkedTurn(session: string, turns: readonly Turn[]): readonly [number, (place: number) => void] {
   const { query } = useLocation();
+  const seq = Number(query.get('seq') ?? Number.NaN);
   const asked = query.get('turn') ?? '1';
   const written = useRef(asked);
   const [place, setPlace] = useState(() => placeOf(asked));
@@ -168,13 +190,21 @@ function useLinkedTurn(session: string): readonly [number, (place: number) => vo
   }, [asked]);
   useEffect(() => {
     const turn = String(place + 1);
-    if (turn === written.current) return;
+    if (turn === written.current || !Number.isNaN(seq)) return;
     const timer = setTimeout(() => {
       written.current = turn;
       navigate('/replay', { session, turn }, { replace: true });
     }, ADDRESS_DELAY);
     return () => clearTimeout(timer);
-  }, [place, session]);
+  }, [place, session, seq]);
+  // A link from the search names the turn by its number in the store, until its place in the session is known.
+  useEffect(() => {
+    const found = turns.findIndex((turn) => turn.seq === seq);
+    if (found === -1) return;
+    written.current = String(found + 1);
+    setPlace(found);
+    navigate('/replay', { session, turn: written.current }, { replace: true });
+  }, [turns, seq, session]);
   return [place, setPlace];
 }
 
