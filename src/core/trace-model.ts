@@ -231,7 +231,8 @@ function selectPolicies(trace: TraceModel, { message }: ReadEvent): Partial<Trac
 }
 
 /** Upstream uses the name `jwt` for the authentication of an MCP route. */
-const sameName = (name: string): string => (name === 'mcpAuthentication' || name === 'jwtAuth' ? 'jwt' : name);
+const sameName = (name: string): string =>
+  name === 'mcpAuthentication' || name === 'jwtAuth' ? 'jwt' : name;
 
 interface PolicyResult {
   readonly outcome: PolicyOutcome;

@@ -89,7 +89,6 @@ const schema = z
 /** Changes requests and responses by expressions. */
 export const transformations = definePolicy({
   key: 'transformations',
-  conditional: true,
   places: ['gateway', 'route', 'backend'],
   conditional: true,
   requestExpressions: ['add', 'set', 'replace', 'body', 'metadata'].map((key) => `request.${key}`),

@@ -73,8 +73,9 @@ function behind(
 
 /** An entry of X-Forwarded-For: an address, also with a port (0 if it has none), as some proxies write it. */
 function hopOf(entry: string): { address: string; port: number } | undefined {
-  const [, bracketed, plain, port = '0'] =
-    /^(?:\[([0-9A-Fa-f:.]+)\]|(\d[\d.]*))(?::(\d{1,5}))?$/.exec(entry) ?? [undefined, undefined, entry];
+  const [, bracketed, plain, port = '0'] = /^(?:\[([0-9A-Fa-f:.]+)\]|(\d[\d.]*))(?::(\d{1,5}))?$/.exec(
+    entry,
+  ) ?? [undefined, undefined, entry];
   const address = (bracketed ?? plain ?? '').replace(/^::ffff:(?=\d+\.)/i, '').toLowerCase();
   return isIP(address) === 0 ? undefined : { address, port: Number(port) };
 }

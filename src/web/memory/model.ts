@@ -1,6 +1,12 @@
 /** Responses of the backend, reduced to what the pages display. */
 
-import type { EmbeddingStatus, Entity, Relation, Stats as StoreStats, SyncStatus } from '../../core/memory-model.ts';
+import type {
+  EmbeddingStatus,
+  Entity,
+  Relation,
+  Stats as StoreStats,
+  SyncStatus,
+} from '../../core/memory-model.ts';
 
 export const API = '/api/memory';
 

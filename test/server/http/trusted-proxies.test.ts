@@ -14,7 +14,10 @@ const trusting = (trustedProxies?: readonly string[], policies: object = {}) =>
   );
 
 /** The client of a request with these lines of `X-Forwarded-For`. */
-async function clientOf(trusted: readonly string[] | undefined, ...forwarded: string[]): Promise<string | undefined> {
+async function clientOf(
+  trusted: readonly string[] | undefined,
+  ...forwarded: string[]
+): Promise<string | undefined> {
   await using gate = await trusting(trusted);
   await send(gate.url, { headers: { 'x-forwarded-for': forwarded } });
   const line = await gate.accessLine(1);
@@ -25,18 +28,43 @@ async function clientOf(trusted: readonly string[] | undefined, ...forwarded: st
 describe('the client of a request', () => {
   for (const [name, trusted, forwarded, expected] of [
     ['without trusted proxies is the connection', undefined, ['1.2.3.4'], '127.0.0.1'],
-    ['from another address than those of proxies is the connection', ['10.0.0.0/8'], ['1.2.3.4'], '127.0.0.1'],
+    [
+      'from another address than those of proxies is the connection',
+      ['10.0.0.0/8'],
+      ['1.2.3.4'],
+      '127.0.0.1',
+    ],
     ['behind a proxy is what the proxy says', ['127.0.0.1'], ['1.2.3.4'], '1.2.3.4'],
     ['is not what the client says of itself', ['127.0.0.0/8'], ['6.6.6.6, 1.2.3.4'], '1.2.3.4'],
     ['is not what the client says in a line of its own', ['127.0.0.0/8'], ['6.6.6.6', '1.2.3.4'], '1.2.3.4'],
-    ['behind several proxies is before all of them', ['127.0.0.0/8', '10.0.0.0/8'], ['6.6.6.6, 1.2.3.4, 10.1.1.1, 10.2.2.2'], '1.2.3.4'],
-    ['that is a proxy itself is the first one', ['127.0.0.0/8', '10.0.0.0/8'], ['10.1.1.1, 10.2.2.2'], '10.1.1.1'],
-    ['is the last known one before garbage', ['127.0.0.0/8', '10.0.0.0/8'], ['1.2.3.4, unknown, 10.2.2.2'], '10.2.2.2'],
+    [
+      'behind several proxies is before all of them',
+      ['127.0.0.0/8', '10.0.0.0/8'],
+      ['6.6.6.6, 1.2.3.4, 10.1.1.1, 10.2.2.2'],
+      '1.2.3.4',
+    ],
+    [
+      'that is a proxy itself is the first one',
+      ['127.0.0.0/8', '10.0.0.0/8'],
+      ['10.1.1.1, 10.2.2.2'],
+      '10.1.1.1',
+    ],
+    [
+      'is the last known one before garbage',
+      ['127.0.0.0/8', '10.0.0.0/8'],
+      ['1.2.3.4, unknown, 10.2.2.2'],
+      '10.2.2.2',
+    ],
     ['is the connection if a proxy sends garbage', ['127.0.0.0/8'], ['1.2.3.4, <script>'], '127.0.0.1'],
     ['is the connection without the header', ['127.0.0.0/8'], [], '127.0.0.1'],
     ['may have a port', ['127.0.0.0/8'], ['1.2.3.4:5678'], '1.2.3.4'],
     ['may have an IPv6 address', ['127.0.0.0/8'], ['[2001:DB8::1]:443'], '2001:db8::1'],
-    ['may have an IPv4 address in the form of IPv6', ['127.0.0.0/8', '10.0.0.0/8'], ['6.6.6.6, ::ffff:10.1.1.1'], '6.6.6.6'],
+    [
+      'may have an IPv4 address in the form of IPv6',
+      ['127.0.0.0/8', '10.0.0.0/8'],
+      ['6.6.6.6, ::ffff:10.1.1.1'],
+      '6.6.6.6',
+    ],
   ] as const)
     test(name, async () => {
       expect(await clientOf(trusted, ...forwarded)).toBe(expected);

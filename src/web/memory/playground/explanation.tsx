@@ -15,7 +15,11 @@ function partsOf({ score, cosine, debug }: SearchResult): Part[] {
       ? []
       : [
           { name: 'vector', value: debug.vector, meaning: 'the cosine above that of unrelated texts' },
-          { name: 'words', value: debug.words, meaning: 'words of the query that occur; rare ones count more' },
+          {
+            name: 'words',
+            value: debug.words,
+            meaning: 'words of the query that occur; rare ones count more',
+          },
           { name: 'fused', value: debug.fused, meaning: 'vector and words together' },
         ];
   return [
@@ -40,12 +44,7 @@ export function Explanation({ result }: { readonly result: SearchResult }): Reac
                 {value === null ? (
                   'no vector'
                 ) : (
-                  <meter
-                    min={0}
-                    max={1}
-                    value={value}
-                    aria-label={`${name} ${value.toFixed(2)}`}
-                  />
+                  <meter min={0} max={1} value={value} aria-label={`${name} ${value.toFixed(2)}`} />
                 )}
               </td>
               <td className="quiet">{meaning}</td>
