@@ -517,15 +517,15 @@ function graph(store: () => Store): void {
     const common = { type: 'entity', content: '' } as const;
     await store().putEntities(
       [
-        entity({ ...common, id: 'q1', name: 'Numbat 100%', searchText: 'a small animal' }),
-        entity({ ...common, id: 'q2', name: 'numbat_park', searchText: 'visited by many' }),
+        entity({ ...common, id: 'q1', name: 'Dugong 100%', searchText: 'a small animal' }),
+        entity({ ...common, id: 'q2', name: 'dugong_park', searchText: 'visited by many' }),
         entity({
           ...common,
           id: 'q3',
           name: 'Perupper',
-          searchText: 'an island with every numbat and its park',
+          searchText: 'an island with every dugong and its park',
         }),
-        entity({ ...common, id: 'q4', name: 'Numbat 100%', type: 'workspace' }),
+        entity({ ...common, id: 'q4', name: 'Dugong 100%', type: 'workspace' }),
       ],
       [],
       EMBEDDER,
@@ -540,11 +540,11 @@ function graph(store: () => Store): void {
       } while (after !== undefined);
       return ids;
     };
-    expect(await found({ query: 'numbat' })).toEqual(['q1', 'q4', 'q3', 'q2']);
-    expect(await found({ query: 'NUMBAT', types: ['entity'] })).toEqual(['q1', 'q3', 'q2']);
-    expect(await found({ query: 'Numbat Park' })).toEqual(['q3', 'q2']);
+    expect(await found({ query: 'dugong' })).toEqual(['q1', 'q4', 'q3', 'q2']);
+    expect(await found({ query: 'DUGONG', types: ['entity'] })).toEqual(['q1', 'q3', 'q2']);
+    expect(await found({ query: 'Dugong Park' })).toEqual(['q3', 'q2']);
     expect(await found({ query: 'erupp' })).toEqual(['q3']);
-    for (const query of ['%', '_', "'", '"', '* ^', 'numbat AND NOT small'])
+    for (const query of ['%', '_', "'", '"', '* ^', 'dugong AND NOT small'])
       expect([query, await found({ query })]).toEqual([query, []]);
     const { entities } = await store().stats();
     const all = await store().searchEntities({ limit: 1000 });
