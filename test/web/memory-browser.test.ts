@@ -1,5 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { createHashEmbedder } from '../../src/adapter/memory/embed/hash-embedder.ts';
+import { AppError } from '../../src/core/errors.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';
 import { DOCUMENTS, HOSTILE } from '../kit/memory-documents.ts';
@@ -265,3 +267,63 @@ browserTest(
     expect(problems).toEqual([]);
   },
 );
+
+browserTest('the key of a namespace shows its namespace alone, and offers no other', async (browser) => {
+  await using closed = await memoryBackend({
+    pages: MEMORY_PAGES,
+    key: 'main-key',
+    namespaceKeys: { namespaceOf: (token) => (token === 'alice-key' ? 'alice' : undefined) },
+  });
+  for (const name of ['alice', 'bob'])
+    await closed.post(
+      'graph',
+      { createEntities: [{ name: `Note of ${name}`, entityType: 'note', observations: [] }] },
+      { authorization: 'Bearer main-key', 'x-memory-namespace': name },
+    );
+  const { page } = await watchedPage(browser, closed.url, { isOwn: true });
+  const enter = async (key: string): Promise<void> => {
+    await page.getByLabel('Key').fill(key);
+    await page.keyboard.press('Enter');
+  };
+  await page.goto(`${closed.url}/ui/browser`);
+  await enter('main-key');
+  await page.getByLabel('Namespace').selectOption('bob');
+  await page.getByRole('link', { name: 'Note of bob' }).waitFor();
+  // The tab remembers the namespace of the other key, which this one may not name.
+  await page.evaluate("sessionStorage.removeItem('agctl-memory-key')");
+  await page.reload();
+  await enter('alice-key');
+  await page.getByRole('link', { name: 'Note of alice' }).waitFor();
+  expect(await page.getByRole('link', { name: 'Note of bob' }).count()).toBe(0);
+  expect(await page.getByLabel('Namespace').count()).toBe(0);
+  await page.goto(`${closed.url}/ui/namespaces`);
+  await page.getByText('The key of this tab belongs to one namespace').waitFor();
+});
+
+browserTest('a backend that requires a namespace shows its default one first', async (browser) => {
+  await using strict = await memoryBackend({ docs: DOCUMENTS, pages: MEMORY_PAGES, requiresNamespace: true });
+  const { page } = await watchedPage(browser, strict.url, { isOwn: true });
+  await page.goto(`${strict.url}/ui/`);
+  await page.getByRole('row', { name: 'documents 3' }).waitFor();
+});
+
+browserTest('the overview shows texts that wait for an embedder, and why it failed', async (browser) => {
+  const away = (): never => {
+    throw new AppError('upstream_unreachable', { message: 'the service is away' });
+  };
+  await using waiting = await memoryBackend({
+    docs: DOCUMENTS,
+    pages: MEMORY_PAGES,
+    embedder: {
+      ...createHashEmbedder(),
+      id: 'service/128',
+      isImmediate: false,
+      embed: away,
+      embedQuery: away,
+    },
+  });
+  const { page } = await watchedPage(browser, waiting.url);
+  await page.goto(`${waiting.url}/ui/`);
+  await page.getByRole('row', { name: 'to embed 3, waiting' }).waitFor();
+  await page.getByRole('row', { name: /embedder failed.*the service is away/ }).waitFor();
+});
