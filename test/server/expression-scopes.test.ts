@@ -50,6 +50,12 @@ gateways:
           remoteRateLimit: { host: '127.0.0.1:9', domain: a, descriptors: [{ entries: [{ key: a, value: nosuch }], cost: nosuch, limitOverride: nosuch }] }
           retry: { codes: [503], precondition: nosuch, condition: nosuch }
           delay: { duration: nosuch }
+          backendAuth:
+            oauthTokenExchange:
+              host: 127.0.0.1:9
+              subjectToken: { source: { expression: nosuch } }
+              actorToken: { source: { expression: nosuch } }
+              additionalParams: { a: nosuch }
           directResponse: { status: 200, bodyExpression: nosuch, headers: { a: nosuch } }
       - name: b
         policies:

@@ -7,6 +7,7 @@ import { validatedToken } from '../../kernel/shared-slots.ts';
 import { jwtSigner, jwtSignSchema } from './jwt-sign.ts';
 import { type Placement, placementSchema, placeOf } from './placement.ts';
 import { readText, textOrFile } from './text-or-file.ts';
+import { tokenExchange, tokenExchangeSchema } from './token-exchange.ts';
 
 const location = placementSchema
   .nullish()
@@ -14,7 +15,7 @@ const location = placementSchema
     'Place of the credential in the request. Default: `Authorization: Bearer` for a `host`, the header of the provider for models.',
   );
 
-const METHODS = ['key', 'passthrough', 'jwtSign'] as const;
+const METHODS = ['key', 'passthrough', 'jwtSign', 'oauthTokenExchange'] as const;
 
 const schema = z
   .strictObject({
@@ -28,6 +29,7 @@ const schema = z
       .optional()
       .describe('The token of the client that `jwtAuth` or `mcpAuthentication` has validated and removed.'),
     jwtSign: jwtSignSchema.extend({ location }).optional(),
+    oauthTokenExchange: tokenExchangeSchema.optional(),
     credentials: z
       .array(
         z.strictObject({
@@ -52,7 +54,10 @@ const schema = z
 type Config = z.output<typeof schema>;
 
 /** Adds a credential to a request for a backend. */
-type Authenticate = (ctx: RequestContext) => Promise<void> | void;
+interface Authenticate {
+  apply(ctx: RequestContext): Promise<void> | void;
+  close?(): Promise<void>;
+}
 
 /** Sends a credential to the backend instead of that of the client. */
 export const backendAuth = definePolicy({
@@ -60,6 +65,11 @@ export const backendAuth = definePolicy({
   places: ['route', 'backend'],
   isForBackendCall: true,
   schema,
+  requestExpressions: [
+    'oauthTokenExchange.subjectToken.source.expression',
+    'oauthTokenExchange.actorToken.source.expression',
+    'oauthTokenExchange.additionalParams',
+  ],
   trace: { kind: 'backend_auth', stage: 'backend auth', isBackendPolicy: true },
   checkRoute(config, { backends }, context) {
     if (backends.some((backend) => 'mcp' in backend))
@@ -82,26 +92,41 @@ export const backendAuth = definePolicy({
     );
     return {
       request(ctx) {
-        const waits = steps.map((step) => step(ctx)).filter((result) => result instanceof Promise);
+        const waits = steps.map((step) => step.apply(ctx)).filter((result) => result instanceof Promise);
         return waits.length === 0 ? undefined : Promise.all(waits).then(() => undefined);
+      },
+      async close() {
+        for (const step of steps) await step.close?.();
       },
     };
   },
 });
 
 /** Paths of configured places. */
-function placesOf({ key, passthrough, jwtSign, credentials }: Config): (string | number)[][] {
+function placesOf({
+  key,
+  passthrough,
+  jwtSign,
+  oauthTokenExchange,
+  credentials,
+}: Config): (string | number)[][] {
   const isPlaced = (value: unknown): boolean =>
     (value as { location?: Placement } | undefined)?.location != null;
   return [
     ...Object.entries({ key, passthrough, jwtSign })
       .filter(([, value]) => typeof value === 'object' && isPlaced(value))
       .map(([name]) => [name, 'location']),
+    ...(oauthTokenExchange?.authorizationLocation === undefined
+      ? []
+      : [['oauthTokenExchange', 'authorizationLocation']]),
     ...credentials.map((_, index) => ['credentials', index]),
   ];
 }
 
-function methodOf({ key, passthrough, jwtSign }: Config, context: CompileContext): Authenticate | undefined {
+function methodOf(
+  { key, passthrough, jwtSign, oauthTokenExchange }: Config,
+  context: CompileContext,
+): Authenticate | undefined {
   if (key !== undefined) {
     const isPlaced = typeof key === 'object' && 'value' in key;
     return isPlaced
@@ -110,15 +135,27 @@ function methodOf({ key, passthrough, jwtSign }: Config, context: CompileContext
   }
   if (passthrough !== undefined) {
     const place = placeOf(passthrough.location ?? undefined, context);
-    return (ctx) => {
-      const token = validatedToken.get(ctx);
-      if (token !== undefined) place(ctx, token);
+    return {
+      apply(ctx) {
+        const token = validatedToken.get(ctx);
+        if (token !== undefined) place(ctx, token);
+      },
     };
+  }
+  if (oauthTokenExchange !== undefined) {
+    const exchange = tokenExchange(oauthTokenExchange, context.at('oauthTokenExchange'));
+    const place = placeOf(oauthTokenExchange.authorizationLocation, context);
+    return (
+      exchange && {
+        apply: async (ctx) => place(ctx, hidden(ctx, await exchange.token(ctx))),
+        close: () => exchange.close(),
+      }
+    );
   }
   if (jwtSign === undefined) return undefined;
   const sign = jwtSigner(jwtSign, context.at('jwtSign'));
   const place = placeOf(jwtSign.location ?? undefined, context);
-  return sign === undefined ? undefined : async (ctx) => place(ctx, hidden(ctx, await sign()));
+  return sign && { apply: async (ctx) => place(ctx, hidden(ctx, await sign())) };
 }
 
 function furtherOf({ credentials }: Config, context: CompileContext): (Authenticate | undefined)[] {
@@ -136,7 +173,7 @@ function constant(
   const text = readText(source, context);
   const place = placeOf(placement, context);
   if (text === undefined) return undefined;
-  if (text !== '' && isHeaderValue(text)) return (ctx) => place(ctx, hidden(ctx, text));
+  if (text !== '' && isHeaderValue(text)) return { apply: (ctx) => place(ctx, hidden(ctx, text)) };
   context.report({
     code: 'AGW0104',
     message: 'the credential is empty or contains characters that a header cannot have',

@@ -74,6 +74,24 @@ export class DocumentClient {
     }
   }
 
+  /** Like the `fetch` of browsers, for OAuth libraries; only the content type of the response headers is there. */
+  async fetchLike(
+    url: string,
+    { method = 'GET', headers, body }: RequestInit,
+    limit: number,
+  ): Promise<Response> {
+    const { pathname, search } = new URL(url);
+    const fields = [...new Headers(headers)].flat();
+    const request = { method, path: pathname + search, headers: fields };
+    const sent = body == null ? request : { ...request, body: Buffer.from(String(body)) };
+    const answer = await this.send(url, sent, limit);
+    const type = answer.headers['content-type'];
+    return new Response(new Uint8Array(answer.body), {
+      status: answer.status,
+      headers: { 'content-type': typeof type === 'string' ? type : '' },
+    });
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.close()));
   }

@@ -135,7 +135,8 @@ export class Provider {
         verifier,
         {
           [oauth.allowInsecureRequests]: true,
-          [oauth.customFetch]: (url, request) => this.#send(url, request as RequestInit),
+          [oauth.customFetch]: (url, request) =>
+            this.#options.client.fetchLike(url, request as RequestInit, LIMITS.metadataBytes),
         },
       );
     } catch (error) {
@@ -153,21 +154,6 @@ export class Provider {
     } catch (error) {
       throw new SignInError(messageOf(error), { cause: error });
     }
-  }
-
-  async #send(url: string, { method = 'POST', headers, body }: RequestInit): Promise<Response> {
-    const { pathname, search } = new URL(url);
-    const fields = Object.entries(headers as Record<string, string>).flat();
-    const answer = await this.#options.client.send(
-      url,
-      { method, path: pathname + search, headers: fields, body: Buffer.from(String(body)) },
-      LIMITS.metadataBytes,
-    );
-    const type = answer.headers['content-type'];
-    return new Response(new Uint8Array(answer.body), {
-      status: answer.status,
-      headers: { 'content-type': typeof type === 'string' ? type : '' },
-    });
   }
 
   async #load(): Promise<void> {

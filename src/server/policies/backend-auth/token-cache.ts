@@ -1,0 +1,55 @@
+/** A token of an authorization server. */
+export interface IssuedToken {
+  readonly value: string;
+  /** Lifetime in ms, if the server gave one. */
+  readonly lifetime: number | undefined;
+}
+
+/** Tokens are replaced this long before they expire: a request takes time to arrive. In ms. */
+const MARGIN = 10_000;
+
+/**
+ * Tokens by what they were requested with, until shortly before they expire. Requests for the same token share one call. The
+ * least recently used token is removed when there are more than `most`; calls under way are as many as there are requests.
+ */
+export class TokenCache {
+  readonly #most: number;
+  readonly #defaultLifetime: number;
+  readonly #tokens = new Map<string, { readonly value: string; readonly expiresAt: number }>();
+  readonly #pending = new Map<string, Promise<string>>();
+
+  /** `defaultLifetime` in ms is that of tokens without one. */
+  constructor(most: number, defaultLifetime: number) {
+    this.#most = most;
+    this.#defaultLifetime = defaultLifetime;
+  }
+
+  get size(): number {
+    return this.#tokens.size;
+  }
+
+  /** The token of this key; rejects like `fetch`. */
+  async get(key: string, fetch: () => Promise<IssuedToken>): Promise<string> {
+    const known = this.#tokens.get(key);
+    this.#tokens.delete(key);
+    if (known !== undefined && known.expiresAt > performance.now()) {
+      this.#tokens.set(key, known);
+      return known.value;
+    }
+    const pending = this.#pending.get(key) ?? this.#fetch(key, fetch);
+    this.#pending.set(key, pending);
+    return pending;
+  }
+
+  async #fetch(key: string, fetch: () => Promise<IssuedToken>): Promise<string> {
+    try {
+      const { value, lifetime = this.#defaultLifetime } = await fetch();
+      const expiresAt = performance.now() + lifetime - MARGIN;
+      if (this.#most > 0 && expiresAt > performance.now()) this.#tokens.set(key, { value, expiresAt });
+      if (this.#tokens.size > this.#most) this.#tokens.delete(this.#tokens.keys().next().value as string);
+      return value;
+    } finally {
+      this.#pending.delete(key);
+    }
+  }
+}
