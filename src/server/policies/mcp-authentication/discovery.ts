@@ -3,6 +3,7 @@ import type { Log } from '../../../core/log.ts';
 import { emptyReply } from '../../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { DocumentClient } from '../jwt/document.ts';
+import { redirectToEntra, relayTokenRequest } from './entra.ts';
 import { type Provider, ServerMetadata } from './provider.ts';
 import { answerRegistration, jsonReply, type RegistrationLimit, relayRegistration } from './registration.ts';
 
@@ -21,6 +22,8 @@ export interface DiscoveryOptions {
   readonly listsIssuer: boolean;
   /** Client id for all registrations; undefined to forward them to the provider. */
   readonly clientId: string | undefined;
+  /** Secret of `clientId`, for token requests that the gateway forwards. */
+  readonly clientSecret: string | undefined;
   /** What clients request as `audience`, if the provider needs that. */
   readonly audience: string | undefined;
   /** Rate limit of registrations, shared by all paths of the policy. */
@@ -100,6 +103,15 @@ function endpointsOf(
           ? relayRegistration(ctx, client, server)
           : answerRegistration(ctx, clientId);
       },
+    });
+    if (options.provider.rejectsResource !== true) continue;
+    endpoints.set(`${SERVER}${form}/authorize`, {
+      method: 'GET',
+      run: (ctx) => Promise.resolve(redirectToEntra(ctx, options.issuer)),
+    });
+    endpoints.set(`${SERVER}${form}/token`, {
+      method: 'POST',
+      run: (ctx) => relayTokenRequest(ctx, client, options),
     });
   }
   return endpoints;

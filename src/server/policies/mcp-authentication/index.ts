@@ -72,6 +72,14 @@ const schema = z
       .describe(
         'Answer all client registrations with this client id instead of forwarding them to the provider.',
       ),
+    clientSecret: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ secret: true })
+      .describe(
+        'Secret of `clientId`, added to token requests of users for the provider `entra`, if they have none.',
+      ),
   })
   .describe(
     'Validates bearer tokens (JWT) of an identity provider, and serves the metadata that MCP clients need to sign in.',
@@ -127,6 +135,7 @@ export const mcpAuthentication = definePolicy({
       metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [snakeCase(key), value])),
       listsIssuer: authorizationServerOf(config) === 'issuer',
       clientId: config.clientId,
+      clientSecret: config.clientSecret,
       audience: config.audiences[0],
       registrations,
       client,
@@ -209,7 +218,14 @@ export function authorizationServerOf({
 
 /** Reports problems that would otherwise only be noticed by the first client. */
 function reportProblems(config: McpAuthenticationConfig, context: CompileContext): void {
-  const { jwks, resourceMetadata, authorizationServer, provider, clientId } = config;
+  const { jwks, resourceMetadata, authorizationServer, provider, clientId, clientSecret } = config;
+  if (clientSecret !== undefined && providerOf(provider).rejectsResource !== true)
+    context.at('clientSecret').report({
+      code: 'AGW0104',
+      message:
+        '`clientSecret` has no effect: only with `provider: entra` does the gateway forward token requests',
+      help: 'remove it',
+    });
   if (providerOf(provider).needsClientId === true && clientId === undefined)
     context.at('provider').report({
       code: 'AGW0303',

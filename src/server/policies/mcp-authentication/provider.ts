@@ -3,6 +3,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { DocumentClient } from '../jwt/document.ts';
+import { entraEndpoints } from './entra.ts';
 
 /** Properties of a kind of identity provider. */
 export interface Provider {
@@ -23,6 +24,10 @@ export interface Provider {
   readonly audienceParameter?: boolean;
   /** Whether the gateway answers registrations because the provider has none: `clientId` must be configured. */
   readonly needsClientId?: boolean;
+  /** The issuer that its metadata names, if that is not the issuer of tokens. */
+  metadataIssuer?(issuer: string): string;
+  /** Whether clients use endpoints of the gateway, because it rejects `resource` (RFC 8707). */
+  readonly rejectsResource?: boolean;
 }
 
 const withoutSlash = (issuer: string): string => issuer.replace(/\/+$/, '');
@@ -96,8 +101,19 @@ const authentik: Provider = {
   needsClientId: true,
 };
 
+/** Microsoft Entra ID. Its metadata does not say that it supports PKCE, without which MCP clients refuse it. */
+const entra: Provider = {
+  ...standard,
+  isFronted: true,
+  keySetUrl: (issuer) => entraEndpoints(issuer).keys,
+  metadataUrl: (issuer) => openIdConfiguration(entraEndpoints(issuer).issuer),
+  metadataIssuer: (issuer) => entraEndpoints(issuer).issuer,
+  needsClientId: true,
+  rejectsResource: true,
+};
+
 /** A realm of Keycloak, and the specification's `idpx`, are the same kind. */
-const PROVIDERS = { idpx, keycloak: idpx, auth0, okta, descope, authentik } as const;
+const PROVIDERS = { idpx, keycloak: idpx, auth0, okta, descope, authentik, entra } as const;
 type ProviderName = keyof typeof PROVIDERS;
 
 const none = z.strictObject({});
@@ -113,6 +129,7 @@ export const providerSchema = z
         'Okta: the first of `audiences` is requested as `audience`; clients register at the organization.',
       ),
     descope: none.optional().describe('Descope: keys of the project; clients register at the MCP server.'),
+    entra: none.optional().describe('Microsoft Entra ID, which registers no clients: it needs `clientId`.'),
     authentik: none.optional().describe('authentik, which registers no clients: it needs `clientId`.'),
   })
   .superRefine((value, context) => {
@@ -172,9 +189,18 @@ export class ServerMetadata {
       ...this.#withAudience(document),
     };
     if (!provider.isFronted) return { ...document, ...own };
+    const gateway = registrationEndpoint.replace(/\/[^/]*$/, '');
+    const proxied =
+      provider.rejectsResource === true
+        ? {
+            authorization_endpoint: `${gateway}/authorize`,
+            token_endpoint: `${gateway}/token`,
+            code_challenge_methods_supported: ['S256'],
+          }
+        : {};
     // RFC 9207: the provider's `iss` in a callback would differ from this issuer.
     const { authorization_response_iss_parameter_supported: _dropped, ...kept } = document;
-    return { ...kept, issuer, ...own };
+    return { ...kept, issuer, ...own, ...proxied };
   }
 
   /** The authorization endpoint with the audience: clients keep parameters that it has (RFC 6749 §3.1). */
@@ -214,7 +240,7 @@ export class ServerMetadata {
     const { provider, issuer, client, log } = this.#options;
     try {
       const { value } = await client.fetch(provider.metadataUrl(issuer), LIMITS.metadataBytes);
-      this.#document = checkedMetadata(value, issuer);
+      this.#document = checkedMetadata(value, provider.metadataIssuer?.(issuer) ?? issuer);
       this.#nextFetchAt = performance.now() + LIMITS.serverMetadataLifetime;
     } catch (error) {
       this.#problem = messageOf(error);

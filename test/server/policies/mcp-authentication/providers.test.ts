@@ -65,6 +65,71 @@ const CASES: readonly Case[] = [
   },
 ];
 
+describe('mcpAuthentication.provider: entra', () => {
+  const SERVER = '/.well-known/oauth-authorization-server';
+  const form = (members: Record<string, string>): object => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams(members).toString(),
+  });
+
+  test('mcpAuthentication forwards sign-ins to Entra without `resource`, and adds the secret for users only', async () => {
+    const key = signingKey('k1');
+    await using entra = await httpUpstream((_, response, { target }) => {
+      const authority = `http://${entra.address}/tenant-1`;
+      if (target === '/tenant-1/discovery/v2.0/keys') return json(response, 200, { keys: [key.jwk] });
+      if (target === `/tenant-1/v2.0${OPENID}`)
+        return json(response, 200, {
+          issuer: `${authority}/v2.0`,
+          authorization_endpoint: `${authority}/oauth2/v2.0/authorize`,
+          token_endpoint: `${authority}/oauth2/v2.0/token`,
+        });
+      if (target === '/tenant-1/oauth2/v2.0/token') return json(response, 200, { access_token: 'a' });
+      return response.writeHead(404).end();
+    });
+    // The issuer of version 1.0 differs from that of the metadata.
+    const issuer = `http://${entra.address}/tenant-1/`;
+    const policies = signIn(issuer, { provider: { entra: {} }, clientId: 'app-1', clientSecret: 's3cret' });
+    await using guarded = await protectedGateway([{ policies }]);
+    const claims = { iss: issuer, aud: AUDIENCE, sub: 'alice', exp: seconds(300) };
+    expect((await call(guarded, token(key, claims))).status).toBe(200);
+
+    const served = JSON.parse((await send(guarded.url + SERVER)).text) as Record<string, unknown>;
+    expect(served).toMatchObject({
+      authorization_endpoint: `http://gateway.example:3000${SERVER}/authorize`,
+      token_endpoint: `http://gateway.example:3000${SERVER}/token`,
+      code_challenge_methods_supported: ['S256'],
+    });
+    const sent = await send(
+      `${guarded.url}${SERVER}/authorize?client_id=app-1&resource=https%3A%2F%2Fa&state=s%26t`,
+    );
+    expect([sent.status, sent.headers['location']]).toEqual([
+      302,
+      `http://${entra.address}/tenant-1/oauth2/v2.0/authorize?client_id=app-1&state=s%26t`,
+    ]);
+
+    const code = { grant_type: 'authorization_code', client_id: 'app-1', code: 'c', resource: 'https://a' };
+    for (const members of [
+      code,
+      { ...code, client_id: 'app-2' },
+      { grant_type: 'client_credentials', client_id: 'app-1' },
+      { ...code, client_secret: 'own' },
+    ])
+      expect((await send(`${guarded.url}${SERVER}/token`, form(members))).status).toBe(200);
+    const secrets = entra.received
+      .filter(({ target }) => target.endsWith('/token'))
+      .map(({ body }) => new URLSearchParams(body).get('client_secret'));
+    expect(secrets).toEqual(['s3cret', null, null, 'own']);
+    expect(entra.received.some(({ body }) => body.includes('resource'))).toBe(false);
+    expect((await send(`${guarded.url}${SERVER}/token`)).status).toBe(405);
+  });
+
+  test('mcpAuthentication refuses clientSecret for other providers', async () => {
+    const policies = signIn('https://idp.example', { clientSecret: 's3cret' });
+    await expect(protectedGateway([{ policies }])).rejects.toThrow(/`clientSecret` has no effect/);
+  });
+});
+
 describe('mcpAuthentication.provider', () => {
   test.each(CASES)(
     'mcpAuthentication finds keys, metadata and registration of $provider at $issuer',
