@@ -115,8 +115,9 @@ export const expressionScopes: readonly DocumentedScope[] = [
   logScope,
 ];
 
-function requestKeys({ key, requestExpressions = [] }: PolicyKind): string[] {
-  return requestExpressions.map((path) => `policies.${key}${path.startsWith('[') ? '' : '.'}${path}`);
+function requestKeys({ key, requestExpressions = [], conditional = false }: PolicyKind): string[] {
+  const paths = [...requestExpressions, ...(conditional ? ['conditional[].condition'] : [])];
+  return paths.map((path) => `policies.${key}${path.startsWith('[') ? '' : '.'}${path}`);
 }
 
 // In the order of agctl-expressions(7).
