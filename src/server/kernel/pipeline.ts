@@ -19,6 +19,7 @@ import { type RequestValidation, validateRequest } from './validate-request.ts';
 
 /** The part of a compiled gateway that the request flow needs. */
 interface GatewayListeners {
+  readonly listeners: readonly Listener[];
   /** The listener for the Host of a request. */
   readonly listenerOf: ListenerSelection;
   readonly requestValidation: RequestValidation;
@@ -41,8 +42,9 @@ export async function handleRequest(ctx: RequestContext, gateway: GatewayListene
       (listener.policies.length === 0 ? undefined : await runListener(listener, ctx)) ??
       (await runRoute(findRoute(ctx, listener, gateway.requestValidation), ctx));
   } catch (error) {
-    // Also without a route: if all routes of a listener have the same API, its clients expect errors in the API's format.
-    if (ctx.route === undefined) setClientApi(ctx, commonApi(listener?.routes));
+    // Also without a route: if all routes have the same API, clients expect errors in the API's format.
+    if (ctx.route === undefined)
+      setClientApi(ctx, commonApi(listener === undefined ? gateway.listeners : [listener]));
     reply = replyToError(ctx.abortedWith ?? error, ctx);
   }
   // An aborted request has been answered already: this reply is discarded.
@@ -95,8 +97,9 @@ function setClientApi(ctx: RequestContext, api: ClientApi | undefined): void {
   ctx.protocol = api.protocol;
 }
 
-/** The API of a listener if all of its routes have the same one. */
-function commonApi(routes: readonly Route[] = []): ClientApi | undefined {
+/** The API of listeners if all of their routes have the same one. */
+function commonApi(listeners: readonly Listener[]): ClientApi | undefined {
+  const routes = listeners.flatMap((listener) => listener.routes);
   const api = routes[0]?.api;
   return routes.every((route) => route.api === api) ? api : undefined;
 }

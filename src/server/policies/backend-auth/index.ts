@@ -28,7 +28,10 @@ const schema = z
       .strictObject({ location })
       .optional()
       .describe('The token of the client that `jwtAuth` or `mcpAuthentication` has validated and removed.'),
-    jwtSign: jwtSignSchema.extend({ location }).optional(),
+    jwtSign: jwtSignSchema
+      .extend({ location })
+      .optional()
+      .describe('A token (JWT) that is signed for each request.'),
     oauthTokenExchange: tokenExchangeSchema.optional(),
     credentials: z
       .array(

@@ -27,30 +27,28 @@ const RESERVED = ['iat', 'exp', 'nbf'];
 /** Receivers whose clocks are behind still accept a new token. In seconds. */
 const BACKDATED = 10;
 
-export const jwtSignSchema = z
-  .strictObject({
-    signingKey: textOrFile.meta({ secret: true }).describe('Private key (PEM), or `{ file: … }`.'),
-    alg: algorithmSchema,
-    kid: z.string().min(1).nullish().describe('Id of the key, for the header of the token.'),
-    claims: z
-      .record(z.string(), z.json())
-      .default({})
-      .superRefine((claims, check) => {
-        for (const name of RESERVED)
-          if (name in claims)
-            check.addIssue({
-              code: 'custom',
-              path: [name],
-              message: `\`${name}\` is set for each token, and cannot be configured`,
-            });
-      })
-      .describe('Claims of every token, such as `iss`, `sub` and `aud`.'),
-    ttl: durationSchema
-      .refine((value) => value >= 1000, { error: 'expected at least one second' })
-      .prefault('300s')
-      .describe('Lifetime of a token, as its `exp` says.'),
-  })
-  .describe('A token (JWT) that is signed for each request.');
+export const jwtSignSchema = z.strictObject({
+  signingKey: textOrFile.meta({ secret: true }).describe('Private key (PEM), or `{ file: … }`.'),
+  alg: algorithmSchema,
+  kid: z.string().min(1).nullish().describe('Id of the key, for the header of the token.'),
+  claims: z
+    .record(z.string(), z.json())
+    .default({})
+    .superRefine((claims, check) => {
+      for (const name of RESERVED)
+        if (name in claims)
+          check.addIssue({
+            code: 'custom',
+            path: [name],
+            message: `\`${name}\` is set for each token, and cannot be configured`,
+          });
+    })
+    .describe('Claims of every token, such as `iss`, `sub` and `aud`.'),
+  ttl: durationSchema
+    .refine((value) => value >= 1000, { error: 'expected at least one second' })
+    .prefault('300s')
+    .describe('Lifetime of a token, as its `exp` says.'),
+});
 
 /** Signs tokens; undefined if the key cannot be used, which is reported. */
 export function jwtSigner(

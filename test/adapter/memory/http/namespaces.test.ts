@@ -219,6 +219,7 @@ function attempts(ids: Readonly<Record<'file' | 'chunk' | 'entity' | 'token', st
     'POST /ingest/docs': [post('ingest/docs')],
     'GET /ingest/status': [get('ingest/status')],
     'GET /stats': [get('stats')],
+    'GET /entities': [get('entities'), get('entities?query=secret'), get('entities?cursor=A')],
     'GET /entities/:id': [get(`entities/${ids.file}`), get(`entities/${ids.chunk}`)],
     'GET /sessions': [get('sessions'), get('sessions?cursor=99999')],
     'GET /sessions/:id/turns': [get('sessions/chat-of-a/turns')],
