@@ -63,6 +63,14 @@ async function fill(name, store, data) {
   return (await duration(() => Promise.all(lanes()))) / 1000;
 }
 
+/** The built-in embedder, whose vector of every query is this one. */
+const withVector = (vector) => ({
+  ...createHashEmbedder(),
+  id: EMBEDDER,
+  embedQuery: async () => vector,
+  embed: async () => [vector],
+});
+
 /**
  * The docs folder, still empty: the first sync records the embedder, so that later ones embed nothing that is already
  * stored.
@@ -120,11 +128,7 @@ async function searches(store, data, say) {
   say(`search by vector, best 5 of ${data.count}`, await timed(300, byVector));
   const words = () => [0, 1, 2].map(() => data.word());
   say('search by three words, best 50', await timed(100, () => store.lexical(words(), { limit: 50 })));
-  const embedder = (n) => ({
-    id: EMBEDDER,
-    scoring: { by: 'words', pivot: 0.33 },
-    embed: async () => [queries[n % 50]],
-  });
+  const embedder = (n) => withVector(queries[n % 50]);
   const whole = (n) =>
     search({ store, embedder: embedder(n) }, { query: words().join(' '), limit: 5, minScore: 0 });
   say('search_knowledge, three words, best 5', await timed(100, whole));
@@ -177,11 +181,7 @@ export async function measureNamespaces(name, store, size, bulk = (task) => task
     search(
       {
         store: turn(n).space,
-        embedder: {
-          id: EMBEDDER,
-          scoring: { by: 'words', pivot: 0.33 },
-          embed: async () => [turn(n).queries[n % 50]],
-        },
+        embedder: withVector(turn(n).queries[n % 50]),
       },
       { query: words(n).join(' '), limit: 5, minScore: 0 },
     );
