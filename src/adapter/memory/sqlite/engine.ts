@@ -172,8 +172,9 @@ export class SqliteEngine implements Engine {
     embedder: string,
     ids: readonly string[],
   ): Promise<Map<string, number>> {
+    // CROSS JOIN: SQLite reads the few entities first, instead of all vectors of the embedder.
     const rows = this.#prepare(
-      `SELECT e.id AS id, v.embedding AS embedding FROM memory_entities AS e JOIN memory_vectors AS v ON v.row = e.row
+      `SELECT e.id AS id, v.embedding AS embedding FROM memory_entities AS e CROSS JOIN memory_vectors AS v ON v.row = e.row
        WHERE ${this.among('e.id', '$1')} AND v.embedder = $2 AND length(v.embedding) = $3`,
     ).all(named([JSON.stringify(ids), embedder, vector.byteLength]));
     return new Map(
