@@ -11,7 +11,13 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { tokenListeners } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { createGrpcService, type GrpcService } from '../transport/grpc.ts';
-import { compileServicePolicies, servicePoliciesSchema } from '../transport/service-policies.ts';
+import { servicePoliciesSchema } from '../transport/service-policies.ts';
+import {
+  compileService,
+  isOneReference,
+  serviceFields,
+  serviceMeta,
+} from '../transport/service-reference.ts';
 import { headerOf } from './envoy/messages.ts';
 import {
   type RateLimitAnswer,
@@ -62,10 +68,7 @@ const descriptorSchema = z.strictObject({
 
 const schema = z
   .strictObject({
-    host: z
-      .string()
-      .min(1)
-      .describe('Address of the service: `host:port`, a URL without a path, or `unix:/path/of/socket`.'),
+    ...serviceFields,
     domain: z.string().min(1).describe('Domain of the limits at the service.'),
     descriptors: z.array(descriptorSchema).min(1).describe('What the service counts and limits.'),
     failureMode: z
@@ -76,6 +79,8 @@ const schema = z
       ),
     policies: servicePoliciesSchema.optional(),
   })
+  .check(isOneReference)
+  .meta(serviceMeta)
   .describe("Rate limits that a service counts which implements Envoy's `RateLimitService` (gRPC).");
 
 type DescriptorConfig = z.output<typeof descriptorSchema>;
@@ -87,24 +92,26 @@ export const remoteRateLimit = definePolicy({
   requestExpressions: ['descriptors[].entries[].value', 'descriptors[].cost', 'descriptors[].limitOverride'],
   schema,
   trace: { kind: 'remote_rate_limit', stage: 'remote rate limit' },
-  compile({ host, domain, descriptors, failureMode, policies = {} }, context) {
-    const connection = compileServicePolicies(policies, context.at('policies'));
-    const service = createGrpcService(host, rateLimitService, context.at('host'), {
-      maxBytes: LIMITS.rateLimitResponse,
-      meter: context.settings.callMeter('Policy', 'RateLimit'),
-      connection,
-    });
+  compile({ domain, descriptors, failureMode, ...reference }, context) {
+    const found = compileService(reference, context);
+    const service =
+      found &&
+      createGrpcService(found.host, rateLimitService, found.at, {
+        maxBytes: LIMITS.rateLimitResponse,
+        meter: context.settings.callMeter('Policy', 'RateLimit'),
+        connection: found.connection,
+      });
     const compiled = descriptors.map((one, index) =>
       compileDescriptor(one, context.at('descriptors', index)),
     );
-    if (service === undefined) return {};
+    if (found === undefined || service === undefined) return {};
     const limit: Limit = {
       service,
       domain,
       requests: compiled.filter(({ type }) => type === 'requests'),
       tokens: compiled.filter(({ type }) => type === 'tokens'),
       isOpen: failureMode.toLowerCase() === 'failopen',
-      timeout: connection.requestTimeout ?? context.settings.limits.rateLimitTimeout,
+      timeout: found.connection.requestTimeout ?? context.settings.limits.rateLimitTimeout,
       log: context.log,
     };
     return {

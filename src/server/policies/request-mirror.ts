@@ -4,18 +4,22 @@ import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { handshake } from '../kernel/upgrade.ts';
+import { securedAddress } from '../transport/service-policies.ts';
+import {
+  compileService,
+  isOneReference,
+  serviceFields,
+  serviceMeta,
+} from '../transport/service-reference.ts';
 import { createUpstream, parseAddress, type Upstream } from '../transport/upstream.ts';
 import { explainUpstreamError } from '../transport/upstream-error.ts';
 
 const schema = z
   .strictObject({
     backend: z
-      .strictObject({
-        host: z
-          .string()
-          .min(1)
-          .describe('Address of the service: `host:port`, a URL without a path, or `unix:/path/of/socket`.'),
-      })
+      .strictObject(serviceFields)
+      .check(isOneReference)
+      .meta(serviceMeta)
       .describe('The service that receives the copies.'),
     percentage: z.number().min(0).max(1).describe('Share of the requests that are copied, from 0 to 1.'),
   })
@@ -28,10 +32,14 @@ export const requestMirror = definePolicy({
   schema,
   trace: { kind: 'request_mirror', stage: 'request mirror' },
   compile({ backend, percentage }, context) {
-    const address = parseAddress(backend.host, context.at('backend', 'host'));
-    if (address === undefined) return {};
+    const service = compileService(backend, context.at('backend'));
+    const address = service && parseAddress(service.host, service.at);
+    if (service === undefined || address === undefined) return {};
+    const { tls, authorization } = service.connection;
     const max = context.settings.limits.mirroredRequests;
-    const upstream = createUpstream(address, {
+    const upstream = createUpstream(securedAddress(address, service.connection), {
+      ...(tls && { tls }),
+      ...(authorization !== undefined && { authorization }),
       connections: max,
       meter: context.settings.callMeter('Mirror', 'Http'),
       log: context.log,

@@ -3,10 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Path } from '../../core/diagnostic.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import type { CompileContext, Problem, SecretNames } from '../kernel/compile-context.ts';
+import type { CompileContext, NamedBackend, Problem, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
-import type { Backend } from '../kernel/request-context.ts';
 import { type ContextOptions, createContext, locationOf } from './compile-context.ts';
 
 /** Lifecycle hooks of a compiled policy, backend or other component. */
@@ -26,7 +25,7 @@ export interface Lifecycle {
 /** A top-level backend that a component refers to. The component is compiled again when it is another one. */
 interface Reference {
   readonly name: string;
-  readonly found: Backend | undefined;
+  readonly found: Pick<NamedBackend, 'backend' | 'policies'> | undefined;
 }
 
 /** What compiling a component has produced besides its value. Paths are relative to the component, which a reload may move. */
@@ -162,7 +161,10 @@ export class ComponentCache {
 }
 
 function hasSameReferences({ output }: Component, { backend }: ContextOptions): boolean {
-  return output.references.every(({ name, found }) => backend(name)?.backend === found);
+  return output.references.every(({ name, found }) => {
+    const current = backend(name);
+    return current?.backend === found?.backend && isDeepStrictEqual(current?.policies, found?.policies);
+  });
 }
 
 function compileComponent<T extends object>(
@@ -192,7 +194,7 @@ function compileComponent<T extends object>(
     inspection: output.inspection,
     backend(wanted) {
       const found = options.backend(wanted);
-      output.references.push({ name: wanted, found: found?.backend });
+      output.references.push({ name: wanted, found });
       return found;
     },
     report: (whole, problem) => void output.problems.push({ path: relativePath(whole), problem }),

@@ -2,8 +2,9 @@ import type { Socket } from 'node:net';
 import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
-import { backendTlsSchema, compileBackendTls } from './backend-tls.ts';
+import { type BackendTls, backendTlsSchema, compileBackendTls } from './backend-tls.ts';
 import { entranceFor } from './entrance.ts';
+import { isOneReference, referredHost, serviceFields, serviceMeta } from './service-reference.ts';
 import { relayTcp, type TcpTarget } from './tcp-relay.ts';
 import { Reachability } from './upstream-request.ts';
 
@@ -12,7 +13,7 @@ const policies = z
   .optional()
   .describe('Policies of the connections to the service.');
 
-const NO_REFERENCE = 'write the address itself: `host: name:port`';
+const HOST_PORT = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@[\]]+):\d{1,5}$/;
 
 export const tcpRouteFields = {
   name: z.string().min(1).optional().describe('Name of the route; `routeN` by default.'),
@@ -39,15 +40,17 @@ export const tcpRouteFields = {
             .describe('Share of connections, among the weights of all backends.'),
           host: z
             .string()
-            .regex(/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@[\]]+):\d{1,5}$/, { error: 'expected `host:port`' })
+            .regex(HOST_PORT, { error: 'expected `host:port`' })
+            .optional()
             .describe('Address of the service: `host:port`.'),
+          backend: serviceFields.backend,
           policies,
         })
+        .check(isOneReference)
         .meta({
           elsewhere: {
-            service: NO_REFERENCE,
-            backend: NO_REFERENCE,
-            dynamic: NO_REFERENCE,
+            ...serviceMeta.elsewhere,
+            dynamic: 'write the address itself: `host: name:port`',
             backendTunnel: 'tunnels to backends are not supported',
           },
         }),
@@ -101,21 +104,50 @@ export function compileTcpRoutes(
 
 function compileTcpRoute({ backends, policies: ofRoute }: TcpRouteConfig, context: CompileContext): TcpRoute {
   return {
-    targets: backends.map(({ weight, host: address, policies: own }, index) => {
-      const at = context.at(...(own?.backendTLS ? ['backends', index] : []), 'policies', 'backendTLS');
-      const tls = own?.backendTLS ?? ofRoute?.backendTLS;
+    targets: backends.flatMap((backend, index) => {
+      const inside = context.at('backends', index);
+      const found = addressOf(backend, inside.at('backend'));
+      if (found === undefined) return [];
+      const { address } = found;
+      const [tls, at] =
+        [
+          [backend.policies?.backendTLS, inside.at('policies', 'backendTLS')] as const,
+          [found.backendTLS, inside.at('backend')] as const,
+          [ofRoute?.backendTLS, context.at('policies', 'backendTLS')] as const,
+        ].find(([config]) => config !== undefined) ?? [];
       const colon = address.lastIndexOf(':');
       return {
-        weight,
+        weight: backend.weight,
         target: {
           host: address.slice(0, colon).replace(/^\[|\]$/g, ''),
           port: Number(address.slice(colon + 1)),
-          tls: tls && compileBackendTls(tls, at),
+          tls: tls && at && compileBackendTls(tls, at),
           reachability: new Reachability(address, context.log),
         },
       };
     }),
   };
+}
+
+/** The address of a backend, with the TLS of the top-level backend that it may name. */
+function addressOf(
+  { host, backend }: TcpRouteConfig['backends'][number],
+  at: CompileContext,
+): { readonly address: string; readonly backendTLS?: BackendTls | undefined } | undefined {
+  if (host !== undefined || backend === undefined) return { address: host ?? '' };
+  const found = referredHost(backend, at);
+  if (found === undefined) return undefined;
+  const { host: address, backendTLS, backendAuth } = found;
+  const isAddress = HOST_PORT.test(address);
+  if (!isAddress || backendAuth !== undefined)
+    at.report({
+      code: 'AGW0104',
+      message: isAddress
+        ? `the policy \`backendAuth\` of the backend \`${backend}\` is for requests, but this route passes bytes on`
+        : `the backend \`${backend}\` has another address than \`host:port\`, which a TCP route needs`,
+      help: 'write the address itself: `host: name:port`',
+    });
+  return isAddress ? { address, backendTLS } : undefined;
 }
 
 function pick({ targets }: TcpRoute): TcpTarget | undefined {

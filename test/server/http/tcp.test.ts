@@ -117,6 +117,21 @@ describe('protocol TCP', () => {
     expect(other.log.some((line) => line.includes('an upstream cannot be reached'))).toBe(true);
   });
 
+  test('a reference to a top-level backend connects to its address with its TLS', async () => {
+    const backends = (policies: object) => ({ backends: [{ name: 'db', host: secure.host, policies }] });
+    const listeners = [{ protocol: 'TCP', tcpRoutes: [{ backends: [{ backend: 'db' }] }] }];
+    const tls = { backendTLS: { root: AUTHORITY, hostname: 'localhost' } };
+    await using gate = await bind(listeners, {}, backends(tls));
+    expect(await exchange(tcp(gate.port), 'hi')).toBe('secure:hi');
+    await expect(bind(listeners)).rejects.toThrow('unknown backend `db`');
+    await expect(bind(listeners, {}, backends({ backendAuth: { key: 'a' } }))).rejects.toThrow(
+      'the policy `backendAuth` of the backend `db` is for requests',
+    );
+    await expect(bind(listeners, {}, { backends: [{ name: 'db', host: 'unix:/a' }] })).rejects.toThrow(
+      'another address than `host:port`',
+    );
+  });
+
   test('a silent connection is closed, and one to a service that is down', async () => {
     await using gate = await bind([{ protocol: 'TCP', tcpRoutes: [to(one.host)] }], {
       limits: { tcpIdle: 100 },

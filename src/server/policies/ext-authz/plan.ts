@@ -16,11 +16,17 @@ import { warnOfRemovedHeader } from '../../kernel/removed-header.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { createGrpcService, type GrpcService } from '../../transport/grpc.ts';
 import {
-  compileServicePolicies,
   type ServiceConnection,
   securedAddress,
   servicePoliciesSchema,
 } from '../../transport/service-policies.ts';
+import {
+  compileService,
+  isOneReference,
+  type Service,
+  serviceFields,
+  serviceMeta,
+} from '../../transport/service-reference.ts';
 import {
   createUpstream,
   parseAddress,
@@ -63,12 +69,7 @@ const addedHeader = z.string().refine((name) => name === ':authority' || isSetta
 
 export const schema = z
   .strictObject({
-    host: z
-      .string()
-      .min(1)
-      .describe(
-        'Address of the authorization service: `host:port`, a URL without a path, or `unix:/path/of/socket`.',
-      ),
+    ...serviceFields,
     protocol: z
       .strictObject({
         grpc: z
@@ -150,6 +151,8 @@ export const schema = z
         "Response to a denied request: 403 with a fixed text, or the service's response. By default, `fixed` over HTTP and `passthrough` over gRPC.",
       ),
   })
+  .check(isOneReference)
+  .meta(serviceMeta)
   .describe('Asks an external service whether a request is allowed.');
 
 type Config = z.output<typeof schema>;
@@ -193,22 +196,22 @@ export type Plan = HttpPlan | GrpcPlan;
 
 /** Compiles the policy. Reports errors; returns undefined if the service could not be called. */
 export function compilePlan(config: Config, context: CompileContext): Plan | undefined {
-  const { protocol, includeRequestHeaders = [], policies = {} } = config;
+  const { protocol, includeRequestHeaders = [] } = config;
   // These headers authenticate the client at the service: traces must omit their values.
   for (const [index, name] of includeRequestHeaders.entries()) {
     if (name.startsWith(':') || name.toLowerCase() === 'host') continue;
     context.settings.secretNames.headers.add(name.toLowerCase());
     warnOfRemovedHeader(name, context.at('includeRequestHeaders', index));
   }
-  const connection = compileServicePolicies(policies, context.at('policies'));
+  const service = compileService(config, context);
   const common = {
     config,
-    timeout: connection.requestTimeout ?? context.settings.limits.authorizationTimeout,
+    timeout: service?.connection.requestTimeout ?? context.settings.limits.authorizationTimeout,
     cache: config.cache && new OutcomeCache(config.cache, context.at('cache')),
   };
   const { grpc, http } = protocol;
-  if (grpc !== undefined) return compileGrpc(common, grpc, connection, context);
-  return http && compileHttp(common, http, connection, context);
+  if (grpc !== undefined) return compileGrpc(common, grpc, service, context);
+  return http && compileHttp(common, http, service, context);
 }
 
 type Common = Omit<CommonPlan, 'address' | 'close'>;
@@ -216,7 +219,7 @@ type Common = Omit<CommonPlan, 'address' | 'close'>;
 function compileGrpc(
   common: Common,
   grpc: GrpcPlan['grpc'],
-  connection: ServiceConnection,
+  found: Service | undefined,
   context: CompileContext,
 ): GrpcPlan | undefined {
   const { config } = common;
@@ -228,11 +231,13 @@ function compileGrpc(
     });
   const metadata =
     grpc.metadata && compileNamed(grpc.metadata, context.at('protocol', 'grpc', 'metadata'), requestScope);
-  const service = createGrpcService(config.host, authorizationService, context.at('host'), {
-    maxBytes: LIMITS.authorizationBody,
-    meter: context.settings.callMeter('Policy', 'ExtAuthz'),
-    connection,
-  });
+  const service =
+    found &&
+    createGrpcService(found.host, authorizationService, found.at, {
+      maxBytes: LIMITS.authorizationBody,
+      meter: context.settings.callMeter('Policy', 'ExtAuthz'),
+      connection: found.connection,
+    });
   if (service === undefined) return undefined;
   const { includeRequestHeaders } = config;
   const { address } = service;
@@ -251,7 +256,7 @@ function compileGrpc(
 function compileHttp(
   common: Common,
   http: HttpPlan['http'],
-  connection: ServiceConnection,
+  found: Service | undefined,
   context: CompileContext,
 ): HttpPlan | undefined {
   const { config } = common;
@@ -283,8 +288,9 @@ function compileHttp(
     metadata: compileNamed(source, location, authorizationReplyScope),
   } as const;
   // Last, so that a wrong address does not hide errors in expressions.
-  const address = parseAddress(config.host, context.at('host'));
-  if (address === undefined) return undefined;
+  const address = found && parseAddress(found.host, found.at);
+  if (found === undefined || address === undefined) return undefined;
+  const { connection } = found;
   const upstream = openService(securedAddress(address, connection), connection, context);
   return { ...compiled, upstream, address: upstream.address, close: () => upstream.close() };
 }
