@@ -1,6 +1,8 @@
-// `npm run gen`: writes man/ from the command tree, the configuration schema and the error tables.
+// `npm run gen`: writes man/ from the command tree, the configuration schema and the error tables, and
+// docs/compatibility.md from the names of another schema and what the configuration schema says of them.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { compatibilityPage } from '../src/cli/compatibility/page.ts';
 import { referenceFiles } from '../src/cli/man.ts';
 import { root } from './run.mjs';
 
@@ -10,4 +12,5 @@ mkdirSync(folder, { recursive: true });
 // Removes the page of a command that no longer exists.
 for (const name of readdirSync(folder)) if (!files.has(name)) rmSync(join(folder, name), { recursive: true });
 for (const [name, text] of files) writeFileSync(join(folder, name), text);
-process.stderr.write(`wrote ${files.size} files to man/\n`);
+writeFileSync(join(root, 'docs', 'compatibility.md'), compatibilityPage());
+process.stderr.write(`wrote ${files.size} files to man/, and docs/compatibility.md\n`);

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
+import { compatibilityPage } from '../src/cli/compatibility/page.ts';
 import { main } from '../src/cli/main.ts';
 import { configPage, type SchemaNode } from '../src/cli/man/config-page.ts';
 import { literal, prose, verbatim } from '../src/cli/man/roff.ts';
@@ -16,6 +17,12 @@ import { configJsonSchema } from '../src/server/config/json-schema.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const generated = referenceFiles();
+
+test('docs/compatibility.md is up to date', () => {
+  expect(readFileSync(join(root, 'docs', 'compatibility.md'), 'utf8'), 'run `npm run gen`').toBe(
+    compatibilityPage(),
+  );
+});
 
 describe('the man folder', () => {
   test('the man folder contains exactly the generated files', () => {

@@ -19,6 +19,7 @@ import {
   frontendTlsSchema,
 } from '../transport/connection-settings.ts';
 import { trustedProxiesSchema } from '../transport/trusted-proxies.ts';
+import { OTHER_PROCESS_SETTINGS } from './not-built.ts';
 import {
   attachedPolicySchema,
   attachedRouteSchema,
@@ -28,6 +29,7 @@ import {
   gatewaySchema,
   name,
   namedBackendSchema,
+  policiesMeta,
   policiesSchema,
   port,
   routeGroupSchema,
@@ -155,7 +157,8 @@ const processSchema = z
       .prefault(durationText(LIMITS.drain))
       .describe('How long open requests may take to finish after a shutdown has started.'),
   })
-  .describe('Settings of the process, read at startup.');
+  .describe('Settings of the process, read at startup.')
+  .meta({ elsewhere: OTHER_PROCESS_SETTINGS });
 
 /** The short forms have no address of their own. */
 const elsewhere = (key: string, ownPort: number) => ({
@@ -179,11 +182,17 @@ const simpleLlmSchema = z
       .extend({
         guardrails: llmFields.guardrails.describe('Guardrails for all models, after `llm.guardrails`.'),
       })
+      .meta(policiesMeta)
       .optional()
       .describe('Policies of the endpoint.'),
   })
   .describe('Short form for LLM providers: an OpenAI-compatible endpoint.')
-  .meta(elsewhere('llm', 4000));
+  .meta({
+    elsewhere: {
+      ...elsewhere('llm', 4000).elsewhere,
+      tls: 'TLS belongs to ports: define a gateway with `tls`, and write `llm: { gateways: <name>, ... }`',
+    },
+  });
 
 const simpleMcpSchema = z
   .strictObject({
@@ -232,6 +241,7 @@ const frontendSchema = z
     elsewhere: {
       proxy: NO_PROXY_PROTOCOL,
       proxyProtocol: NO_PROXY_PROTOCOL,
+      logging: 'write `accessLog`',
       connect: 'the gateway is no forward proxy: requests with CONNECT are answered with 405',
       networkExtAuthz:
         'connections are not authorized by a service: use `networkAuthorization`, or `extAuthz` for requests',

@@ -5,6 +5,7 @@ import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
 import { serverTlsSchema } from '../transport/server-tls.ts';
 import { tcpRouteFields, tcpRouteMeta, tcpRouteSchema } from '../transport/tcp-routes.ts';
 import { withConditional } from './conditional-schema.ts';
+import { OTHER_BACKEND_POLICIES, OTHER_POLICIES } from './not-built.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
   [K in Kind as K['key']]: z.ZodOptional<K['schema']>;
@@ -40,7 +41,10 @@ function policiesAt(place: PolicyPlace): Optional<(typeof policyKinds)[number]> 
 const elsewhereThan = (place: 'gateway' | 'backend') => {
   const known = policyKindsAt(place).map(({ key }) => key as string);
   const others = policyKinds.filter(({ key }) => !known.includes(key));
-  return Object.fromEntries(others.map(({ key }) => [key, `set it under \`policies\` of a route`]));
+  return {
+    ...OTHER_POLICIES,
+    ...Object.fromEntries(others.map(({ key }) => [key, 'set it under `policies` of a route'])),
+  };
 };
 
 export const gatewayReference = z.union([z.string(), z.array(z.string()).min(1)]);
@@ -50,11 +54,13 @@ export const name = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, { error: 'expected letters, digits, `.`, `_` and `-`' });
 
-export const policiesSchema = z.strictObject(policiesAt('route'));
+export const policiesMeta = { elsewhere: OTHER_POLICIES };
+
+export const policiesSchema = z.strictObject(policiesAt('route')).meta(policiesMeta);
 
 const backendPoliciesSchema = z
   .strictObject(policiesAt('backend'))
-  .meta({ elsewhere: elsewhereThan('backend') });
+  .meta({ elsewhere: { ...elsewhereThan('backend'), ...OTHER_BACKEND_POLICIES } });
 
 const backendSchema = z.strictObject({
   weight: z
@@ -75,6 +81,7 @@ const otherKinds = {
     internal: 'the admin server is not a backend: it has its own address, `config.adminAddr`',
     dynamic:
       'a backend has a fixed address, so that clients cannot choose what the gateway connects to: write `host`',
+    invalid: 'it stands for a reference that could not be resolved: write `host: name:port`',
     aws: 'Amazon Bedrock AgentCore is not supported as a backend; models of Bedrock are, with `ai`',
   },
 };

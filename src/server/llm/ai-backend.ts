@@ -83,7 +83,8 @@ const entrySchema = z.strictObject({
         params: { code: 'AGW0105' },
       });
     })
-    .describe('Kind of provider, with its settings.'),
+    .describe('Kind of provider, with its settings.')
+    .meta({ elsewhere: { copilot: "GitHub documents no API for Copilot's models outside its own clients" } }),
   hostOverride: z
     .string()
     .regex(/^[^\s/@]+:\d+$/, { error: 'expected `host:port`' })

@@ -27,6 +27,9 @@ import { type PromptCaching, promptCachingSchema } from './prompt-caching.ts';
 import type { Connection, ConnectOptions, ProviderFormat, ProviderKind } from './providers/provider.ts';
 import { compileTransformations, transformationSchema } from './transformations.ts';
 
+const OWN_TLS =
+  'providers at `https:` addresses must have a certificate of an authority that Node.js trusts: add yours with NODE_EXTRA_CA_CERTS';
+
 export const modelSchema = z
   .strictObject({
     name: z
@@ -72,7 +75,17 @@ export const modelSchema = z
     passthrough: passthroughSchema,
     health: healthSchema.optional(),
   })
-  .describe('A model that clients may request.');
+  .describe('A model that clients may request.')
+  .meta({
+    elsewhere: {
+      id: 'models are named by `name` alone: remove it',
+      auth: 'write the credential as `params.apiKey`',
+      authorization: 'not built for single models: write the rules under `llm.policies`, for all of them',
+      backendTLS: OWN_TLS,
+      tls: OWN_TLS,
+      backendTunnel: 'tunnels to providers are not supported: they are connected to directly',
+    },
+  });
 
 type ModelConfig = z.output<typeof modelSchema>;
 

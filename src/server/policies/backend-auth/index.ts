@@ -52,7 +52,16 @@ const schema = z
       params: { code: 'AGW0105' },
     });
   })
-  .describe('Sends a credential to the backend instead of that of the client.');
+  .describe('Sends a credential to the backend instead of that of the client.')
+  .meta({
+    elsewhere: {
+      aws: 'not built for services: models of Bedrock get the credentials of AWS without a setting',
+      gcp: 'not built for services: models of Vertex AI get the credentials of Google without a setting',
+      azure: 'not built for services: models of Azure get the credentials of Azure without a setting',
+      crossAppAccess:
+        'not built: send the token of the client (`passthrough`), or one of the gateway (`jwtSign`)',
+    },
+  });
 
 type Config = z.output<typeof schema>;
 
