@@ -21,7 +21,7 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
  * Reads OpenMetrics text as strictly as the specification is ("Text Format", OpenMetrics 1.0), and checks what
  * `promtool check metrics` checks. Throws with the line at fault.
  */
-export function parseMetrics(text: string): Map<string, ParsedFamily> {
+export function parseMetrics(text: string, prefix = 'gw_'): Map<string, ParsedFamily> {
   if (!text.endsWith('\n# EOF\n')) throw new Error('no `# EOF` at the end');
   const families = new Map<string, { type: string; help: string; samples: ParsedSample[] }>();
   const series = new Set<string>();
@@ -54,7 +54,7 @@ export function parseMetrics(text: string): Map<string, ParsedFamily> {
     series.add(key);
     family.samples.push(sample);
   }
-  for (const [name, family] of families) checkFamily(name, family);
+  for (const [name, family] of families) checkFamily(name, family, prefix);
   return families;
 }
 
@@ -77,10 +77,10 @@ function parseSample(line: string): ParsedSample | undefined {
 }
 
 /** Rules of promtool's linter, and those about histograms of OpenMetrics. */
-function checkFamily(name: string, { type, help, samples }: ParsedFamily): void {
+function checkFamily(name: string, { type, help, samples }: ParsedFamily, prefix: string): void {
   const refuse = (why: string): Error => new Error(`${name}: ${why}`);
   if (type === '' || !help.endsWith('.') || samples.length === 0) throw refuse('no type, help or samples');
-  if (/[A-Z]/.test(name) || !name.startsWith('gw_')) throw refuse('its name');
+  if (/[A-Z]/.test(name) || !name.startsWith(prefix)) throw refuse('its name');
   if (/_(?:total|sum|count|bucket|milliseconds|minutes|kilobytes)$/.test(name))
     throw refuse('a reserved ending');
   for (const { name: sample, labels, value } of samples) {

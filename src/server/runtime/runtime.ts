@@ -141,7 +141,8 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   diagnostics.push(...lint(source));
   const trusted = config.config.http.trustedProxies;
   const inspection = new Inspection();
-  const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
+  const { fields, prefix } = config.config.metrics;
+  const metrics = previous?.metrics ?? new Metrics(Object.keys(fields.add), prefix);
   const settings = runtimeSettings(config, metrics, previous?.settings, options);
   let known: Redactor | undefined;
   const redactor = (): Redactor => {

@@ -3,6 +3,7 @@ import type { ConfigDump } from '../../../src/core/config-dump.ts';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { Metrics } from '../../../src/server/observe/metrics/metrics.ts';
 import { RouteSeries } from '../../../src/server/observe/metrics/route-series.ts';
+import { commonPrefix, readMetrics } from '../../../src/web/admin/model/metrics.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import {
@@ -274,6 +275,26 @@ describe('HTTP metrics', () => {
     expect(sampleValue(families, 'gw_requests_total', { team: 'a\\"b', number: 'unknown' })).toBe(1);
     expect(sampleValue(families, 'gw_requests_total', { team: 'unknown' })).toBe(1);
     expect([...families.keys()].filter((name) => /response_bytes|request_duration/.test(name))).toEqual([]);
+  });
+
+  test('config.metrics.prefix renames all metrics, and removals know them by every name', async () => {
+    const metrics = { prefix: 'agentgateway_', remove: ['gw_response_bytes', 'agentgateway_build_info'] };
+    await using gate = await proxyGateway('127.0.0.1:1', {}, { config: { metrics } });
+    await send(gate.url);
+    await ended(gate, 1);
+    const text = await gate.running.metrics.render();
+    const families = parseMetrics(text, 'agentgateway_');
+    expect(sampleValue(families, 'agentgateway_requests_total', {})).toBe(1);
+    expect(sampleValue(families, 'agentgateway_request_duration_seconds_count', {})).toBe(1);
+    expect(sampleValue(families, 'agentgateway_config_synchronized')).toBe(1);
+    // The usage page reads the metrics, too.
+    expect(commonPrefix(readMetrics(text))).toBe('agentgateway_');
+    const names = [...families.keys()];
+    expect(names.filter((name) => !name.startsWith('agentgateway_'))).toEqual([]);
+    expect(names.filter((name) => /build_info|response_bytes/.test(name))).toEqual([]);
+    await expect(proxyGateway('127.0.0.1:1', {}, { config: { metrics: { prefix: 'a-b' } } })).rejects.toThrow(
+      /config\.metrics\.prefix/,
+    );
   });
 
   test('an invalid metric label expression is a configuration error', async () => {

@@ -13,14 +13,14 @@ export interface SampledMetric extends FamilyInfo {
   read(): number | undefined;
 }
 
-/** Creates a prom-client registry that samples these metrics at each scrape. */
-export function createRegistry(metrics: readonly SampledMetric[]): Registry {
+/** Creates a prom-client registry that samples these metrics at each scrape. `prefix`: first part of their names. */
+export function createRegistry(prefix: string, metrics: readonly SampledMetric[]): Registry {
   const { Registry, Counter, Gauge } = promClient();
   const registry = new Registry();
   for (const { name, help, type, labels = {}, ofSeveral, read } of metrics) {
     const labelNames = Object.keys(labels);
     const aggregator: Aggregator = ofSeveral ?? 'sum';
-    const options = { name, help: `${help}.`, labelNames, registers: [registry], aggregator };
+    const options = { name: prefix + name, help: `${help}.`, labelNames, registers: [registry], aggregator };
     if (type === 'counter')
       new Counter({
         ...options,

@@ -1,7 +1,7 @@
 import { counterFamily, type Family, histogramFamily } from './family.ts';
 import type { Counter, Histogram } from './series.ts';
 
-// Names, labels and buckets match upstream's dashboards, with the prefix `gw_`.
+// Names, labels and buckets match upstream's dashboards, except for the prefix.
 
 export const ROUTE_LABELS = ['bind', 'gateway', 'listener', 'route', 'route_rule'] as const;
 const HTTP_LABELS = ['backend', 'protocol', 'method', 'status', 'reason', ...ROUTE_LABELS];
@@ -33,30 +33,36 @@ export type Families = ReturnType<typeof createFamilies>;
 
 /**
  * Creates every metric family that requests update, in the order in which they are printed. `custom`: names of the
- * labels added by `config.metrics`.
+ * labels added by `config.metrics`. `prefix`: first part of all names.
  */
-export function createFamilies(custom: readonly string[]) {
-  const { guardrails, catalogLookups, ...llm } = llmFamilies([...GEN_AI_LABELS, ...custom]);
+export function createFamilies(custom: readonly string[], prefix: string) {
+  const create = familiesNamed(prefix);
+  const { guardrails, catalogLookups, ...llm } = llmFamilies(create, [...GEN_AI_LABELS, ...custom]);
   const { requests, connections, ...http } = httpFamilies(
+    create,
     [...HTTP_LABELS, ...custom],
     [...MINIMAL_LABELS, ...custom],
   );
-  const mcp = mcpFamilies([...MCP_LABELS, ...custom]);
+  const mcp = mcpFamilies(create, [...MCP_LABELS, ...custom]);
   return { ...llm, requests, guardrails, catalogLookups, connections, ...mcp, ...http };
 }
 
-const counter = (name: string, help: string, labels: readonly string[]): Family<Counter> =>
-  counterFamily({ name: `gw_${name}`, help }, labels);
+/** Creates families whose names start with `prefix`. */
+const familiesNamed = (prefix: string) => ({
+  counter: (name: string, help: string, labels: readonly string[]): Family<Counter> =>
+    counterFamily({ name: prefix + name, help }, labels),
+  histogram: (
+    name: string,
+    help: string,
+    labels: readonly string[],
+    bounds: readonly number[],
+  ): Family<Histogram> => histogramFamily({ name: prefix + name, help }, labels, bounds),
+});
 
-const histogram = (
-  name: string,
-  help: string,
-  labels: readonly string[],
-  bounds: readonly number[],
-): Family<Histogram> => histogramFamily({ name: `gw_${name}`, help }, labels, bounds);
+type Create = ReturnType<typeof familiesNamed>;
 
 /** `labels`: those of LLM calls. */
-function llmFamilies(labels: readonly string[]) {
+function llmFamilies({ counter, histogram }: Create, labels: readonly string[]) {
   return {
     tokenUsage: histogram(
       'gen_ai_client_token_usage',
@@ -97,7 +103,7 @@ function llmFamilies(labels: readonly string[]) {
 }
 
 /** `labels`: those of a finished request; `minimal`: those of its processing time. */
-function httpFamilies(labels: readonly string[], minimal: readonly string[]) {
+function httpFamilies({ counter, histogram }: Create, labels: readonly string[], minimal: readonly string[]) {
   return {
     requests: counter('requests', 'Total number of HTTP requests', labels),
     connections: counter('downstream_connections', 'Total number of client connections', CONNECTION_LABELS),
@@ -145,7 +151,7 @@ function httpFamilies(labels: readonly string[], minimal: readonly string[]) {
 }
 
 /** `labels`: those of MCP requests. */
-function mcpFamilies(labels: readonly string[]) {
+function mcpFamilies({ counter }: Create, labels: readonly string[]) {
   return {
     mcpRequests: counter('mcp_requests', 'Total number of MCP requests', labels),
     mcpToolChanges: counter(

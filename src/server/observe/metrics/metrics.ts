@@ -20,6 +20,9 @@ import { processMetrics } from './process.ts';
 import { RouteSeries } from './route-series.ts';
 import type { Counter, Histogram } from './series.ts';
 
+/** Default of `config.metrics.prefix`. */
+const OWN_PREFIX = 'gw_';
+
 /** Identifies the port that requests arrive on. The names are label values. */
 export interface BindNames {
   readonly bind: string;
@@ -39,10 +42,13 @@ export class Metrics {
   readonly #mcpMethods = new LabelValues(CLIENT_METHODS);
   readonly #mcpResources = new LabelValues();
   readonly #custom: readonly LabelValues[];
+  /** First part of all names. */
+  readonly #prefix: string;
 
-  /** `custom`: label names added by `config.metrics`. `configure` sets the expressions that compute their values. */
-  constructor(custom: readonly string[] = []) {
-    this.families = createFamilies(custom);
+  /** `custom` and `prefix`: label names added, and the prefix set by `config.metrics`. `configure` sets the expressions that compute their values. */
+  constructor(custom: readonly string[] = [], prefix = OWN_PREFIX) {
+    this.families = createFamilies(custom, prefix);
+    this.#prefix = prefix;
     this.#custom = custom.map(() => new LabelValues());
   }
 
@@ -100,7 +106,7 @@ export class Metrics {
   }
 
   async #sources(): Promise<MetricSource[]> {
-    this.#registry ??= createRegistry(this.#sampledMetrics());
+    this.#registry ??= createRegistry(this.#prefix, this.#sampledMetrics());
     const isPrinted = ({ name }: { readonly name: string }): boolean =>
       this.#policy?.isRemoved(name) !== true;
     const sampled = (await this.#registry.getMetricsAsJSON()).filter(isPrinted);
@@ -111,37 +117,37 @@ export class Metrics {
   #sampledMetrics(): readonly SampledMetric[] {
     return [
       {
-        name: 'gw_config_synchronized',
+        name: 'config_synchronized',
         help: '1 if the last configuration reload succeeded, 0 if it failed',
         ofSeveral: 'first',
         read: () => (this.isSynchronized ? 1 : 0),
       },
       {
-        name: 'gw_trace_spans_lost',
+        name: 'trace_spans_lost',
         help: 'Spans that were not exported to the collector',
         type: 'counter',
         read: () => this.spansLost?.(),
       },
       {
-        name: 'gw_access_log_lines_lost',
+        name: 'access_log_lines_lost',
         help: 'Access-log lines that were not written because stdout is not read fast enough',
         type: 'counter',
         read: () => this.accessLogLinesLost?.(),
       },
       ...this.#process,
       {
-        name: 'gw_workers',
+        name: 'workers',
         help: 'Workers that take connections',
         read: () => this.workers?.().ready,
       },
       {
-        name: 'gw_worker_restarts',
+        name: 'worker_restarts',
         help: 'Workers that have ended unexpectedly and were replaced',
         type: 'counter',
         read: () => this.workers?.().restarts,
       },
       {
-        name: 'gw_build_info',
+        name: 'build_info',
         help: 'Version of the program',
         labels: { tag: VERSION },
         ofSeveral: 'first',
@@ -278,6 +284,11 @@ export class BindMetrics {
 
 export const metricsSchema = z
   .strictObject({
+    prefix: z
+      .string()
+      .regex(/^(?:[a-zA-Z_][a-zA-Z0-9_]*)?$/, { error: 'expected letters, digits and `_`, or nothing' })
+      .default(OWN_PREFIX)
+      .describe('First part of the names of all metrics, such as `agentgateway_`.'),
     remove: z
       .array(z.string().min(1))
       .default([])
@@ -310,15 +321,15 @@ interface MetricsPolicy {
 }
 
 export function compileMetricsPolicy(
-  { remove, fields }: z.output<typeof metricsSchema>,
+  { prefix, remove, fields }: z.output<typeof metricsSchema>,
   context: CompileContext,
 ): MetricsPolicy {
   const expressions = Object.entries(fields.add).map(([name, source]) =>
     context.at('fields', 'add', name).cel(source, logScope),
   );
-  const removed = new Set(remove.map(shortName));
+  const removed = new Set(remove.map((name) => shortName(name, prefix)));
   return {
-    isRemoved: (name) => removed.has(shortName(name)),
+    isRemoved: (name) => removed.has(shortName(name, prefix)),
     labels: Object.keys(fields.add),
     values: (ctx) =>
       expressions.map((expression) => {
@@ -329,9 +340,9 @@ export function compileMetricsPolicy(
 }
 
 /** Strips prefix, unit and `_total`: upstream compares names without them. */
-function shortName(name: string): string {
-  return name
-    .replace(/^(?:gw|agentgateway)_/, '')
+function shortName(name: string, prefix: string): string {
+  const isPrefixed = prefix !== '' && name.startsWith(prefix);
+  return (isPrefixed ? name.slice(prefix.length) : name.replace(/^(?:gw|agentgateway)_/, ''))
     .replace(/_total$/, '')
     .replace(/_(?:seconds|bytes)$/, '');
 }

@@ -6,7 +6,7 @@ export function processMetrics(): SampledMetric[] {
   let last = performance.eventLoopUtilization();
   return [
     {
-      name: 'gw_process_cpu_seconds',
+      name: 'process_cpu_seconds',
       help: 'CPU time of the process, user and system',
       type: 'counter',
       read: () => {
@@ -15,20 +15,20 @@ export function processMetrics(): SampledMetric[] {
       },
     },
     {
-      name: 'gw_process_resident_memory_bytes',
+      name: 'process_resident_memory_bytes',
       help: 'Resident memory of the process',
       read: () => process.memoryUsage.rss(),
     },
-    { name: 'gw_process_heap_used_bytes', help: 'Heap in use', read: () => process.memoryUsage().heapUsed },
+    { name: 'process_heap_used_bytes', help: 'Heap in use', read: () => process.memoryUsage().heapUsed },
     {
-      name: 'gw_process_start_time_seconds',
+      name: 'process_start_time_seconds',
       help: 'Start time of the process as Unix time',
       ofSeveral: 'first',
       read: () => Math.round(performance.timeOrigin) / 1000,
     },
-    { name: 'gw_process_open_fds', help: 'Open file descriptors', read: openFiles },
+    { name: 'process_open_fds', help: 'Open file descriptors', read: openFiles },
     {
-      name: 'gw_process_event_loop_utilization_ratio',
+      name: 'process_event_loop_utilization_ratio',
       help: 'Share of time the event loop was busy since the last scrape',
       ofSeveral: 'max',
       read: () => {

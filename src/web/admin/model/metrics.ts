@@ -25,6 +25,14 @@ export function readMetrics(text: string): Sample[] {
 const unescaped = (text: string): string =>
   text.replace(/\\(.)/g, (_, sign: string) => (sign === 'n' ? '\n' : sign));
 
+/** What the names of all metrics start with, which `config.metrics.prefix` sets. */
+export function commonPrefix(samples: readonly Sample[]): string {
+  const [first, ...others] = samples.map(({ name }) => name);
+  let prefix = first ?? '';
+  for (const name of others) while (!name.startsWith(prefix)) prefix = prefix.slice(0, -1);
+  return prefix;
+}
+
 /** Sum of all samples of a name with the given labels. */
 export function total(
   samples: readonly Sample[],

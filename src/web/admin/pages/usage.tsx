@@ -4,7 +4,7 @@ import { clock, count } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { field, modelOf } from '../model/fields.ts';
-import { readMetrics, total } from '../model/metrics.ts';
+import { commonPrefix, readMetrics, total } from '../model/metrics.ts';
 import { useRequests } from '../model/requests.ts';
 import { bucketsOf, type Figures, figuresBy, figuresOf } from '../model/usage.ts';
 import { Connection } from '../parts/connection.tsx';
@@ -76,20 +76,21 @@ function SinceStart(): ReactNode {
   const { data } = useLoaded<string>('/metrics', EVERY);
   const samples = useMemo(() => (data === undefined ? undefined : readMetrics(data)), [data]);
   if (samples === undefined) return null;
+  const prefix = commonPrefix(samples);
+  const sum = (name: string, labels?: Readonly<Record<string, string>>): number =>
+    total(samples, prefix + name, labels);
   const tokens = (type: string): string =>
-    count(total(samples, 'gw_gen_ai_client_token_usage_sum', { gen_ai_token_type: type }));
-  const lookups = (status: string): number => total(samples, 'gw_cost_catalog_lookups_total', { status });
+    count(sum('gen_ai_client_token_usage_sum', { gen_ai_token_type: type }));
+  const lookups = (status: string): number => sum('cost_catalog_lookups_total', { status });
   const isUnpriced = lookups('NoCatalog') > 0 && lookups('Exact') === 0;
   return (
     <>
       <dl className="facts" aria-label="Since the gateway started">
-        <Fact name="Requests since start">{count(total(samples, 'gw_requests_total'))}</Fact>
+        <Fact name="Requests since start">{count(sum('requests_total'))}</Fact>
         <Fact name="Input tokens">{tokens('input')}</Fact>
         <Fact name="Output tokens">{tokens('output')}</Fact>
-        <Fact name="Cost">
-          {isUnpriced ? 'not known' : dollars(total(samples, 'gw_gen_ai_client_cost_usd_total'))}
-        </Fact>
-        <Fact name="MCP requests">{count(total(samples, 'gw_mcp_requests_total'))}</Fact>
+        <Fact name="Cost">{isUnpriced ? 'not known' : dollars(sum('gen_ai_client_cost_usd_total'))}</Fact>
+        <Fact name="MCP requests">{count(sum('mcp_requests_total'))}</Fact>
       </dl>
       {isUnpriced ? (
         <p className="panel">
