@@ -40,9 +40,11 @@ export class SealedCookies {
       .encrypt(this.#key);
     const chunks = sealed.match(new RegExp(`.{1,${CHUNK}}`, 'g')) ?? [];
     if (chunks.length > CHUNKS) return undefined;
-    return chunks.map(
-      (chunk, index) => `${chunkName(name, index)}=${chunk}; Max-Age=${maxAge}; ${this.#attributes}`,
-    );
+    // With the number of chunks: a browser may still have those of an earlier, longer value.
+    return chunks.map((chunk, index) => {
+      const value = index === 0 ? `${chunks.length}:${chunk}` : chunk;
+      return `${chunkName(name, index)}=${value}; Max-Age=${maxAge}; ${this.#attributes}`;
+    });
   }
 
   /** The value of a cookie; undefined if there is none, or one that was not made with this key and for this purpose. */
@@ -52,8 +54,10 @@ export class SealedCookies {
     purpose: Purpose,
   ): Promise<Record<string, unknown> | undefined> {
     const cookies = new Map(cookiesWithout(ctx, '').map((pair) => splitPair(pair)));
-    let sealed = '';
-    for (let index = 0; index < CHUNKS; index += 1) sealed += cookies.get(chunkName(name, index)) ?? '';
+    const [, count = '', first = ''] = /^([1-9]):(.+)$/.exec(cookies.get(name) ?? '') ?? [];
+    let sealed = first;
+    for (let index = 1; index < Math.min(Number(count), CHUNKS); index += 1)
+      sealed += cookies.get(chunkName(name, index)) ?? '';
     if (sealed === '') return undefined;
     try {
       const { plaintext, protectedHeader } = await compactDecrypt(sealed, this.#key, {

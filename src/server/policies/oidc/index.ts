@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
@@ -173,7 +173,7 @@ function secretOf(context: CompileContext): Buffer {
         'sessions of browsers end when agctl restarts, because the key of their cookies is generated at each start',
       help: 'set the environment variable OIDC_COOKIE_SECRET to random text, such as that of `openssl rand -hex 32`',
     });
-  return secret?.value() ?? Buffer.alloc(32);
+  return secret?.value() ?? randomBytes(32);
 }
 
 /** The steps of a sign-in. */
