@@ -2,7 +2,7 @@ import type { AdminServer } from '../admin/server.ts';
 import type { LogFields } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import { openBackends } from '../server/config/open-backends.ts';
-import { type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
+import { type GatewayPlan, type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
 import type { Config } from '../server/config/schema.ts';
 import { workerCount } from '../server/config/workers.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
@@ -24,7 +24,7 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
     port,
   } of gateway.listeners) {
     lines.push(
-      `  gateway ${plan.name.padEnd(12)} http://${urlHost(plan.address)}:${port}${plan.address === undefined ? '   (all addresses of this machine)' : ''}`,
+      `  gateway ${plan.name.padEnd(12)} ${urlOf(plan, port)}${plan.address === undefined ? '   (all addresses of this machine)' : ''}`,
     );
     for (const route of routesOf(plan)) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
     for (const exposed of new Set(openBackends(plan).map(({ exposes }) => exposes)))
@@ -47,9 +47,7 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
 
 /** The same as fields of a log line, for programs that read the log. */
 export function readyFields({ file, gateway, admin, ms }: BannerFacts): LogFields {
-  const urls = gateway.listeners.map(
-    ({ gateway: { plan }, port }) => `${plan.name}=http://${urlHost(plan.address)}:${port}`,
-  );
+  const urls = gateway.listeners.map(({ gateway: { plan }, port }) => `${plan.name}=${urlOf(plan, port)}`);
   return {
     file,
     version: VERSION,
@@ -57,6 +55,11 @@ export function readyFields({ file, gateway, admin, ms }: BannerFacts): LogField
     ...(admin === undefined ? {} : { admin: admin.url ?? admin.addresses.join(' ') }),
     ms: Math.round(ms),
   };
+}
+
+/** With the protocol of its first listener: only `HTTPS` and `TLS` can share a port. */
+function urlOf({ address, listeners }: GatewayPlan, port: number): string {
+  return `${(listeners[0]?.protocol ?? 'HTTP').toLowerCase()}://${urlHost(address)}:${port}`;
 }
 
 function urlHost(address: string | undefined): string {

@@ -1,0 +1,32 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { banner } from '../../src/cli/banner.ts';
+import { loadConfigText } from '../../src/server/config/load.ts';
+import type { Config } from '../../src/server/config/schema.ts';
+import { gateway } from '../kit/gateway.ts';
+
+const CERTIFICATES = join(import.meta.dirname, '../kit/certificates');
+
+test('the banner names the protocol of each port', async () => {
+  const tls = { cert: join(CERTIFICATES, 'good.crt'), key: join(CERTIFICATES, 'server.key') };
+  const routes = [{ policies: { directResponse: { status: 200 } } }];
+  const yaml = JSON.stringify({
+    gateways: {
+      plain: { port: 0, address: '127.0.0.1', routes },
+      secure: { port: 0, address: '127.0.0.1', tls, routes },
+    },
+  });
+  await using gate = await gateway(yaml);
+  const facts = {
+    file: 'gateway.yaml',
+    warnings: '',
+    admin: undefined,
+    config: loadConfigText(yaml, 'gateway.yaml', {}).config as Config,
+    ms: 1,
+  };
+  const urls = [...banner({ ...facts, gateway: gate.running }).matchAll(/gateway (\w+) +(\w+):\/\/127/g)];
+  expect(urls.map(([, name, scheme]) => [name, scheme])).toEqual([
+    ['plain', 'http'],
+    ['secure', 'https'],
+  ]);
+});
