@@ -1,6 +1,6 @@
 // Keys of agentgateway that this program does not have, with the reason that diagnostics and docs/compatibility.md give.
 
-const CONTROL_PLANE = 'there is no control plane: the file is the whole configuration';
+const CONTROL_PLANE = 'agctl has no control plane: it reads its configuration from one file';
 const IDENTITIES = 'workload identities (SPIFFE) and meshes are not supported: use `tls` with `root`';
 
 /** Policies of every place. */

@@ -1,21 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
-import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/header-list.ts';
-
-const text = z.string().min(1);
-const inFile = z.strictObject({
-  file: z.string().min(1).describe('File with the token, read when the configuration is loaded.'),
-});
+import { readText, textOrFile } from './text-or-file.ts';
 
 /** A credential for a server: its text, or a file that contains it; upstream's form has both in `value`. */
 export const credential = z.union([
-  text,
-  inFile,
+  ...textOrFile.options,
   z
-    .strictObject({ value: z.union([text, inFile]).describe('The token, or `{ file: … }`.') })
+    .strictObject({ value: textOrFile.describe('The token, or `{ file: … }`.') })
     .meta({ elsewhere: { location: 'remove it: the credential is in the header that the backend expects' } }),
 ]);
 
@@ -34,21 +26,8 @@ export function readCredential(
   context: CompileContext,
 ): string | undefined {
   if (typeof key === 'object' && 'value' in key) return readCredential(key.value, context.at('value'));
-  let text: string;
-  try {
-    text =
-      typeof key === 'string'
-        ? key
-        : readFileSync(resolveConfigFile(context.folder, key.file), 'utf8').trim();
-  } catch (error) {
-    const missing = typeof key === 'string' ? undefined : missingConfigFile(context.folder, key.file);
-    context.at('file').report({
-      code: 'AGW0107',
-      message: missing ?? `cannot read the file: ${messageOf(error)}`,
-      help: 'set the path of a file with the token, relative to the configuration file',
-    });
-    return undefined;
-  }
+  const text = readText(key, context);
+  if (text === undefined) return undefined;
   if (text !== '' && isHeaderValue(text)) return text;
   context.report({
     code: 'AGW0104',

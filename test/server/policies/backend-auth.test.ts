@@ -164,7 +164,11 @@ describe('backendAuth configuration', () => {
   test.each([
     ['nothing', {}, /exactly one of/],
     ['two methods', { key: 'a', passthrough: {} }, /exactly one of/],
-    ['a key that is not there', { key: { file: '/nowhere/key' } }, /cannot read the file/],
+    [
+      'a key that is not there',
+      { key: { file: '/nowhere/key' } },
+      /key\.file: file not found: \/nowhere\/key/,
+    ],
     ['a key of two lines', { key: 'a\nb' }, /characters that a header cannot have/],
     ['an expression as the place', { key: { value: 'a', location: { expression: 'x' } } }, /expression/],
     [

@@ -4,9 +4,9 @@ import { isHeaderValue } from '../../kernel/header-list.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { validatedToken } from '../../kernel/shared-slots.ts';
+import { readText, textOrFile } from '../../transport/text-or-file.ts';
 import { jwtSigner, jwtSignSchema } from './jwt-sign.ts';
 import { type Placement, placementSchema, placeOf } from './placement.ts';
-import { readText, textOrFile } from './text-or-file.ts';
 import { tokenExchange, tokenExchangeSchema } from './token-exchange.ts';
 
 const location = placementSchema

@@ -10,11 +10,11 @@ import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { validatedToken } from '../../kernel/shared-slots.ts';
+import { readText, textOrFile } from '../../transport/text-or-file.ts';
 import { parseAddress } from '../../transport/upstream.ts';
 import { type CredentialLocation, credentialLocation, locationSchema } from '../credential-location.ts';
 import { DocumentClient } from '../jwt/document.ts';
 import { placementSchema } from './placement.ts';
-import { readText, textOrFile } from './text-or-file.ts';
 import { type IssuedToken, TokenCache } from './token-cache.ts';
 
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { resolveConfigFile } from '../../../core/config-file.ts';
-import { messageOf } from '../../../core/errors.ts';
-import type { CompileContext } from '../../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 
 /** Schema of a secret: its text, or a file that contains it. */
 export const textOrFile = z.union([
@@ -20,7 +20,7 @@ export function readText(source: z.output<typeof textOrFile>, context: CompileCo
   } catch (error) {
     context.at('file').report({
       code: 'AGW0107',
-      message: `cannot read the file: ${messageOf(error)}`,
+      message: missingConfigFile(context.folder, source.file) ?? `cannot read the file: ${messageOf(error)}`,
       help: 'set the path of a file, relative to the configuration file',
     });
     return undefined;
