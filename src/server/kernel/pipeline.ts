@@ -132,22 +132,26 @@ async function runInside(route: Route, ctx: RequestContext): Promise<Reply> {
   ctx.observer?.policiesPassed();
   const caller = backendCaller.get(ctx);
   const reply = await (caller === undefined ? callBackend(route, ctx) : callRepeatedly(route, ctx, caller));
+  ctx.reason ??= 'Upstream';
   const waits = responseWaits.get(ctx);
   if (waits !== undefined) for (const wait of waits) await wait(reply);
   return reply;
 }
 
-/** Picks a backend, runs its policies and calls it. */
-async function callBackend(route: Route, ctx: RequestContext, called?: Set<WeightedBackend>): Promise<Reply> {
+/** Picks a backend, runs its policies and calls it. Not `async`, because that costs 0.4 kB for each request. */
+function callBackend(route: Route, ctx: RequestContext, called?: Set<WeightedBackend>): Promise<Reply> {
   const choice = pickBackend(route, called);
   called?.add(choice);
   ctx.backend = choice.name;
   ctx.observer?.backendSelected(route, choice);
-  const early = choice.policies.length === 0 ? undefined : await runPolicies(choice.policies, ctx);
-  if (early !== undefined) return early;
-  const reply = await choice.backend.handle(ctx);
-  ctx.reason ??= 'Upstream';
-  return reply;
+  return choice.policies.length === 0 ? choice.backend.handle(ctx) : callAfterPolicies(choice, ctx);
+}
+
+async function callAfterPolicies(
+  { policies, backend }: WeightedBackend,
+  ctx: RequestContext,
+): Promise<Reply> {
+  return (await runPolicies(policies, ctx)) ?? backend.handle(ctx);
 }
 
 function callRepeatedly(
@@ -156,7 +160,7 @@ function callRepeatedly(
   caller: (call: () => Promise<Reply>) => Promise<Reply>,
 ): Promise<Reply> {
   const called = new Set<WeightedBackend>();
-  return caller(() => callBackend(route, ctx, called));
+  return caller(async () => callBackend(route, ctx, called));
 }
 
 /** Buffers the body for expressions that read it. */

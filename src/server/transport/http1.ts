@@ -227,8 +227,10 @@ function writeReply(request: IncomingMessage, response: GatewayResponse, reply: 
 /** Connections with a maximum age, and when they have reached it, from `performance.now()`. */
 const endsAt = new WeakMap<Socket, number>();
 
-const isOver = (socket: Socket): boolean =>
-  performance.now() > (endsAt.get(socket) ?? Number.POSITIVE_INFINITY);
+function isOver(socket: Socket): boolean {
+  const end = endsAt.get(socket);
+  return end !== undefined && performance.now() > end;
+}
 
 /**
  * Whether the connection must be closed after this request: Node's parser stops after an upgrade request and drops the
