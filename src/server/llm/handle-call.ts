@@ -75,18 +75,15 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   const virtual = runtime.virtual.get(wanted);
   const target = virtual && chooseTarget(virtual, ctx, { model: wanted });
   const model = chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
-  const guardrails = [runtime.requestGuardrails, runtime.responseGuardrails].concat(
-    [model.guardrails, aiPolicy.get(ctx)?.guardrails].flatMap((each) =>
-      each === undefined ? [] : [each.request, each.response],
-    ),
-  );
+  const own = [aiPolicy.get(ctx)?.guardrails, model.guardrails];
   return openRealtime(ctx, {
     requested,
     providerModel: model.model ?? target?.model ?? (wanted === requested ? undefined : wanted),
     model,
     stats: target?.stats ?? model.stats,
     limits: runtime.limits,
-    hasGuardrails: guardrails.some((list) => list.length > 0),
+    requestGuardrails: [...runtime.requestGuardrails, ...own.flatMap((each) => each?.request ?? [])],
+    responseGuardrails: [...runtime.responseGuardrails, ...own.flatMap((each) => each?.response ?? [])],
   });
 }
 

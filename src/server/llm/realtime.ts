@@ -14,10 +14,13 @@ import {
 } from './credentials.ts';
 import { pathAtProvider, withoutVersion } from './endpoints.ts';
 import { errorInBody, errorInEvent, llmError } from './errors.ts';
+import type { Guard } from './guardrails/guard.ts';
+import type { ResponseGuard } from './guardrails/guardrails.ts';
 import type { EndpointStats } from './health.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 import { configuredName, type Model } from './model.ts';
 import { addProviderHeaders, type OutgoingRequest } from './providers/provider.ts';
+import { realtimeGuard } from './realtime-guard.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { parseUsage, type Usage } from './usage.ts';
 
@@ -68,18 +71,23 @@ export interface RealtimeSession {
   readonly model: Model;
   readonly stats: EndpointStats;
   readonly limits: LlmCall['limits'];
-  readonly hasGuardrails: boolean;
+  readonly requestGuardrails: readonly Guard[];
+  readonly responseGuardrails: readonly ResponseGuard[];
 }
 
 /**
  * Opens a session at the provider and relays it. The reply has status 101, or the provider's refusal. Throws an
- * `AppError`: 400 if guardrails are configured, which cannot check sessions, or if the provider has no Realtime API; or
+ * `AppError`: 400 if a guardrail for streamed responses is configured, because speech cannot be held back, or if the provider has no Realtime API; or
  * if the provider cannot be reached.
  */
 export async function openRealtime(ctx: RequestContext, session: RealtimeSession): Promise<Reply> {
   const { model, stats } = session;
-  if (session.hasGuardrails)
-    throw llmError('llm_invalid', 'guardrail_unsupported', 'guardrails cannot check realtime sessions');
+  if (session.responseGuardrails.some(({ checksStreams }) => checksStreams))
+    throw llmError(
+      'llm_invalid',
+      'guardrail_unsupported',
+      'guardrails for responses cannot check realtime sessions',
+    );
   if (model.provider.openSession !== undefined) return openLocally(ctx, session, model.provider.openSession);
   const hasRealtime = model.formats.some(({ type }) => type === 'realtime');
   if (model.upstream === undefined || !hasRealtime)
@@ -104,7 +112,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
     status = 'status' in opened ? opened.status : 101;
     ctx.reason = 'Upstream';
     if ('status' in opened) return refused(ctx, call, model, opened);
-    const relay = new WebSocketRelay(opened as WebSocket, relayOptions(ctx, call));
+    const relay = new WebSocketRelay(opened as WebSocket, relayOptions(ctx, call, session));
     ctx.running = relay;
     call.progress = 'responding';
     return { status, headers: new HeaderList([]), body: relay };
@@ -125,7 +133,7 @@ async function openLocally(
   ctx.backend = model.backend ?? ctx.backend;
   ctx.reason = 'DirectResponse';
   const { LocalWebSocket } = await import('../transport/local-web-socket.ts');
-  const local = new LocalWebSocket(openSession(providerModel), relayOptions(ctx, call));
+  const local = new LocalWebSocket(openSession(providerModel), relayOptions(ctx, call, session));
   ctx.running = local;
   call.progress = 'responding';
   return { status: 101, headers: new HeaderList([]), body: local };
@@ -210,8 +218,13 @@ function refused(
   };
 }
 
-function relayOptions(ctx: RequestContext, call: LlmCall): RelayOptions {
+function relayOptions(
+  ctx: RequestContext,
+  call: LlmCall,
+  { requestGuardrails }: RealtimeSession,
+): RelayOptions {
   return {
+    check: requestGuardrails.length === 0 ? undefined : realtimeGuard(ctx, call, requestGuardrails),
     maxMessage: call.limits.realtimeMessageBytes,
     received: (message) => readEvent(ctx, call, message),
     ended: (problem) => {

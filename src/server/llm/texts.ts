@@ -85,10 +85,11 @@ export function forEachNumber(
 /** Members beside the bytes of a recording, or of a file of `generateContent`. */
 const BESIDE_DATA = ['format', 'transcript', 'mimeType', 'mime_type'];
 
-/** Whether a member has the bytes of a recording, of an image of `/v1/messages`, or of a generated image. */
+/** Whether a member has the bytes of a recording, also of a realtime session, of an image of `/v1/messages`, or of a generated image. */
 function isMedium(owner: object, key: string): boolean {
   const { type } = owner as { type?: unknown };
   if (key === 'data') return BESIDE_DATA.some((name) => name in owner) || type === 'base64';
+  if (key === 'audio') return type === 'input_audio' || type === 'output_audio';
   return key === 'result' && type === 'image_generation_call';
 }
 

@@ -18,6 +18,8 @@ export class LocalWebSocket implements Takeover, RunningWork {
   readonly #session: LocalSession;
   readonly #options: RelayOptions;
   #client: WebSocket | undefined;
+  /** Ends when all messages that were received are checked. */
+  #checking: Promise<void> | undefined;
 
   constructor(session: LocalSession, options: RelayOptions) {
     this.#session = session;
@@ -77,20 +79,44 @@ export class LocalWebSocket implements Takeover, RunningWork {
       clearInterval(timer);
       this.#options.ended?.(why === undefined ? undefined : { side: 'client', why });
     });
+    const { check } = this.#options;
     client.on('message', (data, isBinary) => {
-      if (!isBinary) this.#send(client, this.#session.answer((data as Buffer).toString()));
+      if (check !== undefined) this.#check(client, data as Buffer, isBinary, check);
+      else if (!isBinary) this.#send(client, this.#session.answer((data as Buffer).toString()));
     });
     this.#send(client, this.#session.start());
+  }
+
+  #check(
+    client: WebSocket,
+    data: Buffer,
+    isBinary: boolean,
+    check: NonNullable<RelayOptions['check']>,
+  ): void {
+    client.pause();
+    const before = this.#checking;
+    const checking = (async () => {
+      await before;
+      const { for: receiver, message } = await check(data, isBinary);
+      this.#send(client, receiver === 'client' ? [String(message)] : this.#session.answer(String(message)));
+    })().then(() => {
+      if (this.#checking === checking) this.#checking = undefined;
+      this.#readOn(client);
+    });
+    this.#checking = checking;
   }
 
   #send(client: WebSocket, messages: readonly string[]): void {
     for (const message of messages) {
       this.#options.received?.(Buffer.from(message));
-      client.send(message, () => {
-        if (client.isPaused && client.bufferedAmount <= LIMITS.streamHighWaterBytes) client.resume();
-      });
+      client.send(message, () => this.#readOn(client));
     }
     if (client.bufferedAmount > LIMITS.streamHighWaterBytes) client.pause();
+  }
+
+  #readOn(client: WebSocket): void {
+    const isBusy = this.#checking !== undefined || client.bufferedAmount > LIMITS.streamHighWaterBytes;
+    if (client.isPaused && !isBusy) client.resume();
   }
 }
 

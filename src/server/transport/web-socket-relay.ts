@@ -95,8 +95,17 @@ async function refusalOf(response: IncomingMessage): Promise<Refusal> {
   return { status: response.statusCode ?? 502, headers: new HeaderList(response.rawHeaders), body };
 }
 
+/** What becomes of a client's message. */
+export interface CheckedMessage {
+  /** Whether it is sent to the upstream, or the client gets an answer instead. */
+  readonly for: 'upstream' | 'client';
+  readonly message: string | Buffer;
+}
+
 export interface RelayOptions {
   readonly maxMessage: number;
+  /** Checks each message of the client. Messages keep their order, and meanwhile no more is read from the client. */
+  readonly check?: ((message: Buffer, isBinary: boolean) => Promise<CheckedMessage>) | undefined;
   /** Called with each text message of the upstream, before it is sent to the client. */
   readonly received?: (message: Buffer) => void;
   /** Called once when both sides are closed, with what went wrong, if anything did. */
@@ -120,6 +129,8 @@ export class WebSocketRelay implements Takeover, RunningWork {
   #problem: RelayProblem | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #silent = new Set<WebSocket>();
+  /** Resolves when all messages that the client has sent were checked. */
+  #checking: Promise<void> | undefined;
   #open = 2;
 
   /** `upstream` is open and paused. */
@@ -168,7 +179,13 @@ export class WebSocketRelay implements Takeover, RunningWork {
   #start(client: WebSocket): void {
     this.#client = client;
     const upstream = this.#upstream;
-    this.#connect(client, upstream, 'client');
+    const { check } = this.#options;
+    this.#connect(
+      client,
+      upstream,
+      'client',
+      check && ((data, isBinary) => this.#check(data, isBinary, check)),
+    );
     this.#connect(upstream, client, 'upstream');
     upstream.on('message', (data, isBinary) => {
       if (!isBinary) this.#options.received?.(data as Buffer);
@@ -177,19 +194,18 @@ export class WebSocketRelay implements Takeover, RunningWork {
     upstream.resume();
   }
 
-  #connect(from: WebSocket, to: WebSocket, side: RelayProblem['side']): void {
-    from.on('message', (data: RawData, isBinary) => {
-      if (to.readyState !== WebSocket.OPEN) return;
-      to.send(data, { binary: isBinary }, () => {
-        if (from.isPaused && to.bufferedAmount <= LIMITS.streamHighWaterBytes) from.resume();
-      });
-      if (to.bufferedAmount > LIMITS.streamHighWaterBytes) from.pause();
-    });
+  #connect(
+    from: WebSocket,
+    to: WebSocket,
+    side: RelayProblem['side'],
+    receive = (data: RawData, isBinary: boolean): void => pass(data, isBinary, from, to),
+  ): void {
+    from.on('message', receive);
     from.on('pong', () => this.#silent.delete(from));
     from.on('error', (error) => {
       this.#problem ??= { side, why: error.message };
     });
-    from.on('close', (code, reason) => {
+    const closed = (code: number, reason: Buffer): void => {
       // A paused side would never read the closing frame of the other.
       to.resume();
       if (code === ABNORMAL) {
@@ -198,7 +214,27 @@ export class WebSocketRelay implements Takeover, RunningWork {
       } else to.close(code === NO_STATUS ? undefined : code, reason);
       this.#open -= 1;
       if (this.#open === 0) this.#finish();
+    };
+    // What the client has sent before is sent first.
+    from.on('close', (code, reason) => {
+      if (this.#checking === undefined || side === 'upstream') closed(code, reason);
+      else void this.#checking.then(() => closed(code, reason));
     });
+  }
+
+  #check(data: RawData, isBinary: boolean, check: NonNullable<RelayOptions['check']>): void {
+    const client = this.#client as WebSocket;
+    client.pause();
+    const before = this.#checking;
+    const checking = (async () => {
+      await before;
+      const { for: receiver, message } = await check(data as Buffer, isBinary);
+      await written(receiver === 'client' ? client : this.#upstream, message);
+    })().then(() => {
+      // After the last one: a piece of the stream may hold many messages.
+      if (this.#checking === checking) client.resume();
+    });
+    this.#checking = checking;
   }
 
   #ping(): void {
@@ -221,6 +257,21 @@ export class WebSocketRelay implements Takeover, RunningWork {
     clearInterval(this.#timer);
     this.#options.ended?.(this.#problem);
   }
+}
+
+/** Sends a text. Resolves once it was written, or the connection is closed. */
+function written(to: WebSocket, message: string | Buffer): Promise<void> {
+  if (to.readyState !== WebSocket.OPEN) return Promise.resolve();
+  return new Promise((resolve) => to.send(message, { binary: false }, () => resolve()));
+}
+
+/** Sends a message on, and reads no more until it was written. */
+function pass(data: RawData, isBinary: boolean, from: WebSocket, to: WebSocket): void {
+  if (to.readyState !== WebSocket.OPEN) return;
+  to.send(data, { binary: isBinary }, () => {
+    if (from.isPaused && to.bufferedAmount <= LIMITS.streamHighWaterBytes) from.resume();
+  });
+  if (to.bufferedAmount > LIMITS.streamHighWaterBytes) from.pause();
 }
 
 // RFC 6455 §7.4.1. The first two are never sent.

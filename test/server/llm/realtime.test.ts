@@ -260,7 +260,7 @@ describe('a handshake', () => {
     await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^503 .*connection refused/);
   });
 
-  it('is refused for a model with guardrails, which cannot check sessions', async () => {
+  it('is refused for a model with guardrails for responses, because speech cannot be held back', async () => {
     await using provider = await realtimeProvider();
     const webhook = { target: { host: '127.0.0.1:9' } };
     await using gate = await liveGateway(provider, { model: { guardrails: { response: [{ webhook }] } } });
@@ -274,6 +274,105 @@ describe('a handshake', () => {
     await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^400 .*has no Realtime API/);
   });
 });
+
+describe('a realtime session with guardrails for requests', () => {
+  const MASK = { regex: { rules: [{ pattern: 'secret' }] } };
+  const guarded = (provider: RealtimeProvider, ...request: object[]): Promise<TestGateway> =>
+    liveGateway(provider, { model: { guardrails: { request } } });
+
+  it('masks instructions, messages and results of tools, and passes other events byte for byte', async () => {
+    await using provider = await realtimeProvider();
+    const scope = ['systemPrompt', 'messages', 'toolInput', 'toolOutput'];
+    await using gate = await guarded(provider, { ...MASK, scope });
+    await using client = await realtimeClient(sessionUrl(gate));
+    const events = [
+      '{"type":"session.update","session":{"type":"realtime","instructions":"no secret"}}',
+      itemOf('my secret'),
+      '{"type":"conversation.item.create","item":{"type":"function_call_output","call_id":"c","output":"secret"}}',
+      '{"type":"conversation.item.create","item":{"type":"function_call","name":"f","arguments":"{\\"a\\":\\"secret\\"}"}}',
+      '{"type":"response.create","response":{"instructions":"secret","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"secret"}]}]}}',
+      '{"type":"session.update","session":{"audio":{"input":{"transcription":{"prompt":"secret"}}}}}',
+      '{ "type":"response.create" }',
+      '{"type":"input_audio_buffer.append","audio":"c2VjcmV0"}',
+    ];
+    for (const event of events) client.socket.send(event);
+    await until(() => provider.messages.length === events.length);
+    expect(provider.messages.join('')).not.toContain('secret');
+    expect(provider.messages[1]).toBe(itemOf('my <masked>'));
+    expect(provider.messages.slice(-2)).toEqual(events.slice(-2));
+    await client[Symbol.asyncDispose]();
+    expect(await gate.accessLine(1)).toMatchObject({ 'gw.ai.guardrail.unseen': '1' });
+  });
+
+  it('answers what it rejects with an error event, and keeps the order of messages', async () => {
+    await using provider = await realtimeProvider((session, text) => session.send(`got ${text}`));
+    await using gate = await guarded(provider, { regex: { ...MASK.regex, action: 'reject' } });
+    await using client = await realtimeClient(sessionUrl(gate));
+    client.socket.send(itemOf('first'));
+    client.socket.send(itemOf('a secret', 'event_7'));
+    client.socket.send(itemOf('last'));
+    await until(() => client.received.length === 4);
+    expect(provider.messages).toEqual([itemOf('first'), itemOf('last')]);
+    const error = client.received.map(String).find((text) => text.includes('"error"'));
+    expect(JSON.parse(error as string)).toMatchObject({
+      type: 'error',
+      error: {
+        type: 'invalid_request_error',
+        code: 'guardrail_rejected',
+        message: 'The request was rejected due to inappropriate content',
+        event_id: 'event_7',
+      },
+    });
+    await client[Symbol.asyncDispose]();
+    expect(await gate.accessLine(1)).toMatchObject({ error: 'request rejected by regex guardrail' });
+  });
+
+  it.each([
+    ['an event of an unknown type', '{"type":"session.hint","text":"secret"}', 'session.hint'],
+    ['a template at the provider', '{"type":"session.update","session":{"prompt":{"id":"p1"}}}', 'prompt'],
+    ['a repeated member', '{"type":"response.cancel","type":"response.create"}', 'duplicate member'],
+    ['no JSON', 'secret', 'does not parse'],
+    ['a binary message', Buffer.from('{"type":"response.cancel"}'), 'binary'],
+  ])('does not send %s to the provider', async (_name, message, hint) => {
+    await using provider = await realtimeProvider();
+    await using gate = await guarded(provider, MASK);
+    await using client = await realtimeClient(sessionUrl(gate));
+    client.socket.send(message, { binary: typeof message !== 'string' });
+    client.socket.send('{"type":"response.cancel"}');
+    await until(() => provider.messages.length === 1 && client.received.length === 2);
+    expect(provider.messages).toEqual(['{"type":"response.cancel"}']);
+    const { error } = JSON.parse(String(client.received[1])) as { error: { message: string } };
+    expect(error.message).toContain(hint);
+  });
+
+  it('sends nothing that could not be checked because the service failed', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await guarded(provider, { webhook: { target: { host: '127.0.0.1:9' } } });
+    await using client = await realtimeClient(sessionUrl(gate));
+    client.socket.send(itemOf('hello'));
+    await until(() => client.received.length === 2);
+    expect(JSON.parse(String(client.received[1]))).toMatchObject({
+      error: { type: 'server_error', code: 'guardrail_failed' },
+    });
+    expect(provider.messages).toEqual([]);
+  });
+
+  it('sends what the client sent before it closed the session', async () => {
+    await using provider = await realtimeProvider();
+    await using gate = await guarded(provider, MASK);
+    await using client = await realtimeClient(sessionUrl(gate));
+    for (let count = 0; count < 100; count += 1) client.socket.send(itemOf(`text ${count}`));
+    client.socket.close(1000, 'done');
+    await until(() => provider.closed.length === 1);
+    expect(provider.messages).toHaveLength(100);
+    expect(provider.closed[0]).toEqual([1000, 'done']);
+  });
+});
+
+function itemOf(text: string, event_id?: string): string {
+  const item = { type: 'message', role: 'user', content: [{ type: 'input_text', text }] };
+  return JSON.stringify({ type: 'conversation.item.create', ...(event_id && { event_id }), item });
+}
 
 describe('requests that are no WebSocket handshakes', () => {
   it('to the path of the Realtime API get 400', async () => {
@@ -407,10 +506,21 @@ describe('a realtime session with the built-in model', () => {
     ]);
   });
 
-  it('is refused with guardrails, and to keys that do not allow the model', async () => {
-    const webhook = { target: { host: '127.0.0.1:1' } };
-    await using guarded = await echoGateway({}, { guardrails: { request: [{ webhook }] } });
-    await expect(realtimeClient(sessionUrl(guarded))).rejects.toThrow(/^400 .*guardrail_unsupported/);
+  it('rejects texts of the client by a guardrail, and goes on', async () => {
+    const regex = { rules: [{ pattern: 'secret' }], action: 'reject' };
+    await using gate = await echoGateway({}, { guardrails: { request: [{ regex }] } });
+    await using client = await realtimeClient(sessionUrl(gate));
+    await until(() => client.received.length === 1);
+    for (const text of ['a secret', 'fine']) client.socket.send(itemOf(text));
+    client.socket.send('{"type":"response.create"}');
+    await until(() => client.received.some((text) => String(text).includes('response.done')));
+    const received = client.received.map(String);
+    expect(JSON.parse(received[1] as string)).toMatchObject({ error: { code: 'guardrail_rejected' } });
+    expect(received.join('')).not.toContain('secret');
+    expect(received.at(-1)).toContain('fine');
+  });
+
+  it('is refused to keys that do not allow the model', async () => {
     const keys = [{ key: 'client-key', allowedModels: ['other'] }];
     await using keyed = await echoGateway({ apiKey: { mode: 'strict', keys } });
     const headers = { authorization: 'Bearer client-key' };

@@ -15,6 +15,9 @@ export interface RequestTexts {
   replace(masked: readonly GuardedText[]): void;
 }
 
+/** Where the texts are read and replaced. */
+export type TextFields = Pick<CallBody, 'isReadable' | 'get' | 'set'>;
+
 /** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking, the Gemini API. */
 export const TEXT_FIELDS = [
   'messages',
@@ -37,7 +40,7 @@ export const TEXT_FIELDS = [
  * The texts of every field in `TEXT_FIELDS`, whatever the path: a provider may read any of them. Throws an `AppError`
  * (400) for a format that guardrails cannot read.
  */
-export function requestTexts(body: CallBody): RequestTexts {
+export function requestTexts(body: TextFields): RequestTexts {
   if (!body.isReadable) throw unreadable();
   const parts = TEXT_FIELDS.flatMap((field) => fieldTexts(body, field) ?? []);
   const [only] = parts;
@@ -56,7 +59,7 @@ export function requestTexts(body: CallBody): RequestTexts {
   };
 }
 
-function fieldTexts(body: CallBody, field: (typeof TEXT_FIELDS)[number]): RequestTexts | undefined {
+function fieldTexts(body: TextFields, field: (typeof TEXT_FIELDS)[number]): RequestTexts | undefined {
   const value = body.get(field);
   if (typeof value === 'string') return single(body, field, value);
   if (Array.isArray(value)) return list(body, field, value as unknown[]);
@@ -66,7 +69,7 @@ function fieldTexts(body: CallBody, field: (typeof TEXT_FIELDS)[number]): Reques
   return undefined;
 }
 
-function single(body: CallBody, field: string, content: string): RequestTexts {
+function single(body: TextFields, field: string, content: string): RequestTexts {
   return {
     texts: [{ role: defaultRole(field), content, part: 'content', scope: scopeOfRole(defaultRole(field)) }],
     replace: (masked) => body.set(field, masked.map((text) => text.content).join('\n')),
@@ -79,7 +82,7 @@ const isInstruction = (field: string): boolean => /^system_?instruction$/i.test(
 const isContent = (field: string): boolean => field === 'content' || isInstruction(field);
 
 /** The instruction of `generateContent`, or the content of `embedContent`. */
-function oneContent(body: CallBody, field: string, value: unknown): RequestTexts {
+function oneContent(body: TextFields, field: string, value: unknown): RequestTexts {
   const found = itemTexts(field, value);
   const role = defaultRole(field);
   const scope = scopeOfRole(role);
@@ -92,7 +95,7 @@ function oneContent(body: CallBody, field: string, value: unknown): RequestTexts
   };
 }
 
-function list(body: CallBody, field: string, items: readonly unknown[]): RequestTexts {
+function list(body: TextFields, field: string, items: readonly unknown[]): RequestTexts {
   const found = items.map((item) => itemTexts(field, item));
   const texts = found.flatMap((item, index) => {
     const role = roleOf(items[index], field);

@@ -1,0 +1,133 @@
+import { AppError, messageOf } from '../../core/errors.ts';
+import { resolverFor } from '../expressions/variable.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import type { CheckedMessage } from '../transport/web-socket-relay.ts';
+import type { LlmCall } from './call.ts';
+import { LlmError, llmError } from './errors.ts';
+import type { Guard } from './guardrails/guard.ts';
+import { runGuards } from './guardrails/guardrails.ts';
+import { requestTexts, type TextFields } from './guardrails/request-texts.ts';
+import { JsonBody } from './json-body.ts';
+import { membersOf } from './json-members.ts';
+import { countMedia } from './texts.ts';
+
+/** Events of clients without texts: OpenAI's Realtime API reference, "Client events". */
+const WITHOUT_TEXTS: ReadonlySet<unknown> = new Set([
+  'input_audio_buffer.append',
+  'input_audio_buffer.commit',
+  'input_audio_buffer.clear',
+  'output_audio_buffer.clear',
+  'conversation.item.retrieve',
+  'conversation.item.truncate',
+  'conversation.item.delete',
+  'response.cancel',
+]);
+
+/** The member that holds the texts of an event. */
+const OWNERS: Readonly<Record<string, string>> = {
+  'session.update': 'session',
+  'transcription_session.update': 'session',
+  'conversation.item.create': 'item',
+  'response.create': 'response',
+};
+
+/**
+ * Returns a function that checks each message of a realtime client, in order: it resolves to the message for the provider,
+ * masked or unchanged, or to an error event for the client. The session goes on after a rejection. Audio cannot be checked
+ * and counts as unseen.
+ */
+export function realtimeGuard(
+  ctx: RequestContext,
+  call: LlmCall,
+  guards: readonly Guard[],
+): (message: Buffer, isBinary: boolean) => Promise<CheckedMessage> {
+  return async (message, isBinary) => {
+    let event: Readonly<Record<string, unknown>> | undefined;
+    try {
+      if (isBinary) throw unreadable('a binary message');
+      event = (await JsonBody.parse(message)).value;
+      return { for: 'upstream', message: (await checkedEvent(ctx, call, guards, event)) ?? message };
+    } catch (error) {
+      ctx.error ??= messageOf(error);
+      if (error instanceof AppError) ctx.errorDetail ??= error.detail;
+      return { for: 'client', message: errorEvent(error, event?.['event_id']) };
+    }
+  };
+}
+
+/** The event with masked texts; undefined if it is unchanged. Throws an `AppError` if it must not be sent. */
+async function checkedEvent(
+  ctx: RequestContext,
+  call: LlmCall,
+  guards: readonly Guard[],
+  event: Readonly<Record<string, unknown>>,
+): Promise<string | undefined> {
+  const { type } = event;
+  if (type === 'input_audio_buffer.append') call.unseenMedia ??= 1;
+  if (WITHOUT_TEXTS.has(type)) return undefined;
+  const owner = typeof type === 'string' && Object.hasOwn(OWNERS, type) ? OWNERS[type] : undefined;
+  // A provider may have events that the API reference does not have, with texts in any member.
+  if (owner === undefined) throw unreadable(`an event of type ${JSON.stringify(type)?.slice(0, 80)}`);
+  const copy = structuredClone(event) as Record<string, unknown>;
+  const fields = fieldsOf(copy, owner);
+  const media = countMedia(fields.get('input'));
+  if (media > 0) call.unseenMedia = (call.unseenMedia ?? 0) + media;
+  const { texts, replace } = requestTexts(fields);
+  const checked = await runGuards(guards, 'request', texts, resolverFor(ctx), ctx.signal);
+  if (checked.length === texts.length && checked.every(({ content }, at) => content === texts[at]?.content))
+    return undefined;
+  replace(checked);
+  return JSON.stringify(copy);
+}
+
+/** The texts of an event as the fields of a request of the Responses API, which has the same items. */
+function fieldsOf(event: Record<string, unknown>, owner: string): TextFields {
+  const isItem = owner === 'item';
+  const inside = membersOf(event[owner]) as Record<string, unknown> | undefined;
+  return {
+    isReadable: true,
+    get(field) {
+      if (isItem) return field === 'input' && event['item'] !== undefined ? [event['item']] : undefined;
+      return field === 'prompt'
+        ? (inside?.['prompt'] ?? transcriptionOf(inside)?.['prompt'])
+        : inside?.[field];
+    },
+    set(field, value) {
+      if (isItem) event['item'] = (value as unknown[])[0];
+      else {
+        // An own `prompt` of a session is a template at the provider, which was refused.
+        const place = field === 'prompt' ? transcriptionOf(inside) : inside;
+        if (place !== undefined) place[field] = value;
+      }
+    },
+  };
+}
+
+/** Where a session describes the recordings that the model will hear. The first is the older form. */
+function transcriptionOf(
+  session: Readonly<Record<string, unknown>> | undefined,
+): Record<string, unknown> | undefined {
+  const input = membersOf(membersOf(session?.['audio'])?.['input']);
+  const transcription = session?.['input_audio_transcription'] ?? input?.['transcription'];
+  return membersOf(transcription) as Record<string, unknown> | undefined;
+}
+
+const unreadable = (what: string): AppError =>
+  llmError('llm_invalid', 'guardrail_unsupported', `guardrails cannot read ${what}`);
+
+/** The error event of the Realtime API. `cause`: the client's id of the event. */
+function errorEvent(error: unknown, cause: unknown): string {
+  const isOwn = error instanceof AppError;
+  const isFault = !isOwn || error.status >= 500;
+  return JSON.stringify({
+    type: 'error',
+    event_id: `event_${crypto.randomUUID()}`,
+    error: {
+      type: isFault ? 'server_error' : 'invalid_request_error',
+      code: error instanceof LlmError ? error.llmCode : isOwn ? error.code : 'guardrail_failed',
+      message: isOwn ? (error.body?.text ?? error.message) : 'the event could not be checked',
+      param: null,
+      event_id: typeof cause === 'string' ? cause : null,
+    },
+  });
+}
