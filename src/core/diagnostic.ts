@@ -108,6 +108,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0313: 'Tools get names that LLM providers reject.',
   AGW0320: 'A certificate is expired, or not valid yet.',
   AGW0401: 'A port could not be opened.',
+  AGW0403: 'The database could not be opened.',
   AGW0402: 'A package that the configuration needs is not installed.',
 } as const;
 

@@ -1,5 +1,6 @@
 import { ADMIN_LIMITS } from './limits/admin.ts';
 import { COMMANDS_LIMITS } from './limits/commands.ts';
+import { DATABASE_LIMITS } from './limits/database.ts';
 import { HTTP_LIMITS } from './limits/http.ts';
 import { LLM_LIMITS } from './limits/llm.ts';
 import { MCP_LIMITS } from './limits/mcp.ts';
@@ -22,6 +23,7 @@ export const LIMITS = {
   ...LLM_LIMITS,
   ...OBSERVE_LIMITS,
   ...PROCESS_LIMITS,
+  ...DATABASE_LIMITS,
   ...COMMANDS_LIMITS,
   ...ADMIN_LIMITS,
 } as const;

@@ -7,6 +7,7 @@ import {
 } from './expressions/request-variables.ts';
 import { type DocumentedScope, networkScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
+import type { DatabaseSchema } from './kernel/database.ts';
 import type { PolicyKind, PolicyPlace } from './kernel/policy.ts';
 import { ai } from './llm/ai-backend.ts';
 import { ai as aiPolicyKind } from './llm/ai-policy.ts';
@@ -97,6 +98,9 @@ export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][
 
 /** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. */
 export const backendKinds = [mcp, llm, ai, host] as const;
+
+/** The tables of all features in the database of `config.database`. */
+export const databaseSchemas: readonly DatabaseSchema[] = [];
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [

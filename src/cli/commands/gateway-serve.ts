@@ -12,6 +12,8 @@ import { counted } from '../../core/render/counted.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
 import { workerCount } from '../../server/config/workers.ts';
+import { databaseDiagnostic } from '../../server/database/diagnostic.ts';
+import { DatabaseError } from '../../server/database/driver.ts';
 import { OperatorServerError, openSignalServers, Readiness } from '../../server/observe/operator-servers.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
@@ -242,6 +244,7 @@ async function openGateway(
     };
   } catch (error) {
     await Promise.all([closeServers?.(), runtime.close(), pool?.close()]);
+    if (error instanceof DatabaseError) throw new UnopenedError(databaseDiagnostic(error, source));
     if (error instanceof WorkerError) throw new CommandError('not_ok', error.message, error.help);
     if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
     throw new UnopenedError(portDiagnostic(error, source));

@@ -37,7 +37,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     title: 'Process settings',
     at: 'config',
     names:
-      names(`-enableIpv6 -dns -localXdsPath modelCatalog -database -storage -caAddress -caAuthToken -xdsAddress
+      names(`-enableIpv6 -dns -localXdsPath modelCatalog database -storage -caAddress -caAuthToken -xdsAddress
       -xdsAuthToken -spiffe -namespace -gateway -trustDomain -additionalTrustDomains -skipValidateTrustDomain
       -serviceAccount -clusterId -network adminAddr -standardAttributes statsAddr -histograms readinessAddr session mcp
       -sensitiveHeaders -customFunctions connectionTerminationDeadline -connectionMinTerminationDeadline

@@ -38,8 +38,7 @@ export const OTHER_PROCESS_SETTINGS = {
   additionalTrustDomains: IDENTITIES,
   skipValidateTrustDomain: IDENTITIES,
   hbone: 'HBONE tunnels are not supported',
-  database: 'requests are not stored in a database: collect the access log or spans',
-  storage: 'nothing of the gateway is stored in a database',
+  storage: 'the configuration is stored in one file',
   standardAttributes: 'not built: `frontendPolicies.accessLog` and `config.tracing` add and remove fields',
   histograms: 'the buckets of histograms are fixed',
   sensitiveHeaders:

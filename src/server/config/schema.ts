@@ -3,6 +3,7 @@ import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
+import { databaseSchema } from '../database/settings.ts';
 import { networkAuthorizationSchema } from '../expressions/network-authorization.ts';
 import { PATH_MODES } from '../kernel/request-target.ts';
 import { UNDERSCORE_MODES } from '../kernel/validate-request.ts';
@@ -153,6 +154,7 @@ const processSchema = z
       .describe(
         'Price catalogs, for the cost of LLM calls. Entries of later catalogs replace those of earlier ones.',
       ),
+    database: databaseSchema.optional(),
     connectionTerminationDeadline: durationSchema
       .prefault(durationText(LIMITS.drain))
       .describe('How long open requests may take to finish after a shutdown has started.'),

@@ -3,6 +3,7 @@ import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
+import type { Database } from './database.ts';
 import type { ExpressionScope, TracedExpression } from './expression.ts';
 import type { Inspection } from './inspection.ts';
 import type { CallKind, CallMeter } from './observer.ts';
@@ -88,6 +89,8 @@ export interface RuntimeSettings extends SlotHolder {
   /** Whether the configuration sets it. Backends that buffer bodies have their own defaults. */
   readonly isBufferSizeSet: boolean;
   readonly sharedState: SharedState;
+  /** The database of `config.database`, if there is one. Opened before the first request. */
+  readonly database: Database | undefined;
   /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;
   /** Returns a function that increments a counter, given the values of its labels. */

@@ -126,11 +126,13 @@ export class RunningGateway implements Gateway {
   async start(): Promise<void> {
     let tracing: Tracing | undefined;
     try {
+      await this.#runtime.database?.open();
       tracing = await this.#openTracing(this.#runtime);
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
       await tracing?.close();
       await this.#runtime.close();
+      await this.#runtime.database?.close();
       throw error;
     }
     this.#setTracing(this.#runtime, tracing);
@@ -224,6 +226,7 @@ export class RunningGateway implements Gateway {
     await this.#finished.recorded();
     await this.#tracing?.close();
     await this.#runtime.close();
+    await this.#runtime.database?.close();
     this.#droppedLines.close();
   }
 

@@ -16,7 +16,9 @@ import { redactorOf } from '../config/redact.ts';
 import type { Config } from '../config/schema.ts';
 import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
+import { GatewayDatabase } from '../database/gateway-database.ts';
 import { compileNetworkAuthorization } from '../expressions/network-authorization.ts';
+import { databaseSchemas } from '../features.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
@@ -69,6 +71,8 @@ export interface Runtime {
   /** Removes the secrets of the configuration from text. Created on first use. */
   readonly redactor: () => Redactor;
   readonly metrics: Metrics;
+  /** That of `config.database`. A reload keeps it; the gateway opens and closes it. */
+  readonly database: GatewayDatabase | undefined;
   /** State that its components report. */
   readonly inspection: Inspection;
   readonly connections: ConnectionSettings;
@@ -143,7 +147,8 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const inspection = new Inspection();
   const { fields, prefix } = config.config.metrics;
   const metrics = previous?.metrics ?? new Metrics(Object.keys(fields.add), prefix);
-  const settings = runtimeSettings(config, metrics, previous?.settings, options);
+  const database = previous === undefined ? databaseOf(config, options) : previous.database;
+  const settings = runtimeSettings(config, metrics, database, previous?.settings, options);
   let known: Redactor | undefined;
   const redactor = (): Redactor => {
     known ??= redactorOf(source, options.env);
@@ -190,6 +195,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       logReads: shared.logReads,
       catalog: shared.catalog,
       metrics,
+      database,
       tracing: shared.tracing,
       connections: connectionSettings(config.frontendPolicies.http, config.frontendPolicies.tcp),
       admits: shared.admits,
@@ -309,9 +315,24 @@ function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() =
   return all;
 }
 
+function databaseOf(
+  { config }: Config,
+  { folder, log, limits = {} }: Pick<CompileOptions, 'folder' | 'log' | 'limits'>,
+): GatewayDatabase | undefined {
+  if (config.database === undefined) return undefined;
+  return new GatewayDatabase({
+    config: config.database,
+    folder,
+    schemas: databaseSchemas,
+    log,
+    limits: { ...LIMITS, ...limits },
+  });
+}
+
 function runtimeSettings(
   { config, frontendPolicies }: Config,
   metrics: Metrics,
+  database: GatewayDatabase | undefined,
   previous: RuntimeSettings | undefined,
   { limits = {}, sharing }: Pick<CompileOptions, 'limits' | 'sharing'>,
 ): RuntimeSettings {
@@ -327,6 +348,7 @@ function runtimeSettings(
     slots: undefined,
     limits: allLimits,
     sharedState: sharing?.state ?? OWN_STATE,
+    database,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,

@@ -116,6 +116,7 @@ export class WorkerPool
   /**
    * Opens the ports and starts the workers.
    *
+   * @throws DatabaseError if the database cannot be opened
    * @throws PortError if a port cannot be opened
    * @throws WorkerError if a worker cannot be started
    */
@@ -127,6 +128,8 @@ export class WorkerPool
     metrics.accessLogLinesLost = () => this.#droppedLines.count;
     const plans = gateways.map(({ plan }) => plan);
     try {
+      // Before the workers do: then they find its tables.
+      await runtime.database?.open();
       await this.#ports.open(plans);
       const numbers = Array.from({ length: this.#options.count }, (_, index) => index + 1);
       await Promise.all(numbers.map((index) => this.#start(index)));
@@ -199,6 +202,7 @@ export class WorkerPool
     this.#dispatcher.close();
     await Promise.all([...this.#workers].map((worker) => this.#stop(worker)));
     await this.#runtime?.close();
+    await this.#runtime?.database?.close();
     this.#droppedLines.close();
     process.off('exit', this.#killAll);
     this.#sockets.remove();

@@ -1,20 +1,7 @@
-import pg from 'pg';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { createPool as createBoundedPool, type Pool } from '../../../core/postgres-pool.ts';
 
-/** The part of `pg` that the store uses, so that tests can substitute another server. */
-export interface Connection {
-  query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount?: number | null }>;
-}
-
-export interface Client extends Connection {
-  /** Returns the connection to the pool; `destroy` closes it, because its state is unknown. */
-  release(destroy?: boolean): void;
-}
-
-export interface Pool extends Connection {
-  connect(): Promise<Client>;
-  end(): Promise<void>;
-}
+export type { Client, Connection, Pool } from '../../../core/postgres-pool.ts';
 
 /**
  * Settings of every connection. A commit is acknowledged after the flush, even if the server's default is not to wait.
@@ -29,19 +16,15 @@ export const SETTINGS = [
 
 /** A bounded pool; `onError` is called for connections that fail while idle. */
 export function createPool(url: string, onError: (error: Error) => void): Pool {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: MEMORY_STORE_LIMITS.connections,
-    connectionTimeoutMillis: MEMORY_STORE_LIMITS.connect,
-    statement_timeout: MEMORY_STORE_LIMITS.statement,
-    application_name: 'agctl-memory',
-    keepAlive: true,
-    onConnect: async (client) => {
-      for (const statement of SETTINGS) await client.query(statement);
-    },
+  return createBoundedPool({
+    url,
+    connections: MEMORY_STORE_LIMITS.connections,
+    connectTimeout: MEMORY_STORE_LIMITS.connect,
+    statementTimeout: MEMORY_STORE_LIMITS.statement,
+    name: 'agctl-memory',
+    setup: SETTINGS,
+    onError,
   });
-  pool.on('error', onError);
-  return pool;
 }
 
 /** Host, port and database of a URL, for messages; never the user, the password or options. */

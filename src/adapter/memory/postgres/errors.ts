@@ -1,25 +1,20 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
-
-// SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html) or the code of a system call.
-function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  return typeof code === 'string' ? code : '';
-}
+import { sqlState } from '../../../core/postgres-pool.ts';
 
 /** Whether two backends wrote the same rows concurrently; the transaction was rolled back and may be retried. */
 export function isConflict(error: unknown): boolean {
-  return ['40001', '40P01', '23505'].includes(codeOf(error));
+  return ['40001', '40P01', '23505'].includes(sqlState(error));
 }
 
 /** Whether a statement names a schema or table that does not exist. */
 export function isMissing(error: unknown): boolean {
-  return ['3F000', '42P01'].includes(codeOf(error));
+  return ['3F000', '42P01'].includes(sqlState(error));
 }
 
 /** Converts the failure of a call to an error for its caller. */
 export function callError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  const code = codeOf(error);
+  const code = sqlState(error);
   const options = { detail: `${code} ${messageOf(error)}`.trim(), cause: error };
   if (code === '53100') return new AppError('memory_full', options);
   const message = CALL_MESSAGES.get(code);
@@ -38,7 +33,7 @@ export function callError(error: unknown): AppError {
 export function connectError(error: unknown): AppError {
   return new AppError('memory_unavailable', {
     message: 'the memory store cannot be reached: nothing was stored',
-    detail: `${codeOf(error)} ${messageOf(error)}`.trim(),
+    detail: `${sqlState(error)} ${messageOf(error)}`.trim(),
     cause: error,
   });
 }
@@ -52,7 +47,7 @@ const CALL_MESSAGES = new Map([
 /** Converts a failure to open the store to an error for the operator: which server, what is wrong, what to do. */
 export function openError(server: string, error: unknown): AppError {
   if (error instanceof AppError) return error;
-  const hint = OPEN_HINTS.get(codeOf(error));
+  const hint = OPEN_HINTS.get(sqlState(error));
   return new AppError('memory_not_opened', {
     message: `${server}: ${hint ?? `${messageOf(error)}: check MEMORY_DATABASE_URL and the server's log`}`,
     cause: error,

@@ -3,7 +3,8 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError, messageOf } from '../../../core/errors.ts';
-import { damaged, openError, RESULT, resultCode } from './errors.ts';
+import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
+import { damaged, openError } from './errors.ts';
 import { migrate } from './schema.ts';
 
 /**

@@ -1,22 +1,5 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
-
-// Primary result codes of SQLite (https://sqlite.org/rescode.html).
-export const RESULT = {
-  busy: 5,
-  locked: 6,
-  readonly: 8,
-  ioerr: 10,
-  corrupt: 11,
-  full: 13,
-  cantopen: 14,
-  notadb: 26,
-} as const;
-
-/** The primary result code of an error of `node:sqlite`, or undefined for any other error. */
-export function resultCode(error: unknown): number | undefined {
-  const code = (error as { errcode?: unknown } | undefined)?.errcode;
-  return typeof code === 'number' ? code & 0xff : undefined;
-}
+import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 
 /** Converts the failure of a call to an error for its caller. */
 export function callError(error: unknown): AppError {

@@ -1,9 +1,10 @@
 import { AppError } from '../../../core/errors.ts';
+import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 import { OPERATIONS, runOperation } from '../sql/operations.ts';
 import { copyDatabase } from './backup.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { SqliteEngine } from './engine.ts';
-import { callError, RESULT, resultCode } from './errors.ts';
+import { callError } from './errors.ts';
 import { failureOf, type LogLine, type OperationCall, type Result } from './messages.ts';
 
 /** The open file of one namespace. Writes of a batch are committed together. */

@@ -1,0 +1,54 @@
+import pg from 'pg';
+
+/** The part of `pg` that stores use, so that tests can substitute another server. */
+export interface Connection {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount?: number | null }>;
+}
+
+export interface Client extends Connection {
+  /** Returns the connection to the pool; `destroy` closes it, because its state is unknown. */
+  release(destroy?: boolean): void;
+}
+
+export interface Pool extends Connection {
+  connect(): Promise<Client>;
+  end(): Promise<void>;
+}
+
+export interface PoolOptions {
+  readonly url: string;
+  /** Most connections at once. */
+  readonly connections: number;
+  /** Timeouts of a connection and of one statement, in ms. */
+  readonly connectTimeout: number;
+  readonly statementTimeout: number;
+  /** Name of the connections in `pg_stat_activity`. */
+  readonly name: string;
+  /** Statements that each new connection begins with. */
+  readonly setup: readonly string[];
+  /** Called for connections that fail while idle. */
+  onError(error: Error): void;
+}
+
+/** A bounded pool. */
+export function createPool(options: PoolOptions): Pool {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.connections,
+    connectionTimeoutMillis: options.connectTimeout,
+    statement_timeout: options.statementTimeout,
+    application_name: options.name,
+    keepAlive: true,
+    onConnect: async (client) => {
+      for (const statement of options.setup) await client.query(statement);
+    },
+  });
+  pool.on('error', options.onError);
+  return pool;
+}
+
+/** The SQLSTATE of an error (postgresql.org/docs/current/errcodes-appendix.html) or the code of a system call; '' if it has none. */
+export function sqlState(error: unknown): string {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code : '';
+}

@@ -1,0 +1,124 @@
+import { resolve } from 'node:path';
+import { AppError } from '../../core/errors.ts';
+import type { Limits } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import type {
+  Database,
+  DatabaseSchema,
+  SqlRow,
+  SqlValue,
+  Statement,
+  StatementResult,
+} from '../kernel/database.ts';
+import { DatabaseError, type Driver } from './driver.ts';
+import { type DatabaseConfig, type DatabaseLocation, parseDatabaseUrl } from './settings.ts';
+
+const SCOPE = 'agctl::database';
+
+export interface GatewayDatabaseOptions {
+  readonly config: DatabaseConfig;
+  /** Folder that the path of a SQLite file is relative to. */
+  readonly folder: string;
+  readonly schemas: readonly DatabaseSchema[];
+  readonly log: Log;
+  readonly limits: Limits;
+}
+
+/**
+ * The database of this process. Nothing is opened before `open`, which a gateway calls once before it opens its ports. If
+ * the server is not reachable then, the gateway starts without it, and it is opened as soon as it is.
+ */
+export class GatewayDatabase implements Database {
+  readonly kind: Database['kind'];
+  readonly #options: GatewayDatabaseOptions;
+  readonly #location: DatabaseLocation;
+  #driver: Driver | undefined;
+  #problem = 'not open yet';
+  #retry: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: GatewayDatabaseOptions) {
+    const location = parseDatabaseUrl(options.config.url);
+    if (typeof location === 'string') throw new Error(location);
+    this.#options = options;
+    this.#location = location;
+    this.kind = location.kind;
+  }
+
+  /** @throws DatabaseError if it can only be opened after a change by the operator */
+  async open(): Promise<void> {
+    if (this.#driver !== undefined) return;
+    try {
+      this.#driver = await this.#openDriver();
+    } catch (error) {
+      if (!(error instanceof DatabaseError && error.isTransient)) throw error;
+      this.#options.log.warn(SCOPE, 'the database is not available; the gateway starts without it', {
+        problem: error.message,
+        help: error.help,
+      });
+      this.#problem = error.message;
+      this.#openLater(this.#options.limits.databaseRetry);
+    }
+  }
+
+  query(sql: string, values: readonly SqlValue[] = []): Promise<readonly SqlRow[]> {
+    return this.#driver?.query(sql, values) ?? this.#unavailable();
+  }
+
+  transaction(statements: readonly Statement[]): Promise<readonly StatementResult[] | undefined> {
+    return this.#driver?.transaction(statements) ?? this.#unavailable();
+  }
+
+  /** Calls made before still run. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    const driver = this.#driver;
+    this.#driver = undefined;
+    this.#problem = 'closed';
+    await driver?.close();
+  }
+
+  #unavailable(): Promise<never> {
+    return Promise.reject(new AppError('database_unavailable', { detail: this.#problem }));
+  }
+
+  /** Each kind is loaded on demand: most gateways have no database. */
+  async #openDriver(): Promise<Driver> {
+    const { config, folder, schemas, log, limits } = this.#options;
+    const location = this.#location;
+    if (location.kind === 'sqlite') {
+      const { openSqlite } = await import('./sqlite.ts');
+      const path = resolve(folder, location.path);
+      return openSqlite({ path, mustExist: location.mustExist, schemas, log, limits });
+    }
+    const { openPostgres } = await import('./postgres.ts');
+    return openPostgres({
+      url: location.url,
+      connections: config.maxConnections,
+      schemas,
+      limits,
+      onLost: (error) => log.warn(SCOPE, 'a connection to the database was lost', { problem: error.message }),
+    });
+  }
+
+  #openLater(wait: number): void {
+    if (this.#isClosed) return;
+    this.#retry = setTimeout(() => void this.#openAgain(wait), wait).unref();
+  }
+
+  async #openAgain(wait: number): Promise<void> {
+    const { log, limits } = this.#options;
+    try {
+      const driver = await this.#openDriver();
+      if (this.#isClosed) return await driver.close();
+      this.#driver = driver;
+      log.info(SCOPE, 'the database is available now');
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem !== this.#problem) log.warn(SCOPE, 'the database is not available', { problem });
+      this.#problem = problem;
+      this.#openLater(Math.min(limits.databaseMaxRetry, wait * 2));
+    }
+  }
+}

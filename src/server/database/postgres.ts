@@ -1,0 +1,226 @@
+import { AppError, messageOf } from '../../core/errors.ts';
+import type { Limits } from '../../core/limits.ts';
+import { type Client, createPool, type Pool, sqlState } from '../../core/postgres-pool.ts';
+import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
+import { DatabaseError, type Driver } from './driver.ts';
+import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
+
+/** Key of the lock under which migrations run: "agctl" in ASCII. */
+const MIGRATION_LOCK = 0x616763746c;
+/** Attempts for a transaction that conflicts with another one; the delay grows with each, in ms. */
+const ATTEMPTS = 5;
+const WAIT = 5;
+
+/** Settings of every connection. A commit is acknowledged after the flush, even if the server's default is not to wait. */
+const SETUP = [
+  `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
+];
+
+export interface PostgresOptions {
+  readonly url: string;
+  readonly connections: number;
+  readonly schemas: readonly DatabaseSchema[];
+  readonly limits: Limits;
+  onLost(error: Error): void;
+}
+
+/** @throws DatabaseError */
+export async function openPostgres(options: PostgresOptions): Promise<Driver> {
+  const { url, connections, limits, schemas } = options;
+  const pool = createPool({
+    url,
+    connections,
+    connectTimeout: limits.databaseConnect,
+    statementTimeout: limits.databaseStatement,
+    name: 'agctl',
+    setup: SETUP,
+    onError: (error) => options.onLost(error),
+  });
+  return openPostgresOn(pool, serverName(url), schemas, limits);
+}
+
+/** The database on a pool, which it ends when it is closed or cannot be opened. `server` names it in messages. */
+export async function openPostgresOn(
+  pool: Pool,
+  server: string,
+  schemas: readonly DatabaseSchema[],
+  limits: Limits,
+): Promise<Driver> {
+  try {
+    await transaction(pool, (client) => migrate(client, server, schemas));
+  } catch (error) {
+    await pool.end().catch(() => undefined);
+    throw openError(server, error);
+  }
+  let waiting = 0;
+  /** The pool's own queue has no bound. */
+  const bounded = async <T>(task: () => Promise<T>): Promise<T> => {
+    if (waiting >= limits.databaseQueue)
+      throw new AppError('database_unavailable', { detail: 'too many calls wait for the database' });
+    waiting += 1;
+    try {
+      return await task();
+    } catch (error) {
+      throw callError(error);
+    } finally {
+      waiting -= 1;
+    }
+  };
+  return {
+    query: (sql, values) => bounded(async () => (await execute(pool, sql, values)).rows),
+    transaction: (statements) => bounded(() => repeated(() => run(pool, statements))),
+    close: () => pool.end(),
+  };
+}
+
+/** Thrown inside of a transaction to roll it back. */
+class RequiredStatementFailed extends Error {}
+
+async function run(
+  pool: Pool,
+  statements: readonly Statement[],
+): Promise<readonly StatementResult[] | undefined> {
+  try {
+    return await transaction(pool, async (client) => {
+      const results: StatementResult[] = [];
+      for (const { sql, values, many, required } of statements) {
+        const result =
+          many === undefined ? await execute(client, sql, values) : await executeMany(client, sql, many);
+        if (required && result.rows.length + result.changes === 0) throw new RequiredStatementFailed();
+        results.push(result);
+      }
+      return results;
+    });
+  } catch (error) {
+    if (error instanceof RequiredStatementFailed) return undefined;
+    throw error;
+  }
+}
+
+async function executeMany(
+  client: Client,
+  sql: string,
+  many: readonly (readonly SqlValue[])[],
+): Promise<StatementResult> {
+  let changes = 0;
+  for (const values of many) changes += (await execute(client, sql, values)).changes;
+  return { rows: [], changes };
+}
+
+async function execute(
+  connection: Pick<Pool, 'query'>,
+  sql: string,
+  values: readonly SqlValue[] = [],
+): Promise<StatementResult> {
+  let count = 0;
+  const numbered = sql.replaceAll('?', () => `$${++count}`);
+  const { rows, rowCount } = await connection.query(numbered, [...values]);
+  return { rows: (rows as Record<string, unknown>[]).map(plainRow), changes: rowCount ?? rows.length };
+}
+
+/** `pg` returns a bigint as text, PGlite as BigInt if it is large. */
+function plainRow(row: Record<string, unknown>): SqlRow {
+  for (const [name, value] of Object.entries(row)) {
+    if (typeof value === 'bigint') row[name] = Number(value);
+    else if (typeof value === 'boolean') row[name] = value ? 1 : 0;
+  }
+  return row as SqlRow;
+}
+
+async function migrate(client: Client, server: string, schemas: readonly DatabaseSchema[]): Promise<void> {
+  // Until the transaction ends: of several gateways that start at once, one migrates and the others wait.
+  await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  await client.query(CREATE_VERSIONS);
+  const { rows } = await client.query(`SELECT feature, version FROM ${VERSIONS}`);
+  const known = new Map(
+    (rows as { feature: string; version: number }[]).map((row) => [row.feature, row.version]),
+  );
+  for (const { feature, version, script } of missingMigrations(server, 'postgres', schemas, known)) {
+    // PGlite executes one statement per call.
+    for (const statement of script.split(/;\s*\n/))
+      if (statement.trim() !== '') await client.query(statement);
+    await execute(client, SET_VERSION, [feature, version]);
+  }
+}
+
+async function transaction<T>(pool: Pool, task: (client: Client) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let isClean = false;
+  try {
+    await client.query('BEGIN');
+    const value = await task(client);
+    await client.query('COMMIT');
+    isClean = true;
+    return value;
+  } catch (error) {
+    isClean = await client.query('ROLLBACK').then(
+      () => true,
+      () => false,
+    );
+    throw error;
+  } finally {
+    client.release(!isClean);
+  }
+}
+
+/** Repeats a transaction that was rolled back after a conflict with another one: serialization failure, deadlock. */
+async function repeated<T>(task: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await task();
+    } catch (error) {
+      if (!['40001', '40P01'].includes(sqlState(error)) || attempt === ATTEMPTS) throw error;
+      await new Promise((resolve) => setTimeout(resolve, WAIT * attempt * (1 + Math.random())));
+    }
+  }
+}
+
+/** Messages of PostgreSQL may quote values, so only those without an SQLSTATE are repeated. */
+function callError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const state = sqlState(error);
+  const isSqlState = /^[0-9A-Z]{5}$/.test(state) && !/^E[A-Z]/.test(state);
+  const detail = isSqlState ? (DETAILS.get(state) ?? `PostgreSQL error ${state}`) : messageOf(error);
+  return new AppError('database_unavailable', { detail, cause: error });
+}
+
+const DETAILS: ReadonlyMap<string, string> = new Map([
+  ['25006', 'the database is read-only'],
+  ['53100', 'the disk is full'],
+  ['53300', 'PostgreSQL has no connection left'],
+  ['57014', 'a statement took too long'],
+  ['57P01', 'PostgreSQL is shutting down'],
+  ['57P03', 'PostgreSQL is starting up'],
+]);
+
+/** Host, port and database of a URL, for messages; never the user, the password or options. */
+export function serverName(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null
+    ? 'PostgreSQL'
+    : `PostgreSQL at ${parsed.host || 'a local socket'}${parsed.pathname}`;
+}
+
+function openError(server: string, error: unknown): DatabaseError {
+  if (error instanceof DatabaseError) return error;
+  const [reason, help] = OPEN_PROBLEMS.get(sqlState(error)) ?? [
+    `cannot be used (${messageOf(error)})`,
+    "check the URL and the server's log",
+  ];
+  // Without an SQLSTATE the server did not answer.
+  const isTransient = !/^[0-9A-Z]{5}$/.test(sqlState(error)) || TRANSIENT.has(sqlState(error));
+  return new DatabaseError(`${server} ${reason}`, help, { isTransient, cause: error });
+}
+
+const TRANSIENT = new Set(['57P01', '57P02', '57P03', '53300', 'EPIPE']);
+
+const OPEN_PROBLEMS: ReadonlyMap<string, readonly [reason: string, help: string]> = new Map([
+  ['ECONNREFUSED', ['refuses connections', 'start it, or correct host and port of `url`']],
+  ['ENOTFOUND', ['cannot be found: the host is unknown', 'correct the host of `url`']],
+  ['28P01', ['rejects the password', 'correct user and password of `url`']],
+  ['28000', ['rejects the user', 'correct the user of `url`, or pg_hba.conf of the server']],
+  ['3D000', ['does not exist', 'create the database (createdb), or correct its name in `url`']],
+  ['42501', ['does not let the user create tables', 'grant CREATE on its schema to the user']],
+  ['57P03', ['is starting up', 'wait for it']],
+  ['53300', ['has no connection left', 'raise max_connections of the server, or lower `maxConnections`']],
+]);

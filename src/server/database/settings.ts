@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
+
+/** Where the database is. `path` as written; relative to the folder of the configuration. */
+export type DatabaseLocation =
+  | { readonly kind: 'sqlite'; readonly path: string; readonly mustExist: boolean }
+  | { readonly kind: 'postgres'; readonly url: string };
+
+const FORMS =
+  'expected `sqlite://./data.db` (relative to this file), `sqlite:///folder/data.db` or `postgres://user:password@host:5432/database`';
+
+/** Reads a URL. Returns what is wrong with it as a string. */
+export function parseDatabaseUrl(url: string): DatabaseLocation | string {
+  if (/^postgres(?:ql)?:/i.test(url)) {
+    const parsed = URL.parse(url);
+    if (parsed === null) return `not a valid URL of PostgreSQL: ${FORMS}`;
+    if (parsed.pathname.length < 2 && !parsed.searchParams.has('dbname'))
+      return 'the name of the database is missing: write it after the host, as in `postgres://host:5432/database`';
+    return { kind: 'postgres', url };
+  }
+  const [, path, query] = /^sqlite:(?:\/\/)?([^?]*)(?:\?(.*))?$/is.exec(url) ?? [];
+  if (path === undefined) return FORMS;
+  if (path === '' || path.endsWith('/')) return `the name of the file is missing: ${FORMS}`;
+  if (path === ':memory:') return 'a database in memory is lost with the process: name a file';
+  return parseMode(decoded(path), new URLSearchParams(query));
+}
+
+/** `mode` is the only parameter: that of sqlite.org/uri.html. */
+function parseMode(path: string, parameters: URLSearchParams): DatabaseLocation | string {
+  for (const name of parameters.keys())
+    if (name !== 'mode') return `the parameter \`${name}\` is not supported: remove it`;
+  const mode = parameters.get('mode') ?? 'rwc';
+  if (mode !== 'rwc' && mode !== 'rw')
+    return `\`mode=${mode}\` is not supported: expected \`rwc\` (the file is created) or \`rw\` (the file must exist)`;
+  return { kind: 'sqlite', path, mustExist: mode === 'rw' };
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/** `config.database`. */
+export const databaseSchema = z
+  .strictObject({
+    url: z
+      .string()
+      .superRefine((url, check) => {
+        const location = parseDatabaseUrl(url);
+        if (typeof location === 'string') check.addIssue({ code: 'custom', message: location });
+      })
+      .describe(
+        'The database: `sqlite://./data.db`, a file relative to the configuration file, which is created (with `?mode=rw` it must exist); `sqlite:///folder/data.db`; or `postgres://user:password@host:5432/database`. Several processes may use one file on a local disk, and several machines one PostgreSQL.',
+      ),
+    maxConnections: z
+      .int()
+      .min(1)
+      .max(1_000)
+      .default(LIMITS.databaseConnections)
+      .describe(
+        'Maximum number of connections to PostgreSQL, of each process. A SQLite file has one for writing and one for reading.',
+      ),
+  })
+  .describe('Database for the record of requests, in which `agctl usage` and the admin pages search.');
+
+export type DatabaseConfig = z.output<typeof databaseSchema>;

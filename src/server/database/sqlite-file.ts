@@ -1,0 +1,180 @@
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { RESULT, resultCode } from '../../core/sqlite-result.ts';
+import type { DatabaseSchema, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
+import { DatabaseError } from './driver.ts';
+import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
+
+export interface SqliteFileOptions {
+  readonly path: string;
+  readonly mustExist: boolean;
+  /** For queries only: the file exists and has its tables. */
+  readonly isReader: boolean;
+  readonly schemas: readonly DatabaseSchema[];
+  /** How long to wait for other processes that write, in ms. */
+  readonly lockTimeout: number;
+}
+
+/** An open SQLite file, which other processes and threads may have open too. All calls are synchronous. */
+export class SqliteFile {
+  readonly #database: DatabaseSync;
+  readonly #path: string;
+  readonly #inode: bigint | undefined;
+  readonly #statements = new Map<string, StatementSync>();
+
+  /** @throws DatabaseError */
+  constructor(options: SqliteFileOptions) {
+    const { path, isReader, lockTimeout } = options;
+    this.#path = path;
+    let database: DatabaseSync | undefined;
+    try {
+      if (!isReader) createFile(options);
+      database = new DatabaseSync(path, { timeout: lockTimeout, readOnly: isReader });
+      if (!isReader) prepare(database, options);
+    } catch (error) {
+      if (database?.isOpen) database.close();
+      throw openError(path, error);
+    }
+    this.#database = database;
+    this.#inode = inodeOf(path);
+  }
+
+  /** Whether the file at the path is another one than that which is open: it was deleted or replaced. */
+  get isReplaced(): boolean {
+    return inodeOf(this.#path) !== this.#inode;
+  }
+
+  query({ sql, values = [] }: Statement): readonly SqlRow[] {
+    return this.#prepared(sql).all(...(values as SQLInputValue[])) as unknown as SqlRow[];
+  }
+
+  /** Undefined if a required statement did nothing. */
+  transaction(statements: readonly Statement[]): readonly StatementResult[] | undefined {
+    const database = this.#database;
+    database.exec('BEGIN IMMEDIATE');
+    try {
+      const results: StatementResult[] = [];
+      for (const statement of statements) {
+        const result = this.#execute(statement);
+        if (statement.required && result.rows.length + result.changes === 0) {
+          database.exec('ROLLBACK');
+          return undefined;
+        }
+        results.push(result);
+      }
+      database.exec('COMMIT');
+      return results;
+    } catch (error) {
+      // Some errors, such as that of a full disk, have ended the transaction already.
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  #execute({ sql, values = [], many }: Statement): StatementResult {
+    const prepared = this.#prepared(sql);
+    if (many !== undefined) {
+      let changes = 0;
+      for (const each of many) changes += Number(prepared.run(...(each as SQLInputValue[])).changes);
+      return { rows: [], changes };
+    }
+    const returnsRows = prepared.columns().length > 0;
+    if (!returnsRows)
+      return { rows: [], changes: Number(prepared.run(...(values as SQLInputValue[])).changes) };
+    const rows = prepared.all(...(values as SQLInputValue[])) as unknown as SqlRow[];
+    return { rows, changes: rows.length };
+  }
+
+  #prepared(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    if (this.#statements.size >= LIMITS.databaseStatements) this.#statements.clear();
+    const prepared = this.#database.prepare(sql);
+    this.#statements.set(sql, prepared);
+    return prepared;
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#database.close();
+  }
+}
+
+/** Readable by this user only: SQLite gives the files beside it the same mode. */
+function createFile({ path, mustExist }: SqliteFileOptions): void {
+  if (existsSync(path)) return;
+  if (mustExist)
+    throw new DatabaseError(
+      `${path} does not exist`,
+      'correct the path, or remove `mode=rw`: then the file is created',
+    );
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, 'a', 0o600));
+}
+
+function prepare(database: DatabaseSync, { path, schemas }: SqliteFileOptions): void {
+  // A first statement that only reads would not detect a read-only file.
+  database.exec('BEGIN IMMEDIATE; COMMIT');
+  const mode = Object.values(database.prepare('PRAGMA journal_mode = WAL').get() ?? {})[0];
+  if (mode !== 'wal')
+    throw new DatabaseError(
+      `${path}: the file system does not support a write-ahead log (mode ${mode})`,
+      'put the file on a local disk, or use PostgreSQL',
+    );
+  // NORMAL: a commit needs no flush, and survives the end of the process (sqlite.org/pragma.html#pragma_synchronous).
+  database.exec('PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY');
+  // What retention deletes is overwritten with zeros.
+  database.exec('PRAGMA secure_delete = ON');
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const tables = database
+      .prepare('SELECT name FROM sqlite_schema')
+      .all()
+      .map(({ name }) => name);
+    if (tables.length > 0 && !tables.includes(VERSIONS))
+      throw new DatabaseError(`${path} is a database of another program`, 'name another file');
+    database.exec(CREATE_VERSIONS);
+    const versions = database.prepare(`SELECT feature, version FROM ${VERSIONS}`).all();
+    const known = new Map(versions.map(({ feature, version }) => [String(feature), Number(version)]));
+    for (const { feature, version, script } of missingMigrations(path, 'sqlite', schemas, known)) {
+      database.exec(script);
+      database.prepare(SET_VERSION).run(feature, version);
+    }
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function inodeOf(path: string): bigint | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
+}
+
+function openError(path: string, error: unknown): DatabaseError {
+  if (error instanceof DatabaseError) return error;
+  const [reason, help] = OPEN_PROBLEMS.get(resultCode(error)) ?? [
+    `cannot be opened (${messageOf(error)})`,
+    'correct the path, or name another file',
+  ];
+  return new DatabaseError(`${path} ${reason}`, help, { cause: error });
+}
+
+const OPEN_PROBLEMS: ReadonlyMap<number | undefined, readonly [reason: string, help: string]> = new Map([
+  [RESULT.full, ['cannot be written: the disk is full', 'free space on the disk']],
+  [RESULT.readonly, ['cannot be written', 'allow this user to write the file and its folder']],
+  [
+    RESULT.cantopen,
+    ['cannot be opened', 'the folder must exist, and this user must be able to read and write it'],
+  ],
+  [RESULT.notadb, ['is not a SQLite database', 'name another file']],
+  [
+    RESULT.corrupt,
+    ['is damaged', 'restore it from a backup, or move it and the files beside it (-wal, -shm) away'],
+  ],
+  [RESULT.ioerr, ['cannot be read: the disk failed', 'check the disk']],
+  [RESULT.busy, ['is locked by another program', 'stop the program that has it open, or name another file']],
+]);

@@ -1,0 +1,49 @@
+/** A parameter or a column. Booleans are stored as 0 and 1, times as ms since 1970. Integers up to 2^53. */
+export type SqlValue = string | number | Uint8Array | null;
+
+export type SqlRow = Readonly<Record<string, SqlValue>>;
+
+/**
+ * One statement of both SQLite and PostgreSQL, with `?` for each parameter (and nowhere else). Sums of integers are read
+ * as text, `CAST(sum(x) AS TEXT)`, because they may exceed 2^53.
+ */
+export interface Statement {
+  readonly sql: string;
+  readonly values?: readonly SqlValue[];
+  /** Executes the statement once for each of these lists of parameters, instead of `values`. */
+  readonly many?: readonly (readonly SqlValue[])[];
+  /** If the statement returns and changes no row, the transaction is rolled back and `transaction` returns undefined. */
+  readonly required?: true;
+}
+
+/** What one statement did. With `many`, of all its executions together. */
+export interface StatementResult {
+  readonly rows: readonly SqlRow[];
+  /** Rows inserted, updated or deleted. */
+  readonly changes: number;
+}
+
+/**
+ * The database of `config.database`. Every process of a gateway has its own connections, and several gateways may use the
+ * same database at once. Calls reject with an `AppError`: `database_unavailable` (gone, locked for too long, full, or too
+ * many calls wait; `detail` has the reason), then nothing of the call was stored, unless the connection to PostgreSQL was
+ * lost during a commit.
+ */
+export interface Database {
+  readonly kind: 'sqlite' | 'postgres';
+  /** Reads. A slow read delays no transaction. It sees every transaction that has resolved. */
+  query(sql: string, values?: readonly SqlValue[]): Promise<readonly SqlRow[]>;
+  /**
+   * Executes the statements in one transaction. Resolves after the commit, which survives the end of this process; after
+   * a power failure, the last commits to SQLite may be missing.
+   */
+  transaction(statements: readonly Statement[]): Promise<readonly StatementResult[] | undefined>;
+}
+
+/** The tables of one feature. */
+export interface DatabaseSchema {
+  /** Never changed once released; its tables begin with `agctl_`. */
+  readonly feature: string;
+  /** Scripts of statements that end with `;`, each from the preceding version to its own. Never changed once released. */
+  readonly migrations: readonly { readonly sqlite: string; readonly postgres: string }[];
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { parseDatabaseUrl } from '../../../src/server/database/settings.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { gateway } from '../../kit/gateway.ts';
+
+const config = (url: string): string => `
+config: { database: { url: '${url}' } }
+gateways: { default: { port: 0, routes: [{ policies: { directResponse: { status: 200, body: ok } } }] } }
+`;
+
+describe('config.database.url', () => {
+  test.each([
+    ['sqlite://./data.db?mode=rwc', { kind: 'sqlite', path: './data.db', mustExist: false }],
+    ['sqlite:///data/data.db', { kind: 'sqlite', path: '/data/data.db', mustExist: false }],
+    ['sqlite:data.db?mode=rw', { kind: 'sqlite', path: 'data.db', mustExist: true }],
+    ['sqlite://my%20data.db', { kind: 'sqlite', path: 'my data.db', mustExist: false }],
+  ])('reads %s', (url, expected) => expect(parseDatabaseUrl(url)).toEqual(expected));
+
+  test.each([
+    'postgres://user:password@host:5432/dbname',
+    'postgresql://agentgateway@localhost/agentgateway',
+  ])('reads %s', (url) => expect(parseDatabaseUrl(url)).toEqual({ kind: 'postgres', url }));
+
+  test.each([
+    ['mysql://host/db', 'expected `sqlite://./data.db`'],
+    ['data.db', 'expected `sqlite://./data.db`'],
+    ['sqlite://', 'the name of the file is missing'],
+    ['sqlite://folder/', 'the name of the file is missing'],
+    ['sqlite://:memory:', 'lost with the process'],
+    ['sqlite://a.db?mode=ro', '`mode=ro` is not supported: expected `rwc`'],
+    ['sqlite://a.db?cache=shared', 'the parameter `cache` is not supported'],
+    ['postgres://host:5432', 'the name of the database is missing'],
+  ])('refuses %s and says what is expected', (url, problem) =>
+    expect(parseDatabaseUrl(url)).toEqual(expect.stringContaining(problem)),
+  );
+
+  test('a relative path starts at the folder of the configuration, and the file exists once the gateway runs', async () => {
+    await using folder = await temporaryFolder();
+    await using running = await gateway(config('sqlite://./sub/data.db?mode=rwc'), { folder: folder.path });
+    expect((await fetch(running.url)).status).toBe(200);
+    const { statSync } = await import('node:fs');
+    expect(statSync(`${folder.path}/sub/data.db`).size).toBeGreaterThan(0);
+  });
+
+  test('a gateway does not start with a file that cannot be opened', async () => {
+    await using folder = await temporaryFolder();
+    await expect(
+      gateway(config('sqlite://./missing.db?mode=rw'), { folder: folder.path }),
+    ).rejects.toMatchObject({
+      message: `${folder.path}/missing.db does not exist`,
+    });
+  });
+
+  test('a gateway starts without a PostgreSQL that is not reachable, and says so', async () => {
+    await using running = await gateway(config('postgres://user:hunter22@127.0.0.1:1/db'));
+    expect((await fetch(running.url)).status).toBe(200);
+    const log = running.log.join('');
+    expect(log).toContain('the database is not available; the gateway starts without it');
+    expect(log).toContain('PostgreSQL at 127.0.0.1:1/db refuses connections');
+    expect(log).not.toContain('hunter22');
+  });
+});

@@ -1,0 +1,150 @@
+import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import type { Driver } from '../../../src/server/database/driver.ts';
+import { openSqlite } from '../../../src/server/database/sqlite.ts';
+import { recordingLog } from '../../adapter/memory/recording-log.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { until } from '../../kit/until.ts';
+import { COUNTERS, databaseContract } from './database-contract.ts';
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let files = 0;
+let path = '';
+const log = recordingLog();
+beforeAll(async () => {
+  folder = await temporaryFolder();
+});
+afterAll(() => folder.remove());
+
+const next = (): string => {
+  path = join(folder.path, `${++files}`, 'data.db');
+  return path;
+};
+const openAt = (at: string, options: { mustExist?: boolean; lock?: number } = {}): Promise<Driver> =>
+  openSqlite({
+    path: at,
+    mustExist: options.mustExist ?? false,
+    schemas: [COUNTERS],
+    log,
+    limits: { ...LIMITS, databaseLock: options.lock ?? LIMITS.databaseLock },
+  });
+const insert = (driver: Driver, name: string) =>
+  driver.transaction([{ sql: 'INSERT INTO agctl_counters (name, value) VALUES (?, 1)', values: [name] }]);
+const names = async (driver: Driver) =>
+  (await driver.query('SELECT name FROM agctl_counters ORDER BY name')).map(({ name }) => name);
+
+databaseContract('SQLite', () => ({
+  open: (schemas) => openSqlite({ path, mustExist: false, schemas, log, limits: LIMITS }),
+  empty: async () => void next(),
+}));
+
+describe('the SQLite file of a gateway', () => {
+  test('is created with its folder, for this user only', async () => {
+    const at = next();
+    const driver = await openAt(at);
+    await insert(driver, 'a');
+    for (const file of [at, `${at}-wal`, `${at}-shm`]) expect(statSync(file).mode & 0o777, file).toBe(0o600);
+    await driver.close();
+    expect(existsSync(`${at}-wal`)).toBe(false);
+  });
+
+  test('with mode=rw, a file that does not exist is refused with what to do', async () => {
+    const at = next();
+    await expect(openAt(at, { mustExist: true })).rejects.toMatchObject({
+      message: `${at} does not exist`,
+      help: expect.stringContaining('mode=rw'),
+    });
+    expect(existsSync(at)).toBe(false);
+  });
+
+  test('a database of another program is refused and stays as it is', async () => {
+    const at = next();
+    mkdirSync(join(at, '..'));
+    const other = new DatabaseSync(at);
+    other.exec('CREATE TABLE request_logs (id INTEGER)');
+    other.close();
+    await expect(openAt(at)).rejects.toMatchObject({ message: `${at} is a database of another program` });
+  });
+
+  test('a file that is no database is refused', async () => {
+    const at = next();
+    mkdirSync(join(at, '..'));
+    writeFileSync(at, 'not a database, but long enough to have a header of a hundred bytes'.repeat(9));
+    await expect(openAt(at)).rejects.toMatchObject({ message: `${at} is not a SQLite database` });
+  });
+
+  test('a path below a file is refused with the reason', async () => {
+    const at = next();
+    writeFileSync(join(at, '..'), '');
+    await expect(openAt(at)).rejects.toMatchObject({ message: expect.stringContaining('cannot be opened') });
+  });
+
+  test('a write to a file that another process keeps locked fails, and a later one succeeds', async () => {
+    const at = next();
+    const driver = await openAt(at, { lock: 20 });
+    const other = new DatabaseSync(at);
+    other.exec('BEGIN IMMEDIATE');
+    await expect(insert(driver, 'a')).rejects.toMatchObject({
+      code: 'database_unavailable',
+      detail: 'locked by another process',
+    });
+    // Reads go on.
+    expect(await names(driver)).toEqual([]);
+    other.exec('COMMIT');
+    other.close();
+    await insert(driver, 'b');
+    expect(await names(driver)).toEqual(['b']);
+    await driver.close();
+  });
+
+  test('a full disk fails the write, keeps what was there, and later writes succeed', async () => {
+    const at = next();
+    const driver = await openAt(at);
+    await insert(driver, 'kept');
+    // The most pages that the file may have; the kernel reports a full disk at the same place.
+    await driver.transaction([{ sql: 'PRAGMA max_page_count = 8' }]);
+    const large = driver.transaction([
+      {
+        sql: 'INSERT INTO agctl_counters (name, value, note) VALUES (?, 1, ?)',
+        values: ['large', 'x'.repeat(100_000)],
+      },
+    ]);
+    await expect(large).rejects.toMatchObject({ detail: 'the disk is full' });
+    await driver.transaction([{ sql: 'PRAGMA max_page_count = 100000' }]);
+    await insert(driver, 'later');
+    expect(await names(driver)).toEqual(['kept', 'later']);
+    await driver.close();
+  });
+
+  test('a file that is moved away is created again, which is logged', async () => {
+    const at = next();
+    const driver = await openAt(at);
+    await insert(driver, 'old');
+    renameSync(join(at, '..'), `${join(at, '..')}.old`);
+    // The check has an interval of a second.
+    await until(async () => {
+      await insert(driver, `new ${performance.now()}`).catch(() => undefined);
+      return existsSync(at);
+    });
+    expect(await names(driver)).not.toContain('old');
+    expect(log.lines.join('')).toContain('the database file was deleted or replaced');
+    await driver.close();
+  });
+
+  test('calls beyond the bound of the queue are refused, and those before are answered', async () => {
+    const driver = await openSqlite({
+      path: next(),
+      mustExist: false,
+      schemas: [COUNTERS],
+      log,
+      limits: { ...LIMITS, databaseQueue: 3 },
+    });
+    const calls = await Promise.allSettled(['a', 'b', 'c', 'd'].map((name) => insert(driver, name)));
+    expect(calls.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected']);
+    expect(calls[3]).toMatchObject({ reason: { detail: 'too many calls wait for the database' } });
+    await driver.close();
+  });
+});
