@@ -109,7 +109,7 @@ const processSchema = z
     readinessAddr: listenAddressSchema
       .optional()
       .describe(
-        'Address of the readiness server (`/healthz/ready`); all addresses of the machine, port 15021, by default.',
+        'Address of the readiness server (`/healthz/ready`, `/healthz/live`, `/healthz/startup`); all addresses of the machine, port 15021, by default.',
       ),
     metrics: metricsSchema.prefault({}),
     tracing: tracingSchema.prefault({}),

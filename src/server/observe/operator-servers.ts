@@ -121,33 +121,51 @@ export async function openOperatorServer(
 /** Tracks the startup tasks that must finish before the program is ready. */
 export class Readiness {
   readonly #pending = new Set<string>();
+  #hasStarted = false;
 
   /** Registers a task. The program is not ready until the returned function is called. */
   begin(task: string): () => void {
     this.#pending.add(task);
-    return () => void this.#pending.delete(task);
+    return () => {
+      this.#pending.delete(task);
+      this.#hasStarted ||= this.#pending.size === 0;
+    };
   }
 
   /** Names of unfinished tasks, sorted. */
   get pending(): readonly string[] {
     return [...this.#pending].sort();
   }
+
+  /** Whether the program has been ready once; it then stays true, also during the shutdown. */
+  get hasStarted(): boolean {
+    return this.#hasStarted;
+  }
 }
 
+/** What each probe asks. `startup` does not turn false at the shutdown: Kubernetes would then restart the container. */
+const PROBES: Readonly<Record<string, { readonly text: string; isMet(readiness: Readiness): boolean }>> = {
+  '/healthz/live': { text: 'live', isMet: () => true },
+  '/healthz/ready': { text: 'ready', isMet: ({ pending }) => pending.length === 0 },
+  '/healthz/startup': { text: 'started', isMet: ({ hasStarted }) => hasStarted },
+};
+
 /**
- * Handles GET `/healthz/ready`: 200 `ready`, or 500 with the unfinished tasks. Other paths: 404; other methods: 405.
+ * Handles GET `/healthz/live`, `/healthz/ready` and `/healthz/startup`: 200, or 500 with the unfinished tasks. Other
+ * paths: 404; other methods: 405.
  */
 export function readinessHandler(
   readiness: Readiness,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return ({ url, method }, response) => {
-    if (url?.split('?')[0] !== '/healthz/ready') response.writeHead(404).end();
+    const probe = PROBES[url?.split('?')[0] ?? ''];
+    if (probe === undefined) response.writeHead(404).end();
     else if (method !== 'GET') response.writeHead(405, { allow: 'GET' }).end();
     else {
-      const { pending } = readiness;
+      const isMet = probe.isMet(readiness);
       response
-        .writeHead(pending.length === 0 ? 200 : 500, { 'content-type': 'text/plain; charset=utf-8' })
-        .end(pending.length === 0 ? 'ready\n' : `not ready, pending: ${pending.join(', ')}\n`);
+        .writeHead(isMet ? 200 : 500, { 'content-type': 'text/plain; charset=utf-8' })
+        .end(isMet ? `${probe.text}\n` : `not ${probe.text}, pending: ${readiness.pending.join(', ')}\n`);
     }
   };
 }

@@ -11,11 +11,14 @@ import {
   readinessHandler,
 } from '../../../src/server/observe/operator-servers.ts';
 import { cli } from '../../kit/cli.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
+import { openSession } from '../../kit/mcp.ts';
 import { parseMetrics } from '../../kit/open-metrics.ts';
 import { busyPort } from '../../kit/ports.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
+import { until } from '../../kit/until.ts';
 
 const config = (more: object = {}): string =>
   routesConfig([{ policies: { directResponse: { body: 'x' } } }], { config: { adminAddr: 'off', ...more } });
@@ -48,22 +51,55 @@ describe('the metrics and readiness servers', () => {
     expect((await fetch(ready)).status).toBe(404);
   });
 
-  test('the readiness server names the missing parts', async () => {
+  test('the readiness server names the missing parts, and startup stays true during a shutdown', async () => {
     const readiness = new Readiness();
     const b = readiness.begin('b');
-    readiness.begin('a');
+    const a = readiness.begin('a');
     const server = createServer(readinessHandler(readiness)).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/healthz/ready`;
-    const probe = async (): Promise<string> => {
-      const response = await fetch(url);
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/healthz`;
+    const probe = async (name: string): Promise<string> => {
+      const response = await fetch(`${url}/${name}`);
       return `${response.status} ${await response.text()}`;
     };
-    expect(await probe()).toBe('500 not ready, pending: a, b\n');
+    expect(await probe('live')).toBe('200 live\n');
+    expect(await probe('ready')).toBe('500 not ready, pending: a, b\n');
+    expect(await probe('startup')).toBe('500 not started, pending: a, b\n');
     b();
-    expect(await probe()).toBe('500 not ready, pending: a\n');
+    expect(await probe('ready')).toBe('500 not ready, pending: a\n');
+    a();
+    expect(await probe('ready')).toBe('200 ready\n');
+    expect(await probe('startup')).toBe('200 started\n');
+    readiness.begin('draining');
+    expect(await probe('ready')).toBe('500 not ready, pending: draining\n');
+    expect(await probe('startup')).toBe('200 started\n');
+    expect(await probe('live')).toBe('200 live\n');
+    expect(await probe('constructor')).toBe('404 ');
     server.close();
     server.closeAllConnections();
+  });
+
+  test('a gateway that drains is live but not ready', async () => {
+    await using served = await serve(
+      mcpConfig([chaos('a')], {
+        config: { readinessAddr: '127.0.0.1:0', connectionTerminationDeadline: '15s' },
+      }),
+      { env: { READINESS_ADDR: undefined } },
+    );
+    const session = await openSession(`${served.url}/mcp`);
+    const call = session
+      .send({ id: 1, method: 'tools/call', params: { name: 'hang' } })
+      .catch(() => undefined);
+    // The responses arrive in order on one pipe, so the call has arrived.
+    await session.request('ping');
+    const probe = async (name: string): Promise<number> =>
+      (await fetch(`http://${addressOf(served.stderr, 'readiness')}/healthz/${name}`)).status;
+    expect(await Promise.all(['live', 'ready', 'startup'].map(probe))).toEqual([200, 200, 200]);
+    served.kill('SIGTERM');
+    await until(() => served.stderr.includes('finishing open requests'));
+    expect(await Promise.all(['live', 'ready', 'startup'].map(probe))).toEqual([200, 500, 200]);
+    served.kill('SIGTERM');
+    await call;
   });
 });
 
