@@ -87,7 +87,9 @@ const isInstalled = (id) => installed.some((name) => id === name || id.startsWit
 const options = {
   cwd: root,
   platform: 'node',
-  external: isInstalled,
+  // Ink looks for the developer tools of React when DEV=true, and goes on without them.
+  external: (id) => isInstalled(id) || id === 'react-devtools-core',
+  transform: { define: { 'process.env.NODE_ENV': '"production"' } },
   // Every problem that it reports is an error in one of the files above.
   onLog: (level, { message }) => {
     if (level === 'warn') throw new Error(message);

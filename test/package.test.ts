@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, lstatSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+// What `npm install agctl` adds to a folder, computed from the lockfile and the packages that are installed here.
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const read = (file: string): string => readFileSync(join(root, file), 'utf8');
+
+interface Locked {
+  readonly version?: string;
+  readonly dev?: boolean;
+  readonly devOptional?: boolean;
+  readonly optional?: boolean;
+  readonly peer?: boolean;
+  readonly hasInstallScript?: boolean;
+  readonly deprecated?: string;
+  readonly engines?: { readonly node?: string };
+}
+
+/** Folders of the packages that a default installation has, with their entries in the lockfile. */
+const production = Object.entries(
+  (JSON.parse(read('package-lock.json')) as { packages: Record<string, Locked> }).packages,
+).filter(
+  ([folder, { dev, devOptional, optional, peer }]) =>
+    folder !== '' && !(dev || devOptional || optional || peer),
+);
+
+const BLOCK = 4096;
+const MIB = 2 ** 20;
+
+/** Bytes on a disk with blocks of 4 KiB, as `du` counts them. */
+const onDisk = (path: string): number => Math.ceil(lstatSync(path).size / BLOCK) * BLOCK;
+
+/** Bytes of a package without the packages inside it, which have entries of their own. */
+function sizeOf(folder: string): number {
+  const inside = globSync('**/*', {
+    cwd: join(root, folder),
+    exclude: (name) => String(name).endsWith('node_modules'),
+  });
+  return inside.reduce((sum, path) => sum + onDisk(join(root, folder, path)), BLOCK);
+}
+
+describe('the installed package', () => {
+  test('the installed package takes less than 90 MiB, and as much as docs/dependencies.md says', () => {
+    const packed = JSON.parse(
+      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+        cwd: root,
+        encoding: 'utf8',
+      }),
+    ) as Record<string, { files: { path: string }[] }>;
+    const own = (Object.values(packed)[0]?.files ?? []).reduce(
+      (sum, { path }) => sum + onDisk(join(root, path)),
+      0,
+    );
+    const size = (own + production.reduce((sum, [folder]) => sum + sizeOf(folder), 0)) / MIB;
+    expect(size).toBeGreaterThan(40);
+    expect(size).toBeLessThan(90);
+    const [, stated] = /takes (\d+) MiB on disk/.exec(read('docs/dependencies.md')) ?? [];
+    expect(Math.abs(Number(stated) - size), `${size.toFixed(0)} MiB`).toBeLessThan(4);
+  });
+
+  test('the installed package has no install scripts and no deprecated packages', () => {
+    expect(production.length).toBeGreaterThan(50);
+    const bad = production.filter(
+      ([, { hasInstallScript, deprecated }]) => hasInstallScript === true || deprecated !== undefined,
+    );
+    expect(bad).toEqual([]);
+  });
+
+  test('the SBOM lists every package that is installed or bundled', () => {
+    const { components } = JSON.parse(
+      execFileSync('npm', ['run', '--silent', 'sbom'], { cwd: root, encoding: 'utf8' }),
+    ) as { components: { group?: string; name: string; version: string }[] };
+    const listed = new Set(components.map(({ name, version }) => `${name} ${version}`));
+    const bundled = read('dist/THIRD-PARTY-NOTICES.txt').matchAll(/^(\S+ \d+\.\d+\.\d+) \(.+\)$/gm);
+    const expected = [
+      ...[...bundled].map(([, nameAndVersion]) => nameAndVersion as string),
+      ...production.map(([folder, { version }]) => `${folder.split('node_modules/').at(-1)} ${version}`),
+    ];
+    expect(expected.length).toBeGreaterThan(100);
+    expect(expected.filter((each) => !listed.has(each))).toEqual([]);
+  });
+});
