@@ -1,7 +1,9 @@
 import { type Command, Option } from 'commander';
 import { exitCodeTable } from '../core/exit-codes.ts';
 import { VERSION } from '../core/version.ts';
+import { configCommands, FILE_OPTION } from './config-program.ts';
 import type { Bind, Context } from './context.ts';
+import { withEnvFile } from './env-file.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands } from './proxy-program.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
@@ -19,8 +21,14 @@ export function createProgram(context: Context, setExit: (code: number) => void,
       const command = args.at(-1) as Command;
       const { run: runCommand } = await load();
       const operands = command.args.length > 0 ? { operands: command.args } : {};
-      const options = { ...command.optsWithGlobals(), ...operands };
-      setExit(await runCommand(options as Parameters<typeof runCommand>[0], context));
+      const { envFile, ...given } = command.optsWithGlobals<{ envFile?: string }>();
+      const options = { ...given, ...operands };
+      setExit(
+        await runCommand(
+          options as unknown as Parameters<typeof runCommand>[0],
+          withEnvFile(context, envFile),
+        ),
+      );
     };
 
   if (first === '--version' || first === '-V') return program;
@@ -62,6 +70,7 @@ function rootCommand(context: Context): Command {
       new Option('--color <when>', 'color the output').choices(['auto', 'always', 'never']).default('auto'),
     )
     .option('--no-color', 'same as --color never')
+    .option('--env-file <path>', 'file with variables to add to the environment, as lines NAME=value')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
@@ -74,10 +83,13 @@ function serveCommand(parent: Command, hidden: boolean, run: Bind): void {
   parent
     .command('serve', { hidden })
     .description('run the gateway')
-    .requiredOption('-f, --file <path>', 'configuration file, or - for standard input')
+    .option('-f, --file <path>', FILE_OPTION)
     .option('--ui-write', 'let the admin pages write the configuration file')
     .option('--no-watch', 'do not reload the configuration file when it changes, only on SIGHUP')
-    .addHelpText('after', '\nExamples:\n  agctl serve -f gateway.yaml\n')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  agctl serve\n  agctl serve -f gateway.yaml\n  agctl --env-file .env serve\n',
+    )
     .action(run(() => import('./commands/gateway-serve.ts')));
 }
 
@@ -85,7 +97,7 @@ function checkCommand(program: Command, run: Bind): void {
   program
     .command('check')
     .description('find out why something does not work')
-    .requiredOption('-f, --file <path>', 'configuration file, or - for standard input')
+    .option('-f, --file <path>', FILE_OPTION)
     .addOption(
       new Option('-o, --output <format>', 'format of the report').choices(['text', 'json']).default('text'),
     )
@@ -108,40 +120,6 @@ function checkCommand(program: Command, run: Bind): void {
       '\nExit code 0: no check failed. 1: a check failed.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only targets --start\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/check.ts')));
-}
-
-function configCommands(program: Command, run: Bind): Command {
-  const config = program.command('config').description('check and describe configuration files');
-  config
-    .command('validate')
-    .argument('[files...]', 'configuration files, or - for standard input')
-    .description('check configuration files and report every problem with its position')
-    .option('-f, --file <path>', 'configuration file, or - for standard input')
-    .addOption(
-      new Option('-o, --output <format>', 'format of the report')
-        .choices(['text', 'concise', 'json', 'github', 'sarif'])
-        .default('text'),
-    )
-    .option('--strict', 'treat warnings as errors')
-    .addHelpText(
-      'after',
-      '\nOne run reports the mistakes of all parts of a file: a missing environment variable or an invalid part does not prevent checks of the rest, and problems that are only consequences of it are omitted.\n\nWith --strict, warnings cause exit code 1 too, and are errors in -o github. In other formats they remain warnings: `valid` of -o json means that there are no errors, and `warningCount` is the number of warnings.\n\nExit code 0: no errors. 1: errors. 2: a file could not be read; the others are still checked.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
-    )
-    .action(run(() => import('./commands/config-validate.ts')));
-  config
-    .command('convert')
-    .argument('<file>', 'configuration file, or - for standard input')
-    .description('rewrite former keys of a configuration file in their current form')
-    .addHelpText(
-      'after',
-      '\nPrints the result on standard output, and what was changed on standard error. Comments are kept. `binds` become `gateways` and top-level `routes`; `llm.port` becomes a gateway; `config.logging.fields`, `config.logging.filter` and `config.tracing` move to `frontendPolicies`.\n\nExit code 0: the result is valid. 1: it still has mistakes that were in the file.\n\nExample:\n  agctl config convert old.yaml > gateway.yaml\n',
-    )
-    .action(run(() => import('./commands/config-convert.ts')));
-  config
-    .command('schema')
-    .description('print the JSON Schema of configuration files, for editors')
-    .action(run(() => import('./commands/config-schema.ts')));
-  return config;
 }
 
 function authCommands(program: Command, run: Bind): Command {

@@ -42,6 +42,20 @@ export class StrictCommand extends Command {
     });
   }
 
+  /** Called by Commander for operands that a command does not take: in `serve x`, the `-f` before `x` is missing. */
+  _excessArguments(operands: readonly string[]): void {
+    if ((this as unknown as { _allowExcessArguments: boolean })._allowExcessArguments) return;
+    const [extra] = operands.slice(this.registeredArguments.length);
+    const file = this.options.find(({ long }) => long === '--file');
+    const hint =
+      this.registeredArguments.length > 0 || file === undefined || extra === undefined
+        ? ''
+        : `\n(Did you mean ${file.short} ${extra}?)`;
+    this.error(`error: too many arguments for '${this.name()}': ${operands.join(' ')}${hint}`, {
+      code: 'commander.excessArguments',
+    });
+  }
+
   /**
    * Called by Commander for `help <name> …`; its own version reads one name and prints the whole help for an unknown one.
    */

@@ -78,22 +78,27 @@ describe('usage errors', () => {
     [['help', 'proxy', 'lgo'], "unknown command 'lgo'\n(Did you mean log?)"],
     [['help', 'serv'], "unknown command 'serv'\n(Did you mean serve?)"],
     [['config', 'valid', '-f', 'x'], "unknown command 'valid'\n(Did you mean validate?)"],
-    [['serve'], "required option '-f, --file <path>' not specified"],
+    ...[['serve'], ['gateway', 'serve'], ['check'], ['config', 'validate']].map((args) => [
+      args,
+      'no configuration file: this folder has no gateway.yaml\n  = help: create one with `agctl init`, or name one with -f',
+    ]),
+    [['auth', 'explain'], "required option '-f, --file <path>' not specified"],
+    [['--env-file', 'no-such.env', 'serve'], 'no such file: no-such.env'],
     [['version', '-o', 'xml'], "argument 'xml' is invalid. Allowed choices are text, json."],
     [
       ['--color', 'sometimes', 'version'],
       "argument 'sometimes' is invalid. Allowed choices are auto, always, never.",
     ],
-    [['config', 'validate'], 'no configuration file given\n  = help: agctl config validate -f gateway.yaml'],
     [['config', 'validate', 'no-such.yaml'], 'no such file: no-such.yaml'],
     [['serve', '-f', 'no-such.yaml'], 'no such file: no-such.yaml'],
     [['config', 'validate', '/'], '/ is a directory'],
     [['version', 'extra'], 'too many arguments'],
-    [['serve', 'gw.yaml'], "'-f, --file <path>' not specified\n(Did you mean -f gw.yaml?)"],
+    [['serve', 'gw.yaml'], "too many arguments for 'serve': gw.yaml\n(Did you mean -f gw.yaml?)"],
+    [['auth', 'explain', 'gw.yaml'], "'-f, --file <path>' not specified\n(Did you mean -f gw.yaml?)"],
     [['serve', '-f', 'a.yaml', '--file=b.yaml'], "'-f, --file <path>' is given twice, but takes one value"],
     [['version', '-o', 'json', '-o', 'text'], "'-o, --output <format>' is given twice"],
     [['--color', 'never', 'version', '--color', 'always'], "'--color <when>' is given twice"],
-  ])('the usage error %j is exit code 2 with a correction', async (args, message) => {
+  ] as [string[], string][])('the usage error %j is exit code 2 with a correction', async (args, message) => {
     const { code, stdout, stderr } = await cli(args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(/error(?:\[AGW0005\])?: /);

@@ -9,11 +9,12 @@ import type { CheckContext, CheckGroup, CheckOptions, CheckResult } from '../che
 import { configuration } from '../check/configuration.ts';
 import { checkGroups } from '../check/groups.ts';
 import { gather, type Started, textPrinter } from '../check/report.ts';
+import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { Progress } from '../progress.ts';
 
 interface Options {
-  readonly file: string;
+  readonly file?: string;
   readonly output: string;
   readonly only?: string;
   readonly offline?: boolean;
@@ -27,7 +28,7 @@ interface Options {
 }
 
 export const run: Run<Options> = async (options, context) => {
-  const { file } = options;
+  const file = configFileOf(options.file, context);
   const loaded = loadConfigText(readConfigFile(file), file, context.env);
   const checkContext: CheckContext = {
     file,

@@ -6,6 +6,7 @@ import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
+import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { report } from '../report.ts';
 
@@ -18,9 +19,8 @@ interface Options {
 }
 
 export const run: Run<Options> = async (options, context) => {
-  const files = [...(options.file === undefined ? [] : [options.file]), ...(options.operands ?? [])];
-  if (files.length === 0)
-    throw new CommandError('usage', 'no configuration file given', 'agctl config validate -f gateway.yaml');
+  const named = [...(options.file === undefined ? [] : [options.file]), ...(options.operands ?? [])];
+  const files = named.length > 0 ? named : [configFileOf(undefined, context)];
   const started = performance.now();
   const checked = await Promise.all(files.map((file) => checkFile(file, context)));
   const diagnostics = checked.flatMap((file) => file.diagnostics);

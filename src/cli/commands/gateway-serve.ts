@@ -25,13 +25,14 @@ import type { Serving } from '../../server/workers/serving.ts';
 import { WorkerError, WorkerPool } from '../../server/workers/worker-pool.ts';
 import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';
+import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { collectWhileIdle } from '../idle-collection.ts';
 import { report } from '../report.ts';
 import { endProcess, onSighup, type Shutdown, shutdownOnSignals } from '../signals.ts';
 
 interface Options {
-  readonly file: string;
+  readonly file?: string;
   readonly color: string;
   readonly uiWrite?: boolean;
   readonly watch?: boolean;
@@ -52,7 +53,7 @@ interface Setup {
 /** Runs the gateway until a signal stops it: loads the file, builds a runtime, opens the servers, waits. */
 export const run: Run<Options> = async (options, context) => {
   const started = performance.now();
-  const { file } = options;
+  const file = configFileOf(options.file, context);
   const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
   const setup = { file, folder, options, context };
   const loaded = await load(setup);

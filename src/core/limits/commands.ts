@@ -16,6 +16,9 @@ export const COMMANDS_LIMITS = {
   progressIntervalTerminal: SECOND,
   progressIntervalLog: 10 * SECOND,
 
+  /** The file of `--env-file`, which has a line for each of a few variables. */
+  envFileBytes: MIB,
+
   /** `agctl proxy`: how long an admin server may be silent before it counts as not responding. */
   adminResponseTimeout: 10 * SECOND,
   /** A configuration dump or response of an admin server; V8 cannot hold more than 512 MiB in a string. */
