@@ -1,9 +1,18 @@
 import { LIMITS } from './limits.ts';
 import { LogDirectives } from './log-directives.ts';
+import { clockText } from './render/figures.ts';
+import { type Span, spansText, type Tone } from './render/span.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFormat = 'text' | 'json';
+/** Short lines for people at a terminal, in place of `text`. */
+export interface TerminalFormat {
+  readonly color: boolean;
+  /** Width of the terminal now. */
+  readonly columns: number;
+}
+export type LineFormat = LogFormat | TerminalFormat;
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Where lines go. Bounded: a reader that stopped costs lines (`dropped`), never memory or a blocked loop. */
@@ -34,17 +43,15 @@ export interface Log {
 }
 
 /** `level` is a level or a list of directives; given as `LogDirectives`, several logs share them. */
-export function createLog(sink: LineSink, level: string | LogDirectives, format: LogFormat): Log {
+export function createLog(sink: LineSink, level: string | LogDirectives, format: LineFormat): Log {
   const directives = typeof level === 'string' ? new LogDirectives(level) : level;
+  const print =
+    typeof format === 'object' ? terminalPrinter(format) : format === 'json' ? jsonLine : textLine;
   const at =
     (lineLevel: LogLevel) =>
     (scope: string, message: string, fields: LogFields = {}): void => {
       if (!directives.allows(scope, lineLevel)) return;
-      sink.write(
-        format === 'json'
-          ? jsonLine(lineLevel, scope, message, fields)
-          : textLine(lineLevel, scope, message, fields),
-      );
+      sink.write(print(lineLevel, scope, message, fields));
     };
   return {
     error: at('error'),
@@ -70,12 +77,40 @@ let lastMilliseconds = Number.NaN;
 let lastTimestamp = '';
 
 function textLine(level: LogLevel, scope: string, message: string, fields: LogFields): string {
-  let line = `${timestamp(Date.now())}\t${level}\t${scope}\t${escapeControls(message)}\t`;
-  const pairs = Object.entries(fields).filter(([, value]) => value !== undefined);
-  line += pairs
+  const line = `${timestamp(Date.now())}\t${level}\t${scope}\t${escapeControls(message)}\t`;
+  return `${line}${pairsText(fields)}\n`;
+}
+
+function pairsText(fields: LogFields): string {
+  return Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `${key}=${typeof value === 'string' ? quote(value) : JSON.stringify(value)}`)
     .join(' ');
-  return `${line}\n`;
+}
+
+type Printer = (level: LogLevel, scope: string, message: string, fields: LogFields) => string;
+
+const LEVEL_TONES: Readonly<Record<LogLevel, Tone>> = {
+  error: 'red',
+  warn: 'yellow',
+  info: 'cyan',
+  debug: 'gray',
+  trace: 'gray',
+};
+
+/** `15:04:38 warn  mcp::stdio  target exited  target=files`; the time is that of this machine. */
+function terminalPrinter({ color }: TerminalFormat): Printer {
+  return (level, scope, message, fields) => {
+    const spans: Span[] = [
+      { text: `${clockText(Date.now())} `, tone: 'gray' },
+      { text: `${level.padEnd(5)} `, tone: LEVEL_TONES[level] },
+      { text: `${scope}  `, tone: 'gray' },
+      { text: escapeControls(message) },
+    ];
+    const pairs = pairsText(fields);
+    if (pairs !== '') spans.push({ text: `  ${pairs}`, tone: 'gray' });
+    return `${spansText(spans, color)}\n`;
+  };
 }
 
 function jsonLine(level: LogLevel, scope: string, message: string, fields: LogFields): string {

@@ -20,6 +20,7 @@ import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
 import { type CurrentConfig, LiveConfig } from '../../server/runtime/reload/live-config.ts';
 import { compileRuntime, type Runtime } from '../../server/runtime/runtime.ts';
+import type { LineFormats } from '../../server/workers/calls.ts';
 import { OwnServing } from '../../server/workers/own-process.ts';
 import type { Serving } from '../../server/workers/serving.ts';
 import { WorkerError, WorkerPool } from '../../server/workers/worker-pool.ts';
@@ -30,6 +31,7 @@ import { type Context, type Run, wantsColor } from '../context.ts';
 import { collectWhileIdle } from '../idle-collection.ts';
 import { report } from '../report.ts';
 import { endProcess, onSighup, type Shutdown, shutdownOnSignals } from '../signals.ts';
+import { heldLines, lineFormats } from '../terminal-log.ts';
 
 interface Options {
   readonly file?: string;
@@ -57,16 +59,20 @@ export const run: Run<Options> = async (options, context) => {
   const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
   const setup = { file, folder, options, context };
   const loaded = await load(setup);
-  const built = await build(setup, loaded);
+  const output = openOutput(setup, loaded.config);
+  let built: Built;
   let opened: Opened;
   try {
+    built = await build(setup, loaded, output);
     opened = await open(setup, built);
+    announceReady(setup, built, opened, performance.now() - started);
   } catch (error) {
     if (!(error instanceof UnopenedError)) throw error;
     showDiagnostics(setup, loaded, [error.diagnostic]);
     return EXIT_CODES.not_ok.code;
+  } finally {
+    output.release();
   }
-  announceReady(setup, built, opened, performance.now() - started);
   return wait(built, opened);
 };
 
@@ -82,26 +88,48 @@ async function load(setup: Setup): Promise<ValidConfig> {
 
 type ValidConfig = LoadedConfig & { readonly config: Config };
 
+/** Where log lines go, and in which formats. */
+interface Output {
+  readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
+  readonly formats: LineFormats;
+  /** Writes lines that a terminal has not shown yet, because the banner comes first. */
+  release(): void;
+}
+
+function openOutput({ options, context }: Setup, { config }: Config): Output {
+  const formats = lineFormats(config.logging.format, options.color, context);
+  const sinks = { log: fileSink(STDERR), accessLog: fileSink(STDOUT) };
+  if (typeof formats.log === 'string' && typeof formats.accessLog === 'string')
+    return { sinks, formats, release: () => undefined };
+  const held = { log: heldLines(sinks.log), accessLog: heldLines(sinks.accessLog) };
+  return {
+    sinks: { log: held.log.sink, accessLog: held.accessLog.sink },
+    formats,
+    release: () => {
+      held.log.release();
+      held.accessLog.release();
+    },
+  };
+}
+
 /** A compiled configuration, and where its logs go. */
 interface Built {
   readonly served: CurrentConfig;
   readonly log: Log;
-  readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
+  readonly output: Output;
   /** Whether programs read the log: then nothing else is printed. */
   readonly isJson: boolean;
   readonly pool: WorkerPool | undefined;
 }
 
 /** Compiles the configuration. @throws CommandError for errors in it, after reporting them */
-async function build(setup: Setup, loaded: ValidConfig): Promise<Built> {
+async function build(setup: Setup, loaded: ValidConfig, output: Output): Promise<Built> {
   const { file, folder, context } = setup;
   const { config, source } = loaded;
-  const { format } = config.config.logging;
-  const sinks = { log: fileSink(STDERR), accessLog: fileSink(STDOUT) };
   const { directives, problem } = initialDirectives(config, context.env);
-  const log = createLog(sinks.log, directives, format);
+  const log = createLog(output.sinks.log, directives, output.formats.log);
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
-  const pool = workerPool(setup, config, log, sinks);
+  const pool = workerPool(setup, config, log, output);
   const { runtime, diagnostics: found } = compileRuntime({
     config,
     source,
@@ -112,14 +140,14 @@ async function build(setup: Setup, loaded: ValidConfig): Promise<Built> {
   });
   const diagnostics = [...loaded.diagnostics, ...found];
   const isValid = diagnostics.every(({ severity }) => severity !== 'error');
-  const isJson = format === 'json';
+  const isJson = config.config.logging.format === 'json';
   if (isJson && isValid) logWarnings(diagnostics, log);
   else showDiagnostics(setup, loaded, diagnostics);
   if (!isValid) {
     await Promise.all([runtime.close(), pool?.close()]);
     throw new CommandError('not_ok', `${file} is not a valid configuration`);
   }
-  return { served: { config, runtime, source, diagnostics }, log, sinks, isJson, pool };
+  return { served: { config, runtime, source, diagnostics }, log, output, isJson, pool };
 }
 
 /** The workers, if there are several. */
@@ -127,13 +155,13 @@ function workerPool(
   { folder, context: { env } }: Setup,
   config: Config,
   log: Log,
-  sinks: Built['sinks'],
+  { sinks, formats }: Output,
 ): WorkerPool | undefined {
   const count = workerCount(config);
   if (count === 1) return undefined;
   const program = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
   try {
-    return new WorkerPool({ program, args: ['gateway', 'worker'], env, count, folder, log, sinks });
+    return new WorkerPool({ program, args: ['gateway', 'worker'], env, count, folder, log, sinks, formats });
   } catch (error) {
     if (!(error instanceof WorkerError)) throw error;
     throw new CommandError('not_ok', error.message, error.help);
@@ -171,14 +199,14 @@ class UnopenedError extends Error {
 /** Opens all servers; the gateway is ready afterwards. @throws UnopenedError, after closing what was open */
 async function open(setup: Setup, built: Built): Promise<Opened> {
   const { file, folder, options, context } = setup;
-  const { served, log, sinks } = built;
+  const { served, log, output } = built;
   const { env } = context;
   const readiness = new Readiness();
   const isServing = readiness.begin('gateway');
   const { gateway, serving, closeServers } = await openGateway(built, readiness, env);
   const shutdown = shutdownOnSignals({
     log,
-    sinks: Object.values(sinks),
+    sinks: Object.values(output.sinks),
     drain: () => {
       // Load balancers stop sending requests while open ones finish.
       readiness.begin('draining');
@@ -220,7 +248,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
 }
 
 async function openGateway(
-  { served: { config, runtime, source }, log, sinks, pool }: Built,
+  { served: { config, runtime, source }, log, output: { sinks, formats }, pool }: Built,
   readiness: Readiness,
   env: Context['env'],
 ): Promise<
@@ -237,7 +265,12 @@ async function openGateway(
       await pool.start(runtime);
       return { gateway: pool, serving: () => pool, closeServers };
     }
-    const gateway = await startGateway({ runtime, log, accessLog: sinks.accessLog });
+    const gateway = await startGateway({
+      runtime,
+      log,
+      accessLog: sinks.accessLog,
+      accessLogFormat: formats.accessLog,
+    });
     return {
       gateway,
       serving: (active) => new OwnServing({ gateway, runtime: active, sinks }),
@@ -253,7 +286,10 @@ async function openGateway(
 }
 
 /** Waits for the shutdown, then closes everything else. Resolves to the exit code. */
-async function wait({ sinks }: Built, { admin, live, shutdown, closeServers }: Opened): Promise<number> {
+async function wait(
+  { output: { sinks } }: Built,
+  { admin, live, shutdown, closeServers }: Opened,
+): Promise<number> {
   const stopCollecting = collectWhileIdle();
   const code = await shutdown.stopped;
   stopCollecting();

@@ -1,3 +1,4 @@
+import type { Tone } from '../../core/render/span.ts';
 import { escapeControls } from '../../core/render/width.ts';
 import { isRecord, placeText, recordsOf, textOf } from '../../core/trace/read-event.ts';
 import { readable } from '../../core/trace/request-line.ts';
@@ -6,7 +7,6 @@ import { durationText, lastMoment } from '../../core/trace/verdict.ts';
 import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 import { celValues, details, ruleText } from '../proxy/trace-text.ts';
 import { yamlOf } from '../proxy/yaml-text.ts';
-import type { Tone } from './row.ts';
 
 export type DetailView = 'values' | 'event' | 'state' | 'diff' | 'time';
 

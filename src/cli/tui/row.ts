@@ -1,34 +1,10 @@
+import { cut, type Span } from '../../core/render/span.ts';
 import { displayWidth } from '../../core/render/width.ts';
-
-export type Tone = 'red' | 'yellow' | 'green' | 'cyan' | 'gray';
-
-/** A piece of a row. Its text is safe to print. */
-export interface Span {
-  readonly text: string;
-  readonly tone?: Tone | undefined;
-  readonly isBold?: boolean;
-  readonly isSelected?: boolean;
-}
 
 /** One line of the screen. */
 export type Row = readonly Span[];
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
-
-/** Truncates a text to a width, with an ellipsis. */
-export function cut(text: string, width: number): string {
-  if (width <= 0) return '';
-  if (displayWidth(text) <= width) return text;
-  let out = '';
-  let used = 0;
-  for (const { segment } of segmenter.segment(text)) {
-    const next = displayWidth(segment);
-    if (used + next > width - 1) break;
-    out += segment;
-    used += next;
-  }
-  return `${out}…`;
-}
 
 export function pad(text: string, width: number): string {
   const short = cut(text, width);

@@ -1,5 +1,6 @@
+import { cut } from '../../core/render/span.ts';
 import { escapeControls } from '../../core/render/width.ts';
-import { cut, type Row, rule } from './row.ts';
+import { type Row, rule } from './row.ts';
 import type { TraceView } from './trace-store.ts';
 
 /** The screen before the first event: what the command is waiting for, and how to trigger it. */

@@ -1,9 +1,10 @@
+import { cut, type Span, type Tone } from '../../core/render/span.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import { requestLine } from '../../core/trace/request-line.ts';
 import { decidingPlace, durationText, lastMoment, stagesOf, verdictText } from '../../core/trace/verdict.ts';
 import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 import { type DetailView, detailLines, toneOf } from './detail.ts';
-import { cut, ends, pad, type Row, rule, type Span, type Tone, wrap } from './row.ts';
+import { ends, pad, type Row, rule, wrap } from './row.ts';
 import { awaited, helpRows, waitingRows } from './screen-texts.ts';
 import type { TraceView } from './trace-store.ts';
 import { selectedIndex, shownSteps, shownTrace, type Ui } from './ui-state.ts';

@@ -1,8 +1,9 @@
 import { Box, type SuspendTerminal, Text, useApp, useInput, useWindowSize } from 'ink';
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { LIMITS } from '../../core/limits.ts';
+import type { Span } from '../../core/render/span.ts';
 import { detailLines } from './detail.ts';
-import type { Row, Span } from './row.ts';
+import type { Row } from './row.ts';
 import { screenRows } from './screen.ts';
 import type { TraceStore, TraceView } from './trace-store.ts';
 import { FIRST_UI, type Key, press, selectedIndex, shownSteps, shownTrace, type Ui } from './ui-state.ts';

@@ -11,6 +11,8 @@ export const PROCESS_LIMITS = {
    * How long a completed shutdown waits for the event loop to become idle, for example for a request to the collector.
    */
   exitGrace: SECOND / 10,
+  /** How long a terminal shows no log lines because the banner of `agctl serve` comes first. */
+  startupHold: 2 * SECOND,
   /** After the drain timeout: how long slow readers may take to receive the error responses. */
   drainGrace: SECOND / 2,
   /**

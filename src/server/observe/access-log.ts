@@ -4,13 +4,16 @@ import { LIMITS } from '../../core/limits.ts';
 import {
   escapeControls,
   escapeInJson,
+  type LineFormat,
   type LineSink,
   type Log,
-  type LogFormat,
   quote,
+  type TerminalFormat,
   timestamp,
 } from '../../core/log.ts';
 import type { LogDirectives } from '../../core/log-directives.ts';
+import { spansText } from '../../core/render/span.ts';
+import { requestLineSpans } from '../../core/requests/line.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { fieldsOf } from '../expressions/cel/flattened.ts';
 import { recordedResponseBody } from '../expressions/request-variables.ts';
@@ -81,7 +84,7 @@ export type RequestFinishedListener = (fields: readonly Field[], ctx: RequestCon
 
 export interface AccessLogOptions {
   readonly sink: LineSink;
-  readonly format: LogFormat;
+  readonly format: LineFormat;
   /**
    * The access log is the target `request` at level info. At debug, lines also carry connection and request numbers.
    */
@@ -116,7 +119,7 @@ export class AccessLog {
     policy: AccessLogPolicy,
     needsFields = false,
   ): readonly Field[] | undefined {
-    const { directives, sink } = this.#options;
+    const { directives, sink, format } = this.#options;
     if (ctx.timings.endedAt === undefined) ctx.timings.end();
     // Rules may have cached variables earlier; the log needs their final values.
     ctx.clearVariables();
@@ -130,7 +133,12 @@ export class AccessLog {
     if (hasLine) {
       // If debug lines mention the request, its number connects them to this line.
       const hasNumber = isNumbered(ctx) || directives.allows('request', 'debug');
-      sink.write(this.#print(hasNumber ? [...numbers(ctx), ...fields] : fields));
+      const own = hasNumber ? numbers(ctx) : [];
+      sink.write(
+        typeof format === 'object'
+          ? terminalLine(kept, [...own, ...added], format)
+          : this.#print(hasNumber ? [...own, ...fields] : fields),
+      );
     }
     for (const listener of this.#listeners) listener(fields, ctx);
     return base;
@@ -160,6 +168,17 @@ function truncateJson(value: CelResult): CelResult {
   if (typeof value !== 'object' || value === null) return value;
   const text = JSON.stringify(value);
   return text.length > LIMITS.logFieldLength ? truncate(text) : value;
+}
+
+/** One short line for people; it has a selection of the fields, and all that the configuration adds. */
+function terminalLine(
+  fields: readonly Field[],
+  added: readonly Field[],
+  { color, columns }: TerminalFormat,
+): string {
+  const shown = Object.fromEntries(fields);
+  const spans = requestLineSpans(shown, { at: Date.now(), columns, added: added as [string, FieldValue][] });
+  return `${spansText(spans, color)}\n`;
 }
 
 function textLine(fields: readonly Field[]): string {

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import { overlap } from '../../core/listen.ts';
-import type { LineSink, Log } from '../../core/log.ts';
+import type { LineFormat, LineSink, Log } from '../../core/log.ts';
 import { addressOf } from '../config/plan/plan.ts';
 import { replyToError } from '../kernel/error-response.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
@@ -35,6 +35,8 @@ export interface GatewayOptions {
   readonly log: Log;
   /** Destination of access-log lines. */
   readonly accessLog: LineSink;
+  /** Format of access-log lines. Default: `config.logging.format`. */
+  readonly accessLogFormat?: LineFormat | undefined;
   /** If the gateway is one of several workers. */
   readonly worker?: WorkerRole | undefined;
 }
@@ -106,13 +108,13 @@ export class RunningGateway implements Gateway {
   readonly #retiring = new Set<Promise<void>>();
   isClosing = false;
 
-  constructor({ runtime, log, accessLog: sink, worker }: GatewayOptions) {
+  constructor({ runtime, log, accessLog: sink, accessLogFormat, worker }: GatewayOptions) {
     this.#runtime = runtime;
     this.#worker = worker;
     this.#log = log;
     this.#debugLog = new RequestDebugLog(log);
     this.metrics = runtime.metrics;
-    const { format } = runtime.config.config.logging;
+    const format = accessLogFormat ?? runtime.config.config.logging.format;
     this.#accessLog = new AccessLog({ sink, format, directives: log.directives });
     this.#droppedLines = new DroppedLinesReporter(sink, log);
     this.metrics.accessLogLinesLost = () => this.#droppedLines.count;

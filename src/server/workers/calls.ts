@@ -1,3 +1,4 @@
+import type { LineFormat } from '../../core/log.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
 import type { ProcessView } from './process-view.ts';
 
@@ -28,6 +29,14 @@ export interface WorkerStart {
   /** Key for session ids, in hexadecimal digits. */
   readonly sessionKey: string;
   readonly logDirectives: string;
+  /** Formats of lines if a terminal shows them; `config.logging.format` otherwise. */
+  readonly formats?: LineFormats | undefined;
+}
+
+/** Formats of the log and of the access log. */
+export interface LineFormats {
+  readonly log: LineFormat;
+  readonly accessLog: LineFormat;
 }
 
 export interface TraceRequest {

@@ -6,7 +6,7 @@ import { DroppedLinesReporter } from '../observe/access-log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Gateway } from '../runtime/gateway.ts';
 import type { Runtime, Sharing } from '../runtime/runtime.ts';
-import type { PrimaryCalls } from './calls.ts';
+import type { LineFormats, PrimaryCalls } from './calls.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { LinkClosed } from './link.ts';
 import { MergedMetrics } from './merged-metrics.ts';
@@ -27,6 +27,7 @@ export interface WorkerPoolOptions extends Pick<WorkerProcessOptions, 'program' 
   readonly folder: string;
   readonly log: Log;
   readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
+  readonly formats?: LineFormats;
   readonly limits?: Limits;
 }
 
@@ -235,7 +236,7 @@ export class WorkerPool
   async #start(index: number): Promise<void> {
     this.#generation += 1;
     const sockets = this.#sockets.prefix(index, this.#generation);
-    const { program, args, env, log, sinks, folder, count } = this.#options;
+    const { program, args, env, log, sinks, folder, count, formats } = this.#options;
     const worker = new WorkerProcess(index, sockets, {
       program,
       args,
@@ -260,6 +261,7 @@ export class WorkerPool
         sockets,
         sessionKey: this.sharing.sessionKey.toString('hex'),
         logDirectives: log.directives.current,
+        formats,
       });
     } catch (error) {
       worker.kill();

@@ -134,7 +134,7 @@ export class Worker {
     const loaded = this.#load(start.text, start);
     const { logging } = loaded.config.config;
     const sinks = { log: fileSink(STDERR), accessLog: fileSink(STDOUT) };
-    const log = createLog(sinks.log, start.logDirectives, logging.format);
+    const log = createLog(sinks.log, start.logDirectives, start.formats?.log ?? logging.format);
     const runtime = this.#compile(loaded, start, log);
     const ports = new WorkerPorts(start.sockets, start.ports);
     const peers = new Peers();
@@ -142,6 +142,7 @@ export class Worker {
       runtime,
       log,
       accessLog: sinks.accessLog,
+      accessLogFormat: start.formats?.accessLog,
       worker: {
         index,
         count,
