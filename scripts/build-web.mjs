@@ -27,12 +27,12 @@ const FILES = [
   {
     name: 'first',
     priority: 2,
-    test: /shared\/(api|page|router|event-stream)\.ts|core\/limits\.ts|model\/(requests|paths)\.ts|(admin|memory)\/pages\.ts|memory\/(key|model)\.ts|vite\/preload-helper|rolldown.runtime|node_modules\/(react|eventsource-parser)\//,
+    test: /shared\/(api|page|router|event-stream|theme)\.ts|core\/limits\.ts|model\/(requests|paths)\.ts|(admin|memory)\/pages\.ts|memory\/(key|model)\.ts|vite\/preload-helper|rolldown.runtime|node_modules\/(react|eventsource-parser)\//,
   },
   {
     name: 'app',
     priority: 1,
-    test: /node_modules\/(react-dom|scheduler)\/|web\/shared\/(?!chart|virtual-table|tabs)[\w-]+\.tsx?|admin\/(model|parts)\/|pages\/overview\.tsx|web\/\w+\/(app|frame|key-gate)\.tsx/,
+    test: /node_modules\/(react-dom|scheduler)\/|web\/shared\/(?!chart|plot|virtual-table|tabs)[\w-]+\.tsx?|admin\/(model|parts)\/|pages\/overview\.tsx|web\/\w+\/(app|frame|key-gate)\.tsx/,
   },
 ];
 
@@ -81,6 +81,8 @@ for (const [name, base] of APPLICATIONS) {
       outDir: join(root, 'dist/web', name),
       emptyOutDir: true,
       target: 'es2022',
+      // Themes are `light-dark()`, which is not rewritten for older browsers.
+      cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       rolldownOptions: { output: { codeSplitting: { groups: FILES } } },
       // One small style sheet, in import order, however the scripts are split.
       cssCodeSplit: false,

@@ -1,7 +1,9 @@
-// `node scripts/with-node.mjs scripts/screenshots.mjs [application]`: screenshots of every page of the browser
-// applications into docs/ui, in light and dark mode and at phone width. Requires `npm run build` and Chromium.
+// `node scripts/with-node.mjs scripts/screenshots.mjs [application[:page]]`: screenshots of every page of the browser
+// applications into docs/ui, in light and dark mode and at phone width. With `--review FOLDER`, into that folder
+// instead, in both modes at four widths, to be looked at. Requires `npm run build` and Chromium.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { sharedChromium } from '../test/kit/chromium.ts';
 import { root } from './run.mjs';
 import { admin } from './screenshots/admin.mjs';
@@ -14,20 +16,38 @@ import { tools } from './screenshots/tools.mjs';
  */
 const APPLICATIONS = { admin, memory, tools };
 
-const LOOKS = {
+const HEIGHTS = { 390: 844, 820: 1180, 1440: 900, 1920: 1080 };
+
+/** Every width in both modes. */
+const REVIEWED = Object.fromEntries(
+  Object.entries(HEIGHTS).flatMap(([width, height]) =>
+    ['light', 'dark'].map((colorScheme) => [
+      `${width}-${colorScheme}`,
+      { viewport: { width: Number(width), height }, colorScheme },
+    ]),
+  ),
+);
+
+const DOCUMENTED = {
   light: { viewport: { width: 1000, height: 700 }, colorScheme: 'light' },
   dark: { viewport: { width: 1000, height: 700 }, colorScheme: 'dark' },
   narrow: { viewport: { width: 390, height: 780 }, colorScheme: 'light' },
 };
 
-const [only] = process.argv.slice(2);
-const folder = join(root, 'docs/ui');
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { review: { type: 'string' }, look: { type: 'string' } },
+});
+const [only, onlyPage] = positionals[0]?.split(':') ?? [];
+const folder = values.review ?? join(root, 'docs/ui');
+const looks = values.review === undefined ? DOCUMENTED : REVIEWED;
 mkdirSync(folder, { recursive: true });
 const browser = await sharedChromium();
 for (const [name, application] of Object.entries(APPLICATIONS)) {
   if (only !== undefined && only !== name) continue;
   const { url, pages, close } = await application.open();
-  for (const [look, options] of Object.entries(LOOKS)) {
+  for (const [look, options] of Object.entries(looks)) {
+    if (values.look !== undefined && !look.includes(values.look)) continue;
     const context = await browser.newContext({
       ...options,
       reducedMotion: 'reduce',
@@ -36,6 +56,7 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
     });
     const page = await context.newPage();
     for (const { name: shown, path, prepare } of pages) {
+      if (onlyPage !== undefined && onlyPage !== shown) continue;
       await page.goto(`${url}${path}`);
       await prepare(page);
       await page.evaluate(() => document.activeElement?.blur());

@@ -1,7 +1,9 @@
 import type { ReactNode } from 'react';
 import { start } from '../shared/shell.tsx';
 import { Toasts } from '../shared/toasts.tsx';
+import { actionsOf } from './actions.ts';
 import { pages } from './pages.ts';
+import { Connection } from './parts/connection.tsx';
 
 /** Wraps all pages; keeps its state when the page changes. */
 function Frame({ children }: { readonly children: ReactNode }): ReactNode {
@@ -13,4 +15,4 @@ function Frame({ children }: { readonly children: ReactNode }): ReactNode {
   );
 }
 
-void start('agctl', pages, Frame);
+void start({ name: 'agctl', pages, Gate: Frame, Banner: Connection, actions: actionsOf });

@@ -6,4 +6,4 @@ import { pages } from './pages.ts';
 
 // What was announced as deleted is deleted, also if the tab is closed before the time to undo has passed.
 addEventListener('pagehide', settleToasts);
-void start('agctl memory', pages, KeyGate, Tools);
+void start({ name: 'agctl memory', pages, Gate: KeyGate, Tools });

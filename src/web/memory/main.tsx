@@ -2,12 +2,14 @@
 import { prefetch, sendAlways } from '../shared/api.ts';
 import { loadFirst } from '../shared/page.ts';
 import { currentPath } from '../shared/router.tsx';
+import { applyTheme } from '../shared/theme.ts';
 import { callerHeaders, storedKey } from './key.ts';
 import { API } from './model.ts';
 import { pages } from './pages.ts';
 import '../shared/theme.css';
 import './memory.css';
 
+applyTheme();
 sendAlways(callerHeaders(storedKey()));
 prefetch(`${API}/ingest/status`);
 if (currentPath() === '/') prefetch(`${API}/stats`);

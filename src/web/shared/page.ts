@@ -5,6 +5,8 @@ import { currentPath } from './router.tsx';
 export interface Page {
   readonly path: string;
   readonly title: string;
+  /** Heading in the navigation. */
+  readonly group?: string;
   /** The key that opens it after `g`. */
   readonly key: string;
   readonly load: () => Promise<ComponentType>;

@@ -9,29 +9,41 @@ import {
   useState,
 } from 'react';
 import { createRoot } from 'react-dom/client';
+import { Navigation } from './navigation.tsx';
 import { contentOf, loadFirst, loadOthers, loadPage, type Page } from './page.ts';
+import { type Actions, Palette } from './palette.tsx';
 import { Problem } from './problem.tsx';
 import { Link, useLocation } from './router.tsx';
 import { ShortcutList } from './shortcuts.tsx';
+import { ThemeSelect } from './theme-select.tsx';
+import './shell.css';
 
-/** Renders an application into its document; `Gate` may ask for something before the pages are displayed. */
-export async function start(
-  name: string,
-  pages: readonly Page[],
-  Gate: ComponentType<{ readonly children: ReactNode }> = Fragment,
-  Tools: ComponentType<ToolsProps> = NoTools,
-): Promise<void> {
+/** An application: its pages, and what it adds to the frame around them. */
+interface Application {
+  readonly name: string;
+  readonly pages: readonly Page[];
+  /** May ask for something before the pages are displayed. */
+  readonly Gate?: ComponentType<{ readonly children: ReactNode }>;
+  readonly Tools?: ComponentType<ToolsProps>;
+  /** Displayed above the content of every page. */
+  readonly Banner?: ComponentType;
+  /** What the command palette offers in addition to the pages. */
+  readonly actions?: Actions;
+}
+
+/** Renders an application into its document. */
+export async function start({ Gate = Fragment, ...application }: Application): Promise<void> {
   const root = document.getElementById('root');
   if (root === null) throw new Error('the document has no element for the application');
-  await loadFirst(pages);
+  await loadFirst(application.pages);
   createRoot(root).render(
     <StrictMode>
       <Gate>
-        <Shell name={name} pages={pages} Tools={Tools} />
+        <Shell {...application} />
       </Gate>
     </StrictMode>,
   );
-  loadOthers(pages);
+  loadOthers(application.pages);
 }
 
 /** What an application adds to the header of its pages. */
@@ -40,18 +52,17 @@ export interface ToolsProps {
   readonly renew: () => void;
 }
 
-const NoTools = (): ReactNode => null;
+const Nothing = (): ReactNode => null;
+const noActions: Actions = () => Promise.resolve([]);
 
 /** Frame around every page: skip link, navigation, heading. The heading gets the focus when the page changes. */
 function Shell({
   name,
   pages,
-  Tools,
-}: {
-  readonly name: string;
-  readonly pages: readonly Page[];
-  readonly Tools: ComponentType<ToolsProps>;
-}): ReactNode {
+  Tools = Nothing,
+  Banner = Nothing,
+  actions = noActions,
+}: Omit<Application, 'Gate'>): ReactNode {
   const { path } = useLocation();
   const page = pages.find((candidate) => candidate.path === path);
   const heading = useRef<HTMLHeadingElement>(null);
@@ -69,29 +80,21 @@ function Shell({
       <a className="skip" href="#main">
         Skip to content
       </a>
-      <header>
+      <header className="top">
         <Link to="/" className="brand">
           {name}
         </Link>
-        <nav aria-label="Pages">
-          {pages.map((entry) => (
-            <Link
-              key={entry.path}
-              to={entry.path}
-              current={entry === page}
-              title={`Keys: g, then ${entry.key}`}
-            >
-              {entry.title}
-            </Link>
-          ))}
-        </nav>
+        <Palette pages={pages} actions={actions} />
         <Tools renew={() => setRound(round + 1)} />
+        <Navigation pages={pages} current={page} />
+        <ThemeSelect />
         <ShortcutList pages={pages} />
       </header>
       <main id="main">
         <h1 ref={heading} tabIndex={-1}>
           {title}
         </h1>
+        <Banner />
         {page === undefined ? (
           <p>This address has no page. Choose one above.</p>
         ) : (

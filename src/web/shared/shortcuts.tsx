@@ -123,6 +123,13 @@ export function ShortcutList({ pages }: { readonly pages: readonly Page[] }): Re
         <h2>Keyboard shortcuts</h2>
         <table>
           <tbody>
+            <tr>
+              <th scope="row">
+                <kbd>Ctrl K</kbd>
+                <kbd>⌘ K</kbd>
+              </th>
+              <td>find a page, route, target, tool or model</td>
+            </tr>
             {shown.map(({ keys, what }) => (
               <tr key={keys}>
                 <th scope="row">

@@ -7,7 +7,6 @@ import { visible } from '../../shared/visible.ts';
 import { field, isError, subjectOf, tookText } from '../model/fields.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
 import { useRequests } from '../model/requests.ts';
-import { Connection } from '../parts/connection.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
 import { Status } from '../parts/status.tsx';
@@ -20,7 +19,6 @@ export function Overview(): ReactNode {
   const { data, error, reload } = useOverview();
   return (
     <>
-      <Connection />
       {data === undefined && error !== undefined ? (
         <Problem
           title="The state of the gateway could not be read"

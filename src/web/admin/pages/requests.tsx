@@ -19,7 +19,6 @@ import {
 } from '../model/fields.ts';
 import { type Filter, narrow, readFilter, valuesOf, writeFilter } from '../model/filter.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
-import { Connection } from '../parts/connection.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
 import { RequestDrawer } from '../parts/request-drawer.tsx';
 import { Status } from '../parts/status.tsx';
@@ -39,7 +38,6 @@ export function Requests(): ReactNode {
   useShortcuts([{ keys: 'p', what: 'pause and resume', run: togglePause }]);
   return (
     <>
-      <Connection />
       <FilterBar filter={filter} entries={all} models={models} />
       <div className="row bar">
         <button type="button" aria-pressed={held !== undefined} aria-keyshortcuts="p" onClick={togglePause}>

@@ -4,7 +4,6 @@ import { Problem } from '../../shared/problem.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
-import { Connection } from '../parts/connection.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { LogLevel } from '../system/log-level.tsx';
 import { Profiles } from '../system/profiles.tsx';
@@ -16,7 +15,6 @@ const EVERY = 5_000;
 export function System(): ReactNode {
   return (
     <>
-      <Connection />
       <Process />
       <LogLevel />
       <Memory />

@@ -11,7 +11,6 @@ import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { say } from '../../shared/toasts.tsx';
 import { visible } from '../../shared/visible.ts';
 import { firstRequest, useOverview } from '../model/overview.ts';
-import { Connection } from '../parts/connection.tsx';
 import { TraceView, toneOf } from '../trace/trace-view.tsx';
 import { type ArmState, arm, choose, disarm, type KeptTrace, load, useTraces } from '../trace/traces.ts';
 
@@ -21,7 +20,6 @@ export function Trace(): ReactNode {
   const shown = kept.find(({ id }) => id === chosen) ?? kept[0];
   return (
     <>
-      <Connection />
       <ArmForm state={state} />
       <LiveText text={spoken(state, kept[0])} />
       {state.kind === 'waiting' && kept[0]?.state !== 'live' ? (

@@ -7,7 +7,6 @@ import { field, modelOf } from '../model/fields.ts';
 import { commonPrefix, readMetrics, total } from '../model/metrics.ts';
 import { useRequests } from '../model/requests.ts';
 import { bucketsOf, type Figures, figuresBy, figuresOf } from '../model/usage.ts';
-import { Connection } from '../parts/connection.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
 
@@ -28,7 +27,6 @@ export function Usage(): ReactNode {
   const recent = useMemo(() => entries.filter(({ at }) => at > now - span), [entries, now, span]);
   return (
     <>
-      <Connection />
       <SinceStart />
       <fieldset className="row bar">
         <legend className="unseen">Time shown</legend>

@@ -1,3 +1,4 @@
+import { colorReader } from '../../shared/theme.ts';
 import type { EntityType, RelationType } from '../model.ts';
 import { type Size, toPlane, toScreen, type View } from './geometry.ts';
 import type { GraphData, GraphEdge } from './load.ts';
@@ -58,8 +59,7 @@ const AFAR = 0.6;
 const LABEL_LENGTH = 32;
 
 export function paintOf(element: Element): Paint {
-  const style = getComputedStyle(element);
-  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  const colour = colorReader(element);
   return {
     back: colour('panel'),
     text: colour('text'),

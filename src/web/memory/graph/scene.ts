@@ -1,3 +1,4 @@
+import { onThemeChange } from '../../shared/theme.ts';
 import { fitted, nodeAt, type Point, type Size, toPlane, type View, zoomed } from './geometry.ts';
 import { type Layout, startLayout } from './layout.ts';
 import type { GraphData } from './load.ts';
@@ -132,8 +133,10 @@ export class Scene {
     });
     resized.observe(canvas);
     signal.addEventListener('abort', () => resized.disconnect());
-    for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
-      matchMedia(query).addEventListener('change', () => this.#repaint(), { signal });
+    signal.addEventListener(
+      'abort',
+      onThemeChange(() => this.#repaint()),
+    );
     canvas.addEventListener(
       'wheel',
       (event) => {

@@ -1,0 +1,92 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { type AdminUi, adminUi } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const { browserTest } = sharedBrowser('test/web/frame.test.ts');
+
+let ui: AdminUi;
+beforeAll(async () => {
+  ui = await adminUi();
+  await ui.traffic();
+});
+afterAll(() => ui[Symbol.asyncDispose]());
+
+const background = (page: Page): Promise<string> =>
+  page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+
+browserTest(
+  'the theme follows the system until light or dark is chosen, which is remembered',
+  async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/`);
+    const theme = page.getByRole('combobox', { name: 'Theme' });
+    await theme.waitFor();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    const dark = await background(page);
+    await page.emulateMedia({ colorScheme: 'light' });
+    const light = await background(page);
+    expect(light).not.toBe(dark);
+    await theme.selectOption('dark');
+    expect(await background(page)).toBe(dark);
+    await page.reload();
+    await theme.waitFor();
+    expect(await background(page)).toBe(dark);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await theme.selectOption('light');
+    expect(await background(page)).toBe(light);
+  },
+);
+
+browserTest(
+  'the command palette opens pages, routes, targets and settings by keyboard, and is accessible',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/`);
+    await page.getByText('default/private').first().waitFor();
+    await page.keyboard.press('Control+k');
+    const input = page.getByRole('combobox', { name: /^Page, route/ });
+    await page.getByRole('option', { name: 'notes MCP target' }).waitFor();
+    await expectAccessible(page);
+    await input.fill('trace');
+    expect(await page.getByRole('option').first().innerText()).toMatch(/^Trace/);
+    await input.fill('private requests');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/requests\?text=default%2Fprivate/);
+    await page.keyboard.press('Control+k');
+    await input.fill('theme: dark');
+    await page.keyboard.press('Enter');
+    expect(await page.getByRole('combobox', { name: 'Theme' }).inputValue()).toBe('dark');
+    await page.keyboard.press('Control+k');
+    await input.fill('no such thing');
+    await page.getByText('Nothing has this name.').waitFor();
+    await page.keyboard.press('Escape');
+    await input.waitFor({ state: 'detached' });
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest('every page uses the width of the window, and none scrolls sideways', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  for (const width of [390, 820, 1920, 3840]) {
+    await page.setViewportSize({ width, height: 1000 });
+    await page.goto(`${ui.url}/requests`);
+    await page.getByText('/private/b').first().waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+    const table = await page.locator('.virtual').boundingBox();
+    const rest = width >= 1024 ? width - 320 : width - 40;
+    expect(table?.width).toBeGreaterThan(rest);
+  }
+});
+
+browserTest('every page says that the gateway does not answer', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin, {});
+  await page.route('**/api/requests', (route) => route.abort());
+  for (const path of ['', 'requests', 'usage', 'trace', 'mcp', 'llm', 'cel', 'auth', 'config', 'system']) {
+    await page.goto(`${ui.url}/${path}`);
+    await page.getByText('✗ The gateway does not answer at').waitFor();
+  }
+});
