@@ -28,7 +28,7 @@ import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
 import { a2a } from './policies/a2a.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
-import { backendAuth } from './policies/backend-auth/index.ts';
+import { backendAuth } from './policies/backend-auth.ts';
 import { backendTLS } from './policies/backend-tls.ts';
 import { basicAuth, basicAuthVariable } from './policies/basic-auth/index.ts';
 import { buffer } from './policies/buffer.ts';

@@ -2,11 +2,11 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import { policyOf, routesOf } from '../../server/config/plan/plan.ts';
-import { DocumentClient } from '../../server/policies/jwt/document.ts';
 import { precheckToken } from '../../server/policies/jwt/jwt-precheck.ts';
 import { checkClaims } from '../../server/policies/jwt/token-validator.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
 import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
+import { DocumentClient } from '../../server/transport/document-client.ts';
 import {
   type CheckContext,
   type CheckGroup,

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { credentialLocation, locationSchema, usualLocation } from '../credentials/location.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { defineVariable } from '../expressions/variable.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
 import { allowedModels, principal } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
-import { credentialLocation, locationSchema, usualLocation } from './credential-location.ts';
 
 const HASH = /^sha256:[0-9a-f]{64}$/;
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
+import { credentialLocation, locationSchema } from '../credentials/location.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import { credentialLocation, locationSchema } from './credential-location.ts';
-import { DocumentClient } from './jwt/document.ts';
+import { DocumentClient } from '../transport/document-client.ts';
 import { type Claims, precheckToken, TokenError } from './jwt/jwt-precheck.ts';
 import { KeySet } from './jwt/key-set.ts';
 import { jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from './jwt/key-source.ts';

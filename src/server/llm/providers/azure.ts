@@ -1,6 +1,6 @@
+import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
+import { entraTokens } from '../../credentials/cloud/entra-token.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { requireInstalled } from '../cloud/cloud-package.ts';
-import { entraTokens } from '../cloud/entra-token.ts';
 import type { ProviderParams } from '../params.ts';
 import { messages } from '../translation/messages/index.ts';
 import { openAiFormats } from './openai-compatible.ts';

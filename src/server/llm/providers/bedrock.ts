@@ -1,6 +1,6 @@
+import { awsSigner } from '../../credentials/cloud/aws-signature.ts';
+import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { awsSigner } from '../cloud/aws-signature.ts';
-import { requireInstalled } from '../cloud/cloud-package.ts';
 import type { Json } from '../translation/chat-format.ts';
 import { parseExactly } from '../translation/exact-json.ts';
 import { type Connection, type ConnectOptions, defineProvider, type OutgoingRequest } from './provider.ts';

@@ -1,5 +1,5 @@
-import { requireInstalled } from '../cloud/cloud-package.ts';
-import { googleTokens } from '../cloud/google-token.ts';
+import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
+import { googleTokens } from '../../credentials/cloud/google-token.ts';
 import { JsonBody } from '../json-body.ts';
 import type { CallTarget } from '../translation/chat-format.ts';
 import { generateContent } from '../translation/generate-content/index.ts';

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
@@ -10,7 +11,6 @@ import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { principal } from '../../kernel/shared-slots.ts';
 import { Slot } from '../../kernel/slot.ts';
-import { credentialLocation, locationSchema } from '../credential-location.ts';
 import { FORMAT_NAMES, isPassword, parseUsers, type Users } from './htpasswd.ts';
 
 const schema = z

@@ -4,7 +4,7 @@ import { importJWK } from 'jose/key/import';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Document } from './document.ts';
+import type { Document } from '../../transport/document-client.ts';
 
 /** No key set has been loaded yet: the provider is down, or its document is unusable. The message gives the reason. */
 export class KeySetUnavailableError extends Error {}

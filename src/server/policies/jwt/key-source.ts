@@ -3,7 +3,7 @@ import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Policy } from '../../kernel/request-context.ts';
-import { type DocumentClient, readDocument } from './document.ts';
+import { type DocumentClient, readDocument } from '../../transport/document-client.ts';
 import type { KeySource } from './key-set.ts';
 
 /** Schema of an http or https URL. */

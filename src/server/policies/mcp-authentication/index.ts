@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../../kernel/shared-slots.ts';
-import { credentialLocation, locationSchema } from '../credential-location.ts';
-import { DocumentClient } from '../jwt/document.ts';
+import { DocumentClient } from '../../transport/document-client.ts';
 import type { Claims } from '../jwt/jwt-precheck.ts';
 import { KeySet } from '../jwt/key-set.ts';
 import { httpUrl, jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from '../jwt/key-source.ts';

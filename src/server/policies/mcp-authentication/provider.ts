@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { DocumentClient } from '../jwt/document.ts';
+import type { DocumentClient } from '../../transport/document-client.ts';
 import { entraEndpoints } from './entra.ts';
 
 /** Properties of a kind of identity provider. */

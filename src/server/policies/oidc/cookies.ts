@@ -1,8 +1,8 @@
 import { hkdfSync } from 'node:crypto';
 import { compactDecrypt } from 'jose/jwe/compact/decrypt';
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
+import { cookiesWithout } from '../../credentials/location.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import { cookiesWithout } from '../credential-location.ts';
 
 /** Browsers keep at least 4096 bytes per cookie, with its name and attributes (RFC 6265 §6.1). */
 const CHUNK = 3600;

@@ -7,7 +7,7 @@ import { emptyReply } from '../../kernel/error-response.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { processSecret } from '../../kernel/shared-slots.ts';
-import { DocumentClient } from '../jwt/document.ts';
+import { DocumentClient } from '../../transport/document-client.ts';
 import { TokenError } from '../jwt/jwt-precheck.ts';
 import { KeySet, KeySetUnavailableError } from '../jwt/key-set.ts';
 import { httpUrl, jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from '../jwt/key-source.ts';

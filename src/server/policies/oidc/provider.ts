@@ -2,7 +2,7 @@ import type { AuthorizationServer, Client, ClientAuth } from 'oauth4webapi';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Document, DocumentClient } from '../jwt/document.ts';
+import type { Document, DocumentClient } from '../../transport/document-client.ts';
 import { ACCEPTED_ALGORITHMS } from '../jwt/key-set.ts';
 import { LEEWAY } from '../jwt/token-validator.ts';
 

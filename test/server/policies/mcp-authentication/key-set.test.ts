@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { createLog } from '../../../../src/core/log.ts';
-import type { Document } from '../../../../src/server/policies/jwt/document.ts';
 import { KeySet, KeySetUnavailableError } from '../../../../src/server/policies/jwt/key-set.ts';
 import { TokenValidator } from '../../../../src/server/policies/jwt/token-validator.ts';
+import type { Document } from '../../../../src/server/transport/document-client.ts';
 import { type SigningKey, seconds, signingKey, token } from '../../../kit/tokens.ts';
 
 const SECOND = 1000;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
+import { entraTokens } from '../../../credentials/cloud/entra-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
 import { readCredential } from '../../../transport/backend-credential.ts';
-import { requireInstalled } from '../../cloud/cloud-package.ts';
-import { entraTokens } from '../../cloud/entra-token.ts';
 import { defineGuard, type Guard, inScope } from '../guard.ts';
 import { type Ask, type Authorize, compileHostedService, keyPolicies } from '../hosted-service.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { awsSigner } from '../../../credentials/cloud/aws-signature.ts';
+import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { awsSigner } from '../../cloud/aws-signature.ts';
-import { requireInstalled } from '../../cloud/cloud-package.ts';
 import { defineGuard, type Guard, inScope, type Verdict } from '../guard.ts';
 import type { GuardedText } from '../guarded-text.ts';
 import { compileHostedService, serviceUrl } from '../hosted-service.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
+import { googleTokens } from '../../../credentials/cloud/google-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { requireInstalled } from '../../cloud/cloud-package.ts';
-import { googleTokens } from '../../cloud/google-token.ts';
 import { defineGuard, type Guard, inScope } from '../guard.ts';
 import { compileHostedService, serviceUrl } from '../hosted-service.ts';
 

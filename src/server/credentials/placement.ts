@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { CompileContext } from '../../kernel/compile-context.ts';
-import { isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { withoutParameters } from '../../kernel/request-target.ts';
-import { backendKey } from '../../kernel/shared-slots.ts';
-import { cookiesWithout } from '../credential-location.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { withoutParameters } from '../kernel/request-target.ts';
+import { backendKey } from '../kernel/shared-slots.ts';
+import { cookiesWithout } from './location.ts';
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import type { CompileContext } from '../../kernel/compile-context.ts';
-import { isHeaderValue } from '../../kernel/header-list.ts';
-import { definePolicy } from '../../kernel/policy.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { validatedToken } from '../../kernel/shared-slots.ts';
-import { readText, textOrFile } from '../../transport/text-or-file.ts';
-import { jwtSigner, jwtSignSchema } from './jwt-sign.ts';
-import { type Placement, placementSchema, placeOf } from './placement.ts';
-import { tokenExchange, tokenExchangeSchema } from './token-exchange.ts';
+import { jwtSigner, jwtSignSchema } from '../credentials/jwt-sign.ts';
+import { type Placement, placementSchema, placeOf } from '../credentials/placement.ts';
+import { tokenExchange, tokenExchangeSchema } from '../credentials/token-exchange.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { isHeaderValue } from '../kernel/header-list.ts';
+import { definePolicy } from '../kernel/policy.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { validatedToken } from '../kernel/shared-slots.ts';
+import { readText, textOrFile } from '../transport/text-or-file.ts';
 
 const location = placementSchema
   .nullish()

@@ -1,8 +1,8 @@
-import { readJsonFile } from '../../../core/json-file.ts';
-import { LIMITS } from '../../../core/limits.ts';
-import type { CallMeter } from '../../kernel/observer.ts';
-import { createUpstream, type Upstream } from '../../transport/upstream.ts';
-import { explainUpstreamError } from '../../transport/upstream-error.ts';
+import { readJsonFile } from '../../core/json-file.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { CallMeter } from '../kernel/observer.ts';
+import { createUpstream, type Upstream } from './upstream.ts';
+import { explainUpstreamError } from './upstream-error.ts';
 
 /** A JSON document and how long it may be used, in ms. */
 export interface Document {

@@ -1,9 +1,9 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { SignJWT } from 'jose/jwt/sign';
 import { z } from 'zod';
-import { durationSchema } from '../../../core/duration.ts';
-import type { CompileContext } from '../../kernel/compile-context.ts';
-import { readText, textOrFile } from '../../transport/text-or-file.ts';
+import { durationSchema } from '../../core/duration.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { readText, textOrFile } from '../transport/text-or-file.ts';
 
 /** Algorithms with the kind of key that they need: for EC, the curve (RFC 7518 §3.4). */
 const KEYS = {

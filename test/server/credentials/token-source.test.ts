@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
 import { LIMITS } from '../../../src/core/limits.ts';
-import { type Token, TokenSource } from '../../../src/server/llm/cloud/token-source.ts';
+import { type Token, TokenSource } from '../../../src/server/credentials/cloud/token-source.ts';
 
 const token = (value: string, left: number): Token => ({ value, expiresAt: Date.now() + left });
 const HOUR = 3_600_000;
