@@ -3,10 +3,11 @@ import { expect, test } from 'vitest';
 import { rawRequest } from '../../kit/raw-http.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
+import { repeats } from '../../kit/thorough.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
 /** `FUZZ_RUNS=100000 FUZZ_SEED=7 npx vitest run test/server/http/fuzz.test.ts` runs more mutations. */
-const RUNS = Number(process.env['FUZZ_RUNS'] ?? 3_000);
+const RUNS = Number(process.env['FUZZ_RUNS'] ?? repeats(1_000, 10_000));
 const SEED = Number(process.env['FUZZ_SEED'] ?? 20_261_121);
 const PARALLEL = 48;
 /** A mutated request that is incomplete is never answered, so the test stops waiting after this time. */

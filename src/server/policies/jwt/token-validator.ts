@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { JOSEError } from 'jose/errors';
 import { compactVerify } from 'jose/jws/compact/verify';
-import { LIMITS } from '../../../core/limits.ts';
+import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { type Claims, precheckToken, TokenError } from './jwt-precheck.ts';
 import type { KeySet, SigningKey } from './key-set.ts';
 
@@ -12,14 +12,17 @@ import type { KeySet, SigningKey } from './key-set.ts';
 export class TokenValidator {
   readonly #keys: KeySet;
   readonly #rules: ClaimRules;
+  readonly #limits: RememberedLimits;
   /** Replaced when the keys change: a verification under way then adds its token to the old object, which is unused. */
-  #remembered = new RememberedTokens();
+  #remembered: RememberedTokens;
 
-  constructor(keys: KeySet, rules: ClaimRules) {
+  constructor(keys: KeySet, rules: ClaimRules, limits: RememberedLimits = LIMITS) {
     this.#keys = keys;
     this.#rules = rules;
+    this.#limits = limits;
+    this.#remembered = new RememberedTokens(limits);
     keys.onChanged = () => {
-      this.#remembered = new RememberedTokens();
+      this.#remembered = new RememberedTokens(this.#limits);
     };
   }
 
@@ -90,13 +93,20 @@ interface Remembered {
   readonly characters: number;
 }
 
+type RememberedLimits = Pick<Limits, 'validTokens' | 'validTokenCharacters'>;
+
 /**
- * Claims of valid tokens by the hash of the token. At most `LIMITS.validTokens` tokens with `LIMITS.validTokenCharacters`
- * characters of payload together are kept; the least recently used token is removed first.
+ * Claims of valid tokens by the hash of the token. At most `validTokens` tokens with `validTokenCharacters` characters of
+ * payload together are kept; the least recently used token is removed first.
  */
 class RememberedTokens {
+  readonly #limits: RememberedLimits;
   readonly #tokens = new Map<string, Remembered>();
   #characters = 0;
+
+  constructor(limits: RememberedLimits) {
+    this.#limits = limits;
+  }
 
   get size(): number {
     return this.#tokens.size;
@@ -114,7 +124,8 @@ class RememberedTokens {
     this.#forget(id);
     this.#tokens.set(id, { claims, characters });
     this.#characters += characters;
-    while (this.#tokens.size > LIMITS.validTokens || this.#characters > LIMITS.validTokenCharacters)
+    const { validTokens, validTokenCharacters } = this.#limits;
+    while (this.#tokens.size > validTokens || this.#characters > validTokenCharacters)
       this.#forget(this.#tokens.keys().next().value as string);
   }
 
