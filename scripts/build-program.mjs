@@ -50,6 +50,7 @@ const ON_DEMAND = [
   '@smithy/core/checksum',
   '@smithy/core/event-streams',
   '@smithy/signature-v4',
+  'ioredis',
   'libphonenumber-js',
   'prom-client',
   're2js',

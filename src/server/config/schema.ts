@@ -19,6 +19,7 @@ import {
   frontendTcpSchema,
   frontendTlsSchema,
 } from '../transport/connection-settings.ts';
+import { sharedSchema } from '../transport/redis/settings.ts';
 import { trustedProxiesSchema } from '../transport/trusted-proxies.ts';
 import { OTHER_PROCESS_SETTINGS } from './not-built.ts';
 import {
@@ -126,6 +127,7 @@ const processSchema = z
       })
       .prefault({})
       .describe('MCP session ids.'),
+    shared: sharedSchema.optional(),
     mcp: z
       .strictObject({
         sessionTtl: durationSchema

@@ -41,6 +41,11 @@ export interface CompileContext {
    * that refer to it, so it is not closed by them; the component is compiled again when it has changed.
    */
   backend(name: string): NamedBackend | undefined;
+  /**
+   * Name of the component being compiled, by its place in the configuration: the same in all replicas, whatever its
+   * settings. `name` tells several states of a component apart.
+   */
+  identity(name: string): string;
   /** State of the component being compiled that all workers share. `name` tells several states of a component apart. */
   shared<T extends Operations>(name: string, operations: T, receive?: (event: never) => void): Shared<T>;
   /** Location of the section being compiled in the configuration file, for traces. */
@@ -95,6 +100,6 @@ export interface RuntimeSettings extends SlotHolder {
   callMeter(kind: CallKind, subtype: string): CallMeter;
   /** Returns a function that increments a counter, given the values of its labels. */
   counter(
-    metric: 'guardrails' | 'mcpToolChanges' | 'mirroredRequests' | 'tlsReloads',
+    metric: 'guardrails' | 'mcpToolChanges' | 'mirroredRequests' | 'sharedStoreMisses' | 'tlsReloads',
   ): (labels: readonly string[]) => void;
 }

@@ -164,8 +164,8 @@ export interface RequestSpan {
   http(call: HttpCall): CallSpan | undefined;
 }
 
-/** Kind of an outgoing call: to the backend, made by a policy, or a copy of a request. */
-export type CallKind = 'Primary' | 'Policy' | 'Mirror';
+/** Kind of an outgoing call: to the backend, made by a policy, a copy of a request, or to the shared store. */
+export type CallKind = 'Primary' | 'Policy' | 'Mirror' | 'Shared';
 
 /** Records metrics of the calls to one upstream. Created when the configuration is compiled. */
 export interface CallMeter {

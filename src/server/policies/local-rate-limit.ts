@@ -12,7 +12,10 @@ import type { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { tokenListeners } from '../kernel/shared-slots.ts';
+import { sharedStore } from '../kernel/shared-store.ts';
 import { RateLimits, type Taken } from './rate-limits.ts';
+import { StoreBuckets } from './store-buckets.ts';
+import { storeRateLimits } from './store-rate-limits.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const limitSchema = z.strictObject({
@@ -40,10 +43,10 @@ const schema = z
   .array(limitSchema)
   .min(1)
   .describe(
-    'Token buckets of this gateway, which its workers share. If any bucket is empty, the request is rejected with 429. Buckets start full.',
+    'Token buckets of this gateway, which its workers share; with `config.shared`, of all gateways that do. If any bucket is empty, the request is rejected with 429. Buckets start full.',
   );
 
-/** Rate limits, counted in this gateway only. */
+/** Rate limits, counted in this gateway, or in the store of `config.shared`. */
 export const localRateLimit = definePolicy({
   key: 'localRateLimit',
   conditional: true,
@@ -63,6 +66,11 @@ export const localRateLimit = definePolicy({
       take: (keys: readonly string[], isFreeOfTokens: boolean) => own.take(keys, isFreeOfTokens),
       deduct: (index: number, key: string, tokens: number) => own.deduct(index, key, tokens),
     });
+    const store = sharedStore.get(context.settings);
+    const counts =
+      store === undefined
+        ? shared.call
+        : storeRateLimits(new StoreBuckets(limits, store, context.identity('buckets')), shared.call, store);
     const keys = limits.map(({ key }, index) =>
       key === undefined ? undefined : bucketKey(key, context.at(index, 'key')),
     );
@@ -94,7 +102,7 @@ export const localRateLimit = definePolicy({
         if (type === 'tokens')
           tokenListeners
             .ensure(ctx, () => [])
-            .push((tokens) => void shared.call.deduct(index, keysOfRequest[index] as string, tokens));
+            .push((tokens) => void counts.deduct(index, keysOfRequest[index] as string, tokens));
       ctx.observer?.policy({
         kind: 'localRateLimit',
         action: 'apply',
@@ -108,7 +116,7 @@ export const localRateLimit = definePolicy({
         const lookup = resolverFor(ctx);
         const keysOfRequest = keys.map((key) => key?.(lookup) ?? SHARED);
         // Listing models uses no tokens, so clients with an empty bucket may still do it.
-        const taken = shared.call.take(keysOfRequest, ctx.api?.usesTokens(ctx) === false);
+        const taken = counts.take(keysOfRequest, ctx.api?.usesTokens(ctx) === false);
         if (!(taken instanceof Promise)) return decide(ctx, keysOfRequest, taken);
         // No outcome: a reload has removed this limit since the request began.
         return taken.then((outcome: Taken | undefined) => outcome && decide(ctx, keysOfRequest, outcome));

@@ -11,6 +11,8 @@ export interface ContextOptions
   readonly source: YamlSource;
   /** Identifies the component being compiled, with its inputs, in all processes of the gateway. */
   readonly component?: string;
+  /** Names it by its place in the configuration alone. */
+  readonly componentName?: string;
   /** Maps a path of the configuration to a path of the file, if the configuration is only a part of the file. */
   sourcePath?(path: Path): Path;
   /** Compiles a top-level backend when it is first referred to. */
@@ -58,6 +60,7 @@ export function createContext(
       return found;
     },
     place: () => place('key'),
+    identity: (name) => `${options.componentName}/${name}`,
     shared: (name, operations, receive) =>
       settings.sharedState.join(() => `${options.component}/${name}`, operations, receive),
     at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),

@@ -186,6 +186,7 @@ function compileComponent<T extends object>(
   };
   const componentOptions: ContextOptions = {
     ...options,
+    componentName: name,
     // Only workers need it: loading `node:crypto` takes 10 ms.
     get component() {
       return `${name} ${hash('sha256', JSON.stringify(inputs), 'base64url')}`;

@@ -63,6 +63,7 @@ function compileConditional(
 function contextOf(context: CompileContext, index: number, isItem: boolean): CompileContext {
   return {
     ...context,
+    identity: (name) => context.identity(`${index}/${name}`),
     shared: (name, operations, receive) => context.shared(`${index}/${name}`, operations, receive),
     at: (...path) => (isItem && path[0] === 0 ? context.at(...path.slice(1)) : context.at(...path)),
   };

@@ -7,6 +7,7 @@ import { GATEWAY } from '../kernel/gateway-name.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
+import { sharedStore } from '../kernel/shared-store.ts';
 import { Slot } from '../kernel/slot.ts';
 import { llmCall } from '../llm/call.ts';
 import { finalizeUsage } from '../llm/finalize-usage.ts';
@@ -130,6 +131,7 @@ export class RunningGateway implements Gateway {
     try {
       await this.#runtime.database?.open();
       tracing = await this.#openTracing(this.#runtime);
+      await sharedStore.get(this.#runtime.settings)?.open();
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
       await tracing?.close();

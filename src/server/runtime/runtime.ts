@@ -27,6 +27,7 @@ import type { Listener } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
 import { processSecret } from '../kernel/shared-slots.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
+import { sharedStore } from '../kernel/shared-store.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
 import { mcpProcessOf, setMcpProcess } from '../mcp/process.ts';
@@ -43,6 +44,7 @@ import { type CompiledEntrance, compileEntrance } from './compile-entrance.ts';
 import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
 import { ComponentCache } from './component-cache.ts';
+import { createSharedStore } from './shared-store.ts';
 
 /** A compiled gateway: one port with its listeners. */
 export interface GatewayRuntime {
@@ -163,6 +165,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     hostnamesOf: hostnamesOfBackends(gateways),
     backend: (name) => backend(name),
   };
+  if (previous === undefined) createSharedStore(config.config.shared, contextOptions, metrics);
   const components = new ComponentCache(previous?.components);
   const backend = namedBackends(named, contextOptions, components);
   const shared = compileShared(loaded, config, contextOptions, components);
@@ -206,7 +209,10 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       files: catalogFiles(config, options.folder),
       reloadedFiles: reloadedFilesOf(compiled),
       drain: () => components.drain(),
-      close: () => components.close(),
+      close: async () => {
+        await components.close();
+        await sharedStore.get(settings)?.close();
+      },
     },
     diagnostics: inOrder(diagnostics),
   };

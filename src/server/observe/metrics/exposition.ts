@@ -8,7 +8,7 @@ export interface SampledMetric extends FamilyInfo {
   readonly type?: 'counter';
   readonly labels?: Readonly<Record<string, string>>;
   /** Which value counts for several processes; default: their sum. */
-  readonly ofSeveral?: 'first' | 'max';
+  readonly ofSeveral?: 'first' | 'max' | 'min';
   /** Returns the current value. If undefined, the metric is omitted from this scrape. */
   read(): number | undefined;
 }

@@ -110,6 +110,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
     mirroredRequests: counter('mirrored_requests', 'Total number of requests selected by requestMirror', [
       'outcome',
     ]),
+    sharedStoreMisses: counter(
+      'shared_store_misses',
+      'Total number of operations on the shared store that were done without it, or rejected',
+      ['use', 'outcome'],
+    ),
     tlsReloads: counter(
       'tls_certificate_reloads',
       'Total number of times that changed certificates were read: `failed` keeps the previous ones',

@@ -64,6 +64,9 @@ export class Metrics {
   /** Counts workers. Undefined without workers: the metrics are then omitted. */
   workers: (() => { readonly ready: number; readonly restarts: number }) | undefined;
 
+  /** Whether the shared store is available. Undefined without one: the metric is then omitted. */
+  sharedStoreAvailable: (() => boolean) | undefined;
+
   configure(policy: MetricsPolicy): void {
     this.#policy = policy;
   }
@@ -133,6 +136,12 @@ export class Metrics {
         help: 'Access-log lines that were not written because stdout is not read fast enough',
         type: 'counter',
         read: () => this.accessLogLinesLost?.(),
+      },
+      {
+        name: 'shared_store_available',
+        help: '1 if the shared store is available, 0 if it is not',
+        ofSeveral: 'min',
+        read: () => this.sharedStoreAvailable && Number(this.sharedStoreAvailable()),
       },
       ...this.#process,
       {

@@ -1,0 +1,38 @@
+import { Slot } from './slot.ts';
+
+/** A Lua script that the store runs atomically. */
+export interface StoreScript {
+  readonly lua: string;
+}
+
+/** What the store is used for: a metric label, and the key of its failure mode. */
+export type StoreUse = 'rateLimits' | 'sessions';
+
+/** Redis or Valkey, which the replicas of a gateway share (`config.shared`). */
+export interface SharedStore {
+  /** The key with these parts, after the prefix of the configuration and the version of the format of all values. */
+  key(...parts: readonly string[]): string;
+  /**
+   * Runs a script. Keys that one script uses have the same `{hash tag}`. Rejects with `StoreUnavailable`, at the latest
+   * after `config.shared.timeout`; at once while the store is known to be unavailable.
+   */
+  run(script: StoreScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
+  /** Whether a request is rejected while the store is not available (`config.shared.failureMode`). */
+  failsClosed(use: StoreUse): boolean;
+  /** Counts what was done without the store, for the metrics. */
+  missed(use: StoreUse, outcome: 'rejected' | 'continued'): void;
+  /** Connects. Resolves after the first attempt, whatever its outcome; further attempts follow until `close`. */
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The store cannot be used at present. The message says why and contains no credential. */
+export class StoreUnavailable extends Error {
+  constructor(reason: string) {
+    super(reason);
+    this.name = 'StoreUnavailable';
+  }
+}
+
+/** The store of the process, in the settings that compiled components share. Undefined without `config.shared`. */
+export const sharedStore = new Slot<SharedStore>();

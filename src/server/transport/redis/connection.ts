@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import type { Redis } from 'ioredis';
+import { messageOf } from '../../../core/errors.ts';
+import type { StoreScript } from '../../kernel/shared-store.ts';
+import type { TlsOptions } from '../backend-tls.ts';
+
+/** Where the server is. */
+export interface RedisAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly database: number;
+  /** Undefined without TLS. */
+  readonly tls: TlsOptions | undefined;
+}
+
+export interface ConnectionTimes {
+  /** Until the server has accepted the connection and the password, in ms. */
+  readonly connectTimeout: number;
+  /** Until a command is answered, in ms. */
+  readonly timeout: number;
+}
+
+type Library = typeof import('ioredis');
+
+/**
+ * One connection. It is never opened again after a failure: what is in flight on it has an unknown outcome, and after a
+ * failover its name may belong to another server.
+ */
+export class RedisConnection {
+  readonly #client: Redis;
+  readonly #timeout: number;
+  readonly #hashes = new Map<string, string>();
+  /** What the library has reported last, which says more than the rejections that follow. */
+  #problem: string | undefined;
+  /** Called once when the server has closed the connection. */
+  onClosed: ((problem: string) => void) | undefined;
+
+  constructor(
+    { host, port, username, password, database, tls }: RedisAddress,
+    { connectTimeout, timeout }: ConnectionTimes,
+  ) {
+    this.#timeout = timeout;
+    // Loaded with the first connection: it takes 100 ms.
+    const library = createRequire(import.meta.url)('ioredis') as Library;
+    this.#client = new library.Redis({
+      host,
+      port,
+      ...(username !== undefined && { username }),
+      ...(password !== undefined && { password }),
+      ...(tls !== undefined && { tls }),
+      db: database,
+      connectionName: 'agctl',
+      connectTimeout,
+      lazyConnect: true,
+      // The store decides when to connect again, and no command waits for it.
+      retryStrategy: null,
+      maxRetriesPerRequest: 0,
+      enableOfflineQueue: false,
+      // Needs a permission for INFO; the first write of the store fails as well while the server is loading.
+      enableReadyCheck: false,
+      disableClientInfo: true,
+    });
+    this.#client.on('error', (error: Error) => {
+      this.#problem ??= error.message;
+    });
+    this.#client.on('close', () => this.onClosed?.(this.#problem ?? 'the server has closed the connection'));
+  }
+
+  /** Connects. Rejects with the reason, such as a wrong password. */
+  async open(): Promise<void> {
+    try {
+      await this.#client.connect();
+    } catch (error) {
+      throw new Error(this.#problem ?? messageOf(error));
+    }
+    // Of a database that does not exist, the library only reports an event, and uses database 0.
+    if (this.#problem !== undefined) throw new Error(this.#problem);
+  }
+
+  /** Runs a script. Rejects with the error of the server, or when it has not answered in time. */
+  async run(
+    { lua }: StoreScript,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const rest = [keys.length, ...keys, ...args];
+    const run = async (): Promise<unknown> => {
+      try {
+        return await this.#client.call('EVALSHA', this.#hashOf(lua), ...rest);
+      } catch (error) {
+        if (!messageOf(error).startsWith('NOSCRIPT')) throw error;
+        return this.#client.call('EVAL', lua, ...rest);
+      }
+    };
+    return this.#inTime(run());
+  }
+
+  /** A server that hangs keeps the connection: without this limit, requests would wait for TCP. */
+  async #inTime<T>(answer: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        // After a busy event loop, timers run before what the socket has received meanwhile.
+        () => setImmediate(reject, new Error(`no answer within ${this.#timeout} ms`)),
+        this.#timeout,
+      );
+    });
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #hashOf(lua: string): string {
+    const known = this.#hashes.get(lua);
+    if (known !== undefined) return known;
+    const hash = createHash('sha1').update(lua).digest('hex');
+    this.#hashes.set(lua, hash);
+    return hash;
+  }
+
+  /** Closes the connection. What is in flight is rejected. */
+  close(): void {
+    this.onClosed = undefined;
+    this.#client.disconnect();
+  }
+}

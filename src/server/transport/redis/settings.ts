@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { durationSchema, durationText } from '../../../core/duration.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import { backendTlsSchema, compileBackendTls } from '../backend-tls.ts';
+import type { RedisAddress } from './connection.ts';
+
+const URL_FORM =
+  'expected `redis://host:port` or, with TLS, `rediss://host:port`, with `user:password@` and `/database` if needed';
+
+export const sharedSchema = z
+  .strictObject({
+    redis: z
+      .string()
+      .refine((text) => addressIn(text) !== undefined, { error: URL_FORM })
+      .meta({ secret: true, examples: ['rediss://:$REDIS_PASSWORD@redis.example.com:6379/0'] })
+      .describe(
+        'URL of a Redis (6.2 or later) or Valkey server: `redis://`, or `rediss://` with TLS, then `user:password@` if needed, host, port (6379 by default) and `/` with the number of the database (0 by default).',
+      ),
+    tls: backendTlsSchema
+      .optional()
+      .describe('TLS of the connections to the server. Files are read when agctl starts.'),
+    prefix: z
+      .string()
+      .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: 'expected 1 to 64 letters, digits, `.`, `_` or `-`' })
+      .default('agctl')
+      .describe(
+        'First part of all keys. Gateways that share a server but not their limits have different ones.',
+      ),
+    timeout: durationSchema
+      .refine((value) => value >= 1 && value <= LIMITS.storeTimeoutMax, {
+        error: `expected a duration from 1ms to ${durationText(LIMITS.storeTimeoutMax)}`,
+      })
+      .prefault(durationText(LIMITS.storeTimeout))
+      .describe(
+        'How long a request waits for the server. Then `failureMode` applies, without waiting, until the server answers again.',
+      ),
+    failureMode: z
+      .strictObject({
+        rateLimits: z
+          .enum(['local', 'failClosed'])
+          .default('local')
+          .describe(
+            'Requests with `localRateLimit`: `local` counts them in this gateway only, `failClosed` rejects them with status 503.',
+          ),
+        sessions: z
+          .enum(['failOpen', 'failClosed'])
+          .default('failOpen')
+          .describe(
+            'Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503.',
+          ),
+      })
+      .prefault({})
+      .describe('What happens while the server is not available.'),
+  })
+  .describe(
+    'Redis or Valkey, which several gateways with the same configuration share: the counts of `localRateLimit` and MCP sessions.',
+  );
+
+export type SharedConfig = z.output<typeof sharedSchema>;
+
+/** The parts of the URL; undefined if it is none of Redis. */
+function addressIn(text: string): Omit<RedisAddress, 'tls'> | undefined {
+  if (!/^rediss?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return undefined;
+  const { hostname, port, username, password, pathname, search, hash } = new URL(text);
+  const database = /^\/?(\d{0,5})$/.exec(pathname)?.[1];
+  if (hostname === '' || database === undefined || search + hash !== '') return undefined;
+  try {
+    return {
+      // IPv6 addresses are in brackets.
+      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: port === '' ? 6379 : Number(port),
+      username: username === '' ? undefined : decodeURIComponent(username),
+      password: password === '' ? undefined : decodeURIComponent(password),
+      database: Number(database),
+    };
+  } catch {
+    // An escape that is no UTF-8.
+    return undefined;
+  }
+}
+
+/** Where to connect, and how. Reports problems of `tls`. */
+export function compileAddress({ redis, tls }: SharedConfig, context: CompileContext): RedisAddress {
+  const address = addressIn(redis);
+  if (address === undefined) throw new Error('the schema has accepted the URL');
+  const hasTls = /^rediss:/i.test(redis);
+  if (tls !== undefined && !hasTls)
+    context.at('tls').report({
+      code: 'AGW0105',
+      message: '`tls` has no effect: the URL begins with `redis:`',
+      label: 'only `rediss:` connects with TLS',
+      help: 'write `rediss:` in the URL, or remove `tls`',
+      atKey: true,
+    });
+  const options = tls === undefined ? {} : compileBackendTls(tls, context.at('tls'));
+  return { ...address, tls: hasTls ? options : undefined };
+}
