@@ -10,6 +10,8 @@ import { main } from '../src/cli/main.ts';
 import { configPage, type SchemaNode } from '../src/cli/man/config-page.ts';
 import { literal, prose, verbatim } from '../src/cli/man/roff.ts';
 import { referenceFiles } from '../src/cli/man.ts';
+import { prometheusAlerts } from '../src/cli/monitoring/alerts.ts';
+import { grafanaDashboard } from '../src/cli/monitoring/dashboard.ts';
 import { DIAGNOSTIC_CODES } from '../src/core/diagnostic.ts';
 import { ERRORS } from '../src/core/errors.ts';
 import { EXIT_CODES } from '../src/core/exit-codes.ts';
@@ -22,6 +24,13 @@ test('docs/compatibility.md is up to date', () => {
   expect(readFileSync(join(root, 'docs', 'compatibility.md'), 'utf8'), 'run `npm run gen`').toBe(
     compatibilityPage(),
   );
+});
+
+test.each([
+  ['deploy/grafana/agctl.json', grafanaDashboard()],
+  ['deploy/prometheus/alerts.yaml', prometheusAlerts()],
+])('%s is up to date', (file, text) => {
+  expect(readFileSync(join(root, file), 'utf8'), 'run `npm run gen`').toBe(text);
 });
 
 describe('the man folder', () => {

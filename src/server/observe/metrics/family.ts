@@ -23,6 +23,12 @@ export interface FamilyInfo {
   readonly help: string;
 }
 
+/** What a metric measures, and its labels. */
+export interface MetricDescription extends FamilyInfo {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly labels: readonly string[];
+}
+
 type PromClient = typeof import('prom-client');
 let library: PromClient | undefined;
 
@@ -68,6 +74,10 @@ export class Family<S extends Series> {
     const made = this.#labelled(values);
     this.#series.set(key, made);
     return made.series;
+  }
+
+  get description(): MetricDescription {
+    return { ...this.#info, labels: this.#labelNames };
   }
 
   /** The number of series, without the overflow series. */

@@ -15,7 +15,7 @@ import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import { logScope } from '../scopes.ts';
 import { createRegistry, type MetricSource, renderMetrics, type SampledMetric } from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';
-import { LabelValues, type MetricValues, UNKNOWN } from './family.ts';
+import { LabelValues, type MetricDescription, type MetricValues, UNKNOWN } from './family.ts';
 import { processMetrics } from './process.ts';
 import { RouteSeries } from './route-series.ts';
 import type { Counter, Histogram } from './series.ts';
@@ -93,6 +93,19 @@ export class Metrics {
         max: LIMITS.metricLabelValues,
         used: () => known.size,
       })),
+    ];
+  }
+
+  /** Every metric that may be printed, in the order in which they are. */
+  describe(): MetricDescription[] {
+    return [
+      ...this.#sampledMetrics().map(({ name, help, type = 'gauge' as const, labels = {} }) => ({
+        name: this.#prefix + name,
+        help,
+        type,
+        labels: Object.keys(labels),
+      })),
+      ...Object.values(this.families).map(({ description }) => description),
     ];
   }
 
