@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
 
+const NEAREST =
+  '\nWhich gateway: --admin, the environment variable AGCTL_ADMIN, or else the one on this machine.\n';
 const WHERE = '\nWhich gateway: --local, --admin, or the environment variable AGCTL_ADMIN.\n';
 
 /**
@@ -9,6 +11,7 @@ const WHERE = '\nWhich gateway: --local, --admin, or the environment variable AG
  */
 export function proxyCommands(program: Command, run: Bind): Command[] {
   program.commandsGroup('A running gateway:');
+  logs(program, false, run);
   const proxy = program.command('proxy').description('inspect a running gateway, and change its log levels');
   const config = proxy
     .command('config')
@@ -20,6 +23,7 @@ export function proxyCommands(program: Command, run: Bind): Command[] {
   for (const parent of [profile, oldProfile]) profileCommands(parent, run);
   trace(proxy, false, run);
   trace(program, true, run);
+  logs(proxy, true, run);
   logCommand(proxy, run);
   stateCommands(proxy, run);
   return [proxy, config, profile, oldProfile];
@@ -116,6 +120,34 @@ function logCommand(proxy: Command, run: Bind): void {
       `${WHERE}\nExamples:\n  agctl proxy log --local\n  agctl proxy log --local --set proxy::httpproxy=trace --for 10m\n  agctl proxy log --local --reset\n`,
     )
     .action(run(() => import('./commands/proxy-log.ts')));
+}
+
+function logs(parent: Command, hidden: boolean, run: Bind): void {
+  withAdminOptions(
+    parent
+      .command('logs', { hidden })
+      .description('list the last requests, one line each, and follow further ones')
+      .option('-f, --follow', 'print further requests as they finish, until Ctrl-C')
+      .option('-n, --tail <n>', 'at most the last n requests (default: all that are kept; with --follow, 10)')
+      .option('--since <time>', 'only requests since then: 10m ago, or 2026-01-31T12:00:00Z')
+      .addOption(
+        new Option('-o, --output <format>', 'text, or json: one object a line with all fields')
+          .choices(['text', 'json'])
+          .default('text'),
+      )
+      .optionsGroup('Which requests (several values: separated by commas; * stands for anything):')
+      .option('--status <list>', 'statuses: 404, 5xx, or error for all that failed')
+      .option('--route <list>', 'routes')
+      .option('--target <list>', 'MCP servers, or LLM providers')
+      .option('--model <list>', 'models')
+      .option('--tool <list>', 'MCP tools')
+      .option('--user <list>', 'users: the subject of the token'),
+  )
+    .addHelpText(
+      'after',
+      `${NEAREST}\nThe gateway keeps its last 1000 requests.\n\nExamples:\n  agctl logs --since 10m --status error\n  agctl logs -f --tool 'delete_*' --user ann\n  agctl logs -o json | jq .fields.duration\n`,
+    )
+    .action(run(() => import('./commands/proxy-logs.ts')));
 }
 
 function stateCommands(proxy: Command, run: Bind): void {

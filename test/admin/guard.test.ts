@@ -17,6 +17,7 @@ const PATHS = [
   '/api/overview',
   '/api/config',
   '/api/requests',
+  '/api/requests/open',
   '/ui/status',
   '/ui',
   '/',

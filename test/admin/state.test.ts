@@ -5,6 +5,7 @@ import { gateway } from '../kit/gateway.ts';
 import { openSession } from '../kit/mcp.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
+import { httpUpstream } from '../kit/upstream.ts';
 import { covers, verifies } from '../kit/verifies.ts';
 
 covers('gateway.service.8.admin');
@@ -20,6 +21,7 @@ interface Answers {
     readonly comparable: { readonly mapped_bytes: number; readonly retained_bytes: number };
   };
   readonly bounds: readonly { readonly name: string; readonly used?: number; readonly max: number }[];
+  readonly total: number;
   readonly requests: readonly { readonly id: number; readonly fields: Readonly<Record<string, unknown>> }[];
 }
 
@@ -77,6 +79,39 @@ describe('runtime state', () => {
       for (const { name, used = 0, max } of memory.bounds) expect(used, name).toBeLessThanOrEqual(max);
     },
   );
+});
+
+describe('open requests', () => {
+  test('open requests are listed with the fields known so far until their responses end', async () => {
+    await using slow = await httpUpstream((_, response) => void response.writeHead(200).write('begun'));
+    const yaml = JSON.stringify({
+      config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
+      frontendPolicies: { accessLog: { remove: ['http.host'] } },
+      gateways: {
+        a: { port: 0, routes: [{ name: 'slow', backends: [{ host: `127.0.0.1:${slow.port}` }] }] },
+      },
+    });
+    await using running = await gateway(yaml, { admin: true });
+    const leave = new AbortController();
+    const response = await fetch(`${running.url}/slow?api_key=abc`, { signal: leave.signal });
+    expect(response.status).toBe(200);
+    const [first, second] = [
+      await json(`${running.admin}/api/requests/open`),
+      await json(`${running.admin}/api/requests/open`),
+    ];
+    expect(first).toEqual({ total: 1, requests: [expect.any(Object)] });
+    const [open] = first.requests;
+    expect(open?.fields).toMatchObject({
+      route: 'default/slow',
+      'http.path': '/slow?api_key=<redacted>',
+      'http.status': 200,
+    });
+    expect(open?.fields).not.toHaveProperty('duration');
+    expect(open?.fields).not.toHaveProperty('http.host');
+    expect(second).toEqual(first);
+    leave.abort();
+    await until(async () => (await json(`${running.admin}/api/requests/open`)).total === 0);
+  });
 });
 
 describe('recent requests', () => {

@@ -8,6 +8,7 @@ import { debugTrace } from './debug-trace.ts';
 import { logging } from './logging.ts';
 import { memory } from './memory.ts';
 import { metrics } from './metrics.ts';
+import { openRequests } from './open-requests.ts';
 import { overview } from './overview.ts';
 import { playground } from './playground.ts';
 import { pprofHeap } from './pprof-heap.ts';
@@ -36,6 +37,7 @@ export const endpoints: readonly Endpoint[] = [
   overview,
   metrics,
   requests,
+  openRequests,
   config,
   configFile,
   configValidate,

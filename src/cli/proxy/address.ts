@@ -46,6 +46,18 @@ export function adminAddress(options: AdminOptions, { env }: Pick<Context, 'env'
   );
 }
 
+/**
+ * The same, but the gateway on this machine if nothing is selected: for commands that only look.
+ *
+ * @throws CommandError with exit name `usage`
+ */
+export function nearestAdmin(options: AdminOptions, context: Pick<Context, 'env'>): AdminAddress {
+  const { admin, proxyAdminPort } = options;
+  const isSelected =
+    admin !== undefined || proxyAdminPort !== undefined || (context.env['AGCTL_ADMIN'] ?? '') !== '';
+  return adminAddress(isSelected ? options : { local: true }, context);
+}
+
 function localAddress(port: string | undefined): AdminAddress {
   const number = port === undefined ? DEFAULT_PORT : portNumber(port);
   if (number === undefined)

@@ -10,6 +10,8 @@ export interface AdminRequest {
   readonly method: 'GET' | 'POST';
   /** Path with query, as in `/logging?level=debug`. */
   readonly path: string;
+  /** Accepted content type. */
+  readonly accept?: string;
   /** Timeout for silence of the server, in ms; 0 for none. */
   readonly silence?: number;
   readonly signal?: AbortSignal;
@@ -43,15 +45,16 @@ export async function open(address: AdminAddress, request: AdminRequest): Promis
 }
 
 function answerTo(address: AdminAddress, request: AdminRequest): Promise<IncomingMessage> {
-  const { method, path, silence = LIMITS.adminResponseTimeout, signal } = request;
+  const { method, path, accept, silence = LIMITS.adminResponseTimeout, signal } = request;
+  const headers = accept === undefined ? {} : { accept };
   return new Promise((resolve, reject) => {
     const outgoing = (address.isTls ? sendHttps : sendHttp)(
       {
         method,
         path: address.prefix + path,
         ...(address.socketPath === undefined
-          ? { host: address.host, port: address.port }
-          : { socketPath: address.socketPath, headers: { host: 'localhost' } }),
+          ? { host: address.host, port: address.port, headers }
+          : { socketPath: address.socketPath, headers: { ...headers, host: 'localhost' } }),
         agent: false,
         ...(signal === undefined ? {} : { signal }),
       },

@@ -21,6 +21,8 @@ export const COMMANDS_LIMITS = {
 
   /** `agctl proxy`: how long an admin server may be silent before it counts as not responding. */
   adminResponseTimeout: 10 * SECOND,
+  /** How long `logs --follow` and `top` wait before they connect to a gateway again that went away. */
+  adminReconnect: SECOND,
   /** A configuration dump or response of an admin server; V8 cannot hold more than 512 MiB in a string. */
   dumpBytes: 256 * MIB,
   /** Nesting of a dump. Every level is indented, so the cost grows with the square of the depth. */

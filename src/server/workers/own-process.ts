@@ -2,12 +2,14 @@ import { LIMITS } from '../../core/limits.ts';
 import type { LineSink } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
+import { openRequest } from '../observe/open-request.ts';
 import { type RecentRequest, RecentRequests } from '../observe/recent-requests.ts';
 import type { Gateway, RunningGateway } from '../runtime/gateway.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { isForwarded } from '../runtime/worker-role.ts';
 import { processBounds, type ShownBound } from './bounds.ts';
 import { type MemoryUsage, memoryUsage } from './memory-usage.ts';
-import type { Activity, ProcessView } from './process-view.ts';
+import type { Activity, OpenRequests, ProcessView } from './process-view.ts';
 import { sampleCpu } from './profile/cpu-samples.ts';
 import { sampleHeap } from './profile/heap-samples.ts';
 import type { Samples } from './profile/samples.ts';
@@ -60,6 +62,14 @@ export class OwnProcess implements ProcessView {
 
   metrics(): Promise<readonly MetricValues[]> {
     return this.#options.gateway.metrics.read();
+  }
+
+  async openRequests(): Promise<OpenRequests> {
+    const { removed } = this.#options.runtime().accessLog;
+    // Another worker has the forwarded ones.
+    const open = [...this.#options.gateway.openRequests].filter((ctx) => isForwarded.get(ctx) !== true);
+    const listed = open.slice(0, LIMITS.listedTasks);
+    return { total: open.length, requests: listed.map((ctx) => openRequest(ctx, removed)) };
   }
 
   async recentRequests(afterId: number): Promise<readonly RecentRequest[]> {

@@ -1,5 +1,6 @@
 import type { BackendState } from '../kernel/inspection.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
+import type { OpenRequest } from '../observe/open-request.ts';
 import type { RecentRequest } from '../observe/recent-requests.ts';
 import type { ShownBound } from './bounds.ts';
 import type { MemoryUsage } from './memory-usage.ts';
@@ -13,6 +14,13 @@ export interface Activity {
   readonly backends: Readonly<Record<string, BackendState>>;
 }
 
+/** The requests of one process whose responses have not ended, oldest first. */
+export interface OpenRequests {
+  readonly total: number;
+  /** At most `LIMITS.listedTasks` of them. */
+  readonly requests: readonly OpenRequest[];
+}
+
 /** One process that handles requests, as the admin server sees it. All results are JSON values. */
 export interface ProcessView {
   /** `worker 1`; undefined if there is only one process. */
@@ -24,6 +32,7 @@ export interface ProcessView {
   /** Gateways with their open requests, and MCP targets, as indented lines. */
   tasks(): Promise<readonly string[]>;
   metrics(): Promise<readonly MetricValues[]>;
+  openRequests(): Promise<OpenRequests>;
   /** The requests that finished after the one with this id, oldest first. */
   recentRequests(afterId: number): Promise<readonly RecentRequest[]>;
   /**

@@ -9,7 +9,7 @@ import type { PrimaryCalls, WorkerCalls, WorkerStart } from './calls.ts';
 import { LineRelay } from './line-relay.ts';
 import { Link } from './link.ts';
 import type { MemoryUsage } from './memory-usage.ts';
-import type { Activity, ProcessView } from './process-view.ts';
+import type { Activity, OpenRequests, ProcessView } from './process-view.ts';
 import type { Samples } from './profile/samples.ts';
 
 /** A connection that was accepted at a port. */
@@ -206,6 +206,10 @@ export class WorkerProcess implements ProcessView {
   async metrics(): Promise<readonly MetricValues[]> {
     this.lastMetrics = await inTime(this.link.call('metrics'));
     return this.lastMetrics;
+  }
+
+  openRequests(): Promise<OpenRequests> {
+    return inTime(this.link.call('openRequests'));
   }
 
   recentRequests(afterId: number): Promise<readonly RecentRequest[]> {

@@ -117,6 +117,7 @@ export class Worker {
       memory: () => view().memory(),
       tasks: () => view().tasks(),
       metrics: () => view().metrics(),
+      openRequests: () => view().openRequests(),
       recentRequests: (afterId) => view().recentRequests(afterId),
       cpuSamples: (seconds, frequency) => view().cpuSamples(seconds, frequency),
       heapSamples: (seconds) => view().heapSamples(seconds),
