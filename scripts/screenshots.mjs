@@ -45,7 +45,7 @@ mkdirSync(folder, { recursive: true });
 const browser = await sharedChromium();
 for (const [name, application] of Object.entries(APPLICATIONS)) {
   if (only !== undefined && only !== name) continue;
-  const { url, pages, close } = await application.open();
+  const { url, pages, close, prepareContext } = await application.open();
   for (const [look, options] of Object.entries(looks)) {
     if (values.look !== undefined && !look.includes(values.look)) continue;
     const context = await browser.newContext({
@@ -54,6 +54,7 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
       locale: 'en-GB',
       timezoneId: 'UTC',
     });
+    await prepareContext?.(context);
     const page = await context.newPage();
     for (const { name: shown, path, prepare } of pages) {
       if (onlyPage !== undefined && onlyPage !== shown) continue;

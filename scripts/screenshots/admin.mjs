@@ -1,5 +1,6 @@
 // The admin UI, in front of a gateway with MCP servers, a model, and a rule that refuses.
 import { adminUi } from '../../test/kit/admin-ui.ts';
+import { history, prependRequests } from './history.mjs';
 
 export const admin = {
   async open() {
@@ -7,6 +8,7 @@ export const admin = {
     for (let round = 0; round < 2; round += 1) await ui.traffic();
     return {
       url: ui.gate.admin,
+      prepareContext: (context) => context.addInitScript(prependRequests, history(Date.now())),
       close: () => ui[Symbol.asyncDispose](),
       pages: [
         {
@@ -22,7 +24,7 @@ export const admin = {
           name: 'requests',
           path: '/ui/requests',
           async prepare(page) {
-            await page.getByText('/private/b').first().waitFor();
+            await page.locator('.virtual').getByText('tools/call').first().waitFor();
             await page.keyboard.press('j');
           },
         },

@@ -38,7 +38,7 @@ browserTest('a failing tool call counts as an error on every page', async (brows
   expect(await page.getByRole('row', { name: /✗ 200 failed/ }).count()).toBe(2);
   await expectAccessible(page);
   await page.goto(`${ui.url}/`);
-  await page.getByText('4, 2 errors').waitFor();
+  await page.locator('.tiles').getByText('✗ 2').waitFor();
   await page.getByRole('link', { name: '4 requests, ✗ 2 errors' }).waitFor();
   await page.goto(`${ui.url}/usage`);
   const route = page.getByRole('row', { name: /^default\/tools/ });

@@ -56,7 +56,7 @@ browserTest(
     await expectAccessible(page);
     // The list shows which of several servers with equal tools was called.
     await page.getByRole('link', { name: 'Requests' }).click();
-    await page.getByRole('row', { name: /tools\/call echo on files/ }).waitFor();
+    await page.getByRole('row', { name: /tools\/call echo files/ }).waitFor();
     expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
   },
 );

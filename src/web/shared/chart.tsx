@@ -1,34 +1,24 @@
-import { type ReactNode, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
+import type { ChartData, Series } from './chart-data.ts';
+import { clock } from './format.ts';
+import type { Plot } from './plot.ts';
 import { Tabs } from './tabs.tsx';
 import './chart.css';
 import './unseen.css';
 
-export interface Series {
-  readonly name: string;
-  /** One per bucket; undefined without data. */
-  readonly values: readonly (number | undefined)[];
-}
-
 interface ChartProps {
   readonly title: string;
-  /** Labels of the buckets, for the table and the ends of the axis. */
-  readonly labels: readonly string[];
-  readonly series: readonly Series[];
-  readonly kind: 'bars' | 'lines';
-  /** Formats a value with its unit. */
-  readonly show: (value: number) => string;
+  readonly data: ChartData;
+  /** Called with a selected period, in ms since 1970. */
+  readonly zoom: (from: number, to: number) => void;
 }
-
-const WIDTH = 600;
-const HEIGHT = 120;
-const SIGNS = ['■', '▨', '▤'];
 
 /** Numbers over time: as a chart, and as a table with the same numbers. */
 export function Chart(props: ChartProps): ReactNode {
   const [view, setView] = useState<'plot' | 'table'>('plot');
-  const { title } = props;
+  const { title, data } = props;
   return (
-    <section className="panel" aria-label={title}>
+    <section className="panel chart" aria-label={title}>
       <Tabs
         label={`${title}: view`}
         tabs={[
@@ -38,108 +28,138 @@ export function Chart(props: ChartProps): ReactNode {
         chosen={view}
         choose={setView}
       >
-        {view === 'plot' ? <Plot {...props} /> : <Values {...props} />}
+        {view === 'plot' ? <Graph {...props} /> : <Values title={title} data={data} />}
       </Tabs>
     </section>
   );
 }
 
-function Plot({ title, labels, series, kind, show }: ChartProps): ReactNode {
-  const values = series.flatMap((one) => one.values).filter((value) => value !== undefined);
-  const sums = labels.map((_, at) => series.reduce((sum, one) => sum + (one.values[at] ?? 0), 0));
-  const top = Math.max(...(kind === 'bars' ? sums : values), 0);
+const bucketName = ({ from, step }: ChartData, at: number): string =>
+  `${clock(from + at * step)} – ${clock(from + (at + 1) * step)}`;
+
+/**
+ * The drawing. A slider for keyboards and screen readers: arrows move from bucket to bucket and are read with their
+ * values; with Shift they select a period, which Enter opens.
+ */
+function Graph({ title, data, zoom }: ChartProps): ReactNode {
+  const host = useRef<HTMLDivElement>(null);
+  const { at, setAt, plot, range, setRange } = usePlot(host, data, zoom);
+  const last = data.series[0].values.length - 1;
+  const open = (first: number, end: number): void =>
+    zoom(data.from + first * data.step, data.from + (end + 1) * data.step);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const now = at ?? last;
+    const to = { ArrowRight: now + 1, ArrowLeft: now - 1, Home: 0, End: last }[event.key];
+    if (to !== undefined) {
+      const next = Math.min(last, Math.max(0, to));
+      const anchor = event.shiftKey ? (range?.anchor ?? now) : undefined;
+      setAt(next);
+      plot.current?.point(next);
+      setRange(anchor === undefined ? undefined : { anchor, end: next });
+    } else if (event.key === 'Enter' && range !== undefined) {
+      open(Math.min(range.anchor, range.end), Math.max(range.anchor, range.end));
+      setRange(undefined);
+    } else if (event.key === 'Escape' && range !== undefined) setRange(undefined);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
   return (
-    <figure className="chart">
-      <figcaption>
-        {series.map(({ name, values: own }, index) => (
-          <span key={name} className={`key series-${index}`}>
-            <span aria-hidden="true">{SIGNS[index]}</span> {name}
-            {own.every((value) => value === undefined) ? ' (nothing yet)' : ''}
-          </span>
-        ))}
-        <span className="quiet key">highest {show(top)}</span>
-      </figcaption>
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`${title}: highest ${show(top)}; all numbers are in the table`}
-      >
-        {[0, 0.5, 1].map((part) => (
-          <line key={part} className="grid" x1="0" x2={WIDTH} y1={HEIGHT * part} y2={HEIGHT * part} />
-        ))}
-        {series.map(({ name, values: own }, index) =>
-          kind === 'lines' ? (
-            <path key={name} className={`line series-${index}`} d={path(own, top)} style={{ fill: 'none' }} />
-          ) : (
-            <Bars key={name} series={series} index={index} top={top} />
-          ),
-        )}
-      </svg>
-      <div className="axis" aria-hidden="true">
-        <span>{labels[0]}</span>
-        <span>{labels[Math.floor(labels.length / 2)]}</span>
-        <span>{labels.at(-1)}</span>
-      </div>
-    </figure>
+    <>
+      <Key data={data} at={at} />
+      <div
+        ref={host}
+        className="plot"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${title} over time`}
+        aria-valuemin={0}
+        aria-valuemax={last}
+        aria-valuenow={at ?? last}
+        aria-valuetext={textAt(data, at ?? last)}
+        onKeyDown={onKeyDown}
+      />
+    </>
   );
 }
 
-/** One series of stacked bars. */
-function Bars({
-  series,
-  index,
-  top,
-}: {
-  readonly series: readonly Series[];
-  readonly index: number;
-  readonly top: number;
-}): ReactNode {
-  const own = series[index]?.values ?? [];
-  const step = WIDTH / Math.max(1, own.length);
-  return own.map((value, at) => {
-    if (value === undefined || value === 0 || top === 0) return null;
-    const below = series.slice(0, index).reduce((sum, one) => sum + (one.values[at] ?? 0), 0);
-    const height = (value / top) * HEIGHT;
-    return (
-      <rect
-        // biome-ignore lint/suspicious/noArrayIndexKey: a bucket is identified by its position.
-        key={at}
-        className={`series-${index}`}
-        style={{ stroke: 'none' }}
-        x={at * step + step * 0.1}
-        width={step * 0.8}
-        y={HEIGHT - (below / top) * HEIGHT - height}
-        height={height}
-      />
-    );
+function usePlot(host: RefObject<HTMLDivElement | null>, data: ChartData, zoom: ChartProps['zoom']) {
+  const plot = useRef<Plot | undefined>(undefined);
+  const [at, setAt] = useState<number>();
+  const [range, setRange] = useState<{ readonly anchor: number; readonly end: number }>();
+  const latest = useRef({ data, zoom });
+  useEffect(() => {
+    latest.current = { data, zoom };
+    plot.current?.update(data);
   });
-}
-
-/** A line through the values, interrupted where there is none. A single value is a short dash. */
-function path(values: readonly (number | undefined)[], top: number): string {
-  const step = WIDTH / Math.max(1, values.length);
-  let isDrawing = false;
-  const parts: string[] = [];
-  for (const [at, value] of values.entries()) {
-    if (value === undefined) {
-      isDrawing = false;
-      continue;
-    }
-    const y = (HEIGHT - (top === 0 ? 0 : value / top) * HEIGHT).toFixed(1);
-    const x = at * step;
-    parts.push(
-      isDrawing ? `L${x.toFixed(1)} ${y}` : `M${x.toFixed(1)} ${y}`,
-      `L${(x + step).toFixed(1)} ${y}`,
+  useEffect(() => {
+    let isGone = false;
+    // Without it, the key and the table still have the numbers.
+    void import('./plot.ts').then(
+      ({ createPlot }) => {
+        if (isGone || host.current === null) return;
+        plot.current = createPlot(host.current, latest.current.data, {
+          pointed: setAt,
+          selected(first, last) {
+            const { from, step } = latest.current.data;
+            latest.current.zoom(from + first * step, from + (last + 1) * step);
+          },
+        });
+      },
+      () => undefined,
     );
-    isDrawing = true;
-  }
-  return parts.join('');
+    return () => {
+      isGone = true;
+      plot.current?.destroy();
+      plot.current = undefined;
+    };
+  }, [host]);
+  useEffect(() => {
+    plot.current?.mark(
+      range === undefined
+        ? undefined
+        : [Math.min(range.anchor, range.end), Math.max(range.anchor, range.end)],
+    );
+  }, [range]);
+  return { plot, at, setAt, range, setRange };
 }
 
-function Values({ title, labels, series, show }: ChartProps): ReactNode {
-  const rows = labels
-    .map((label, at) => ({ label, values: series.map((one) => one.values[at]) }))
+const SIGNS: Readonly<Record<ChartData['kind'], readonly string[]>> = {
+  bars: ['■', '▨', '▤'],
+  lines: ['━', '╍', '┅'],
+};
+
+/** Names of the series, with their values at the cursor, or their highest ones. */
+function Key({ data, at }: { readonly data: ChartData; readonly at: number | undefined }): ReactNode {
+  const { series, kind, show } = data;
+  return (
+    <p className="key" aria-hidden="true">
+      {series.map(({ name, tone, values }, index) => (
+        <span key={name} className={tone}>
+          {SIGNS[kind][index]} {name} <strong>{valueText(values, at, show)}</strong>
+        </span>
+      ))}
+      <span className="quiet">{at === undefined ? 'highest' : bucketName(data, at)}</span>
+    </p>
+  );
+}
+
+function valueText(values: Series['values'], at: number | undefined, show: ChartData['show']): string {
+  const known = values.filter((value) => value !== undefined);
+  const value = at === undefined ? (known.length === 0 ? undefined : Math.max(...known)) : values[at];
+  return value === undefined ? '–' : show(value);
+}
+
+const textAt = (data: ChartData, at: number): string =>
+  [
+    bucketName(data, at),
+    ...data.series.map(({ name, values }) => `${name} ${valueText(values, at, data.show)}`),
+  ].join(', ');
+
+function Values({ title, data }: { readonly title: string; readonly data: ChartData }): ReactNode {
+  const { series, show, from, step } = data;
+  const rows = series[0].values
+    .map((_, at) => ({ label: clock(from + at * step), values: series.map((one) => one.values[at]) }))
     .filter(({ values }) => values.some((value) => value !== undefined && value !== 0));
   if (rows.length === 0) return <p className="quiet">There is no data in this period.</p>;
   return (

@@ -1,27 +1,18 @@
 import {
-  type CSSProperties,
   type KeyboardEvent,
   type ReactNode,
   type RefObject,
   useEffect,
   useLayoutEffect,
+  useMemo,
   useRef,
   useState,
+  useSyncExternalStore,
 } from 'react';
+import type { Column } from './column.ts';
+import { useColumnWidths } from './column-widths.ts';
 import './virtual-table.css';
 import './unseen.css';
-
-export interface Column<Row> {
-  readonly name: string;
-  readonly cell: (row: Row) => ReactNode;
-  /** Share of the width. */
-  readonly width: string;
-  /** Hidden on narrow screens. */
-  readonly isWide?: boolean;
-  readonly isNumber?: boolean;
-  /** On narrow screens, it gets the remaining width. */
-  readonly takesRest?: boolean;
-}
 
 interface VirtualTableProps<Row> {
   readonly caption: string;
@@ -45,8 +36,14 @@ const MARGIN = 12;
  * them is in the tab order, arrow keys move to the others.
  */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
-  const { caption, rows, columns, keyOf, chosen, choose, open, className } = props;
+  const { caption, rows, keyOf, chosen, choose, open, className } = props;
   const box = useRef<HTMLDivElement>(null);
+  const isNarrow = useNarrow();
+  const columns = useMemo(
+    () => props.columns.filter(({ shownOn }) => shownOn === undefined || (shownOn === 'narrow') === isNarrow),
+    [props.columns, isNarrow],
+  );
+  const widths = useColumnWidths(box, rows, columns);
   const { first, last } = useRowsInSight(box, rows.length);
   useSteadyView(box, rows, keyOf);
   useChosenInSight(box, rows, keyOf, chosen);
@@ -66,18 +63,14 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
       <table aria-rowcount={rows.length + 1}>
         <caption className="unseen">{caption}</caption>
         <colgroup>
-          {columns.map(({ name, width, isWide, takesRest }) => (
-            <col
-              key={name}
-              className={isWide === true ? 'wide' : takesRest === true ? 'rest' : ''}
-              style={{ '--width': width } as CSSProperties}
-            />
+          {columns.map(({ name }, at) => (
+            <col key={name} style={{ width: widths[at] }} />
           ))}
         </colgroup>
         <thead>
           <tr aria-rowindex={1}>
-            {columns.map(({ name, isWide, isNumber }) => (
-              <th key={name} scope="col" className={cellClass(isWide, isNumber)}>
+            {columns.map(({ name, isNumber }) => (
+              <th key={name} scope="col" className={isNumber === true ? 'number' : ''}>
                 {name}
               </th>
             ))}
@@ -94,8 +87,8 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
                 className={`${key === chosen ? 'chosen ' : ''}${className?.(row) ?? ''}`}
                 onClick={() => open(row)}
               >
-                {columns.map(({ name, cell, isWide, isNumber }, column) => (
-                  <td key={name} className={cellClass(isWide, isNumber)}>
+                {columns.map(({ name, cell, isNumber }, column) => (
+                  <td key={name} className={isNumber === true ? 'number' : ''}>
                     {column === 0 ? (
                       <button
                         type="button"
@@ -121,8 +114,17 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
   );
 }
 
-const cellClass = (isWide = false, isNumber = false): string =>
-  `${isWide ? 'wide' : ''}${isNumber ? ' number' : ''}`;
+const NARROW = matchMedia('(max-width: 48rem)');
+
+function useNarrow(): boolean {
+  return useSyncExternalStore(
+    (changed) => {
+      NARROW.addEventListener('change', changed);
+      return () => NARROW.removeEventListener('change', changed);
+    },
+    () => NARROW.matches,
+  );
+}
 
 function Space({ rows }: { readonly rows: number }): ReactNode {
   // biome-ignore lint/a11y/noAriaHiddenOnFocusable: it replaces invisible rows and cannot be focused.

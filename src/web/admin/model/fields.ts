@@ -40,17 +40,25 @@ export const modelOf = (entry: Entry): string =>
 /** Whether anything failed, including failures reported with a successful status: what an operator looks for first. */
 export const isError = ({ fields }: Entry): boolean => outcomeOfFields(fields).outcome === 'bad';
 
-/** The requested tool, prompt, resource or model, and the target if there are several. */
+/** The requested tool, prompt, resource or model: `tools/call echo`, `gpt-4o-mini`. Empty for other requests. */
 export function subjectOf(entry: Entry): string {
   const method = field(entry, 'mcp.method.name');
   if (method === '') return modelOf(entry);
-  const what =
-    field(entry, 'gen_ai.tool.name') ||
-    field(entry, 'gen_ai.prompt.name') ||
-    field(entry, 'mcp.resource.uri');
-  const target = field(entry, 'mcp.target');
-  return [method, what, target === '' ? '' : `on ${target}`].filter((part) => part !== '').join(' ');
+  return [method, itemOf(entry)].filter((part) => part !== '').join(' ');
 }
+
+/** The MCP tool, prompt or resource of a request. */
+export const itemOf = (entry: Entry): string =>
+  toolOf(entry) || field(entry, 'gen_ai.prompt.name') || field(entry, 'mcp.resource.uri');
+
+export const toolOf = (entry: Entry): string => field(entry, 'gen_ai.tool.name');
+
+/** Who answered: the MCP target, or the provider of the model. */
+export const targetOf = (entry: Entry): string =>
+  field(entry, 'mcp.target') || field(entry, 'gen_ai.provider.name');
+
+/** `GET /files/a.txt` */
+export const lineOf = (entry: Entry): string => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`;
 
 /** `12 ms`, `3.4 s`; empty if unknown. */
 export function tookText(entry: Entry): string {

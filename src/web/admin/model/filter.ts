@@ -9,13 +9,18 @@ export interface Filter {
   readonly model: string;
   /** Matches any field, ignoring case. */
   readonly text: string;
+  /** Requests from this time on, and before this one: RFC 3339. */
+  readonly from: string;
+  readonly to: string;
 }
 
-const NAMES = ['status', 'route', 'model', 'text'] as const;
+const NAMES = ['status', 'route', 'model', 'text', 'from', 'to'] as const;
 
 export function readFilter(query: URLSearchParams): Filter {
-  const [status = '', route = '', model = '', text = ''] = NAMES.map((name) => query.get(name) ?? '');
-  return { status, route, model, text };
+  const [status = '', route = '', model = '', text = '', from = '', to = ''] = NAMES.map(
+    (name) => query.get(name) ?? '',
+  );
+  return { status, route, model, text, from, to };
 }
 
 /** Query for the address, without unset values. */
@@ -26,16 +31,25 @@ export function writeFilter(filter: Filter): Record<string, string> {
 }
 
 export function narrow(entries: readonly Entry[], filter: Filter): readonly Entry[] {
-  const { status, route, model, text } = filter;
+  const { status, route, model, text, from, to } = filter;
   const wanted = text.trim().toLowerCase();
-  if (status === '' && route === '' && model === '' && wanted === '') return entries;
+  if (NAMES.every((name) => filter[name].trim() === '')) return entries;
+  const [first, end] = [timeOr(from, Number.NEGATIVE_INFINITY), timeOr(to, Number.POSITIVE_INFINITY)];
   return entries.filter(
     (entry) =>
       (status === '' || hasStatus(entry, status)) &&
       (route === '' || field(entry, 'route') === route) &&
       (model === '' || modelOf(entry) === model) &&
+      entry.at >= first &&
+      entry.at < end &&
       (wanted === '' || textOf(entry).includes(wanted)),
   );
+}
+
+/** A time from the address of the page, which may contain anything. */
+function timeOr(text: string, otherwise: number): number {
+  const time = Date.parse(text);
+  return Number.isNaN(time) ? otherwise : time;
 }
 
 function hasStatus(entry: Entry, status: string): boolean {

@@ -3,25 +3,37 @@ import type { Entry } from './requests.ts';
 
 // Statistics over requests, computed in the page: the gateway keeps no history.
 
-export interface Bucket {
-  /** Start in ms since 1970. */
+/** A period in ms since 1970; `to` is excluded. */
+export interface Period {
   readonly from: number;
-  readonly entries: readonly Entry[];
+  readonly to: number;
+}
+
+export interface Buckets extends Period {
+  /** Length of a bucket in ms. */
+  readonly step: number;
+  /** The entries of each bucket, oldest first. */
+  readonly entries: readonly (readonly Entry[])[];
 }
 
 const BUCKETS = 30;
 
-/** Divides the time before `now` into buckets of equal length, oldest first. */
-export function bucketsOf(entries: readonly Entry[], span: number, now: number): readonly Bucket[] {
+/** The period of that length that ends now. It begins at a multiple of its step, so that bars do not change. */
+export function periodBefore(now: number, span: number): Period {
   const step = span / BUCKETS;
-  // Buckets begin at multiples of the step, so that a bar does not change while it is displayed.
-  const end = Math.ceil(now / step) * step;
+  const to = Math.ceil(now / step) * step;
+  return { from: to - span, to };
+}
+
+export const within = (entries: readonly Entry[], { from, to }: Period): readonly Entry[] =>
+  entries.filter(({ at }) => at >= from && at < to);
+
+/** Divides entries into buckets of equal length. */
+export function bucketsOf(entries: readonly Entry[], { from, to }: Period): Buckets {
+  const step = (to - from) / BUCKETS;
   const parts: Entry[][] = Array.from({ length: BUCKETS }, () => []);
-  for (const entry of entries) {
-    const part = BUCKETS - 1 - Math.floor((end - entry.at) / step);
-    parts[part]?.push(entry);
-  }
-  return parts.map((own, index) => ({ from: end - (BUCKETS - index) * step, entries: own }));
+  for (const entry of entries) parts[Math.floor((entry.at - from) / step)]?.push(entry);
+  return { from, to, step, entries: parts };
 }
 
 export interface Figures {

@@ -1,20 +1,25 @@
-import type { ReactNode } from 'react';
-import type { Overview as Data, ProblemView } from '../../../core/overview.ts';
-import { clock, count } from '../../shared/format.ts';
+import { type ReactNode, useMemo } from 'react';
+import type { Overview as Data } from '../../../core/overview.ts';
+import { clock, count, duration } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
-import { field, isError, subjectOf, tookText } from '../model/fields.ts';
+import { lineOf, subjectOf, targetOf, tookText } from '../model/fields.ts';
+import { dollars } from '../model/money.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
-import { useRequests } from '../model/requests.ts';
+import { type Entry, useRequests } from '../model/requests.ts';
+import { figuresOf, within } from '../model/usage.ts';
 import { Fact } from '../parts/fact.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
+import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
+import { Problems, ReloadFailure } from '../parts/problem-lists.tsx';
 import { Status } from '../parts/status.tsx';
+import { TimeCharts } from '../parts/time-charts.tsx';
 import { Topology } from '../parts/topology.tsx';
 
 const SHOWN = 20;
 
-/** Gateways and routes, their state, and the latest requests. */
+/** What is happening, what is wrong, and what is served. */
 export function Overview(): ReactNode {
   const { data, error, reload } = useOverview();
   return (
@@ -29,109 +34,90 @@ export function Overview(): ReactNode {
       ) : null}
       {data === undefined ? null : (
         <>
-          <StatusLine overview={data} />
           <ReloadFailure overview={data} />
           <Problems overview={data} />
-          <Topology overview={data} />
         </>
       )}
-      <Recent />
+      <Activity overview={data} />
+      <div className="two">
+        {data === undefined ? <p className="quiet">Loading …</p> : <Served overview={data} />}
+        <Recent />
+      </div>
     </>
   );
 }
 
-function StatusLine({ overview }: { readonly overview: Data }): ReactNode {
-  const { version, uptimeSeconds, config, openRequests, logLevel } = overview;
+/** Figures and charts of the recent requests. */
+function Activity({ overview }: { readonly overview: Data | undefined }): ReactNode {
   const { entries } = useRequests();
+  const chosen = usePeriod(entries);
+  const { from, to } = chosen.period;
+  const recent = useMemo(() => within(entries, { from, to }), [entries, from, to]);
+  if (entries.length === 0) return null;
   return (
-    <dl className="facts">
-      <Fact name="Version">agctl {version}</Fact>
-      <Fact name="Up">{uptimeText(uptimeSeconds)}</Fact>
-      <Fact name="Configuration">{visible(config)}</Fact>
-      <Fact name="Open requests">{openRequests}</Fact>
-      <Fact name="Requests seen">
-        {count(entries.length)}, {count(entries.filter(isError).length)} errors
+    <section aria-label="Activity">
+      <PeriodSelect chosen={chosen} />
+      <Tiles entries={recent} seconds={(to - from) / 1000} openRequests={overview?.openRequests} />
+      <TimeCharts entries={recent} period={chosen.period} zoom={chosen.zoom} />
+    </section>
+  );
+}
+
+function Tiles({
+  entries,
+  seconds,
+  openRequests,
+}: {
+  readonly entries: readonly Entry[];
+  readonly seconds: number;
+  readonly openRequests: number | undefined;
+}): ReactNode {
+  const { requests, errors, p95, input, output, cost } = useMemo(() => figuresOf(entries), [entries]);
+  const share = requests === 0 ? 0 : (errors / requests) * 100;
+  return (
+    <dl className="facts tiles">
+      <Fact name="Requests">
+        {count(requests)} <small className="quiet">{rate(requests / seconds)}</small>
       </Fact>
-      <Fact name="Log level">{logLevel}</Fact>
+      <Fact name="Errors">
+        <span className={errors === 0 ? '' : 'bad'}>
+          {errors === 0 ? '0' : `✗ ${count(errors)}`}{' '}
+          <small className="quiet">{share === 0 || share >= 1 ? share.toFixed(0) : share.toFixed(1)} %</small>
+        </span>
+      </Fact>
+      <Fact name="Latency p95">{p95 === undefined ? '–' : duration(p95)}</Fact>
+      {input + output === 0 ? null : (
+        <Fact name="Tokens">
+          {count(input + output)}{' '}
+          <small className="quiet">
+            {count(input)} in, {count(output)} out
+          </small>
+        </Fact>
+      )}
+      {cost === undefined ? null : <Fact name="Cost">{dollars(cost)}</Fact>}
+      <Fact name="Open requests">{openRequests ?? '–'}</Fact>
     </dl>
   );
 }
 
-function ReloadFailure({ overview }: { readonly overview: Data }): ReactNode {
-  const failure = overview.reload?.failure;
-  if (failure === undefined) return null;
-  const errors = failure.diagnostics.filter(({ severity }) => severity === 'error');
-  return (
-    <section className="panel problem" aria-labelledby="not-loaded">
-      <h2 id="not-loaded">The changed configuration is not loaded</h2>
-      <p>
-        <span className="bad">✗</span> Read at {clock(Date.parse(failure.at))}. The gateway continues with the
-        previous configuration.
-      </p>
-      <ul>
-        {errors.map((diagnostic) => (
-          <DiagnosticLine
-            key={`${diagnostic.code}:${diagnostic.range.start.line}:${diagnostic.range.start.column}`}
-            diagnostic={diagnostic}
-          />
-        ))}
-      </ul>
-    </section>
-  );
+/** `3.2 per s`, `4 per min` */
+function rate(perSecond: number): string {
+  const [value, unit] = perSecond >= 1 ? [perSecond, 's'] : [perSecond * 60, 'min'];
+  return `${count(Math.round(value * 10) / 10)} per ${unit}`;
 }
 
-function Problems({ overview }: { readonly overview: Data }): ReactNode {
-  const { diagnostics } = overview.problems;
-  const failing = overview.gateways
-    .flatMap(({ routes }) => routes)
-    .flatMap(({ name, backends }) =>
-      backends
-        .flatMap(({ targets = [] }) => targets)
-        .filter(({ problem }) => problem !== undefined)
-        .map((target) => ({ route: name, ...target })),
-    );
-  if (diagnostics.length + failing.length === 0)
-    return (
-      <p className="panel good-box">
-        <span className="good">✓</span> No problems: the configuration has no warnings, and no target has
-        failed.
+/** The running program, and its gateways. */
+function Served({ overview }: { readonly overview: Data }): ReactNode {
+  const { version, uptimeSeconds, config, logLevel } = overview;
+  return (
+    <div>
+      <h2>Gateways</h2>
+      <p className="quiet">
+        agctl {version}, up {uptimeText(uptimeSeconds)}, configuration{' '}
+        <Link to="/config">{visible(config)}</Link>, log level <code>{logLevel}</code>
       </p>
-    );
-  return (
-    <section className="panel problem" aria-labelledby="problems">
-      <h2 id="problems">Problems</h2>
-      <ul>
-        {failing.map(({ route, name, problem }) => (
-          <li key={`${route}/${name}`}>
-            <span className="bad">✗</span> Target <strong>{visible(name)}</strong> of route {visible(route)}:{' '}
-            {visible(problem ?? '')}
-          </li>
-        ))}
-        {diagnostics.map((diagnostic) => (
-          <DiagnosticLine
-            key={`${diagnostic.code}:${diagnostic.range.start.line}:${diagnostic.range.start.column}`}
-            diagnostic={diagnostic}
-          />
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-function DiagnosticLine({ diagnostic }: { readonly diagnostic: ProblemView }): ReactNode {
-  const { severity, code, message, range, help } = diagnostic;
-  return (
-    <li>
-      <span className={severity === 'error' ? 'bad' : 'warn'}>{severity === 'error' ? '✗' : '!'}</span>{' '}
-      {visible(message)}{' '}
-      <Link to="/config" query={{ line: String(range.start.line) }}>
-        <code>
-          {visible(range.file)}:{range.start.line}:{range.start.column}
-        </code>
-      </Link>{' '}
-      <span className="quiet">{code}</span>
-      {help === undefined ? null : <div className="quiet">{visible(help)}</div>}
-    </li>
+      <Topology overview={overview} />
+    </div>
   );
 }
 
@@ -151,9 +137,6 @@ function Recent(): ReactNode {
                   <th scope="col">Time</th>
                   <th scope="col">Status</th>
                   <th scope="col">Request</th>
-                  <th scope="col" className="wide">
-                    About
-                  </th>
                   <th scope="col" className="number">
                     Took
                   </th>
@@ -167,9 +150,8 @@ function Recent(): ReactNode {
                       <Status entry={entry} />
                     </td>
                     <td className="any">
-                      {field(entry, 'http.method')} {field(entry, 'http.path')}
+                      <About entry={entry} />
                     </td>
-                    <td className="wide">{subjectOf(entry)}</td>
                     <td className="number">{tookText(entry)}</td>
                   </tr>
                 ))}
@@ -182,5 +164,16 @@ function Recent(): ReactNode {
         </>
       )}
     </section>
+  );
+}
+
+/** What a request asked for, and of whom; its path if it names nothing. */
+function About({ entry }: { readonly entry: Entry }): ReactNode {
+  const [subject, target] = [subjectOf(entry), targetOf(entry)];
+  if (subject === '') return lineOf(entry);
+  return (
+    <>
+      {subject} <span className="quiet">{target === '' ? lineOf(entry) : `· ${target}`}</span>
+    </>
   );
 }

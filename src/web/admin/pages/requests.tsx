@@ -1,20 +1,23 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
 import { counted } from '../../../core/render/counted.ts';
+import type { Column } from '../../shared/column.ts';
 import { download } from '../../shared/download.ts';
-import { clock, count } from '../../shared/format.ts';
+import { clock, count, times } from '../../shared/format.ts';
 import { LiveText } from '../../shared/live-text.tsx';
 import { navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
-import { type Column, VirtualTable } from '../../shared/virtual-table.tsx';
+import { VirtualTable } from '../../shared/virtual-table.tsx';
 import {
   costOf,
-  field,
   inputOf,
   isError,
+  lineOf,
   modelOf,
   outputOf,
   routeOf,
+  statusOf,
   subjectOf,
+  targetOf,
   tookText,
 } from '../model/fields.ts';
 import { type Filter, narrow, readFilter, valuesOf, writeFilter } from '../model/filter.ts';
@@ -30,8 +33,11 @@ export function Requests(): ReactNode {
   const filter = readFilter(useLocation().query);
   const text = useDeferredValue(filter.text);
   const all = held ?? entries;
-  const { status, route, model } = filter;
-  const rows = useMemo(() => narrow(all, { status, route, model, text }), [all, status, route, model, text]);
+  const { status, route, model, from, to } = filter;
+  const rows = useMemo(
+    () => narrow(all, { status, route, model, text, from, to }),
+    [all, status, route, model, text, from, to],
+  );
   const models = useMemo(() => valuesOf(all, modelOf), [all]);
   const missed = held === undefined ? 0 : newer(entries, held);
   const togglePause = (): void => setHeld(held === undefined ? entries : undefined);
@@ -132,6 +138,12 @@ function FilterBar({
       {models.length === 0 && filter.model === '' ? null : (
         <Choice label="Model" values={models} value={filter.model} choose={(model) => set({ model })} />
       )}
+      {filter.from === '' && filter.to === '' ? null : (
+        <button type="button" onClick={() => set({ from: '', to: '' })}>
+          {times(filter.from, filter.to)} <span aria-hidden="true">×</span>
+          <span className="unseen">, show any time</span>
+        </button>
+      )}
     </search>
   );
 }
@@ -164,24 +176,35 @@ function Choice({
   );
 }
 
+const statusText = (entry: Entry): string =>
+  `✓ ${statusOf(entry) || 'none'}${isError(entry) ? ' failed' : ''}`;
+/** On a narrow screen there is one column for what a request is about, so one that names nothing shows its path. */
+const aboutText = (entry: Entry): string => {
+  const [subject, target] = [subjectOf(entry), targetOf(entry)];
+  return subject === '' ? lineOf(entry) : target === '' ? subject : `${subject} · ${target}`;
+};
+
+const TIME: Column<Entry> = { name: 'Time', cell: ({ at }) => clock(at) };
+const STATUS: Column<Entry> = {
+  name: 'Status',
+  text: statusText,
+  cell: (entry) => <Status entry={entry} />,
+};
 const COLUMNS: readonly Column<Entry>[] = [
-  { name: 'Time', width: '6.4rem', cell: ({ at }) => clock(at) },
-  { name: 'Status', width: '6.4rem', cell: (entry) => <Status entry={entry} /> },
-  { name: 'Took', width: '5.2rem', isWide: true, isNumber: true, cell: tookText },
-  {
-    name: 'Request',
-    width: '34%',
-    takesRest: true,
-    cell: (entry) => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`,
-  },
-  { name: 'About', width: '22%', isWide: true, cell: subjectOf },
-  { name: 'Route', width: '18%', isWide: true, cell: (entry) => field(entry, 'route') },
+  TIME,
+  STATUS,
+  { name: 'About', shownOn: 'narrow', shrinks: true, cell: aboutText },
+  { name: 'Took', shownOn: 'wide', isNumber: true, cell: tookText },
+  { name: 'About', shownOn: 'wide', shrinks: true, cell: subjectOf },
+  { name: 'Target', shownOn: 'wide', cell: targetOf },
+  { name: 'Request', shownOn: 'wide', shrinks: true, cell: lineOf },
+  { name: 'Route', shownOn: 'wide', shrinks: true, cell: routeOf },
 ];
 
 /** Only for LLM calls: otherwise these columns would take room from the others. */
 const OF_MODELS: readonly Column<Entry>[] = [
-  { name: 'Tokens', width: '6.2rem', isWide: true, isNumber: true, cell: tokens },
-  { name: 'Cost', width: '6.8rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
+  { name: 'Tokens', shownOn: 'wide', isNumber: true, cell: tokens },
+  { name: 'Cost', shownOn: 'wide', isNumber: true, cell: (entry) => money(costOf(entry)) },
 ];
 const WITH_MODELS = [...COLUMNS, ...OF_MODELS];
 

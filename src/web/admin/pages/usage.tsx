@@ -1,73 +1,78 @@
-import { type ReactNode, useEffect, useMemo, useState } from 'react';
-import { Chart } from '../../shared/chart.tsx';
-import { clock, count } from '../../shared/format.ts';
+import { type ReactNode, useMemo } from 'react';
+import { count } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { field, modelOf } from '../model/fields.ts';
+import { field, modelOf, routeOf, toolOf } from '../model/fields.ts';
 import { commonPrefix, readMetrics, total } from '../model/metrics.ts';
-import { useRequests } from '../model/requests.ts';
-import { bucketsOf, type Figures, figuresBy, figuresOf } from '../model/usage.ts';
+import { dollars } from '../model/money.ts';
+import { type Entry, useRequests } from '../model/requests.ts';
+import { type Figures, figuresBy, within } from '../model/usage.ts';
 import { Fact } from '../parts/fact.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
+import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
+import { TimeCharts } from '../parts/time-charts.tsx';
 
-const MINUTE = 60_000;
-const SPANS = [
-  { label: '15 min', span: 15 * MINUTE },
-  { label: '1 h', span: 60 * MINUTE },
-  { label: '24 h', span: 24 * 60 * MINUTE },
-] as const;
-/** How often the time range and the counters are updated, in ms. */
+/** How often the counters are updated, in ms. */
 const EVERY = 10_000;
 
-/** Tokens, cost, time and errors: over time, by model and by route. */
+/** Tokens, cost, time and errors: over time, by model, tool, target and route. */
 export function Usage(): ReactNode {
   const { entries } = useRequests();
-  const [span, setSpan] = useState<number>(SPANS[0].span);
-  const now = useNow(entries[0]?.at ?? 0);
-  const recent = useMemo(() => entries.filter(({ at }) => at > now - span), [entries, now, span]);
+  const chosen = usePeriod(entries);
+  const { from, to } = chosen.period;
+  const recent = useMemo(() => within(entries, { from, to }), [entries, from, to]);
   return (
     <>
       <SinceStart />
-      <fieldset className="row bar">
-        <legend className="unseen">Time shown</legend>
-        {SPANS.map(({ label, span: value }) => (
-          <label key={label} className="choice">
-            <input type="radio" name="span" checked={span === value} onChange={() => setSpan(value)} />{' '}
-            {label}
-          </label>
-        ))}
+      <PeriodSelect chosen={chosen}>
         <span className="quiet">
-          {count(recent.length)} requests in this period. The gateway keeps only the most recent ones; this
-          page adds those that arrive while it is open.
+          {count(recent.length)} requests. The gateway keeps the most recent ones; this page adds those that
+          arrive while it is open.
         </span>
-      </fieldset>
+      </PeriodSelect>
       {entries.length === 0 ? (
         <NoRequests />
       ) : (
         <>
-          <Charts entries={recent} span={span} now={now} />
-          <FigureTable title="By model" column="Model" filter="model" rows={figuresBy(recent, modelOf)} />
-          <FigureTable
-            title="By route"
-            column="Route"
-            filter="route"
-            rows={figuresBy(recent, (entry) => field(entry, 'route'))}
-          />
+          <TimeCharts entries={recent} period={chosen.period} zoom={chosen.zoom} />
+          {recent.length === 0 ? <p className="panel">There was no request in this period.</p> : null}
+          <div className="tables">
+            {TABLES.map(({ title, column, filter, nameOf, isOfModels }) => (
+              <FigureTable
+                key={title}
+                title={title}
+                column={column}
+                filter={filter}
+                isOfModels={isOfModels}
+                rows={figuresBy(recent, nameOf)}
+              />
+            ))}
+          </div>
         </>
       )}
     </>
   );
 }
 
-/** The current time, updated at intervals, and never older than the newest request. */
-function useNow(newest: number): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), EVERY);
-    return () => clearInterval(timer);
-  }, []);
-  return Math.max(now, newest);
-}
+/** The requests of a row are found by its name in this filter. */
+const TABLES: readonly {
+  readonly title: string;
+  readonly column: string;
+  readonly filter: 'model' | 'route' | 'text';
+  readonly nameOf: (entry: Entry) => string;
+  readonly isOfModels: boolean;
+}[] = [
+  { title: 'By model', column: 'Model', filter: 'model', nameOf: modelOf, isOfModels: true },
+  { title: 'By tool', column: 'Tool', filter: 'text', nameOf: toolOf, isOfModels: false },
+  {
+    title: 'By target',
+    column: 'MCP target',
+    filter: 'text',
+    nameOf: (entry) => field(entry, 'mcp.target'),
+    isOfModels: false,
+  },
+  { title: 'By route', column: 'Route', filter: 'route', nameOf: routeOf, isOfModels: true },
+];
 
 /** The gateway's own counters since its start. */
 function SinceStart(): ReactNode {
@@ -104,77 +109,21 @@ function SinceStart(): ReactNode {
   );
 }
 
-function Charts({
-  entries,
-  span,
-  now,
-}: {
-  readonly entries: Parameters<typeof figuresOf>[0];
-  readonly span: number;
-  readonly now: number;
-}): ReactNode {
-  const buckets = useMemo(() => bucketsOf(entries, span, now), [entries, span, now]);
-  const labels = buckets.map(({ from }) => clock(from));
-  const figures = useMemo(() => buckets.map((bucket) => figuresOf(bucket.entries)), [buckets]);
-  const of = (pick: (one: Figures) => number | undefined): (number | undefined)[] => figures.map(pick);
-  return (
-    <div className="charts">
-      <Chart
-        title="Requests"
-        kind="bars"
-        labels={labels}
-        show={whole}
-        series={[
-          { name: 'answered', values: of(({ requests, errors }) => requests - errors) },
-          { name: 'errors', values: of(({ errors }) => errors) },
-        ]}
-      />
-      <Chart
-        title="Latency"
-        kind="lines"
-        labels={labels}
-        show={milliseconds}
-        series={[
-          { name: 'p50', values: of(({ p50 }) => p50) },
-          { name: 'p95', values: of(({ p95 }) => p95) },
-        ]}
-      />
-      <Chart
-        title="Tokens"
-        kind="bars"
-        labels={labels}
-        show={whole}
-        series={[
-          { name: 'input', values: of(({ input }) => input) },
-          { name: 'output', values: of(({ output }) => output) },
-        ]}
-      />
-      <Chart
-        title="Cost"
-        kind="bars"
-        labels={labels}
-        show={dollars}
-        series={[{ name: 'US dollars', values: of(({ cost }) => cost) }]}
-      />
-    </div>
-  );
-}
-
 const whole = (value: number): string => count(Math.round(value));
 const milliseconds = (value: number): string => `${whole(value)} ms`;
-/** Prices of single calls are fractions of a cent. */
-const dollars = (value: number): string =>
-  value === 0 ? '$0' : `$${value >= 1 ? value.toFixed(2) : value.toPrecision(2)}`;
 
 function FigureTable({
   title,
   column,
   filter,
+  isOfModels,
   rows,
 }: {
   readonly title: string;
   readonly column: string;
-  readonly filter: 'model' | 'route';
+  readonly filter: 'model' | 'route' | 'text';
+  /** Whether tokens and cost mean something. */
+  readonly isOfModels: boolean;
   readonly rows: readonly (Figures & { readonly name: string })[];
 }): ReactNode {
   if (rows.length === 0) return null;
@@ -186,11 +135,13 @@ function FigureTable({
           <thead>
             <tr>
               <th scope="col">{column}</th>
-              {['Requests', 'Errors', 'Input', 'Output', 'Cost', 'p50', 'p95'].map((name) => (
-                <th key={name} scope="col" className="number">
-                  {name}
-                </th>
-              ))}
+              {['Requests', 'Errors', ...(isOfModels ? ['Input', 'Output', 'Cost'] : []), 'p50', 'p95'].map(
+                (name) => (
+                  <th key={name} scope="col" className="number">
+                    {name}
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>
@@ -205,9 +156,13 @@ function FigureTable({
                 <td className={errors === 0 ? 'number' : 'number bad'}>
                   {errors === 0 ? '0' : `✗ ${whole(errors)}`}
                 </td>
-                <td className="number">{whole(input)}</td>
-                <td className="number">{whole(output)}</td>
-                <td className="number">{cost === undefined ? '–' : dollars(cost)}</td>
+                {isOfModels ? (
+                  <>
+                    <td className="number">{whole(input)}</td>
+                    <td className="number">{whole(output)}</td>
+                    <td className="number">{cost === undefined ? '–' : dollars(cost)}</td>
+                  </>
+                ) : null}
                 <td className="number">{p50 === undefined ? '–' : milliseconds(p50)}</td>
                 <td className="number">{p95 === undefined ? '–' : milliseconds(p95)}</td>
               </tr>

@@ -1,0 +1,99 @@
+import type { ReactNode } from 'react';
+import type { Overview, ProblemView } from '../../../core/overview.ts';
+import { counted } from '../../../core/render/counted.ts';
+import { clock } from '../../shared/format.ts';
+import { Link } from '../../shared/router.tsx';
+import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
+
+/** Why the changed configuration is not active, if it is not. */
+export function ReloadFailure({ overview }: { readonly overview: Overview }): ReactNode {
+  const failure = overview.reload?.failure;
+  if (failure === undefined) return null;
+  const errors = failure.diagnostics.filter(({ severity }) => severity === 'error');
+  return (
+    <section className="panel problem" aria-labelledby="not-loaded">
+      <h2 id="not-loaded">The changed configuration is not loaded</h2>
+      <p>
+        <span className="bad">✗</span> Read at {clock(Date.parse(failure.at))}. The gateway continues with the
+        previous configuration.
+      </p>
+      <ul>
+        {errors.map((diagnostic) => (
+          <DiagnosticLine key={keyOf(diagnostic)} diagnostic={diagnostic} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** MCP targets that are not available, models that fail, and problems of the configuration. */
+export function Problems({ overview }: { readonly overview: Overview }): ReactNode {
+  const { diagnostics, errorCount } = overview.problems;
+  const backends = overview.gateways
+    .flatMap(({ routes }) => routes)
+    .flatMap(({ name, backends: own }) => own.map((backend) => ({ route: name, ...backend })));
+  const targets = backends.flatMap(({ route, targets: own = [] }) =>
+    own.filter(({ problem }) => problem !== undefined).map((target) => ({ route, ...target })),
+  );
+  const models = backends.flatMap(({ route, models: own = [] }) =>
+    own.filter(({ failures }) => failures > 0).map((model) => ({ route, ...model })),
+  );
+  if (diagnostics.length + targets.length + models.length === 0)
+    return (
+      <p className="panel good-box">
+        <span className="good">✓</span> No problems: the configuration has no warnings, and no target or model
+        fails.
+      </p>
+    );
+  const isBad = errorCount + targets.length + models.length > 0;
+  return (
+    <section className={isBad ? 'panel problem' : 'panel warning'} aria-labelledby="problems">
+      <h2 id="problems">{isBad ? 'Problems' : 'Warnings'}</h2>
+      <ul>
+        {targets.map(({ route, name, problem }) => (
+          <li key={`${route}/${name}`}>
+            <span className="bad">✗</span> Target <strong>{visible(name)}</strong> of route {visible(route)}:{' '}
+            <WithCode text={problem ?? ''} />
+          </li>
+        ))}
+        {models.map(({ route, name, provider, failures }) => (
+          <li key={`${route}/${name}/${provider}`}>
+            <span className="bad">✗</span> Model <strong>{visible(name)}</strong> of route {visible(route)}:{' '}
+            {counted(failures, 'failure')} in a row{' '}
+            <Link to="/requests" query={{ status: 'errors', route }}>
+              Show them
+            </Link>
+          </li>
+        ))}
+        {diagnostics.map((diagnostic) => (
+          <DiagnosticLine key={keyOf(diagnostic)} diagnostic={diagnostic} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const keyOf = ({ code, range, message }: ProblemView): string =>
+  `${code}:${range.start.line}:${range.start.column}:${message}`;
+
+function DiagnosticLine({ diagnostic }: { readonly diagnostic: ProblemView }): ReactNode {
+  const { severity, code, message, range, help } = diagnostic;
+  return (
+    <li>
+      <span className={severity === 'error' ? 'bad' : 'warn'}>{severity === 'error' ? '✗' : '!'}</span>{' '}
+      <WithCode text={message} />{' '}
+      <Link to="/config" query={{ line: String(range.start.line) }}>
+        <code>
+          {visible(range.file)}:{range.start.line}:{range.start.column}
+        </code>
+      </Link>{' '}
+      <span className="quiet">{code}</span>
+      {help === undefined ? null : (
+        <div className="quiet">
+          <WithCode text={help} />
+        </div>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,82 @@
+import { type RefObject, useLayoutEffect, useState } from 'react';
+import type { Column } from './column.ts';
+
+/** Rows that are measured: the newest ones, which are in sight. */
+const MEASURED = 200;
+/** Padding of a cell, both sides, in pixels. */
+const PADDING = 18;
+/** Padding and border of the button in the first column, in pixels. */
+const BUTTON = 12;
+/** No column asks for more, in pixels: a path may be 8 KiB long. */
+const WIDEST = 640;
+/** What a column that gives way keeps, in pixels. */
+const NARROWEST = 72;
+
+/**
+ * Widths in pixels for columns whose cells never wrap: each as wide as its content, what is left shared by those that
+ * would have wanted more. They grow while rows arrive and shrink only with the table, so that columns do not jump.
+ */
+export function useColumnWidths<Row>(
+  box: RefObject<HTMLDivElement | null>,
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+): readonly number[] {
+  const [width, setWidth] = useState(0);
+  const [wanted, setWanted] = useState<readonly number[]>([]);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    setWidth(element.clientWidth);
+    return () => observer.disconnect();
+  }, [box]);
+  useLayoutEffect(() => {
+    if (box.current === null) return;
+    const measure = ruler(box.current);
+    const seen = rows.slice(0, MEASURED);
+    const next = columns.map(
+      (column, at) => measure(column.name, seen.map(textOf(column))) + (at === 0 ? BUTTON : 0),
+    );
+    setWanted((before) =>
+      before.length === next.length ? next.map((one, at) => Math.max(one, before[at] ?? 0)) : next,
+    );
+  }, [box, rows, columns]);
+  return wanted.length === columns.length ? fitted(wanted, columns, width) : [];
+}
+
+const textOf =
+  <Row>({ text, cell }: Column<Row>) =>
+  (row: Row): string =>
+    text === undefined ? String(cell(row) ?? '') : text(row);
+
+/** Measures the longest text of a column in the font of the table. */
+function ruler(element: Element): (name: string, texts: readonly string[]) => number {
+  const context = document.createElement('canvas').getContext('2d');
+  const { fontFamily, fontSize } = getComputedStyle(element);
+  return (name, texts) => {
+    if (context === null) return NARROWEST;
+    context.font = `bold ${fontSize} ${fontFamily}`;
+    const head = context.measureText(name).width;
+    context.font = `${fontSize} ${fontFamily}`;
+    const longest = texts.reduce((found, text) => (text.length > found.length ? text : found), '');
+    return Math.min(WIDEST, Math.ceil(Math.max(head, context.measureText(longest).width)) + PADDING);
+  };
+}
+
+/** Fits the wanted widths into the table. */
+function fitted<Row>(
+  wanted: readonly number[],
+  columns: readonly Pick<Column<Row>, 'shrinks'>[],
+  width: number,
+): readonly number[] {
+  const sum = wanted.reduce((all, one) => all + one, 0);
+  const elastic = (at: number): number => (columns[at]?.shrinks === true ? (wanted[at] ?? 0) : 0);
+  const ofElastic = wanted.reduce((all, _, at) => all + elastic(at), 0);
+  if (ofElastic === 0) return wanted;
+  return wanted.map((one, at) => {
+    const share = elastic(at) / ofElastic;
+    if (share === 0) return one;
+    return Math.max(NARROWEST, Math.floor(one + (width - sum) * share));
+  });
+}
