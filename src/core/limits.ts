@@ -8,6 +8,7 @@ import { OBSERVE_LIMITS } from './limits/observe.ts';
 import { OPENAPI_LIMITS } from './limits/openapi.ts';
 import { POLICIES_LIMITS } from './limits/policies.ts';
 import { PROCESS_LIMITS } from './limits/process.ts';
+import { RECORD_LIMITS } from './limits/record.ts';
 
 /**
  * Every bound of the gateway and its commands; those of the memory components are in `memory-limits.ts`. Each bound has
@@ -24,6 +25,7 @@ export const LIMITS = {
   ...OBSERVE_LIMITS,
   ...PROCESS_LIMITS,
   ...DATABASE_LIMITS,
+  ...RECORD_LIMITS,
   ...COMMANDS_LIMITS,
   ...ADMIN_LIMITS,
 } as const;

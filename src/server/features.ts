@@ -54,6 +54,7 @@ import {
   transformations,
 } from './policies/transformations.ts';
 import { urlRewrite } from './policies/url-rewrite.ts';
+import { recordSchema } from './record/schema.ts';
 import { host } from './transport/host-backend.ts';
 
 /**
@@ -100,7 +101,7 @@ export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][
 export const backendKinds = [mcp, llm, ai, host] as const;
 
 /** The tables of all features in the database of `config.database`. */
-export const databaseSchemas: readonly DatabaseSchema[] = [];
+export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema];
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [

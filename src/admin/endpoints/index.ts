@@ -14,10 +14,13 @@ import { playground } from './playground.ts';
 import { pprofHeap } from './pprof-heap.ts';
 import { pprofProfile } from './pprof-profile.ts';
 import { quitquitquit } from './quitquitquit.ts';
+import { record } from './record.ts';
+import { records } from './records.ts';
 import { requests } from './requests.ts';
 import { root } from './root.ts';
 import { statusPage, statusStyle } from './status.ts';
 import { tasks } from './tasks.ts';
+import { usage } from './usage.ts';
 
 /** Every endpoint of the admin server. An endpoint is one file and one line here. */
 export const endpoints: readonly Endpoint[] = [
@@ -38,6 +41,9 @@ export const endpoints: readonly Endpoint[] = [
   metrics,
   requests,
   openRequests,
+  records,
+  record,
+  usage,
   config,
   configFile,
   configValidate,

@@ -13,6 +13,7 @@ import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/metrics.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
+import { recordPolicySchema } from '../record/policy.ts';
 import {
   frontendHttpElsewhere,
   frontendHttpFields,
@@ -219,7 +220,7 @@ const NO_PROXY_PROTOCOL =
 
 const frontendSchema = z
   .strictObject({
-    accessLog: accessLogSchema.prefault({}),
+    accessLog: accessLogSchema.extend({ database: recordPolicySchema.optional() }).prefault({}),
     tracing: frontendTracingSchema.optional(),
     http: z
       .strictObject({

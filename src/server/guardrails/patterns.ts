@@ -7,7 +7,8 @@ import { compileRegex } from '../kernel/match.ts';
 import { type JsonPlace, numberAround, placeAfter } from './json-text.ts';
 import { BUILTINS, type Builtin, PATTERN_REPLACEMENT, type SensitiveData } from './sensitive-data.ts';
 
-const ruleSchema = z
+/** One pattern: a kind of sensitive data, or a regular expression. */
+export const ruleSchema = z
   .strictObject({
     builtin: z
       .enum(Object.keys(BUILTINS) as [Builtin, ...Builtin[]])

@@ -22,6 +22,8 @@ import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
 import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
 import { createTraceSubscribers, type TraceSubscribers } from '../observe/trace-subscribers.ts';
+import { Recorder, unrecorded } from '../record/recorder.ts';
+import { Retention } from '../record/retention.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { FinishedRequests } from './finished-requests.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
@@ -100,6 +102,8 @@ export class RunningGateway implements Gateway {
   readonly #finished = new FinishedRequests((ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes));
   readonly #events: PortEvents;
   readonly #worker: WorkerRole | undefined;
+  readonly #recorder: Recorder | undefined;
+  #retention: Retention | undefined;
   #runtime: Runtime;
   #tracing: Tracing | undefined;
   /** Spans lost by exporters that have been closed. */
@@ -119,6 +123,7 @@ export class RunningGateway implements Gateway {
     this.#accessLog = new AccessLog({ sink, format, directives: log.directives });
     this.#droppedLines = new DroppedLinesReporter(sink, log);
     this.metrics.accessLogLinesLost = () => this.#droppedLines.count;
+    this.#recorder = this.#openRecorder(runtime);
     this.#events = {
       handle: (ctx, active) => this.#handle(ctx, active),
       replied: (ctx, reply) => this.#replied(ctx, reply),
@@ -140,6 +145,7 @@ export class RunningGateway implements Gateway {
       throw error;
     }
     this.#setTracing(this.#runtime, tracing);
+    this.#startRetention();
     this.#runtime.components.served();
   }
 
@@ -229,6 +235,7 @@ export class RunningGateway implements Gateway {
     await Promise.all([...closed, ...this.#retiring]);
     await this.#finished.recorded();
     await this.#tracing?.close();
+    await Promise.all([this.#recorder?.close(), this.#retention?.close()]);
     await this.#runtime.close();
     await this.#runtime.database?.close();
     this.#droppedLines.close();
@@ -255,6 +262,8 @@ export class RunningGateway implements Gateway {
     logReads.set(ctx, runtime.logReads);
     runtime.trustedProxies?.apply(ctx);
     this.#requests.began(ctx);
+    if (runtime.record?.refusesOnFailure && !this.#recorder?.isStoring)
+      return Promise.resolve(replyToError(unrecorded(), ctx));
     const worker = active.placement?.(ctx);
     if (worker !== undefined) return this.#forward(ctx, worker);
     if (this.traceSubscribers.active || this.#debugLog.isOn) this.#observe(ctx, runtime);
@@ -304,6 +313,7 @@ export class RunningGateway implements Gateway {
     tracer?.finished(status);
     const fields = this.#accessLog.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
     if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span, fields);
+    if (runtime.record !== undefined) this.#recorder?.add(ctx, status === 0 ? 499 : status, runtime.record);
     bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
     if (tracer !== undefined) traceEnd(tracer, ctx);
   }
@@ -368,6 +378,26 @@ export class RunningGateway implements Gateway {
   /** In a worker, the process that has opened the port logs it. */
   #logBind(event: string, bind: string, listener: string): void {
     if (this.#worker === undefined) this.#log.info('proxy::gateway', event, { bind, listener });
+  }
+
+  #openRecorder({ database, settings, inspection }: Runtime): Recorder | undefined {
+    if (database === undefined) return undefined;
+    const recorder = new Recorder({ database, log: this.#log, limits: settings.limits });
+    inspection.bounds.push(...recorder.bounds());
+    this.metrics.records = () => recorder;
+    return recorder;
+  }
+
+  /** One process of a gateway deletes old records. */
+  #startRetention(): void {
+    const { database, settings } = this.#runtime;
+    if (database === undefined || (this.#worker?.index ?? 1) !== 1) return;
+    this.#retention = new Retention({
+      database,
+      log: this.#log,
+      limits: settings.limits,
+      retention: () => this.#runtime.record?.retention ?? Number.POSITIVE_INFINITY,
+    });
   }
 
   async #openTracing({ tracing }: Runtime): Promise<Tracing | undefined> {

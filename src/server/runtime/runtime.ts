@@ -35,6 +35,8 @@ import { ChildSlots } from '../mcp/targets/child-slots.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
 import { compileMetricsPolicy, Metrics } from '../observe/metrics/metrics.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
+import { logScope } from '../observe/scopes.ts';
+import { type RecordPolicy, recordPolicy } from '../record/policy.ts';
 import { type ConnectionSettings, connectionSettings } from '../transport/connection-settings.ts';
 import type { TlsDefaults } from '../transport/server-tls.ts';
 import { TrustedProxies } from '../transport/trusted-proxies.ts';
@@ -45,6 +47,7 @@ import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
 import { ComponentCache } from './component-cache.ts';
 import { createSharedStore } from './shared-store.ts';
+import { LogReads } from './log-reads.ts';
 
 /** A compiled gateway: one port with its listeners. */
 export interface GatewayRuntime {
@@ -65,6 +68,8 @@ export interface Runtime {
   readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
+  /** How requests are recorded in the database. Undefined if there is none. */
+  readonly record: RecordPolicy | undefined;
   /** What expressions of the access log, metrics and spans read. */
   readonly logReads: LogReads;
   readonly catalog: PriceCatalog;
@@ -195,6 +200,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       settings,
       gateways: compiled,
       accessLog: shared.accessLog,
+      record: shared.record,
       logReads: shared.logReads,
       catalog: shared.catalog,
       metrics,
@@ -281,11 +287,13 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
     config.frontendPolicies.accessLog,
     context('frontendPolicies', 'accessLog'),
   );
+  const record = recordPolicy(config, logScope, context('frontendPolicies', 'accessLog', 'database'));
   const { networkAuthorization } = config.frontendPolicies;
   const admits =
     networkAuthorization &&
     compileNetworkAuthorization(networkAuthorization, context('frontendPolicies', 'networkAuthorization'));
-  return { tracing, catalog, metricsPolicy, accessLog, admits, logReads: new LogReads(expressions) };
+  const logReads = new LogReads(record === undefined ? expressions : [...expressions, record]);
+  return { tracing, catalog, metricsPolicy, accessLog, record, admits, logReads };
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
@@ -387,31 +395,4 @@ function shareOf(total: number, sharing: Sharing | undefined): number {
   if (sharing === undefined) return total;
   const { index, count } = sharing;
   return Math.floor(total / count) + (index <= total % count ? 1 : 0);
-}
-
-/**
- * What expressions of the access log, metrics and spans read. Features keep a payload, such as a request body or a tool
- * result, until the log line is written only if one of these expressions reads it.
- */
-export class LogReads {
-  readonly #expressions: readonly Pick<Expression, 'reads'>[];
-  readonly #known = new Map<string, boolean>();
-
-  constructor(expressions: readonly Pick<Expression, 'reads'>[]) {
-    this.#expressions = expressions;
-  }
-
-  /** Whether an expression may read one of these dotted paths, such as `request.body`. Paths are constants, so the cache stays small. */
-  reads(...paths: readonly string[]): boolean {
-    return this.#expressions.length > 0 && paths.some((path) => this.#readsPath(path));
-  }
-
-  #readsPath(path: string): boolean {
-    let known = this.#known.get(path);
-    if (known === undefined) {
-      known = this.#expressions.some((expression) => expression.reads(path));
-      this.#known.set(path, known);
-    }
-    return known;
-  }
 }

@@ -61,6 +61,9 @@ export class Metrics {
   /** Returns the number of access-log lines that were not written. Undefined until the access log is created. */
   accessLogLinesLost: (() => number) | undefined;
 
+  /** Counts recorded requests. Undefined without a database: the metrics are then omitted. */
+  records: (() => { readonly stored: number; readonly lost: number; readonly queued: number }) | undefined;
+
   /** Counts workers. Undefined without workers: the metrics are then omitted. */
   workers: (() => { readonly ready: number; readonly restarts: number }) | undefined;
 
@@ -155,6 +158,23 @@ export class Metrics {
         help: '1 if the shared store is available, 0 if it is not',
         ofSeveral: 'min',
         read: () => this.sharedStoreAvailable && Number(this.sharedStoreAvailable()),
+      },
+      {
+        name: 'request_records',
+        help: 'Requests that were recorded in the database',
+        type: 'counter',
+        read: () => this.records?.().stored,
+      },
+      {
+        name: 'request_records_lost',
+        help: 'Requests that were not recorded because the database fails or is too slow',
+        type: 'counter',
+        read: () => this.records?.().lost,
+      },
+      {
+        name: 'request_records_queued',
+        help: 'Requests that wait to be recorded in the database',
+        read: () => this.records?.().queued,
       },
       ...this.#process,
       {

@@ -1,0 +1,112 @@
+import { messageOf } from '../../core/errors.ts';
+import type { Limits } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import type { Database, Statement } from '../kernel/database.ts';
+
+const SCOPE = 'agctl::record';
+const HOUR = 3_600_000;
+
+/** Where the time comes from; tests have clocks of their own. */
+export interface Clock {
+  /** Unix time in ms, which jumps when somebody sets it. */
+  now(): number;
+  /** ms that only grow. */
+  monotonic(): number;
+}
+
+const CLOCK: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+
+export interface RetentionOptions {
+  readonly database: Database;
+  readonly log: Log;
+  readonly limits: Limits;
+  /** Age at which records are deleted, in ms. */
+  retention(): number;
+  readonly clock?: Clock;
+}
+
+/**
+ * Deletes old records in small transactions, so that readers and writers wait for none of them. After a jump of the clock
+ * it waits, because with a wrong clock everything would be old.
+ */
+export class Retention {
+  readonly #options: RetentionOptions;
+  readonly #clock: Clock;
+  readonly #timer: NodeJS.Timeout;
+  #offset: number;
+  #waitsUntil = Number.NEGATIVE_INFINITY;
+  #running: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: RetentionOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? CLOCK;
+    this.#offset = this.#currentOffset();
+    this.#timer = setInterval(() => void this.run(), options.limits.recordExpiryInterval).unref();
+  }
+
+  /** Deletes what is too old now. A run that is under way continues. */
+  run(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    if (this.#hasJumped()) return;
+    const { database, limits, log, retention } = this.#options;
+    const before = this.#clock.now() - retention();
+    try {
+      for (let isDone = false; !isDone && !this.#isClosed; ) {
+        const results = await database.transaction(
+          deleteStatements(database.kind, before, limits.recordExpiryBatch),
+        );
+        isDone = (results?.at(-1)?.changes ?? 0) < limits.recordExpiryBatch;
+      }
+      await database.transaction([
+        { sql: 'DELETE FROM agctl_usage WHERE hour < ?', values: [Math.floor(before / HOUR)] },
+      ]);
+    } catch (error) {
+      log.debug(SCOPE, 'old records could not be deleted; they are tried again', {
+        problem: messageOf(error),
+      });
+    }
+  }
+
+  #hasJumped(): boolean {
+    const { log, limits } = this.#options;
+    const offset = this.#currentOffset();
+    const jump = offset - this.#offset;
+    this.#offset = offset;
+    if (Math.abs(jump) > limits.recordClockJump) {
+      log.warn(SCOPE, 'the clock has jumped; no records are deleted for an hour', {
+        'jump.ms': Math.round(jump),
+      });
+      this.#waitsUntil = this.#clock.monotonic() + limits.recordClockSettle;
+    }
+    return this.#clock.monotonic() < this.#waitsUntil;
+  }
+
+  #currentOffset(): number {
+    return this.#clock.now() - this.#clock.monotonic();
+  }
+}
+
+/** The last statement deletes at most `count` records; those before, what belongs to them. */
+function deleteStatements(kind: Database['kind'], before: number, count: number): Statement[] {
+  const old = '(SELECT id FROM agctl_records WHERE time < ? ORDER BY time, id LIMIT ?)';
+  const values = [before, count];
+  const words = { sql: `DELETE FROM agctl_record_words WHERE rowid IN ${old}`, values };
+  return [
+    ...(kind === 'sqlite' ? [words] : []),
+    { sql: `DELETE FROM agctl_record_payloads WHERE id IN ${old}`, values },
+    { sql: `DELETE FROM agctl_records WHERE id IN ${old}`, values },
+  ];
+}

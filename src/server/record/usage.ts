@@ -1,0 +1,109 @@
+import { LIMITS } from '../../core/limits.ts';
+import type { Database, SqlValue } from '../kernel/database.ts';
+import { usdOf } from './money.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** What usage is summed by, and the column of each. Days begin at midnight UTC. */
+const GROUPS = {
+  key: 'caller',
+  user: 'user_name',
+  group: 'user_group',
+  provider: 'provider',
+  model: 'model',
+  target: 'target',
+  tool: 'tool',
+  protocol: 'protocol',
+  day: 'hour / 24',
+  hour: 'hour',
+} as const;
+
+export type UsageGroup = keyof typeof GROUPS;
+export const USAGE_GROUPS = Object.keys(GROUPS) as readonly UsageGroup[];
+
+export interface UsageQuery {
+  /** Unix time in ms; hours that begin within are counted, with the one that contains `from`. */
+  readonly from: number;
+  readonly to: number;
+  /** One or several: a row for each combination. */
+  readonly by: readonly UsageGroup[];
+  readonly equal: Readonly<Partial<Record<UsageGroup, string>>>;
+}
+
+/** Sums of requests. `group` has the value of each requested group; empty if the requests have none. */
+export interface UsageRow {
+  readonly group: Readonly<Partial<Record<UsageGroup, string>>>;
+  readonly requests: number;
+  readonly errors: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedInputTokens: number;
+  /** Decimal text. */
+  readonly costUsd: string;
+}
+
+export interface Usage {
+  readonly rows: readonly UsageRow[];
+  readonly total: Omit<UsageRow, 'group'>;
+  /** There are more rows than `LIMITS.usageRows`. */
+  readonly isCut: boolean;
+}
+
+const SUMS = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost']
+  .map((name) => `CAST(coalesce(sum(${name}), 0) AS TEXT) AS ${name}`)
+  .join(', ');
+
+/** Sums from `agctl_usage`, highest cost first; days and hours in order. */
+export async function usageOf(database: Database, query: UsageQuery): Promise<Usage> {
+  const { where, values } = conditionsOf(query);
+  const columns = query.by.map((name) => GROUPS[name]);
+  const isByTime = query.by[0] === 'day' || query.by[0] === 'hour';
+  const names = columns.map((column, index) => `${column} AS g${index}`).join(', ');
+  const order = isByTime
+    ? 'g0'
+    : 'sum(cost) DESC, sum(input_tokens + output_tokens) DESC, sum(requests) DESC, g0';
+  const rows = await database.query(
+    `SELECT ${names}, ${SUMS} FROM agctl_usage WHERE ${where} GROUP BY ${columns.join(', ')} ORDER BY ${order} LIMIT ?`,
+    [...values, LIMITS.usageRows + 1],
+  );
+  const [total] = await database.query(`SELECT ${SUMS} FROM agctl_usage WHERE ${where}`, values);
+  return {
+    rows: rows.slice(0, LIMITS.usageRows).map((row) => ({
+      group: Object.fromEntries(query.by.map((name, index) => [name, labelOf(name, row[`g${index}`])])),
+      ...sumsOf(row),
+    })),
+    total: sumsOf(total ?? {}),
+    isCut: rows.length > LIMITS.usageRows,
+  };
+}
+
+function conditionsOf({ from, to, equal }: UsageQuery): { where: string; values: SqlValue[] } {
+  const conditions = ['hour >= ?', 'hour < ?'];
+  const values: SqlValue[] = [Math.floor(from / HOUR), Math.ceil(to / HOUR)];
+  for (const name of USAGE_GROUPS) {
+    const value = equal[name];
+    if (value === undefined) continue;
+    conditions.push(`${GROUPS[name]} = ?`);
+    values.push(value);
+  }
+  return { where: conditions.join(' AND '), values };
+}
+
+function labelOf(name: UsageGroup, value: SqlValue | undefined): string {
+  if (name === 'day') return new Date(Number(value) * DAY).toISOString().slice(0, 10);
+  if (name === 'hour') return new Date(Number(value) * HOUR).toISOString().slice(0, 13).concat(':00Z');
+  return String(value ?? '');
+}
+
+function sumsOf(row: Readonly<Record<string, SqlValue>>): Omit<UsageRow, 'group'> {
+  const sum = (name: string): number => Number(row[name] ?? 0);
+  return {
+    requests: sum('requests'),
+    errors: sum('errors'),
+    inputTokens: sum('input_tokens'),
+    outputTokens: sum('output_tokens'),
+    cachedInputTokens: sum('cached_tokens'),
+    costUsd: usdOf(String(row['cost'] ?? '0')),
+  };
+}
