@@ -73,6 +73,12 @@ export const ERRORS = {
   // The specification prescribes this text ("error" of the access log).
   rate_limit_failed: entry(500, 'RateLimit', 'the rate limit service is not available'),
   rate_limited: entry(429, 'RateLimit', 'rate limit exceeded'),
+  budget_exceeded: entry(429, 'RateLimit', 'the budget is used up'),
+  budget_failed: entry(
+    503,
+    'RateLimit',
+    'budgets cannot be checked: the database of the gateway is not available',
+  ),
   overloaded: entry(503, 'Internal', 'the gateway is overloaded; try again later'),
   gateway_closing: entry(
     503,

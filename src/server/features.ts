@@ -1,3 +1,4 @@
+import { budgetsSchema } from './budgets/schema.ts';
 import {
   backendVariable,
   proxyVariable,
@@ -31,6 +32,7 @@ import { authorization } from './policies/authorization.ts';
 import { backendAuth } from './policies/backend-auth.ts';
 import { backendTLS } from './policies/backend-tls.ts';
 import { basicAuth, basicAuthVariable } from './policies/basic-auth/index.ts';
+import { budgets } from './policies/budgets.ts';
 import { buffer } from './policies/buffer.ts';
 import { cors } from './policies/cors.ts';
 import { csrf } from './policies/csrf.ts';
@@ -75,6 +77,7 @@ export const policyKinds = [
   csrf, // checks the Origin that browsers send
   localRateLimit, // only allowed requests count towards a limit
   remoteRateLimit, // not asked about requests that a local limit rejects
+  budgets, // likewise; the LLM backend reserves and charges
   mcpAuthorization, // rules for single items, which the MCP backend evaluates
   mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
   buffer, // only allowed requests occupy memory
@@ -101,7 +104,7 @@ export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][
 export const backendKinds = [mcp, llm, ai, host] as const;
 
 /** The tables of all features in the database of `config.database`. */
-export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema];
+export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema];
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [

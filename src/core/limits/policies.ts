@@ -78,4 +78,13 @@ export const POLICIES_LIMITS = {
   storeTimeoutMax: 10 * SECOND,
   storeConnectTimeout: 2 * SECOND,
   storeRetryInterval: SECOND,
+  /**
+   * Counters of budgets in memory (one is about 300 bytes); beyond that, those that no call uses are read from the
+   * database again.
+   */
+  budgetCounters: 100_000,
+  /** How old counters in memory may be, if no other process has written to the database. */
+  budgetFreshness: 250,
+  /** How often virtual keys are compared with the database, for changes by other gateways. */
+  keyRefresh: SECOND,
 } as const;

@@ -100,6 +100,13 @@ export interface RuntimeSettings extends SlotHolder {
   callMeter(kind: CallKind, subtype: string): CallMeter;
   /** Returns a function that increments a counter, given the values of its labels. */
   counter(
-    metric: 'guardrails' | 'mcpToolChanges' | 'mirroredRequests' | 'sharedStoreMisses' | 'tlsReloads',
+    metric:
+      | 'budgetCalls'
+      | 'budgetFailures'
+      | 'guardrails'
+      | 'mcpToolChanges'
+      | 'mirroredRequests'
+      | 'sharedStoreMisses'
+      | 'tlsReloads',
   ): (labels: readonly string[]) => void;
 }

@@ -1,4 +1,5 @@
 import type { Limits } from '../../core/limits.ts';
+import { callBudget } from '../budgets/call-budget.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
@@ -6,10 +7,12 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 import { aiPolicy } from './ai-policy.ts';
+import { reserveBudget } from './budget.ts';
 import type { LlmCall } from './call.ts';
 import { llmCall } from './call.ts';
 import { type CallBody, changeFields } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
+import { chargedReply } from './charged-reply.ts';
 import { promptOf } from './conversation.ts';
 import { gatewayCredential } from './credentials.ts';
 import { allowsCall, type Endpoint } from './endpoints.ts';
@@ -149,6 +152,7 @@ export async function callModel(
     markCached(sent, { format: chosen?.provider.type, model: nameAtProvider }, caching);
   if (policy?.finalFields !== undefined) changeFields(sent, policy.finalFields, resolverFor(ctx));
   if (model.finalFields !== undefined) changeFields(sent, model.finalFields, resolverFor(ctx));
+  if (callBudget.get(ctx) !== undefined) await reserveBudget(ctx, call, body);
   const answer = await callProvider(ctx, model, {
     call,
     body: sent,
@@ -162,11 +166,12 @@ export async function callModel(
   const reply = awaitsOutput ? await withOutput(ctx, call, answer) : answer;
   if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
   model.changeResponseHeaders?.(reply.headers);
-  return processResponse(ctx, call, reply, {
+  const processed = processResponse(ctx, call, reply, {
     guardrails: responseGuardrails,
     stripsUsage,
     keyEncodings: gatewayCredential(ctx, model).encodings,
   });
+  return callBudget.get(ctx) === undefined ? processed : chargedReply(ctx, call, await processed);
 }
 
 /** Waits for the first output of a stream. Throws an `AppError` (502) if it fails before. */

@@ -1,5 +1,6 @@
 import type { RequestContext } from '../kernel/request-context.ts';
 import { tokenListeners } from '../kernel/shared-slots.ts';
+import { endBudget } from './budget.ts';
 import type { LlmCall } from './call.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
 import { estimateUsage } from './token-estimate.ts';
@@ -26,6 +27,7 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
     [call.responseModel, call.providerModel, call.requestModel],
     usage,
   );
+  endBudget(ctx, call);
   for (const charge of tokenListeners.get(ctx) ?? [])
     charge(usage === undefined ? 0 : usage.input + usage.output);
 }

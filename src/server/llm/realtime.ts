@@ -4,6 +4,7 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { handshake } from '../kernel/upgrade.ts';
 import type { RelayOptions, WebSocketTarget } from '../transport/web-socket-relay.ts';
+import { reserveBudget } from './budget.ts';
 import { type LlmCall, llmCall } from './call.ts';
 import {
   dropCredentials,
@@ -100,6 +101,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
   llmCall.set(ctx, call);
   ctx.backend = model.backend ?? ctx.backend;
   ctx.endpoint = model.upstream.address;
+  await reserveBudget(ctx, call);
   const target = await targetOf(ctx, session);
   // Only a gateway with realtime sessions loads the library.
   const { connectWebSocket, WebSocketRelay } = await import('../transport/web-socket-relay.ts');
@@ -132,6 +134,7 @@ async function openLocally(
   llmCall.set(ctx, call);
   ctx.backend = model.backend ?? ctx.backend;
   ctx.reason = 'DirectResponse';
+  await reserveBudget(ctx, call);
   const { LocalWebSocket } = await import('../transport/local-web-socket.ts');
   const local = new LocalWebSocket(openSession(providerModel), relayOptions(ctx, call, session));
   ctx.running = local;

@@ -1,8 +1,10 @@
 import type { BodyWriter } from '../../core/body-writer.ts';
 import { AppError, ERRORS, messageOf, type Reason } from '../../core/errors.ts';
+import { callBudget } from '../budgets/call-budget.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../transport/upstream-body.ts';
+import { chargeBudget } from './budget.ts';
 import type { LlmCall } from './call.ts';
 import { StreamedCompletion } from './conversation.ts';
 import type { ClientError } from './formats/format.ts';
@@ -22,6 +24,8 @@ export class LlmStream {
   readonly #meter: StreamMeter;
   readonly #guard: StreamGuard | undefined;
   readonly #frames: FrameSplitter;
+  /** Events that are sent only when the call is charged; undefined if no budget counts it. */
+  readonly #endMarks: readonly Buffer[] | undefined;
   #response: BodySink | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #pending: Promise<void> = Promise.resolve();
@@ -40,6 +44,8 @@ export class LlmStream {
     this.#upstream = upstream;
     this.#meter = meter;
     this.#guard = guard;
+    this.#endMarks =
+      callBudget.get(ctx)?.isReserved === true ? (formatOf(call.format).endMarks ?? []) : undefined;
   }
 
   /** Called by the listener after `writeHead`. */
@@ -109,7 +115,7 @@ export class LlmStream {
     }
     const forwarded = frames.filter((frame) => this.#meter.read(frame));
     const guard = this.#guard;
-    if (guard === undefined) return forwarded.length === 0 || this.#write(forwarded);
+    if (guard === undefined) return forwarded.length === 0 || this.#send(forwarded);
     try {
       for (const frame of forwarded) guard.hold(frame);
     } catch (error) {
@@ -133,6 +139,7 @@ export class LlmStream {
     try {
       const released = await guard.release(isEnd);
       this.#call.heldFor = Math.round(guard.longest);
+      if (this.#isEnd(released)) await chargeBudget(this.#ctx, this.#call);
       return !this.#isDone && (released.length === 0 || this.#write(released));
     } catch (error) {
       this.#block(error);
@@ -151,6 +158,20 @@ export class LlmStream {
     this.#abort({ status, type: 'guardrail_blocked', code: 'guardrail_intervention', message }, 'Guardrail');
   }
 
+  /** Sends frames; those with the end of the answer when it is charged. Returns false to pause reading. */
+  #send(frames: readonly Buffer[]): boolean {
+    if (!this.#isEnd(frames)) return this.#write(frames);
+    this.#pending = this.#pending.then(async () => {
+      await chargeBudget(this.#ctx, this.#call);
+      if (!this.#isDone && this.#write(frames)) this.#upstream.resume();
+    });
+    return false;
+  }
+
+  #isEnd(frames: readonly Buffer[]): boolean {
+    return this.#endMarks?.some((mark) => frames.some((frame) => frame.includes(mark))) === true;
+  }
+
   #write(frames: readonly Buffer[]): boolean {
     recordFrames(this.#call, frames);
     return this.#response?.push(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)) ?? true;
@@ -167,6 +188,8 @@ export class LlmStream {
       if (rest.length > 0 && this.#guard !== undefined) this.#guard.hold(rest);
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
       else if (rest.length > 0) this.#write([rest]);
+      // Some formats have no last event: clients wait for the end of the body.
+      if (this.#endMarks !== undefined && !this.#isDone) await chargeBudget(this.#ctx, this.#call);
       if (!this.#isDone) this.#response?.end();
       this.#isDone = true;
     });

@@ -22,7 +22,8 @@ export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall):
   };
 }
 
-function estimateInput(request: LlmCall['request']): number {
+/** Tokens of the texts and media of a request. */
+export function estimateInput(request: LlmCall['request']): number {
   const { messages, prompt, input, instructions, tools, system, query, documents } = request;
   const { contents, systemInstruction, system_instruction: snake, content, requests } = request;
   const inputs = [messages, prompt, input, instructions, tools, system, query, documents].concat([

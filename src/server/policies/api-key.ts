@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { AppError } from '../../core/errors.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
+import { CallBudget, callBudget } from '../budgets/call-budget.ts';
+import { type KnownKey, spendingOf } from '../budgets/spending.ts';
 import { credentialLocation, locationSchema, usualLocation } from '../credentials/location.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { defineVariable } from '../expressions/variable.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { allowedModels, principal } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 
@@ -39,9 +43,23 @@ const keySchema = z
     }
   });
 
+const virtualKeysSchema = z
+  .strictObject({
+    failureMode: z
+      .enum(['failClosed', 'failOpen'])
+      .default('failClosed')
+      .describe(
+        'What happens to calls of keys with budgets that cannot be counted, because the database fails or the price of the model is unknown: `failClosed` refuses them, `failOpen` lets them through.',
+      ),
+  })
+  .describe(
+    'Accepts also the keys of `agctl keys create`, which are kept in `config.database`. Expressions read their metadata as `apiKey.<name>`, and `apiKey.name`.',
+  );
+
 const schema = z
   .strictObject({
-    keys: z.array(keySchema).min(1).describe('Accepted keys.'),
+    keys: z.array(keySchema).default([]).describe('Accepted keys.'),
+    virtualKeys: virtualKeysSchema.optional(),
     mode: z
       .enum(['strict', 'optional', 'permissive'])
       .default('optional')
@@ -54,6 +72,14 @@ const schema = z
         'Location of the key in the request. Default: `Authorization: Bearer`; on routes with models also `x-api-key`, `x-goog-api-key` and `api-key`, which official clients send.',
       ),
   })
+  .superRefine(({ keys, virtualKeys }, context) => {
+    if (keys.length > 0 || virtualKeys !== undefined) return;
+    context.addIssue({
+      code: 'custom',
+      message: 'expected `keys` with at least one key, or `virtualKeys: {}`',
+      params: { code: 'AGW0105' },
+    });
+  })
   .describe('Authenticates callers by a shared key.');
 
 /** Authenticates callers by shared keys. The key is removed from the request, so that backends do not receive it. */
@@ -65,7 +91,9 @@ export const apiKey = definePolicy({
   schema,
   trace: { kind: 'api_key', stage: 'api key' },
   // Upstream's spelling.
-  dump: ({ keys, ...rest }) => ({ aPIKey: { ...rest, keys } }),
+  dump: ({ keys, virtualKeys, ...rest }) => ({
+    aPIKey: { ...rest, keys, ...(virtualKeys && { virtualKeys }) },
+  }),
   sets: {
     isReadBy: (expression) => readsMemberOf('apiKey', expression),
     missingFrom: (route) => ({
@@ -75,7 +103,7 @@ export const apiKey = definePolicy({
       help: 'add the policy `apiKey`; until then `apiKey` is null',
     }),
   },
-  compile({ keys, mode, location }, context) {
+  compile({ keys, mode, location, virtualKeys }, context) {
     if (mode !== 'strict') {
       context.report({
         code: 'AGW0304',
@@ -91,44 +119,110 @@ export const apiKey = definePolicy({
     const byHash = new Map(
       keys.map(({ key, keyHash, ...rest }) => [keyHash?.slice('sha256:'.length) ?? hash(key ?? ''), rest]),
     );
+    const virtual = virtualKeys && compileVirtualKeys(virtualKeys, context.at('virtualKeys'));
+    const decide = (
+      ctx: RequestContext,
+      given: string | undefined,
+      known: AcceptedKey | undefined,
+    ): undefined => {
+      if (known === undefined) {
+        const missing = given === undefined;
+        if (mode === 'strict' || (mode === 'optional' && !missing)) {
+          const reason = missing ? 'no API Key found' : 'invalid credentials';
+          ctx.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
+          throw new AppError('api_key_failed', {
+            message: `api key authentication failure: ${reason}`,
+            headers: ['www-authenticate', credential.scheme],
+          });
+        }
+        ctx.observer?.policy({
+          kind: 'apiKey',
+          action: 'skip',
+          reason: missing ? 'no key' : 'unknown key, ignored in this mode',
+        });
+        return undefined;
+      }
+      credential.remove(ctx);
+      keyMetadata.set(ctx, known.metadata);
+      allowedModels.set(ctx, known.allowedModels);
+      principal.set(ctx, `apiKey:${hash(given as string)}`);
+      ctx.invalidateVariable('apiKey');
+      ctx.observer?.policy({
+        kind: 'apiKey',
+        action: 'apply',
+        reason: 'the key is valid',
+        snapshot: known.metadata,
+      });
+      return undefined;
+    };
     return {
       request(ctx) {
         const given = credential.read(ctx);
         ctx.observer?.hide(given);
-        const known = given === undefined ? undefined : byHash.get(hash(given));
-        if (known === undefined) {
-          const missing = given === undefined;
-          if (mode === 'strict' || (mode === 'optional' && !missing)) {
-            const reason = missing ? 'no API Key found' : 'invalid credentials';
-            ctx.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
-            throw new AppError('api_key_failed', {
-              message: `api key authentication failure: ${reason}`,
-              headers: ['www-authenticate', credential.scheme],
-            });
-          }
-          ctx.observer?.policy({
-            kind: 'apiKey',
-            action: 'skip',
-            reason: missing ? 'no key' : 'unknown key, ignored in this mode',
-          });
-          return undefined;
-        }
-        credential.remove(ctx);
-        keyMetadata.set(ctx, { ...known.metadata });
-        allowedModels.set(ctx, known.allowedModels);
-        principal.set(ctx, `apiKey:${hash(given as string)}`);
-        ctx.invalidateVariable('apiKey');
-        ctx.observer?.policy({
-          kind: 'apiKey',
-          action: 'apply',
-          reason: 'the key is valid',
-          snapshot: known.metadata,
-        });
-        return undefined;
+        if (given === undefined) return decide(ctx, given, undefined);
+        const hashed = hash(given);
+        const configured = byHash.get(hashed);
+        if (configured !== undefined || virtual === undefined)
+          return decide(ctx, given, configured && { ...configured, metadata: { ...configured.metadata } });
+        const found = virtual(ctx, hashed);
+        return found instanceof Promise
+          ? found.then((key) => decide(ctx, given, key))
+          : decide(ctx, given, found);
       },
     };
   },
 });
+
+interface AcceptedKey {
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly allowedModels?: readonly string[] | undefined;
+}
+
+type KeyLookup = (
+  ctx: RequestContext,
+  hashed: string,
+) => AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
+
+/** Finds virtual keys by their hash, and adds their budgets to the request. Rejects with an `AppError` (503) if they are not known. */
+function compileVirtualKeys(
+  { failureMode }: z.output<typeof virtualKeysSchema>,
+  context: CompileContext,
+): KeyLookup | undefined {
+  const spending = spendingOf.get(context.settings);
+  if (spending === undefined) {
+    context.report({
+      code: 'AGW0105',
+      atKey: true,
+      message: '`virtualKeys` needs a database for the keys',
+      help: 'set `config.database.url`, for example to `sqlite://./agctl.db`',
+    });
+    return undefined;
+  }
+  const isOpen = failureMode === 'failOpen';
+  const count = context.settings.counter('budgetCalls');
+  const accept = (ctx: RequestContext, key: KnownKey | null): AcceptedKey | undefined => {
+    if (key === null) return undefined;
+    const { id, name, metadata, allowedModels, claims } = key;
+    if (claims.length > 0)
+      callBudget
+        .ensure(ctx, () => new CallBudget(spending, (budget, outcome) => count([budget, outcome])))
+        .add(claims.map((claim) => ({ ...claim, budget: 'virtual key', isOpen })));
+    return { metadata: { ...metadata, id, name }, allowedModels };
+  };
+  return (ctx, hashed) => {
+    const found = spending.call.find(hashed);
+    if (!(found instanceof Promise)) return accept(ctx, found);
+    return found.then(
+      (key) => accept(ctx, key),
+      (error: unknown) => {
+        throw new AppError('database_unavailable', {
+          message: 'virtual keys cannot be checked: the database of the gateway is not available',
+          detail: (error instanceof AppError ? error.detail : undefined) ?? messageOf(error),
+        });
+      },
+    );
+  };
+}
 
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex');

@@ -9,6 +9,7 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
 import { Slot } from '../kernel/slot.ts';
+import { callPrices } from '../llm/budget.ts';
 import { llmCall } from '../llm/call.ts';
 import { finalizeUsage } from '../llm/finalize-usage.ts';
 import {
@@ -260,6 +261,7 @@ export class RunningGateway implements Gateway {
     const { runtime } = active;
     activeConfig.set(ctx, active);
     logReads.set(ctx, runtime.logReads);
+    callPrices.set(ctx, runtime.catalog);
     runtime.trustedProxies?.apply(ctx);
     this.#requests.began(ctx);
     if (runtime.record?.refusesOnFailure && !this.#recorder?.isStoring)

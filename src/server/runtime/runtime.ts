@@ -7,6 +7,7 @@ import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
+import { Spending, spendingOf } from '../budgets/spending.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
@@ -217,6 +218,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       drain: () => components.drain(),
       close: async () => {
         await components.close();
+        await spendingOf.get(settings)?.close();
         await sharedStore.get(settings)?.close();
       },
     },
@@ -348,7 +350,7 @@ function runtimeSettings(
   metrics: Metrics,
   database: GatewayDatabase | undefined,
   previous: RuntimeSettings | undefined,
-  { limits = {}, sharing }: Pick<CompileOptions, 'limits' | 'sharing'>,
+  { limits = {}, sharing, log }: Pick<CompileOptions, 'limits' | 'sharing' | 'log'>,
 ): RuntimeSettings {
   const own = {
     secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
@@ -368,6 +370,18 @@ function runtimeSettings(
     ...own,
   };
   const { key } = config.session;
+  if (database !== undefined)
+    spendingOf.set(
+      settings,
+      new Spending({
+        database,
+        log,
+        limits: allLimits,
+        sharedState: settings.sharedState,
+        worker: sharing?.index ?? 0,
+        failed: () => metrics.families.budgetFailures.with([]).inc(),
+      }),
+    );
   const share = (total: number): number => shareOf(total, sharing);
   let sessionKey = key === undefined ? sharing?.sessionKey : Buffer.from(key, 'hex');
   // On first use: loading `node:crypto` takes 10 ms, and `config validate` opens no session.

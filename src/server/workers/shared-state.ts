@@ -33,6 +33,8 @@ export class HeldState implements SharedState {
       | ((...args: readonly unknown[]) => unknown)
       | undefined;
     const result = operation?.(...args);
+    // Results of asynchronous operations belong to their caller alone.
+    if (result instanceof Promise) return result;
     // As it is now: the answer is sent at the end of the turn, after further operations.
     return result === undefined ? undefined : JSON.parse(JSON.stringify(result));
   }

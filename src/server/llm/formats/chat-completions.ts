@@ -6,4 +6,5 @@ export const chatCompletions: Format = {
   key: 'completions',
   paths: ['/chat/completions'],
   operation: 'chat',
+  endMarks: [Buffer.from('data: [DONE]')],
 };

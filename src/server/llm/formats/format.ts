@@ -60,6 +60,8 @@ export interface Format {
   readonly usageMark?: Buffer;
   /** Bytes in every event that has output, if others may be as long: those that repeat the output at its end. */
   readonly deltaMark?: Buffer;
+  /** Bytes in the event after which clients take a stream as complete, if they do not wait for its end. */
+  readonly endMarks?: readonly Buffer[];
   /** The body of an error response. */
   errorBody(error: ClientError): object;
   /**

@@ -16,6 +16,7 @@ export const messages: Format = {
   paths: ['/messages'],
   operation: 'chat',
   deltaMark: Buffer.from('content_block_delta'),
+  endMarks: [Buffer.from('message_stop')],
   // `message_start` contains the message, with the input tokens; `message_delta` has the final counts.
   report: (value) => membersOf(value['message']) ?? value,
   usage: anthropicUsage,

@@ -7,6 +7,7 @@ export const responses: Format = {
   paths: ['/responses'],
   operation: 'responses',
   deltaMark: Buffer.from('.delta"'),
+  endMarks: ['completed', 'incomplete', 'failed'].map((how) => Buffer.from(`"response.${how}"`)),
   // OpenAI's API reference, "Streaming events": `error` has its members at the top, and a sequence number.
   errorEvent({ code, message }, last) {
     const before = last?.['sequence_number'];

@@ -6,4 +6,5 @@ export const textCompletions: Format = {
   key: 'textCompletions',
   paths: ['/completions'],
   operation: 'text_completion',
+  endMarks: [Buffer.from('data: [DONE]')],
 };

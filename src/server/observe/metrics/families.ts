@@ -93,6 +93,16 @@ function llmFamilies({ counter, histogram }: Create, labels: readonly string[]) 
       labels,
       FIRST_TOKEN_SECONDS,
     ),
+    budgetCalls: counter(
+      'budget_calls',
+      'Total number of LLM calls with a budget: `allowed`, `refused`, or that could not be counted',
+      ['budget', 'outcome'],
+    ),
+    budgetFailures: counter(
+      'budget_database_failures',
+      'Total number of times that the database of budgets has failed',
+      [],
+    ),
     guardrails: counter('guardrail_checks', 'Total number of guardrail checks', ['phase', 'action']),
     catalogLookups: counter(
       'cost_catalog_lookups',

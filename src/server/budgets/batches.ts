@@ -1,0 +1,127 @@
+import { messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import type { Counter } from './counter.ts';
+import type { SpendingStore } from './spending-store.ts';
+
+const SCOPE = 'proxy::budgets';
+
+/** After a failure of the store, calls are refused for this long without asking it again, in ms. */
+const RETRY_AFTER = 1_000;
+/** How long another process counts as present after it has written, in ms. */
+const PRESENCE = 10_000;
+
+/**
+ * Writes counters to the store and reads them, many in one transaction: while one runs, the next is collected. A
+ * transaction costs far more than what is in it.
+ */
+export class Batches {
+  readonly #store: SpendingStore;
+  readonly #log: Log;
+  readonly #onFailure: () => void;
+  /** Of the next transaction. */
+  #changed = new Set<Counter>();
+  #read = new Set<Counter>();
+  #next: PromiseWithResolvers<void> | undefined;
+  #running: Promise<void> | undefined;
+  /** When the last transaction began, on the clock of `performance.now()`. */
+  #lastAt = Number.NEGATIVE_INFINITY;
+  #othersAt = Number.NEGATIVE_INFINITY;
+  #retry: NodeJS.Timeout | undefined;
+  #failure: { readonly since: number; readonly at: number; readonly message: string } | undefined;
+
+  constructor(store: SpendingStore, log: Log, onFailure: () => void) {
+    this.#store = store;
+    this.#log = log;
+    this.#onFailure = onFailure;
+  }
+
+  /** Whether the counters are those of the store: no other process writes it, as of `freshness` ms ago. */
+  isFresh(freshness: number): boolean {
+    const now = performance.now();
+    return this.#failure === undefined && now - this.#lastAt < freshness && now - this.#othersAt > PRESENCE;
+  }
+
+  /** Reads counters. Rejects if the store has failed. */
+  read(counters: readonly Counter[]): Promise<void> {
+    const failure = this.#failure;
+    if (failure !== undefined && performance.now() - failure.at < RETRY_AFTER)
+      return Promise.reject(new Error(failure.message));
+    for (const counter of counters) this.#read.add(counter);
+    return this.#scheduled();
+  }
+
+  /** Writes what counters were charged. Resolves also if the store fails: it is written with a later transaction. */
+  write(counters: readonly Counter[]): Promise<void> {
+    for (const counter of counters) this.#changed.add(counter);
+    return this.#scheduled().catch(() => undefined);
+  }
+
+  async idle(): Promise<void> {
+    if (this.#changed.size > 0) await this.#scheduled().catch(() => undefined);
+    await this.#running;
+  }
+
+  #scheduled(): Promise<void> {
+    if (this.#next === undefined) {
+      this.#next = Promise.withResolvers();
+      // At the end of the turn: calls that end in the same turn share a transaction.
+      if (this.#running === undefined) setImmediate(() => this.#start());
+    }
+    return this.#next.promise;
+  }
+
+  #start(): void {
+    if (this.#running !== undefined) return;
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined;
+      if (this.#next !== undefined) this.#start();
+    });
+  }
+
+  async #run(): Promise<void> {
+    const { resolve, reject } = this.#next as PromiseWithResolvers<void>;
+    const changed = [...this.#changed];
+    const read = [...this.#read].filter((counter) => !this.#changed.has(counter));
+    this.#next = undefined;
+    this.#changed = new Set();
+    this.#read = new Set();
+    const charges = changed.map(({ counter, start, unwritten }) => ({ counter, start, amount: unwritten }));
+    this.#lastAt = performance.now();
+    try {
+      const { totals, isAlone } = await this.#store.exchange(charges, read);
+      for (const [index, counter] of [...changed, ...read].entries()) {
+        counter.spent = totals[index] as number;
+        counter.unwritten -= charges[index]?.amount ?? 0;
+      }
+      if (!isAlone) this.#othersAt = performance.now();
+      this.#recovered();
+      resolve();
+    } catch (error) {
+      // Written again with the next transaction.
+      for (const counter of changed) this.#changed.add(counter);
+      this.#failed(messageOf(error));
+      reject(error);
+    }
+  }
+
+  #failed(message: string): void {
+    const at = performance.now();
+    if (this.#failure === undefined)
+      this.#log.error(SCOPE, 'the database of budgets cannot be used', { problem: message });
+    this.#failure = { since: this.#failure?.since ?? at, at, message };
+    this.#onFailure();
+    // Charges of calls that have ended must not wait for another call.
+    if (this.#changed.size === 0 || this.#retry !== undefined) return;
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined;
+      this.#scheduled().catch(() => undefined);
+    }, RETRY_AFTER).unref();
+  }
+
+  #recovered(): void {
+    if (this.#failure === undefined) return;
+    const seconds = Math.round((performance.now() - this.#failure.since) / 1000);
+    this.#log.info(SCOPE, 'the database of budgets can be used again', { 'failed.s': seconds });
+    this.#failure = undefined;
+  }
+}

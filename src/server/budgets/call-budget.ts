@@ -1,0 +1,176 @@
+import { amountText, budgetText, windowEnd } from '../../core/budget.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
+import type { Amounts, Claim } from './counter.ts';
+import type { Reserved } from './ledger.ts';
+import type { Spending } from './spending.ts';
+
+/** A counter of a call, and what is shown of it. */
+export interface NamedClaim extends Claim {
+  /** Name of the budget, for clients, logs and metrics. */
+  readonly budget: string;
+  /** Whether calls go on if it cannot be counted: `failureMode: failOpen`. */
+  readonly isOpen: boolean;
+}
+
+export type BudgetOutcome = 'allowed' | 'refused' | 'uncounted' | 'unavailable';
+
+/** Counts calls by budget, for the metrics. */
+export type BudgetMeter = (budget: string, outcome: BudgetOutcome) => void;
+
+/** The budgets that the call of one request takes from. Set by the policies of its caller. */
+export class CallBudget {
+  readonly #spending: Spending;
+  readonly #meter: BudgetMeter;
+  #claims: NamedClaim[] = [];
+  #id: number | undefined;
+  #charged: Amounts = { usd: 0, tokens: 0 };
+
+  constructor(spending: Spending, meter: BudgetMeter) {
+    this.#spending = spending;
+    this.#meter = meter;
+  }
+
+  add(claims: readonly NamedClaim[]): void {
+    this.#claims.push(...claims);
+  }
+
+  /** Whether a price is needed. */
+  get countsMoney(): boolean {
+    return this.#claims.some(({ unit }) => unit === 'usd');
+  }
+
+  get isReserved(): boolean {
+    return this.#id !== undefined;
+  }
+
+  /**
+   * Reserves what a call is expected to use. Throws an `AppError`: 429 if a budget has less left, 503 if the database of
+   * budgets fails and one of them is not open then.
+   */
+  async reserve(ctx: RequestContext, amounts: Amounts): Promise<void> {
+    if (this.#claims.length === 0) return;
+    const outcome = await this.#reserve(amounts);
+    if ('id' in outcome) {
+      this.#id = outcome.id;
+      for (const { budget } of this.#claims) this.#meter(budget, 'allowed');
+      ctx.observer?.policy({ kind: 'budgets', action: 'apply', reason: 'reserved', snapshot: amounts });
+      return;
+    }
+    if ('unavailable' in outcome) return this.#failed(ctx, outcome.unavailable);
+    const claim = this.#claims[outcome.refusedBy] as NamedClaim;
+    this.#meter(claim.budget, 'refused');
+    throw exceeded(ctx, claim, amounts, outcome);
+  }
+
+  /**
+   * A call that cannot be counted: its tokens or its price are unknown. Throws an `AppError` (403) unless all budgets
+   * of that unit are open.
+   */
+  refuseUncounted(
+    ctx: RequestContext,
+    {
+      why,
+      detail,
+      unit,
+    }: { readonly why: string; readonly detail?: string | undefined; readonly unit?: 'usd' },
+  ): void {
+    const affected = this.#claims.filter((claim) => unit === undefined || claim.unit === unit);
+    const closed = affected.find(({ isOpen }) => !isOpen);
+    for (const { budget } of affected) this.#meter(budget, closed === undefined ? 'uncounted' : 'refused');
+    if (closed !== undefined) {
+      const message = `budget \`${closed.budget}\` does not allow calls that cannot be counted: ${why}`;
+      ctx.observer?.policy({ kind: 'budgets', action: 'deny', reason: message });
+      throw new AppError('llm_forbidden', { message, ...(detail !== undefined && { detail }) });
+    }
+    this.#claims = this.#claims.filter((claim) => !affected.includes(claim));
+  }
+
+  /** Charges everything that the call has used so far. Resolves when it is written. */
+  charge(amounts: Amounts): void | Promise<void> {
+    if (
+      this.#id === undefined ||
+      (amounts.tokens <= this.#charged.tokens && amounts.usd <= this.#charged.usd)
+    )
+      return;
+    this.#charged = amounts;
+    return settled(this.#spending.call.charge(this.#id, amounts));
+  }
+
+  /** The call has ended. Can be called without a reservation. */
+  end(amounts: Amounts): void {
+    if (this.#id === undefined) return;
+    void settled(this.#spending.call.release(this.#id, amounts));
+    this.#id = undefined;
+  }
+
+  async #reserve(amounts: Amounts): Promise<Reserved> {
+    const claims = this.#claims.map(({ counter, unit, window, limit }) => ({ counter, unit, window, limit }));
+    try {
+      // A worker gets nothing if the configuration with the budgets is gone.
+      const outcome = await (this.#spending.call.reserve(this.#spending.worker, claims, amounts) as
+        | Reserved
+        | undefined
+        | Promise<Reserved | undefined>);
+      return outcome ?? { unavailable: 'the gateway is closing' };
+    } catch (error) {
+      return { unavailable: messageOf(error) };
+    }
+  }
+
+  #failed(ctx: RequestContext, why: string): void {
+    const closed = this.#claims.find(({ isOpen }) => !isOpen);
+    for (const { budget } of this.#claims)
+      this.#meter(budget, closed === undefined ? 'uncounted' : 'unavailable');
+    ctx.observer?.policy({
+      kind: 'budgets',
+      action: closed === undefined ? 'skip' : 'deny',
+      reason: `the database of budgets cannot be used: ${why}`,
+    });
+    if (closed === undefined) return;
+    throw new AppError('budget_failed', { detail: why, headers: ['retry-after', '1'] });
+  }
+}
+
+export const callBudget = new Slot<CallBudget>();
+
+/** Failures are logged by the process that has the ledger. */
+function settled(written: void | Promise<void>): void | Promise<void> {
+  if (written instanceof Promise) return written.catch(() => undefined);
+}
+
+function exceeded(
+  ctx: RequestContext,
+  claim: NamedClaim,
+  amounts: Amounts,
+  { left, start }: { readonly left: number; readonly start: number },
+): AppError {
+  const { budget, unit, window, limit } = claim;
+  const end = windowEnd(window, start);
+  const resets = end === undefined ? 'it does not reset' : `it resets at ${isoSeconds(end)}`;
+  const shown = `budget \`${budget}\` (${budgetText({ unit, window, amount: limit })})`;
+  const message =
+    left <= 0
+      ? `${shown} is used up; ${resets}`
+      : `${shown} has ${amountText(unit, left)} left, and this call may use ${amountText(unit, amounts[unit])}: ask for fewer output tokens, or wait; ${resets}`;
+  ctx.observer?.policy({
+    kind: 'budgets',
+    action: 'deny',
+    reason: message,
+    snapshot: { budget, limit, left },
+  });
+  const headers =
+    end === undefined
+      ? []
+      : [
+          'retry-after',
+          String(Math.max(1, Math.ceil((end - Date.now()) / 1000))),
+          'x-budget-reset',
+          isoSeconds(end),
+        ];
+  // Clients of OpenAI and Anthropic repeat a 429 several times otherwise.
+  return new AppError('budget_exceeded', { message, headers: [...headers, 'x-should-retry', 'false'] });
+}
+
+const isoSeconds = (time: number): string => new Date(time).toISOString().replace('.000Z', 'Z');

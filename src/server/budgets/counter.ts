@@ -1,0 +1,46 @@
+import type { BudgetUnit, BudgetWindow } from '../../core/budget.ts';
+
+/** What a call takes from: one subject of a budget. A JSON value, because workers send it. */
+export interface Claim {
+  /** Names the counter in the store: `counterName`. */
+  readonly counter: string;
+  readonly unit: BudgetUnit;
+  readonly window: BudgetWindow;
+  readonly limit: number;
+}
+
+/** Tokens, and money in 10^-9 USD. */
+export type Amounts = Readonly<Record<BudgetUnit, number>>;
+
+/** A counter of one window. Amounts in the unit of its budget. */
+export interface Counter {
+  readonly counter: string;
+  readonly start: number;
+  /** According to the store; undefined until it was read. */
+  spent: number | undefined;
+  /** Charged, and not yet written. */
+  unwritten: number;
+  /** By open calls, besides what these were charged. */
+  reserved: number;
+}
+
+/** The name of a counter in the store. */
+export function counterName(
+  budget: string,
+  { unit, window }: Pick<Claim, 'unit' | 'window'>,
+  subject: string,
+): string {
+  return JSON.stringify([budget, unit, window, subject]);
+}
+
+/** The parts of `counterName`; undefined if it is none. */
+export function partsOfCounter(
+  name: string,
+): { budget: string; unit: BudgetUnit; window: BudgetWindow; subject: string } | undefined {
+  try {
+    const [budget, unit, window, subject] = JSON.parse(name) as [string, BudgetUnit, BudgetWindow, string];
+    return { budget, unit, window, subject };
+  } catch {
+    return undefined;
+  }
+}

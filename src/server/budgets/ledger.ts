@@ -1,0 +1,165 @@
+import { type BudgetUnit, windowStart } from '../../core/budget.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { Batches } from './batches.ts';
+import type { Amounts, Claim, Counter } from './counter.ts';
+import type { SpendingStore } from './spending-store.ts';
+
+/** Whether a call may begin. `left`: what the refusing counter has left, besides what open calls have reserved. */
+export type Reserved =
+  | { readonly id: number }
+  | { readonly refusedBy: number; readonly left: number; readonly start: number }
+  | { readonly unavailable: string };
+
+interface Reservation {
+  readonly owner: number;
+  readonly parts: { readonly counter: Counter; readonly unit: BudgetUnit; left: number; charged: number }[];
+}
+
+export interface LedgerOptions {
+  readonly store: SpendingStore;
+  readonly log: Log;
+  /** Counters in memory (`LIMITS.budgetCounters`). */
+  readonly maxCounters: number;
+  /** How long counters are taken as unchanged by other processes (`LIMITS.budgetFreshness`). */
+  readonly freshness: number;
+  readonly failed: () => void;
+}
+
+/**
+ * The budgets of a gateway: calls reserve an estimate before they begin, and are charged what they have used. What was
+ * charged is in the store; what is reserved only in memory, because a process that is killed takes its calls with it.
+ */
+export class Ledger {
+  readonly #options: LedgerOptions;
+  readonly #counters = new Map<string, Counter>();
+  readonly #reservations = new Map<number, Reservation>();
+  readonly #batches: Batches;
+  #lastId = 0;
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+    this.#batches = new Batches(options.store, options.log, options.failed);
+  }
+
+  /** Counters in memory. */
+  get size(): number {
+    return this.#counters.size;
+  }
+
+  /**
+   * Reserves the amounts of one call in all counters, or in none. `owner`: the worker that has the call; 0 without
+   * workers. The window is that of this moment, also for what the call is charged later.
+   */
+  reserve(owner: number, claims: readonly Claim[], amounts: Amounts): Reserved | Promise<Reserved> {
+    const now = Date.now();
+    const counters: Counter[] = [];
+    for (const { counter, window } of claims) {
+      const found = this.#find(counter, windowStart(window, now));
+      if (found === undefined) return { unavailable: 'too many counters are in use' };
+      counters.push(found);
+    }
+    const known = counters.every(({ spent }) => spent !== undefined);
+    if (known && this.#batches.isFresh(this.#options.freshness))
+      return this.#decide(owner, claims, counters, amounts);
+    return this.#batches.read(counters).then(
+      () => this.#decide(owner, claims, counters, amounts),
+      (error: unknown) => ({ unavailable: messageOf(error) }),
+    );
+  }
+
+  #decide(owner: number, claims: readonly Claim[], counters: readonly Counter[], amounts: Amounts): Reserved {
+    for (const [index, { limit, unit }] of claims.entries()) {
+      const { spent = 0, unwritten, reserved, start } = counters[index] as Counter;
+      const left = limit - spent - unwritten - reserved;
+      // A call that is free of charge would pass an exhausted budget otherwise.
+      if (left < Math.max(1, amounts[unit])) return { refusedBy: index, left, start };
+    }
+    const parts = claims.map(({ unit }, index) => {
+      const counter = counters[index] as Counter;
+      counter.reserved += amounts[unit];
+      return { counter, unit, left: amounts[unit], charged: 0 };
+    });
+    this.#lastId += 1;
+    this.#reservations.set(this.#lastId, { owner, parts });
+    return { id: this.#lastId };
+  }
+
+  /**
+   * Charges a call. `amounts` is everything that it has used so far, so that it can be charged several times. Resolves
+   * when the store has it, or has failed, which was logged: then the charge is kept, and written later.
+   */
+  charge(id: number, amounts: Amounts): void | Promise<void> {
+    return this.#charge(id, amounts, 0);
+  }
+
+  /** `least`: the least change of what the call was charged so far. */
+  #charge(id: number, amounts: Amounts, least: number): void | Promise<void> {
+    const changed: Counter[] = [];
+    for (const part of this.#reservations.get(id)?.parts ?? []) {
+      const more = amounts[part.unit] - part.charged;
+      if (more === 0 || !(more >= least)) continue;
+      part.charged += more;
+      part.counter.unwritten += more;
+      const settled = Math.max(0, Math.min(part.left, more));
+      part.left -= settled;
+      part.counter.reserved -= settled;
+      changed.push(part.counter);
+    }
+    if (changed.length > 0) return this.#batches.write(changed);
+  }
+
+  /**
+   * Charges a call that has ended, and releases the rest of what it had reserved. An estimate that was too high is
+   * corrected.
+   */
+  release(id: number, amounts: Amounts): void | Promise<void> {
+    const written = this.#charge(id, amounts, Number.NEGATIVE_INFINITY);
+    this.#drop(id);
+    return written;
+  }
+
+  #drop(id: number): void {
+    for (const part of this.#reservations.get(id)?.parts ?? []) part.counter.reserved -= part.left;
+    this.#reservations.delete(id);
+  }
+
+  /** Releases what the calls of a worker that has ended had reserved. */
+  releaseAll(owner: number): void {
+    for (const [id, reservation] of this.#reservations) if (reservation.owner === owner) this.#drop(id);
+  }
+
+  /** Resolves when everything that was charged is written, or cannot be. */
+  flushed(): Promise<void> {
+    return this.#batches.idle();
+  }
+
+  /** What open calls have reserved, and what is not written yet, by counter. */
+  open(counter: string, start: number): Pick<Counter, 'reserved' | 'unwritten'> | undefined {
+    return this.#counters.get(keyOf(counter, start));
+  }
+
+  /** Undefined if the memory for counters is used up by those that cannot be forgotten. */
+  #find(counter: string, start: number): Counter | undefined {
+    const key = keyOf(counter, start);
+    const known = this.#counters.get(key);
+    if (known !== undefined) return known;
+    if (this.#counters.size >= this.#options.maxCounters && !this.#forgetOne()) return undefined;
+    const added: Counter = { counter, start, spent: undefined, unwritten: 0, reserved: 0 };
+    this.#counters.set(key, added);
+    return added;
+  }
+
+  /** Forgets one of the oldest counters that no call uses and that is written. */
+  #forgetOne(): boolean {
+    let looked = 0;
+    for (const [key, { unwritten, reserved, spent }] of this.#counters) {
+      if (unwritten === 0 && reserved === 0 && spent !== undefined) return this.#counters.delete(key);
+      looked += 1;
+      if (looked === 100) return false;
+    }
+    return false;
+  }
+}
+
+const keyOf = (counter: string, start: number): string => `${start} ${counter}`;

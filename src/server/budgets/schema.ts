@@ -1,0 +1,35 @@
+import type { DatabaseSchema } from '../kernel/database.ts';
+
+/**
+ * Tables of virtual keys and of what budgets have spent. `agctl_key_changes` and `agctl_spending_writer` have one row: how
+ * often keys have changed, and which process has charged last.
+ */
+export const budgetsSchema: DatabaseSchema = {
+  feature: 'budgets',
+  migrations: [{ sqlite: scripts('INTEGER', ' WITHOUT ROWID'), postgres: scripts('BIGINT', '') }],
+};
+
+function scripts(integer: string, withoutRowid: string): string {
+  return `CREATE TABLE agctl_spending (
+  counter TEXT NOT NULL,
+  start ${integer} NOT NULL,
+  spent ${integer} NOT NULL,
+  PRIMARY KEY (counter, start)
+)${withoutRowid};
+CREATE INDEX agctl_spending_start ON agctl_spending (start);
+CREATE TABLE agctl_spending_writer (id ${integer} PRIMARY KEY, writer ${integer} NOT NULL);
+INSERT INTO agctl_spending_writer (id, writer) VALUES (1, 0);
+CREATE TABLE agctl_keys (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  hash TEXT NOT NULL UNIQUE,
+  hint TEXT NOT NULL,
+  settings TEXT NOT NULL,
+  created_at ${integer} NOT NULL,
+  revoked_at ${integer}
+);
+CREATE UNIQUE INDEX agctl_keys_name ON agctl_keys (name) WHERE revoked_at IS NULL;
+CREATE TABLE agctl_key_changes (id ${integer} PRIMARY KEY, count ${integer} NOT NULL);
+INSERT INTO agctl_key_changes (id, count) VALUES (1, 0);
+`;
+}

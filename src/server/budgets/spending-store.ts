@@ -1,0 +1,121 @@
+import { randomInt } from 'node:crypto';
+import type { Database, SqlRow, Statement } from '../kernel/database.ts';
+
+/** A counter: one subject of a budget, in one window. `start`: Unix time in ms; 0 for `total`. */
+export interface CounterRow {
+  readonly counter: string;
+  readonly start: number;
+}
+
+export interface Charge extends CounterRow {
+  /** Tokens, or 10^-9 USD. */
+  readonly amount: number;
+}
+
+export interface SpentRow extends CounterRow {
+  readonly spent: number;
+}
+
+/** Where the spending of budgets is kept. */
+export interface SpendingStore {
+  /**
+   * Adds charges and reads counters, in one transaction, which has survived the end of this process when this resolves.
+   * `totals`: of `charges`, then of `reads`. `isAlone`: no other process has written to the database since the previous
+   * exchange. Rejects if the database is gone, locked or full: then nothing was added, unless the connection to
+   * PostgreSQL was lost during the commit.
+   */
+  exchange(
+    charges: readonly Charge[],
+    reads: readonly CounterRow[],
+  ): Promise<{ readonly totals: readonly number[]; readonly isAlone: boolean }>;
+  /** Counters of windows that began at one of these times, up to `limit`. */
+  spent(starts: readonly number[], limit: number): Promise<readonly SpentRow[]>;
+  /** Removes the counters of windows that began before a time, except those of `total`. */
+  prune(before: number): Promise<void>;
+}
+
+/** Lists are passed as one JSON parameter: a statement per counter would cost a round trip to PostgreSQL each. */
+const SQL = {
+  sqlite: {
+    add: `INSERT INTO agctl_spending (counter, start, spent)
+      SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true
+      ON CONFLICT (counter, start) DO UPDATE SET spent = spent + excluded.spent
+      RETURNING counter, start, spent`,
+    read: `SELECT counter, start, spent FROM agctl_spending
+      JOIN json_each(?) AS wanted ON counter = wanted.value ->> 0 AND start = wanted.value ->> 1`,
+  },
+  postgres: {
+    // In order, so that two processes do not wait for each other.
+    add: `INSERT INTO agctl_spending (counter, start, spent)
+      SELECT value ->> 0, (value ->> 1)::bigint, (value ->> 2)::bigint
+      FROM jsonb_array_elements(?::jsonb) AS value ORDER BY 1, 2
+      ON CONFLICT (counter, start) DO UPDATE SET spent = agctl_spending.spent + excluded.spent
+      RETURNING counter, start, spent`,
+    read: `SELECT counter, start, spent FROM agctl_spending
+      JOIN jsonb_array_elements(?::jsonb) AS wanted ON counter = wanted ->> 0 AND start = (wanted ->> 1)::bigint`,
+  },
+} as const;
+
+const LAST_WRITER: Statement = { sql: 'SELECT writer FROM agctl_spending_writer' };
+const SET_WRITER: Statement = { sql: 'UPDATE agctl_spending_writer SET writer = ?' };
+
+/** The spending in `config.database`. */
+export class DatabaseSpending implements SpendingStore {
+  readonly #database: Database;
+  /** Names this process in the database. */
+  readonly #writer = randomInt(1, 2 ** 47);
+  #isFirst = true;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async exchange(
+    charges: readonly Charge[],
+    reads: readonly CounterRow[],
+  ): Promise<{ readonly totals: readonly number[]; readonly isAlone: boolean }> {
+    const { kind } = this.#database;
+    const sql = SQL[kind];
+    const hasCharges = charges.length > 0;
+    const add = { sql: sql.add, values: [JSON.stringify(charges.map(listed))] };
+    const read = { sql: sql.read, values: [JSON.stringify(reads.map(listed))] };
+    const statements: Statement[] = [
+      ...(kind === 'sqlite' ? [LAST_WRITER] : []),
+      ...(kind === 'sqlite' && hasCharges ? [{ ...SET_WRITER, values: [this.#writer] }] : []),
+      ...(hasCharges ? [add] : []),
+      ...(reads.length > 0 ? [read] : []),
+    ];
+    const results = (await this.#database.transaction(statements)) ?? [];
+    const rows = results.flatMap((result) => result.rows);
+    const totals = new Map(rows.map((row) => [keyOf(row), Number(row['spent'])]));
+    // Another machine may write to PostgreSQL at any time.
+    const isAlone = kind === 'sqlite' && (this.#isFirst || rows[0]?.['writer'] === this.#writer);
+    this.#isFirst = this.#isFirst && !hasCharges;
+    return { totals: [...charges, ...reads].map((row) => totals.get(keyOf(row)) ?? 0), isAlone };
+  }
+
+  async spent(starts: readonly number[], limit: number): Promise<readonly SpentRow[]> {
+    const marks = starts.map(() => '?').join(', ');
+    const rows = await this.#database.query(
+      `SELECT counter, start, spent FROM agctl_spending WHERE start IN (${marks}) ORDER BY counter, start LIMIT ${limit}`,
+      starts,
+    );
+    return rows.map(({ counter, start, spent }) => ({
+      counter: String(counter),
+      start: Number(start),
+      spent: Number(spent),
+    }));
+  }
+
+  async prune(before: number): Promise<void> {
+    await this.#database.transaction([
+      { sql: 'DELETE FROM agctl_spending WHERE start > 0 AND start < ?', values: [before] },
+    ]);
+  }
+}
+
+function listed(row: CounterRow & Partial<Charge>): unknown[] {
+  return row.amount === undefined ? [row.counter, row.start] : [row.counter, row.start, row.amount];
+}
+
+const keyOf = ({ counter, start }: SqlRow | CounterRow): string => `${String(start)} ${String(counter)}`;

@@ -1,0 +1,116 @@
+import { type BudgetLimit, parseBudget } from '../../core/budget.ts';
+import type { Limits } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import type { Database } from '../kernel/database.ts';
+import type { Remote, Shared, SharedState } from '../kernel/shared-state.ts';
+import { Slot } from '../kernel/slot.ts';
+import { type Amounts, type Claim, counterName } from './counter.ts';
+import { KeyList } from './key-list.ts';
+import { KeyTable } from './key-table.ts';
+import { Ledger, type Reserved } from './ledger.ts';
+import { DatabaseSpending, type SpendingStore } from './spending-store.ts';
+import type { VirtualKey } from './virtual-key.ts';
+
+/** What requests need of a virtual key. A JSON value, because workers get it from the process that has the keys. */
+export interface KnownKey extends Pick<VirtualKey, 'id' | 'name' | 'metadata' | 'allowedModels'> {
+  readonly claims: readonly Claim[];
+}
+
+/** What requests do, in whichever process they are. */
+export type SpendingOperations = {
+  /** The key with this hash, if it may be used; null otherwise. */
+  find(hash: string): KnownKey | null | Promise<KnownKey | null>;
+  reserve(owner: number, claims: readonly Claim[], amounts: Amounts): Reserved | Promise<Reserved>;
+  charge(id: number, amounts: Amounts): void | Promise<void>;
+  release(id: number, amounts: Amounts): void | Promise<void>;
+  releaseAll(owner: number): void;
+};
+
+export interface SpendingOptions {
+  readonly database: Database;
+  readonly log: Log;
+  readonly limits: Limits;
+  readonly sharedState: SharedState;
+  /** Number of this worker, from 1; 0 without workers, and in the process that starts them. */
+  readonly worker: number;
+  /** Called when the database of budgets fails. */
+  failed(): void;
+}
+
+/**
+ * Virtual keys, and the budgets of keys and of the configuration. One process has them for all workers of a gateway; in a
+ * worker, `call` asks it.
+ */
+export class Spending {
+  readonly call: Remote<SpendingOperations>;
+  /** Of the process that has them: not to be used in a worker. */
+  readonly keys: KeyList;
+  readonly ledger: Ledger;
+  readonly store: SpendingStore;
+  readonly worker: number;
+  readonly #known = new WeakMap<VirtualKey, KnownKey>();
+  readonly #shared: Shared<SpendingOperations>;
+
+  constructor({ database, log, limits, sharedState, worker, failed }: SpendingOptions) {
+    this.worker = worker;
+    this.store = new DatabaseSpending(database);
+    this.keys = new KeyList(new KeyTable(database), log, limits.keyRefresh);
+    this.ledger = new Ledger({
+      store: this.store,
+      log,
+      maxCounters: limits.budgetCounters,
+      freshness: limits.budgetFreshness,
+      failed,
+    });
+    const { ledger } = this;
+    this.#shared = sharedState.join<SpendingOperations>(() => 'spending', {
+      find: (hash) => {
+        const found = this.keys.find(hash);
+        return found instanceof Promise ? found.then((key) => this.#knownKey(key)) : this.#knownKey(found);
+      },
+      reserve: (owner, claims, amounts) => ledger.reserve(owner, claims, amounts),
+      charge: (id, amounts) => ledger.charge(id, amounts),
+      release: (id, amounts) => ledger.release(id, amounts),
+      releaseAll: (owner) => ledger.releaseAll(owner),
+    });
+    this.call = this.#shared.call;
+    // What a worker with this number has left behind.
+    if (worker > 0) void Promise.resolve(this.call.releaseAll(worker)).catch(() => undefined);
+  }
+
+  #knownKey(key: VirtualKey | undefined): KnownKey | null {
+    if (key === undefined) return null;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const { id, name, metadata, allowedModels } = key;
+    const claims = claimsOfKey(key);
+    const created: KnownKey = { id, name, metadata, claims, ...(allowedModels && { allowedModels }) };
+    this.#known.set(key, created);
+    return created;
+  }
+
+  /** Resolves when everything that was charged is written. The database is closed later. */
+  async close(): Promise<void> {
+    this.keys.close();
+    await this.ledger.flushed();
+    this.#shared.release();
+  }
+}
+
+/** The counters of a key's own budgets. */
+export function claimsOfKey({ id, budgets }: Pick<VirtualKey, 'id' | 'budgets'>): Claim[] {
+  return budgets.flatMap((text) => {
+    const limit = parseBudget(text);
+    return limit === undefined ? [] : [claimOf(`${KEY_PREFIX}${id}`, limit, '')];
+  });
+}
+
+/** Names of configured budgets contain no slash. */
+export const KEY_PREFIX = 'key/';
+
+export function claimOf(budget: string, { unit, window, amount }: BudgetLimit, subject: string): Claim {
+  return { counter: counterName(budget, { unit, window }, subject), unit, window, limit: amount };
+}
+
+/** The spending of a process; undefined without `config.database`. Set on the settings before policies are compiled. */
+export const spendingOf = new Slot<Spending>();

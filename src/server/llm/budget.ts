@@ -1,0 +1,86 @@
+import { callBudget } from '../budgets/call-budget.ts';
+import type { Amounts } from '../budgets/counter.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
+import type { CostOutcome, LlmCall } from './call.ts';
+import type { CallBody } from './call-body.ts';
+import type { PriceCatalog } from './cost/catalog.ts';
+import { membersOf } from './json-members.ts';
+import { estimateInput, estimateUsage } from './token-estimate.ts';
+import { tokenCount, type Usage } from './usage.ts';
+
+/** Output tokens that a call is expected to use if it sets no maximum: a long answer to a question. */
+const USUAL_OUTPUT = 1_000;
+
+/** The prices when the request began: a reload does not change those of calls that run. */
+export const callPrices = new Slot<PriceCatalog>();
+
+/**
+ * Reserves what a call may use in the budgets of its caller, once: not again for the next model after a failure. Throws
+ * an `AppError`: 429 if a budget has less left, 403 if the call cannot be counted, 503 if the database fails.
+ */
+export async function reserveBudget(ctx: RequestContext, call: LlmCall, body?: CallBody): Promise<void> {
+  const budget = callBudget.get(ctx);
+  if (budget === undefined || budget.isReserved || call.isFree === true) return;
+  if (call.isUnmetered === true)
+    return budget.refuseUncounted(ctx, { why: 'the tokens of the model are not counted' });
+  const usage = { input: estimateInput(call.request), output: expectedOutput(call, body) };
+  const cost = budget.countsMoney ? priceOf(ctx, call, usage) : undefined;
+  if (cost !== undefined && cost.status !== 'Exact')
+    budget.refuseUncounted(ctx, {
+      why: 'the price of the model is unknown',
+      detail: cost.reason,
+      unit: 'usd',
+    });
+  await budget.reserve(ctx, amountsOf(usage, cost));
+}
+
+/** Charges what a call has used so far. Resolves when it is written; a promise only if there is something to write. */
+export function chargeBudget(ctx: RequestContext, call: LlmCall): void | Promise<void> {
+  const budget = callBudget.get(ctx);
+  if (budget?.isReserved !== true || call.isFree === true) return;
+  const reported = call.providerUsage === null ? undefined : (call.providerUsage ?? call.usage);
+  const usage = reported ?? estimateUsage(call);
+  return budget.charge(amountsOf(usage, budget.countsMoney ? priceOf(ctx, call, usage) : undefined));
+}
+
+/** Charges a call that has ended, and releases the rest of its reservation. */
+export function endBudget(ctx: RequestContext, { usage, cost }: LlmCall): void {
+  callBudget.get(ctx)?.end(amountsOf(usage, cost));
+}
+
+function priceOf(ctx: RequestContext, call: LlmCall, usage: Usage): CostOutcome | undefined {
+  const names = [call.responseModel, call.providerModel, call.requestModel];
+  return callPrices.get(ctx)?.price(call.provider, names, usage);
+}
+
+function amountsOf(usage: Usage | undefined, cost: CostOutcome | undefined): Amounts {
+  return {
+    tokens: usage === undefined ? 0 : usage.input + usage.output,
+    usd: cost?.total === undefined ? 0 : nanoUsd(cost.total),
+  };
+}
+
+/** USD with up to twelve decimals, in 10^-9 USD, rounded up. */
+export function nanoUsd(text: string): number {
+  const [whole, fraction = ''] = text.split('.');
+  const digits = fraction.padEnd(12, '0');
+  const rest = digits.slice(9) === '000' ? 0 : 1;
+  return Number(whole) * 1e9 + Number(digits.slice(0, 9)) + rest;
+}
+
+/** The most output tokens that the request asks for. */
+function expectedOutput(call: LlmCall, body: CallBody | undefined): number {
+  if (call.hasNoText === true && call.format !== 'realtime') return 0;
+  const get = (name: string): unknown => body?.get(name);
+  const config = membersOf(get('generationConfig') ?? get('generation_config'));
+  const limits = [
+    get('max_completion_tokens'),
+    get('max_output_tokens'),
+    get('max_tokens'),
+    config?.['maxOutputTokens'] ?? config?.['max_output_tokens'],
+  ];
+  const most = limits.map(tokenCount).find((count) => count !== undefined) ?? USUAL_OUTPUT;
+  const answers = tokenCount(get('n') ?? config?.['candidateCount']) ?? 1;
+  return most * Math.max(1, answers);
+}
