@@ -4,6 +4,7 @@ import { VERSION } from '../core/version.ts';
 import { configCommands, FILE_OPTION } from './config-program.ts';
 import type { Bind, Context } from './context.ts';
 import { withEnvFile } from './env-file.ts';
+import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands } from './proxy-program.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
@@ -54,9 +55,10 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   const costs = costsCommands(program, run);
   formerConfigCommands(config, run);
   const proxy = proxyCommands(program, run);
+  const keys = keysCommands(program, run);
   program.commandsGroup('More:');
   infoCommands(program, run);
-  for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy])
+  for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy, keys])
     helpOrUnknown(group, context);
   return program;
 }

@@ -3,7 +3,6 @@ import type { Bind } from './context.ts';
 
 const NEAREST =
   '\nWhich gateway: --admin, the environment variable AGCTL_ADMIN, or else the one on this machine.\n';
-const WHERE = '\nWhich gateway: --local, --admin, or the environment variable AGCTL_ADMIN.\n';
 
 /**
  * The commands that inspect a running gateway; returns the groups. Upstream's former names (`agctl trace`, `agctl
@@ -34,8 +33,11 @@ export function formerConfigCommands(config: Command, run: Bind): void {
   configCommands(config, true, run);
 }
 
+/** The note on them, for the help of commands. */
+export const WHICH_GATEWAY = '\nWhich gateway: --local, --admin, or the environment variable AGCTL_ADMIN.\n';
+
 /** Adds the options that select an admin server. `port`: upstream's option for another port of this machine. */
-function withAdminOptions(command: Command, port = '--proxy-admin-port <port>'): Command {
+export function withAdminOptions(command: Command, port = '--proxy-admin-port <port>'): Command {
   return command
     .optionsGroup('Which gateway:')
     .option('--local', 'the gateway on this machine, 127.0.0.1:15000')
@@ -53,7 +55,10 @@ function configCommands(parent: Command, hidden: boolean, run: Bind): void {
         .addOption(
           new Option('-o, --output <format>', 'format of the output').choices(['short', 'json', 'yaml']),
         ),
-    ).addHelpText('after', `${WHERE}\nExamples:\n  agctl proxy config ${name} --local\n  ${example}\n`);
+    ).addHelpText(
+      'after',
+      `${WHICH_GATEWAY}\nExamples:\n  agctl proxy config ${name} --local\n  ${example}\n`,
+    );
   leaf(
     'all',
     'everything: an overview on a terminal, JSON otherwise',
@@ -86,7 +91,7 @@ function profileCommands(parent: Command, run: Bind): void {
       .addOption(new Option('-p, --port <port>', 'another admin port of this machine').hideHelp())
       .addHelpText(
         'after',
-        `${WHERE}\nOpen the file with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
+        `${WHICH_GATEWAY}\nOpen the file with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
       );
   leaf('cpu', 'save a CPU profile in pprof format').action(
     run(() => import('./commands/proxy-profile-cpu.ts')),
@@ -117,7 +122,7 @@ function logCommand(proxy: Command, run: Bind): void {
   )
     .addHelpText(
       'after',
-      `${WHERE}\nExamples:\n  agctl proxy log --local\n  agctl proxy log --local --set proxy::httpproxy=trace --for 10m\n  agctl proxy log --local --reset\n`,
+      `${WHICH_GATEWAY}\nExamples:\n  agctl proxy log --local\n  agctl proxy log --local --set proxy::httpproxy=trace --for 10m\n  agctl proxy log --local --reset\n`,
     )
     .action(run(() => import('./commands/proxy-log.ts')));
 }
@@ -161,11 +166,11 @@ function stateCommands(proxy: Command, run: Bind): void {
             .choices(['text', 'json', 'yaml'])
             .default('text'),
         ),
-    ).addHelpText('after', WHERE);
+    ).addHelpText('after', WHICH_GATEWAY);
   leaf('memory', 'memory usage and limits').action(run(() => import('./commands/proxy-memory.ts')));
   leaf('tasks', 'list open requests and other tasks').action(run(() => import('./commands/proxy-tasks.ts')));
   withAdminOptions(proxy.command('shutdown').description('stop the gateway once open requests have finished'))
-    .addHelpText('after', WHERE)
+    .addHelpText('after', WHICH_GATEWAY)
     .action(run(() => import('./commands/proxy-shutdown.ts')));
 }
 
@@ -197,7 +202,7 @@ function trace(parent: Command, hidden: boolean, run: Bind): void {
       .option('--save <path>', 'also write the JSON Lines to this file')
       .option('-f, --file <path>', 'show a saved trace instead, or - for standard input'),
   )
-    .addHelpText('after', `${WHERE}${TRACE_HELP}`)
+    .addHelpText('after', `${WHICH_GATEWAY}${TRACE_HELP}`)
     .action(run(() => import('./commands/proxy-trace.ts')));
 }
 

@@ -1,8 +1,10 @@
 import { amountText } from '../../src/core/budget.ts';
+import type { ShownKey } from '../../src/core/virtual-key.ts';
 import { partsOfCounter } from '../../src/server/budgets/counter.ts';
 import { type Spending, spendingOf } from '../../src/server/budgets/spending.ts';
 import type { TestGateway, TestGatewayOptions } from './gateway.ts';
 import { modelsGateway } from './llm-provider.ts';
+import { send } from './send.ts';
 
 /** A thousandth of a USD per token: a call with `USAGE` costs 0.019 USD. */
 export const PRICES = {
@@ -66,4 +68,17 @@ function startsOfNow(): number[] {
     day - weekday * 86_400_000,
     Date.UTC(now.getUTCFullYear(), now.getUTCMonth()),
   ];
+}
+
+/** Creates a virtual key with the admin server of a gateway. */
+export async function createKey(
+  { admin }: Pick<TestGateway, 'admin'>,
+  settings: object,
+): Promise<{ readonly secret: string; readonly key: ShownKey }> {
+  const { status, text } = await send(`${admin}/api/keys`, {
+    method: 'POST',
+    body: JSON.stringify(settings),
+  });
+  if (status !== 200) throw new Error(`${status} ${text}`);
+  return JSON.parse(text) as { secret: string; key: ShownKey };
 }

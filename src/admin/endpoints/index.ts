@@ -1,10 +1,12 @@
 import type { Endpoint } from '../endpoint.ts';
+import { budgets } from './budgets.ts';
 import { cel } from './cel.ts';
 import { config } from './config.ts';
 import { configDump } from './config-dump.ts';
 import { configFile } from './config-file.ts';
 import { configValidate } from './config-validate.ts';
 import { debugTrace } from './debug-trace.ts';
+import { keys, revokeKey } from './keys.ts';
 import { logging } from './logging.ts';
 import { memory } from './memory.ts';
 import { metrics } from './metrics.ts';
@@ -49,4 +51,7 @@ export const endpoints: readonly Endpoint[] = [
   configValidate,
   cel,
   playground,
+  keys,
+  revokeKey,
+  budgets,
 ];

@@ -12,6 +12,7 @@ export interface AdminRequest {
   readonly path: string;
   /** Accepted content type. */
   readonly accept?: string;
+  readonly body?: string;
   /** Timeout for silence of the server, in ms; 0 for none. */
   readonly silence?: number;
   readonly signal?: AbortSignal;
@@ -45,7 +46,7 @@ export async function open(address: AdminAddress, request: AdminRequest): Promis
 }
 
 function answerTo(address: AdminAddress, request: AdminRequest): Promise<IncomingMessage> {
-  const { method, path, accept, silence = LIMITS.adminResponseTimeout, signal } = request;
+  const { method, path, accept, body, silence = LIMITS.adminResponseTimeout, signal } = request;
   const headers = accept === undefined ? {} : { accept };
   return new Promise((resolve, reject) => {
     const outgoing = (address.isTls ? sendHttps : sendHttp)(
@@ -62,7 +63,7 @@ function answerTo(address: AdminAddress, request: AdminRequest): Promise<Incomin
     );
     outgoing.on('error', (error: NodeJS.ErrnoException) => reject(unreachable(address, error)));
     if (silence > 0) outgoing.setTimeout(silence, () => outgoing.destroy(new SilenceError(silence)));
-    outgoing.end();
+    outgoing.end(body);
   });
 }
 

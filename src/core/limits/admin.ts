@@ -43,6 +43,8 @@ export const ADMIN_LIMITS = {
   heapSampleDepth: 64,
   /** Open requests that `/debug/tasks` lists. */
   listedTasks: 1_000,
+  /** Subjects of budgets that `/api/budgets` lists. */
+  shownSubjects: 10_000,
   /**
    * Requests (about 1 KiB each) and traces that a page of the admin UI keeps during one visit; beyond that, the oldest
    * are dropped.

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import type { KeySettings } from '../../core/virtual-key.ts';
 import type { KeyTable } from './key-table.ts';
-import { hashOfKey, type KeySettings, type VirtualKey } from './virtual-key.ts';
+import { hashOfKey, type VirtualKey } from './virtual-key.ts';
 
 /**
  * The virtual keys of a gateway, all of them in memory. Changes of other gateways at the same database are seen within

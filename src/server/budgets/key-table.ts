@@ -1,5 +1,6 @@
+import type { KeySettings } from '../../core/virtual-key.ts';
 import type { Database, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
-import type { KeySettings, VirtualKey } from './virtual-key.ts';
+import type { VirtualKey } from './virtual-key.ts';
 
 /** Counts a change. Its lock on the one row puts changes of several processes in order. */
 const CHANGE: Statement = {

@@ -1,0 +1,77 @@
+import type { FastifyReply } from 'fastify';
+import { AppError } from '../../core/errors.ts';
+import { readKeySettings } from '../../core/virtual-key.ts';
+import { type Spending, spendingOf } from '../../server/budgets/spending.ts';
+import { shownKeys } from '../../server/budgets/usage.ts';
+import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
+import type { Admin } from '../sources.ts';
+
+/**
+ * Virtual keys, `{keys: [ShownKey]}` (`core/virtual-key.ts`). POST creates one: `{name, allowedModels?, metadata?,
+ * budgets?, expiresAt?}` returns `{secret, key: ShownKey}`; `secret` is the key itself, which is never shown again.
+ */
+export const keys = defineEndpoint({
+  path: '/api/keys',
+  methods: ['GET', 'POST'],
+  handle: (request, reply, admin) =>
+    withSpending(admin, reply, async (spending) => {
+      if (request.method === 'GET')
+        return sendJson(reply, { keys: await shownKeys(spending, await spending.keys.list()) });
+      const settings = readKeySettings(parsed(request.body), Date.now());
+      if (typeof settings === 'string') return sendText(reply, 400, `${settings}\n`);
+      const created = await spending.keys.create(settings);
+      if (created === undefined)
+        return sendText(reply, 400, `\`name\`: another key is named \`${settings.name}\`\n`);
+      const { key, secret } = created;
+      admin.log.info('admin', 'a virtual key was created', { key: key.name, 'key.id': key.id });
+      return sendJson(reply, { secret, key: (await shownKeys(spending, [key]))[0] });
+    }),
+});
+
+/** Revokes a key: `{key}` is its id or name. Returns `{key: ShownKey}`. New calls with it are refused at once. */
+export const revokeKey = defineEndpoint({
+  path: '/api/keys/revoke',
+  methods: ['POST'],
+  handle: (request, reply, admin) =>
+    withSpending(admin, reply, async (spending) => {
+      const { key: wanted } = (parsed(request.body) ?? {}) as { key?: unknown };
+      if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
+      const key = await spending.keys.revoke(wanted);
+      if (key === undefined)
+        return sendText(reply, 400, `there is no key \`${printable(wanted)}\`: GET /api/keys lists them\n`);
+      admin.log.info('admin', 'a virtual key was revoked', { key: key.name, 'key.id': key.id });
+      return sendJson(reply, { key: (await shownKeys(spending, [key]))[0] });
+    }),
+});
+
+/** Status 400 without a database, 503 if it fails. */
+export async function withSpending(
+  admin: Admin,
+  reply: FastifyReply,
+  work: (spending: Spending) => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const spending = spendingOf.get(admin.served().runtime.settings);
+  if (spending === undefined)
+    return sendText(
+      reply,
+      400,
+      'the gateway has no database for keys and budgets: set config.database.url\n',
+    );
+  try {
+    return await work(spending);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return sendText(reply, 503, `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}\n`);
+  }
+}
+
+function parsed(body: unknown): unknown {
+  try {
+    return JSON.parse(typeof body === 'string' ? body : '');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Text from a client, shortened and on one line. */
+const printable = (text: string): string => text.slice(0, 64).replace(/\p{C}/gu, '?');

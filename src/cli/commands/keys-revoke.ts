@@ -1,0 +1,25 @@
+import { EXIT_CODES } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
+import type { ShownKey } from '../../core/virtual-key.ts';
+import type { Run } from '../context.ts';
+import { type AdminOptions, adminAddress } from '../proxy/address.ts';
+import { ask } from '../proxy/admin-client.ts';
+import { answered } from '../proxy/answered.ts';
+
+interface Options extends AdminOptions {
+  readonly operands: readonly string[];
+  readonly output: 'text' | 'json';
+}
+
+export const run: Run<Options> = async (options, context) => {
+  const address = adminAddress(options, context);
+  const { body } = await ask(address, {
+    method: 'POST',
+    path: '/api/keys/revoke',
+    body: JSON.stringify({ key: options.operands[0] }),
+  });
+  const { key } = answered<{ key: ShownKey }>(address, body, '/api/keys/revoke');
+  if (options.output === 'json') context.stdout.write(`${JSON.stringify({ key }, null, 2)}\n`);
+  else context.stdout.write(`revoked \`${escapeControls(key.name)}\` (${escapeControls(key.id)})\n`);
+  return EXIT_CODES.ok.code;
+};

@@ -1,0 +1,103 @@
+import { BUDGET_FORMS, type BudgetLimit, parseBudget } from './budget.ts';
+
+/** What an operator chooses for a virtual key. */
+export interface KeySettings {
+  /** Unique among keys that are not revoked; the name in logs and lists. */
+  readonly name: string;
+  /** Patterns of the models that it may use; all if undefined. */
+  readonly allowedModels?: readonly string[] | undefined;
+  /** Values that expressions read as `apiKey.<name>`. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Such as `10USD/day`. */
+  readonly budgets: readonly string[];
+  /** Unix time in ms. */
+  readonly expiresAt?: number | undefined;
+}
+
+/** A key as the admin server shows it, in `/api/keys`. Times are ISO 8601. */
+export interface ShownKey {
+  readonly id: string;
+  readonly name: string;
+  /** Its last characters. */
+  readonly hint: string;
+  readonly state: 'active' | 'expired' | 'revoked';
+  readonly createdAt: string;
+  readonly expiresAt?: string;
+  readonly revokedAt?: string;
+  readonly allowedModels?: readonly string[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly budgets: readonly ShownBudget[];
+}
+
+/** A budget and its use in the current window. Amounts of USD are decimal text, those of tokens numbers. */
+export interface ShownBudget {
+  /** Such as `10USD/day`. */
+  readonly limit: string;
+  readonly spent: string | number;
+  /** By open calls. */
+  readonly reserved: string | number;
+  /** Absent for `total`. */
+  readonly resetsAt?: string;
+}
+
+const NAME = /^[\w.@-]{1,64}$/;
+const MAX_BUDGETS = 10;
+const MAX_MODELS = 1_000;
+/** All keys are kept in memory. */
+const MAX_METADATA = 4_096;
+
+/** Reads the settings of a new key. Returns what is wrong with them as a string. */
+export function readKeySettings(value: unknown, now: number): KeySettings | string {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return 'expected a JSON object with `name`, and optionally `allowedModels`, `metadata`, `budgets`, `expiresAt`';
+  const {
+    name,
+    allowedModels,
+    metadata = {},
+    budgets = [],
+    expiresAt,
+    ...rest
+  } = value as Record<string, unknown>;
+  const [unknown] = Object.keys(rest);
+  if (unknown !== undefined)
+    return `\`${unknown.slice(0, 64)}\`: unknown member; expected \`name\`, \`allowedModels\`, \`metadata\`, \`budgets\`, \`expiresAt\``;
+  if (typeof name !== 'string' || !NAME.test(name))
+    return '`name`: expected 1 to 64 letters, digits, `.`, `_`, `-` or `@`, such as `ann-laptop`';
+  if (allowedModels !== undefined && !(isTexts(allowedModels) && allowedModels.length <= MAX_MODELS))
+    return `\`allowedModels\`: expected a list of up to ${MAX_MODELS} names or patterns of models, such as \`gpt-*\``;
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+    return '`metadata`: expected an object, such as {"team": "red"}';
+  if (JSON.stringify(metadata).length > MAX_METADATA)
+    return `\`metadata\`: expected at most ${MAX_METADATA} characters of JSON`;
+  const problem = problemOfBudgets(budgets);
+  if (problem !== undefined) return problem;
+  const expires = expiresAt === undefined ? undefined : Date.parse(String(expiresAt));
+  if (expires !== undefined && !(expires > now))
+    return '`expiresAt`: expected a time in the future, such as `2030-01-01T00:00:00Z`';
+  return {
+    name,
+    metadata: metadata as KeySettings['metadata'],
+    budgets: budgets as string[],
+    ...(allowedModels === undefined ? {} : { allowedModels }),
+    ...(expires === undefined ? {} : { expiresAt: expires }),
+  };
+}
+
+function problemOfBudgets(budgets: unknown): string | undefined {
+  if (!Array.isArray(budgets) || budgets.length > MAX_BUDGETS)
+    return `\`budgets\`: expected a list of up to ${MAX_BUDGETS} texts such as \`10USD/day\``;
+  const invalid = budgets.find(
+    (text) => typeof text !== 'string' || parseBudget(text) === undefined,
+  ) as unknown;
+  if (invalid !== undefined) return `\`budgets\`: \`${String(invalid).slice(0, 64)}\`: ${BUDGET_FORMS}`;
+  const kinds = (budgets as string[]).map((text) => {
+    const { unit, window } = parseBudget(text) as BudgetLimit;
+    return `${unit} per ${window}`;
+  });
+  const twice = kinds.find((kind, index) => kinds.indexOf(kind) !== index);
+  return twice === undefined ? undefined : `\`budgets\`: two budgets of ${twice}: expected one`;
+}
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) &&
+  value.every((text) => typeof text === 'string' && text !== '' && text.length <= 256);
