@@ -18,6 +18,10 @@ export const MCP_LIMITS = {
    * capabilities have about 200. Keeps ids of backends with two targets under 1 KiB: servers limit headers to 8 KiB.
    */
   sealedInitializeLength: 400,
+  /** Records of sessions in the shared store have them up to this length. */
+  recordedInitializeLength: 16 * KIB,
+  /** How long a replica may go on with a session that another one has ended; each check is one command. */
+  sessionCheckInterval: SECOND,
   sessionSweep: 30 * SECOND,
   /**
    * Child processes of stdio targets, over all sessions. A new one replaces that of an idle session; if none is idle,

@@ -7,6 +7,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Bound } from '../kernel/inspection.ts';
 import type { Backend, RequestContext } from '../kernel/request-context.ts';
 import { withoutPort } from '../kernel/router.ts';
+import { sharedStore } from '../kernel/shared-store.ts';
 import { handleLegacySse, isLegacySse } from './legacy-sse.ts';
 import { type Placed, workerFor } from './placement.ts';
 import { mcpProcessOf } from './process.ts';
@@ -103,7 +104,9 @@ export const mcp = defineBackend({
         limits: context.settings.limits,
       },
       mcpProcessOf(context.settings),
+      sharedStore.get(context.settings),
     );
+    warnAboutOwnKey(config, targets, context);
     const placed = placementOf(config, name);
     context.inspection.addBackend(context.path, () => sessions.state());
     context.inspection.bounds.push(...boundsOf(sessions, context));
@@ -236,6 +239,23 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
     });
   const compiled = policies && compileTargetPolicies(policies, context.at('policies'));
   return (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
+}
+
+/** Without a key of their own, replicas cannot read each other's session ids. */
+function warnAboutOwnKey(
+  { statefulMode }: McpBackendConfig,
+  targets: readonly Target[],
+  { settings, ...context }: CompileContext,
+): void {
+  if (sharedStore.get(settings) === undefined || mcpProcessOf(settings).isKeyConfigured) return;
+  if (statefulMode === 'stateless' || !targets.every(({ resumable }) => resumable)) return;
+  context.report({
+    code: 'AGW0305',
+    severity: 'warning',
+    atKey: true,
+    message: 'sessions cannot continue at other gateways, because `config.session.key` is not set',
+    help: 'set `config.session.key` to the same value for all gateways of `config.shared`, such as the output of `openssl rand -hex 32`',
+  });
 }
 
 /** LLM providers accept tool names of `[a-zA-Z0-9_-]{1,64}` (OpenAI, Anthropic), so a prefix must be valid and short. */

@@ -48,11 +48,11 @@ export function handleLegacySse(ctx: RequestContext, sessions: SessionStore): Pr
 }
 
 /** Creates a session with its stream. The first event has the URL for POSTs, whose session id only this caller can use. */
-function openStream(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+async function openStream(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   requireEventStream(ctx);
   const session = sessions.create(principal.get(ctx), '{}');
   // Only this process has the stream.
-  sessions.register(session, '', false);
+  await sessions.register(session, '', false);
   mcpFields.set(ctx, { sessionId: session.shortId });
   session.carriesCalls = true;
   const stream = session.openStream(forwardedHeaders(ctx));
@@ -77,7 +77,7 @@ function openStream(ctx: RequestContext, sessions: SessionStore): Promise<Reply>
     },
   };
   stream.send(postUrl(ctx, session.id), 'endpoint');
-  return Promise.resolve(eventStreamReply(stream));
+  return eventStreamReply(stream);
 }
 
 /**

@@ -17,6 +17,8 @@ export interface SessionState {
    * `LIMITS.sealedInitializeLength`, because the id is a header of every request.
    */
   readonly i?: string;
+  /** The shared store has a record of the session (`shared-sessions.ts`): without it, the session has ended. */
+  readonly k?: 1;
 }
 
 /**

@@ -1,15 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { VERSION } from '../../core/version.ts';
 import type { BackendState, TargetState } from '../kernel/inspection.ts';
+import type { SharedStore } from '../kernel/shared-store.ts';
 import type { Connection } from './connection.ts';
 import { CallerSession } from './modern/caller-session.ts';
 import { type Caller, Callers } from './modern/callers.ts';
 import { initializing } from './open-target.ts';
 import type { McpProcess } from './process.ts';
+import { checkResumable, notFound, resumedSession, stateInId, stateOf } from './resumed-session.ts';
 import { Session, type SessionOptions } from './session.ts';
 import { nonceOf, openSession, ownerOf, sealSession } from './session-id.ts';
+import { SharedSessions } from './shared-sessions.ts';
 import type { Evictable } from './targets/child-slots.ts';
 
 /**
@@ -31,6 +33,7 @@ export class SessionStore {
    */
   #ended = new Set<string>();
   readonly #removeEvictable: () => void;
+  readonly #shared: SharedSessions | undefined;
   /** Stores of earlier configurations that still have sessions. */
   readonly #previous = new Set<SessionStore>();
   /** The store that replaced this one. */
@@ -38,9 +41,12 @@ export class SessionStore {
   /** No request that was routed to this store is in flight any more. */
   #isRetired = false;
 
-  constructor(options: SessionOptions, settings: McpProcess) {
+  /** `store`: what replicas of the gateway share, if they share sessions. */
+  constructor(options: SessionOptions, settings: McpProcess, store?: SharedStore) {
     this.#options = options;
     this.#settings = settings;
+    if (store !== undefined && settings.isKeyConfigured)
+      this.#shared = new SharedSessions(store, settings.sessionKey, settings.sessionIdle, options.limits);
     this.#sweep = setInterval(() => this.#endIdle(), options.limits.sessionSweep).unref();
     this.callers = new Callers(options, {
       adopt: (session) => this.#adopt(session),
@@ -180,26 +186,12 @@ export class SessionStore {
    * Assigns the id: from now on clients find the session. `version` is the negotiated protocol revision. Another process can
    * resume the session if `isResumable`.
    */
-  register(session: Session, version: string, isResumable = this.#isResumable): void {
+  async register(session: Session, version: string, isResumable = this.#isResumable): Promise<void> {
     session.version = version;
     session.isResumable = isResumable;
-    const state = {
-      r: randomBytes(16).toString('base64url'),
-      b: this.#options.backend,
-      ...(session.owner === undefined ? {} : { p: session.owner }),
-      ...(isResumable
-        ? {
-            v: version,
-            s: session.connections.map(
-              ({ target, rpc }) => [target.name, rpc?.channel?.sessionId ?? null] as const,
-            ),
-            ...(session.initializeParams.length <= LIMITS.sealedInitializeLength
-              ? { i: session.initializeParams }
-              : {}),
-          }
-        : {}),
-    };
-    session.id = sealSession(this.#settings.sessionKey, state, this.#settings.worker);
+    const state = stateOf(session, randomBytes(16).toString('base64url'));
+    if (isResumable) session.record = await this.#shared?.save(state);
+    session.id = sealSession(this.#settings.sessionKey, stateInId(session, state), this.#settings.worker);
     this.#initializing.delete(session);
     this.#sessions.set(session.id, session);
     this.#logEvent('session started', session);
@@ -218,7 +210,10 @@ export class SessionStore {
    */
   find(id: string, principal: string | undefined): Session | Promise<Session> {
     const session = this.#find(id);
-    if (session !== undefined) return this.#use(session, principal);
+    if (session !== undefined) {
+      const known = this.#use(session, principal);
+      return known.record === undefined ? known : this.#unlessEnded(known);
+    }
     return this.#resume(id).then((resumed) => this.#use(resumed, principal));
   }
 
@@ -227,6 +222,24 @@ export class SessionStore {
     if (session.owner !== ownerOf(principal)) throw notFound('it belongs to another caller');
     session.lastUsed = performance.now();
     return session;
+  }
+
+  /** Another replica may have ended the session. */
+  async #unlessEnded(session: Session): Promise<Session> {
+    const { record } = session;
+    if (record === undefined || !(await this.#shared?.isEnded(record, () => stateOf(session, record.id))))
+      return session;
+    await this.#leave(session);
+    throw notFound('another replica has ended it');
+  }
+
+  /** Closes a session here, which goes on or has been ended elsewhere. */
+  async #leave(session: Session): Promise<void> {
+    for (const store of this.#previous) if (store.#sessions.has(session.id)) return store.#leave(session);
+    this.#sessions.delete(session.id);
+    keepAtTargets(session);
+    await session.close();
+    this.#closeIfUnused();
   }
 
   #find(id: string): Session | undefined {
@@ -247,6 +260,7 @@ export class SessionStore {
       this.#rememberEnded(session.id);
     this.#logEvent('session ended', session);
     this.#ending += 1;
+    if (session.record !== undefined) await this.#shared?.end(session.record);
     await session.close();
     this.#ending -= 1;
     this.#closeIfUnused();
@@ -268,8 +282,7 @@ export class SessionStore {
     const previous = [...this.#previous];
     this.#previous.clear();
     for (const session of sessions)
-      if (this.#settings.isKeyConfigured && session.isResumable)
-        for (const { rpc } of session.connections) rpc?.channel?.keepSession?.();
+      if (this.#settings.isKeyConfigured && session.isResumable) keepAtTargets(session);
     await Promise.all([
       ...sessions.map((session) => session.close()),
       ...previous.map((store) => store.close()),
@@ -296,11 +309,21 @@ export class SessionStore {
     const oldest = performance.now() - this.#settings.sessionIdle;
     for (const session of this.#sessions.values()) {
       session.stopIdleChildren();
-      if (session.lastUsed < oldest && session.inFlight === 0 && !session.hasOpenStream) {
-        this.#logEvent('session was idle for too long', session);
-        void this.end(session);
-      }
+      const isIdle = (): boolean =>
+        session.lastUsed < oldest && session.inFlight === 0 && !session.hasOpenStream;
+      if (isIdle()) void this.#endUnlessUsedElsewhere(session, isIdle);
+      // Its record expires without requests.
+      else if (session.record !== undefined && session.hasOpenStream)
+        void this.#unlessEnded(session).catch(() => undefined);
     }
+  }
+
+  async #endUnlessUsedElsewhere(session: Session, isIdle: () => boolean): Promise<void> {
+    const { record } = session;
+    const isUsed = record !== undefined && (await this.#shared?.isUsedElsewhere(record)) === true;
+    if (!isIdle() || !this.#sessions.has(session.id)) return;
+    this.#logEvent('session was idle for too long', session);
+    await (isUsed ? this.#leave(session) : this.end(session));
   }
 
   /** The session whose child processes are stopped first when `maxChildren` is reached. */
@@ -337,30 +360,11 @@ export class SessionStore {
     if (this.#ended.has(nonceOf(id))) throw notFound('it has ended');
     const state = openSession(this.#settings.sessionKey, id);
     if (state === undefined) throw notFound('the id was not created with the current config.session.key');
-    const { targets, backend } = this.#options;
-    if (state.b !== backend) throw notFound('it belongs to another backend');
-    if (state.s === undefined || state.v === undefined)
-      throw notFound('it has ended, or its process has: sessions with stdio targets cannot be resumed');
-    const sameTargets =
-      state.s.length === targets.length && targets.every(({ name }, index) => state.s?.[index]?.[0] === name);
-    if (!sameTargets) throw notFound('its backend has other targets now');
-    const version = state.v;
-    const session = new Session(
-      this.#options,
-      state.p,
-      initializing(state.i ?? JSON.stringify(initializeParamsOfUnknownClient(version)), this.#options.log),
-      state.i === undefined,
-    );
-    session.id = id;
-    session.version = version;
-    session.isResumable = true;
-    await Promise.all(
-      session.connections.map(async (connection, index) => {
-        const upstreamSession = state.s?.[index]?.[1];
-        if (typeof upstreamSession === 'string')
-          await connection.resume(upstreamSession, version, state.i !== undefined);
-      }),
-    );
+    checkResumable(state, this.#options);
+    const found = this.#shared === undefined ? state : await this.#shared.find(state);
+    if (found === 'ended' || found === undefined) throw notFound('it has ended, or expired');
+    const session = await resumedSession(id, found, this.#options);
+    session.record = await this.#shared?.save(stateOf(session, state.r));
     // Another request may have resumed or ended it meanwhile.
     const existing = this.#find(id);
     if (existing !== undefined) return existing;
@@ -371,8 +375,10 @@ export class SessionStore {
   }
 }
 
-/** The reason is logged but not sent to the client. */
-const notFound = (why: string): AppError => new AppError('mcp_session_not_found', { detail: why });
+/** Closing the session does not end those at the targets. */
+function keepAtTargets({ connections }: Session): void {
+  for (const { rpc } of connections) rpc?.channel?.keepSession?.();
+}
 
 /** A target is `ready` if one session is connected to it. Its problem is reported if none is. */
 function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {
@@ -384,9 +390,4 @@ function targetState(name: string, connections: readonly (Connection | undefined
   const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
   if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };
   return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };
-}
-
-/** `initialize` parameters for a resumed session whose id does not contain the client's. */
-function initializeParamsOfUnknownClient(protocolVersion: string): object {
-  return { protocolVersion, capabilities: {}, clientInfo: { name: 'agctl', version: VERSION } };
 }

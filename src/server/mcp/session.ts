@@ -12,6 +12,7 @@ import type { MessageGuards } from './request-fields.ts';
 import { ResumableStreams } from './resumable-streams.ts';
 import { ServerRequests } from './server-requests.ts';
 import { ServerStream } from './server-stream.ts';
+import type { SessionRecord } from './shared-sessions.ts';
 import type { Target } from './target.ts';
 
 /** First revision with resumable response streams. Revisions are dates, so they compare as strings. */
@@ -61,6 +62,8 @@ export class Session {
   closed = false;
   /** Whether another process with the same key can continue it. */
   isResumable = false;
+  /** Its record in the shared store, if there is one. */
+  record: SessionRecord | undefined;
   /** Whether the GET stream carries the responses of calls too (transport HTTP+SSE). */
   carriesCalls = false;
   isDraining = false;

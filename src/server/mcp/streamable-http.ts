@@ -190,7 +190,7 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
       void sessions.abandon(session);
       return oneEvent(statelessInitialize(text));
     }
-    sessions.register(session, version);
+    await sessions.register(session, version);
     if (ctx.signal.aborted) await sessions.end(session);
     mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
     const reply = oneEvent(text);
