@@ -51,6 +51,7 @@ const ON_DEMAND = [
   '@smithy/core/event-streams',
   '@smithy/signature-v4',
   'ioredis',
+  'jsonc-parser',
   'libphonenumber-js',
   'prom-client',
   're2js',
@@ -122,7 +123,14 @@ const program = await build(
 const packages = await Promise.all(
   ON_DEMAND.map((name) =>
     build(
-      { ...options, input: { [fileOfPackage(name)]: name }, external: [], plugins: [asciiOnly] },
+      {
+        ...options,
+        input: { [fileOfPackage(name)]: name },
+        external: [],
+        plugins: [asciiOnly],
+        // Its `main` gets `require` from a wrapper that a bundler cannot follow.
+        resolve: { alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' } },
+      },
       { ...output, format: 'cjs', exports: 'named', entryFileNames: '[name].cjs', codeSplitting: false },
     ),
   ),

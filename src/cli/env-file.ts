@@ -14,7 +14,7 @@ export function withEnvFile(context: Context, file: string | undefined): Context
   const text = readNamedFile(file, {
     cwd: context.cwd,
     maxBytes: LIMITS.envFileBytes,
-    hint: '--env-file takes a file with lines such as NAME=value',
+    hint: '--env-from takes a file with lines such as NAME=value',
   });
   return { ...context, env: { ...parseEnv(text), ...context.env } };
 }

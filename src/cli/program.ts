@@ -7,6 +7,7 @@ import { withEnvFile } from './env-file.ts';
 import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands } from './proxy-program.ts';
+import { setupCommands } from './setup-program.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
 
 /**
@@ -22,12 +23,12 @@ export function createProgram(context: Context, setExit: (code: number) => void,
       const command = args.at(-1) as Command;
       const { run: runCommand } = await load();
       const operands = command.args.length > 0 ? { operands: command.args } : {};
-      const { envFile, ...given } = command.optsWithGlobals<{ envFile?: string }>();
+      const { envFrom, ...given } = command.optsWithGlobals<{ envFrom?: string }>();
       const options = { ...given, ...operands };
       setExit(
         await runCommand(
           options as unknown as Parameters<typeof runCommand>[0],
-          withEnvFile(context, envFile),
+          withEnvFile(context, envFrom),
         ),
       );
     };
@@ -40,6 +41,7 @@ export function createProgram(context: Context, setExit: (code: number) => void,
     return program;
   }
   program.commandsGroup('Start:');
+  setupCommands(program, run);
   serveCommand(program, false, run);
   const gateway = program.command('gateway').description('commands of the gateway');
   serveCommand(gateway, false, run);
@@ -72,7 +74,7 @@ function rootCommand(context: Context): Command {
       new Option('--color <when>', 'color the output').choices(['auto', 'always', 'never']).default('auto'),
     )
     .option('--no-color', 'same as --color never')
-    .option('--env-file <path>', 'file with variables to add to the environment, as lines NAME=value')
+    .option('--env-from <path>', 'file with variables to add to the environment, as lines NAME=value')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
@@ -90,7 +92,7 @@ function serveCommand(parent: Command, hidden: boolean, run: Bind): void {
     .option('--no-watch', 'do not reload the configuration file when it changes, only on SIGHUP')
     .addHelpText(
       'after',
-      '\nExamples:\n  agctl serve\n  agctl serve -f gateway.yaml\n  agctl --env-file .env serve\n',
+      '\nExamples:\n  agctl serve\n  agctl serve -f gateway.yaml\n  agctl --env-from .env serve\n',
     )
     .action(run(() => import('./commands/gateway-serve.ts')));
 }

@@ -83,7 +83,7 @@ describe('usage errors', () => {
       'no configuration file: this folder has no gateway.yaml\n  = help: create one with `agctl init`, or name one with -f',
     ]),
     [['auth', 'explain'], "required option '-f, --file <path>' not specified"],
-    [['--env-file', 'no-such.env', 'serve'], 'no such file: no-such.env'],
+    [['--env-from', 'no-such.env', 'serve'], 'no such file: no-such.env'],
     [['version', '-o', 'xml'], "argument 'xml' is invalid. Allowed choices are text, json."],
     [
       ['--color', 'sometimes', 'version'],

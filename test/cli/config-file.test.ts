@@ -26,13 +26,13 @@ test.each([[['serve']], [['gateway', 'serve']]])(
   },
 );
 
-test('variables of --env-file are available to the configuration, and those of the environment take precedence', async () => {
+test('variables of --env-from are available to the configuration, and those of the environment take precedence', async () => {
   await using folder = await temporaryFolder();
   writeFileSync(join(folder.path, 'gateway.yaml'), CONFIG);
   writeFileSync(join(folder.path, '.env'), `# a comment\nGREETING="hello world"\n`);
-  await using gateway = await service(['serve', '--env-file', '.env'], { cwd: folder.path });
+  await using gateway = await service(['serve', '--env-from', '.env'], { cwd: folder.path });
   expect(await (await fetch(gateway.url)).text()).toBe('hello world');
-  await using second = await service(['--env-file', '.env', 'serve'], {
+  await using second = await service(['--env-from', '.env', 'serve'], {
     cwd: folder.path,
     env: { GREETING: 'mine' },
   });

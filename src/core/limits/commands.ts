@@ -16,8 +16,10 @@ export const COMMANDS_LIMITS = {
   progressIntervalTerminal: SECOND,
   progressIntervalLog: 10 * SECOND,
 
-  /** The file of `--env-file`, which has a line for each of a few variables. */
+  /** The file of `--env-from`, which has a line for each of a few variables. */
   envFileBytes: MIB,
+  /** Settings file of a client; `~/.claude.json` also has a history of several MB. */
+  settingsFileBytes: 32 * MIB,
 
   /** `agctl proxy`: how long an admin server may be silent before it counts as not responding. */
   adminResponseTimeout: 10 * SECOND,

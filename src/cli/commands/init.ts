@@ -1,0 +1,224 @@
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
+import { counted } from '../../core/render/counted.ts';
+import { convertConfig } from '../../server/config/convert/convert.ts';
+import type { Place } from '../clients/clients.ts';
+import type { Context, Run } from '../context.ts';
+import { composeConfig } from '../init/compose.ts';
+import { ENV_FILE, envFileText, newFiles, schemaPath, writeNew } from '../init/files.ts';
+import { freePort } from '../init/free-port.ts';
+import { type Imported, nothingImported } from '../init/imported.ts';
+import { askFeatures, askSecrets, askSources } from '../init/questions.ts';
+import { findSources, importSource, namedSources, type Source, shownPath } from '../init/sources.ts';
+import {
+  echoModel,
+  FEATURES,
+  type Feature,
+  memoryTarget,
+  starterModels,
+  starterTarget,
+} from '../init/starters.ts';
+import { errorsOf, validConfig } from '../init/valid-config.ts';
+import { Variables } from '../init/variables.ts';
+import { portNumber } from '../proxy/address.ts';
+
+interface Options {
+  readonly operands?: readonly string[];
+  readonly from?: readonly string[];
+  readonly with?: string;
+  readonly port?: string;
+  readonly yes?: boolean;
+  /** False with `--no-secrets`. */
+  readonly secrets?: boolean;
+}
+
+/** The default port of MCP endpoints. */
+const FIRST_PORT = 3000;
+
+export const run: Run<Options> = async (options, context) => {
+  const place: Place = {
+    platform: process.platform,
+    home: context.env['HOME'] || homedir(),
+    cwd: context.cwd,
+    env: context.env,
+  };
+  const shown = (path: string): string => shownPath(path, place);
+  const folder = resolve(context.cwd, options.operands?.[0] ?? '.');
+  const isAsked = !options.yes && process.stdin.isTTY === true && context.stdout.isTTY === true;
+  if (!isAsked && !options.yes)
+    throw new CommandError(
+      'usage',
+      'init asks questions, and this is no terminal',
+      'agctl init --yes --with mcp,llm,memory',
+    );
+  const files = newFiles(folder, shown);
+  const wanted = options.with === undefined ? undefined : featuresOf(options.with);
+  const named = (options.from ?? []).flatMap((name) => namedSources(name, place));
+  const features = wanted ?? (named.length > 0 || !isAsked ? undefined : await askFeatures());
+  const sources = await chosenSources(named, features, isAsked, place);
+  const variables = new Variables(context.env);
+  const imported = nothingImported();
+  const whole = sources.flatMap(({ content, shown: source }) =>
+    'gateway' in content ? [{ ...content, source }] : [],
+  );
+  if (whole.length > 0 && (sources.length > 1 || features !== undefined))
+    throw new CommandError(
+      'usage',
+      `${whole[0]?.source} is a whole configuration`,
+      'import it alone: --from once, without --with',
+    );
+  const text =
+    whole[0] === undefined
+      ? await composed(
+          { features, sources, place, variables, imported, folder, file: files.config, port: options.port },
+          context,
+        )
+      : await converted(whole[0].gateway, whole[0].source, folder, context, imported);
+  const { missing } = variables;
+  const secrets = missing.filter(({ value }) => value !== undefined);
+  const withValues =
+    options.secrets !== false && (!isAsked || secrets.length === 0 || (await askSecrets(ENV_FILE, secrets)));
+  writeNew(files.config, text, folder);
+  if (missing.length > 0) writeNew(files.env, envFileText(missing, withValues), folder, true);
+  context.stdout.write(
+    escapeLines(report({ files, imported, variables, withValues, shown, folder, cwd: context.cwd })),
+  );
+  return EXIT_CODES.ok.code;
+};
+
+function featuresOf(list: string): readonly Feature[] {
+  const names = list.split(',').map((name) => name.trim());
+  const unknown = names.find((name) => !(FEATURES as readonly string[]).includes(name));
+  if (unknown !== undefined)
+    throw new CommandError(
+      'usage',
+      `--with: unknown feature \`${escapeControls(unknown)}\``,
+      `features: ${FEATURES.join(', ')}`,
+    );
+  return FEATURES.filter((feature) => names.includes(feature));
+}
+
+async function chosenSources(
+  named: readonly Source[],
+  features: readonly Feature[] | undefined,
+  isAsked: boolean,
+  place: Place,
+): Promise<readonly Source[]> {
+  if (named.length > 0) return named;
+  if (features !== undefined && !features.includes('mcp')) return [];
+  const found = findSources(place);
+  return isAsked ? askSources(found) : found;
+}
+
+interface Plan {
+  /** Undefined: whatever is imported, or MCP if that is nothing. */
+  readonly features: readonly Feature[] | undefined;
+  readonly sources: readonly Source[];
+  readonly place: Place;
+  readonly variables: Variables;
+  readonly imported: Imported;
+  readonly folder: string;
+  readonly file: string;
+  readonly port: string | undefined;
+}
+
+async function composed(plan: Plan, context: Context): Promise<string> {
+  const { sources, place, variables, imported, folder, file } = plan;
+  const port = plan.port === undefined ? await freePort(FIRST_PORT) : portNumber(plan.port);
+  if (port === undefined) throw new CommandError('usage', '--port must be a number from 1 to 65535');
+  for (const source of sources) importSource(source, place, variables, imported);
+  leaveOutItself(imported, port);
+  const isEmpty = imported.targets.length === 0 && imported.models.length === 0;
+  const features = plan.features ?? (isEmpty ? ['mcp'] : []);
+  if (features.includes('mcp') && imported.targets.length === 0) imported.targets.push(starterTarget);
+  if (features.includes('memory')) imported.targets.push(memoryTarget(context));
+  if (features.includes('llm') && imported.models.length === 0) {
+    const models = starterModels(context);
+    imported.models.push(...(models.length > 0 ? models : [echoModel]));
+  }
+  const compose = (): string =>
+    composeConfig({
+      imported,
+      port,
+      schema: schemaPath(folder),
+      isEcho: imported.models.includes(echoModel),
+    });
+  const { text, errors } = await validConfig(imported, compose, { file, folder, env: variables.environment });
+  const [error] = errors;
+  if (error !== undefined)
+    throw new CommandError('not_ok', `the result would not be valid: ${error.message}`, error.help);
+  return text;
+}
+
+/** A client that is connected to the gateway already would make it a server of its own. */
+function leaveOutItself(imported: Imported, port: number): void {
+  const own = new RegExp(`^http://(?:127\\.0\\.0\\.1|localhost|\\[::1\\]):${port}/`);
+  for (const [index, { value, source }] of [...imported.targets.entries()].reverse()) {
+    const { host = '' } = (value['mcp'] ?? value['sse'] ?? {}) as { host?: string };
+    if (!own.test(host)) continue;
+    imported.targets.splice(index, 1);
+    imported.leftOut.push({ what: `${value.name} in ${source}`, reason: 'it is this gateway' });
+  }
+}
+
+/** A configuration of a gateway, with its former keys in their current form. */
+async function converted(
+  text: string,
+  source: string,
+  folder: string,
+  { env }: Context,
+  imported: Imported,
+): Promise<string> {
+  const { text: result } = convertConfig(text);
+  for (const { message, help } of await errorsOf(result, { file: source, folder, env }))
+    imported.leftOut.push({
+      what: `to correct by hand, from ${source}`,
+      reason: help === undefined ? message : `${message} (${help})`,
+    });
+  return result;
+}
+
+interface Outcome {
+  readonly files: { readonly config: string; readonly env: string };
+  readonly imported: Imported;
+  readonly variables: Variables;
+  readonly withValues: boolean;
+  readonly shown: (path: string) => string;
+  readonly folder: string;
+  readonly cwd: string;
+}
+
+function report({ files, imported, variables, withValues, shown, folder, cwd }: Outcome): string {
+  const { targets, models, leftOut } = imported;
+  const { missing } = variables;
+  const names = targets.map(({ value }) => value.name).join(', ');
+  const contents = [
+    ...(targets.length > 0 ? [`${counted(targets.length, 'MCP server')}: ${names}`] : []),
+    ...(models.length > 0 ? [counted(models.length, 'model')] : []),
+  ];
+  const lines = [`created  ${shown(files.config)}${contents.length > 0 ? `   ${contents.join('; ')}` : ''}`];
+  if (missing.length > 0) {
+    lines.push(
+      `created  ${shown(files.env)}   ${missing.map(({ name }) => name).join(', ')}; only you can read it`,
+    );
+    const open = missing.filter(({ value }) => value === undefined || !withValues);
+    if (open.length > 0) lines.push(`         fill in: ${open.map(({ name }) => name).join(', ')}`);
+  }
+  if (leftOut.length > 0)
+    lines.push('', 'not imported', ...leftOut.map(({ what, reason }) => `  ${what}: ${reason}`));
+  const serve = missing.length > 0 ? `agctl --env-from ${ENV_FILE} serve` : 'agctl serve';
+  lines.push(
+    '',
+    'next',
+    ...(folder === cwd ? [] : [`  cd ${shown(folder)}`]),
+    `  ${serve}`,
+    '  agctl connect claude     or another client: agctl connect --help',
+    '',
+  );
+  return lines.join('\n');
+}
+
+/** Names of servers come from files. */
+const escapeLines = (text: string): string => text.split('\n').map(escapeControls).join('\n');

@@ -1,0 +1,85 @@
+import { Document, isMap, isScalar, isSeq, Scalar } from 'yaml';
+import type { Imported, ImportedEntry } from './imported.ts';
+
+/** What a new configuration is made of. */
+export interface Composition {
+  readonly imported: Imported;
+  readonly port: number;
+  /** Path or URL of the JSON Schema, for editors; undefined if none is installed at a lasting place. */
+  readonly schema: string | undefined;
+  /** Whether the models are only the echo provider, which needs no key. */
+  readonly isEcho: boolean;
+}
+
+/** Writes a configuration: one gateway on this machine alone, with the MCP servers and models that there are. */
+export function composeConfig({ imported, port, schema, isEcho }: Composition): string {
+  const { targets, models, virtualModels, clientKeys } = imported;
+  const values = (entries: readonly ImportedEntry[]): unknown[] => entries.map(({ value }) => value);
+  const document = new Document({
+    gateways: { default: { port, address: '127.0.0.1' } },
+    ...(targets.length > 0 && { mcp: { targets: values(targets) } }),
+    ...(models.length > 0 && {
+      llm: {
+        ...(clientKeys.length > 0 && {
+          policies: { apiKey: { mode: 'strict', keys: clientKeys.map((key) => ({ key })) } },
+        }),
+        models: values(models),
+        ...(virtualModels.length > 0 && { virtualModels: values(virtualModels) }),
+      },
+    }),
+  });
+  document.commentBefore = [
+    ...(schema === undefined ? [] : [` yaml-language-server: $schema=${schema}`]),
+    ' Written by `agctl init`. `agctl config explain KEY` describes any key; changes take effect while it is served.',
+  ].join('\n');
+  const url = `http://127.0.0.1:${port}`;
+  commentKey(
+    document,
+    ['gateways', 'default', 'address'],
+    ' Clients on this machine only. Before removing it, add a policy that authenticates callers.',
+  );
+  commentKey(document, ['mcp'], ` MCP clients connect to ${url}/mcp: \`agctl connect\` sets them up.`);
+  commentKey(
+    document,
+    ['llm'],
+    ` Clients of the OpenAI, Anthropic and Gemini APIs connect to ${url}/v1.${isEcho ? '\n `echo` returns the last message. A real model: { name: gpt-*, provider: oaiCompat, params: { apiKey: $OPENAI_API_KEY } }' : ''}`,
+  );
+  commentEntries(document, ['mcp', 'targets'], targets);
+  commentEntries(document, ['llm', 'models'], models);
+  for (const key of ['mcp', 'llm']) spaceBefore(document, key);
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+function pairAt(document: Document, path: readonly string[]): { key: unknown; value: unknown } | undefined {
+  const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true);
+  return isMap(parent)
+    ? parent.items.find(({ key }) => isScalar(key) && key.value === path.at(-1))
+    : undefined;
+}
+
+function commentKey(document: Document, path: readonly string[], text: string): void {
+  const key = pairAt(document, path)?.key;
+  if (key instanceof Scalar) key.commentBefore = text;
+}
+
+function spaceBefore(document: Document, key: string): void {
+  const node = pairAt(document, [key])?.key;
+  if (node instanceof Scalar) node.spaceBefore = true;
+}
+
+/** Names the file that entries come from, above the first of them. */
+function commentEntries(
+  document: Document,
+  path: readonly string[],
+  entries: readonly ImportedEntry[],
+): void {
+  const list = document.getIn(path, true);
+  if (!isSeq(list)) return;
+  for (const [index, { source }] of entries.entries()) {
+    const node = list.items[index];
+    if (isMap(node) && source !== '' && source !== entries[index - 1]?.source)
+      node.commentBefore = ` From ${source}`;
+    const args = isMap(node) ? node.getIn(['stdio', 'args'], true) : undefined;
+    if (isSeq(args)) args.flow = true;
+  }
+}

@@ -1,0 +1,63 @@
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { messageOf } from '../../core/errors.ts';
+import { CommandError } from '../../core/exit-codes.ts';
+import { PACKAGE_ROOT } from '../../core/package-root.ts';
+import { DEFAULT_CONFIG_FILE } from '../config-file.ts';
+import { UNKNOWN_VALUE, type Variable } from './variables.ts';
+
+/** The file with the variables that the configuration needs, for `--env-from`. */
+export const ENV_FILE = 'gateway.env';
+
+/**
+ * The paths of the files in a folder.
+ *
+ * @throws CommandError with exit name `not_ok` if there is one already
+ */
+export function newFiles(folder: string, shown: (path: string) => string): { config: string; env: string } {
+  const files = { config: join(folder, DEFAULT_CONFIG_FILE), env: join(folder, ENV_FILE) };
+  const taken = Object.values(files).find((path) => existsSync(path));
+  if (taken !== undefined)
+    throw new CommandError(
+      'not_ok',
+      `${shown(taken)} exists already, and nothing is overwritten`,
+      'name another folder: agctl init <folder>',
+    );
+  return files;
+}
+
+/** Writes a file that does not exist; with `isPrivate`, nobody else can read it. @throws CommandError */
+export function writeNew(path: string, text: string, folder: string, isPrivate = false): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path, text, { flag: 'wx', mode: isPrivate ? 0o600 : 0o644 });
+    if (isPrivate) chmodSync(path, 0o600);
+  } catch (error) {
+    throw new CommandError('not_ok', `cannot write ${path}: ${messageOf(error)}`);
+  }
+}
+
+/** The lines of the file of variables. Values are quoted as `node --env-file` reads them. */
+export function envFileText(variables: readonly Variable[], withValues: boolean): string {
+  const lines = variables.map(({ name, value, from }) => {
+    const shown = withValues && value !== undefined ? quoted(value) : undefined;
+    return `# ${from}\n${name}=${shown ?? UNKNOWN_VALUE}\n`;
+  });
+  return `# Secrets of gateway.yaml: agctl --env-from ${ENV_FILE} serve. Keep this file out of version control.\n\n${lines.join('\n')}`;
+}
+
+function quoted(value: string): string {
+  if (/^[\w./:@%+,=-]*$/.test(value)) return value;
+  const quote = [`'`, '"', '`'].find((each) => !value.includes(each));
+  // Double quotes expand `\n`; no form has all three quotation marks.
+  return quote === undefined ? UNKNOWN_VALUE : `${quote}${value}${quote}`;
+}
+
+/** Path of the JSON Schema for editors; undefined if this program is in a cache that npx may empty. */
+export function schemaPath(folder: string): string | undefined {
+  const path = fileURLToPath(new URL('man/config.schema.json', PACKAGE_ROOT));
+  if (path.includes('_npx')) return undefined;
+  const inFolder = relative(folder, path);
+  return inFolder.startsWith('..') ? path : `./${inFolder.replaceAll('\\', '/')}`;
+}

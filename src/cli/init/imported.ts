@@ -1,0 +1,33 @@
+/** A part of a file that has no counterpart in a configuration; the message is the reason, for people. */
+export class NotImported extends Error {}
+
+/** Something that was left out, and why. */
+export interface LeftOut {
+  /** What it is, and in which file: `github in ~/.cursor/mcp.json`. */
+  readonly what: string;
+  readonly reason: string;
+}
+
+/** An entry of a list of the configuration, and the file it comes from. */
+export interface ImportedEntry {
+  readonly value: Readonly<Record<string, unknown>> & { readonly name: string };
+  readonly source: string;
+}
+
+/** What files contribute to a configuration. */
+export interface Imported {
+  readonly targets: ImportedEntry[];
+  readonly models: ImportedEntry[];
+  readonly virtualModels: ImportedEntry[];
+  /** Keys that clients of the models must send, as references. */
+  readonly clientKeys: string[];
+  readonly leftOut: LeftOut[];
+}
+
+export const nothingImported = (): Imported => ({
+  targets: [],
+  models: [],
+  virtualModels: [],
+  clientKeys: [],
+  leftOut: [],
+});

@@ -1,0 +1,237 @@
+import { isObject } from '../clients/settings-file.ts';
+import { type Imported, NotImported } from './imported.ts';
+import { hasReference, type PlaceholderContext, withReferences } from './placeholders.ts';
+import { isSecretName, isSecretVariable, isToken } from './variables.ts';
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** Members that only matter to the client, such as which calls it asks the user about. */
+const OF_THE_CLIENT: ReadonlySet<string> = new Set([
+  ...['type', 'transport', 'transportType', 'description', 'gallery', 'version', 'source', 'id', 'name'],
+  ...[
+    'autoApprove',
+    'alwaysAllow',
+    'trust',
+    'timeout',
+    'enabled',
+    'disabled',
+    'required',
+    'tools',
+    'settings',
+  ],
+  ...['startup_timeout_sec', 'startup_timeout_ms', 'tool_timeout_sec', 'initTimeout'],
+]);
+
+const READ: ReadonlySet<string> = new Set([
+  ...['command', 'args', 'env', 'environment', 'env_vars', 'cwd', 'url', 'serverUrl', 'httpUrl', 'headers'],
+  ...['http_headers', 'env_http_headers', 'bearer_token_env_var'],
+  ...['includeTools', 'enabled_tools', 'excludeTools', 'disabled_tools', 'disabledTools'],
+]);
+
+/**
+ * Adds the servers of a client's settings to what is imported: `mcpServers` of most clients, `servers` of VS Code,
+ * `context_servers` of Zed, `mcp_servers` of Codex. Secrets in them become references to variables.
+ */
+export function readServers(section: Entry, context: PlaceholderContext, imported: Imported): void {
+  for (const [name, entry] of Object.entries(section)) {
+    const what = `${name} in ${context.source}`;
+    try {
+      const value = { name: targetName(name), ...target(name, entry, context) };
+      if (imported.targets.some((known) => sameServer(known.value, value))) continue;
+      const taken = (each: string): boolean => imported.targets.some((known) => known.value.name === each);
+      const base = value.name;
+      for (let count = 2; taken(value.name); count += 1) value.name = `${base}-${count}`;
+      imported.targets.push({ value, source: context.source });
+      const ignored = Object.keys(entry as Entry).filter((key) => !READ.has(key) && !OF_THE_CLIENT.has(key));
+      if (ignored.length > 0)
+        imported.leftOut.push({
+          what: `${ignored.map((key) => `\`${key}\``).join(', ')} of ${what}`,
+          reason: 'no counterpart',
+        });
+    } catch (error) {
+      if (!(error instanceof NotImported)) throw error;
+      imported.leftOut.push({ what, reason: error.message });
+    }
+  }
+}
+
+/** Whether two targets are the same server, which several clients often have. */
+function sameServer({ name: _, ...a }: Entry, { name: __, ...b }: Entry): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** The name as targets are named; without dots, which tools of LLM APIs cannot have in their names. */
+function targetName(name: string): string {
+  const safe = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '');
+  return safe === '' ? 'server' : safe.slice(0, 40).replace(/-$/, '');
+}
+
+function target(name: string, entry: unknown, context: PlaceholderContext): Entry {
+  if (!isObject(entry)) throw new NotImported('not an object');
+  if (entry['disabled'] === true || entry['enabled'] === false) throw new NotImported('disabled there');
+  const url = [entry['url'], entry['serverUrl'], entry['httpUrl']].find((each) => typeof each === 'string');
+  const { command } = entry;
+  if (command === undefined && url === undefined)
+    throw new NotImported(
+      'settings' in entry ? 'an extension of the editor starts it' : 'it has neither a command nor a URL',
+    );
+  const tools = toolView(entry);
+  const server =
+    command === undefined ? remote(name, url as string, entry, context) : local(name, entry, context);
+  return { ...server, ...(tools === undefined ? {} : { tools }) };
+}
+
+/** `command` is a text, a list with the arguments, or, in older settings of Zed, an object. */
+function local(name: string, entry: Entry, context: PlaceholderContext): Entry {
+  const { command } = entry;
+  const whole = isObject(command) ? { ...entry, ...command } : entry;
+  const words = Array.isArray(command) ? command : [isObject(command) ? command['path'] : command];
+  const [cmd, ...more] = texts(words, 'command');
+  if (cmd === undefined || cmd === '') throw new NotImported('its command is empty');
+  const args = [...more, ...texts(whole['args'] ?? [], 'args')];
+  const env = variables(name, whole, context);
+  const { cwd } = whole;
+  return {
+    stdio: {
+      cmd: withReferences(cmd, context),
+      ...(args.length === 0 ? {} : { args: args.map((_, index) => argument(args, index, name, context)) }),
+      ...(Object.keys(env).length === 0 ? {} : { env }),
+      ...(typeof cwd === 'string' && cwd !== '' ? { cwd: withReferences(cwd, context) } : {}),
+    },
+  };
+}
+
+function variables(name: string, entry: Entry, context: PlaceholderContext): Record<string, string> {
+  const given = entry['env'] ?? entry['environment'] ?? {};
+  if (!isObject(given)) throw new NotImported('`env` is not an object');
+  const passed = Array.isArray(entry['env_vars']) ? texts(entry['env_vars'], 'env_vars') : [];
+  return Object.fromEntries([
+    ...passed.map((variable) => [variable, withReferences(`\${${variable}}`, context)]),
+    ...Object.entries(given)
+      .filter(([, value]) => value !== null)
+      .map(([variable, value]) => [variable, variableValue(name, variable, String(value), context)]),
+  ]);
+}
+
+function variableValue(owner: string, name: string, value: string, context: PlaceholderContext): string {
+  const isLiteral = !hasReference(value) || (!value.includes('${') && !context.expandsBareNames);
+  if (!isLiteral || !isSecretVariable(name, value)) return withReferences(value, context);
+  return context.variables.reference(name, value, owner, `\`env\` of ${owner} in ${context.source}`);
+}
+
+/** An argument, with its secret replaced: that of `--token x`, `--token=x`, `NAME=x`, a header, or a whole URL. */
+function argument(
+  args: readonly string[],
+  index: number,
+  owner: string,
+  context: PlaceholderContext,
+): string {
+  const text = args[index] as string;
+  const before = args[index - 1] ?? '';
+  if (text.includes('${')) return withReferences(text, context);
+  const from = `\`args\` of ${owner} in ${context.source}`;
+  const reference = (name: string, value: string): string =>
+    context.variables.reference(name, value, owner, from);
+  const [, prefix, option, value] = /^((?:-{1,2})?([\w-]{1,64})=)(.+)$/s.exec(text) ?? [];
+  if (
+    prefix !== undefined &&
+    option !== undefined &&
+    value !== undefined &&
+    (isSecretName(option) || isToken(value))
+  )
+    return prefix + reference(option, value);
+  const [, header, secret] = /^([\w-]{1,64}:\s*(?:Bearer\s+|Basic\s+)?)(\S.*)$/is.exec(text) ?? [];
+  if (
+    header !== undefined &&
+    secret !== undefined &&
+    !/^\w+:\/\//.test(text) &&
+    (isSecretName(header.split(':')[0] as string) || isToken(secret))
+  )
+    return header + reference(header.split(':')[0] as string, secret);
+  const isValue = /^--?[\w-]{1,64}$/.test(before) && !text.startsWith('-');
+  if (isValue && isSecretName(before.replace(/^-+/, ''))) return reference(before, text);
+  return isToken(text) ? reference('ARGUMENT', text) : withReferences(text, context);
+}
+
+function remote(name: string, url: string, entry: Entry, context: PlaceholderContext): Entry {
+  const key = bearerToken(name, entry, context);
+  const kind = isSse(url, entry) ? 'sse' : 'mcp';
+  return {
+    [kind]: { host: secretUrl(name, url, context) },
+    ...(key === undefined ? {} : { policies: { backendAuth: { key } } }),
+  };
+}
+
+/** Whether a server has the older HTTP+SSE transport. Clients that do not ask guess by the path, too. */
+function isSse(url: string, entry: Entry): boolean {
+  const type = entry['type'] ?? entry['transport'] ?? entry['transportType'];
+  if (typeof type === 'string' && /^(?:sse|http|streamable)/i.test(type)) return /^sse$/i.test(type);
+  return entry['httpUrl'] === undefined && /\/sse\/?(?:\?|$)/.test(url);
+}
+
+/** The URL, with credentials in its query as references. */
+function secretUrl(owner: string, url: string, context: PlaceholderContext): string {
+  if (/^\w+:\/\/[^/?#]*@/.test(url))
+    throw new NotImported('its URL has a user and a password, which targets cannot send');
+  const [base = '', query] = url.split(/\?(.*)/s);
+  if (query === undefined) return withReferences(base, context);
+  const pairs = query.split('&').map((pair) => {
+    const [name = '', value = ''] = pair.split(/=(.*)/s);
+    if (value === '' || value.includes('${') || !(isSecretName(name) || isToken(value)))
+      return withReferences(pair, context);
+    const from = `the URL of ${owner} in ${context.source}`;
+    return `${name}=${context.variables.reference(`${owner}_${name}`, value, owner, from)}`;
+  });
+  return `${withReferences(base, context)}?${pairs.join('&')}`;
+}
+
+/** The bearer token that a client sends: the only header that targets can have. */
+function bearerToken(owner: string, entry: Entry, context: PlaceholderContext): string | undefined {
+  const variable = entry['bearer_token_env_var'];
+  if (typeof variable === 'string') return withReferences(`\${${variable}}`, context);
+  const headers = entry['headers'] ?? entry['http_headers'] ?? {};
+  if (!isObject(headers)) throw new NotImported('`headers` is not an object');
+  const others = [
+    ...Object.keys(headers),
+    ...Object.keys(isObject(entry['env_http_headers']) ? entry['env_http_headers'] : {}),
+  ].filter((name) => !/^(?:authorization|accept|content-type|user-agent)$/i.test(name));
+  if (others.length > 0)
+    throw new NotImported(
+      `it needs the header ${others.map((name) => `\`${name}\``).join(', ')}; targets can have \`Authorization: Bearer\` alone`,
+    );
+  const [, value] = Object.entries(headers).find(([name]) => /^authorization$/i.test(name)) ?? [];
+  if (value === undefined) return undefined;
+  const [, token] = /^Bearer\s+(\S+)$/i.exec(String(value)) ?? [];
+  if (token === undefined) throw new NotImported('its `Authorization` header is no bearer token');
+  if (hasReference(token)) return withReferences(token, { ...context, expandsBareNames: true });
+  return context.variables.reference(
+    `${owner}_token`,
+    token,
+    owner,
+    `a header of ${owner} in ${context.source}`,
+  );
+}
+
+function toolView(entry: Entry): Entry | undefined {
+  const list = (...keys: readonly string[]): readonly string[] => {
+    const value = keys.map((key) => entry[key]).find((each) => Array.isArray(each));
+    // `tool(argument)` restricts a tool of Gemini CLI to some arguments; without it, all are allowed.
+    return value === undefined
+      ? []
+      : texts(value, keys[0] as string).map((tool) => tool.replace(/\(.*$/, ''));
+  };
+  const include = list('includeTools', 'enabled_tools');
+  const exclude = list('excludeTools', 'disabled_tools', 'disabledTools');
+  if (include.length === 0 && exclude.length === 0) return undefined;
+  return { ...(include.length > 0 && { include }), ...(exclude.length > 0 && { exclude }) };
+}
+
+function texts(value: unknown, key: string): readonly string[] {
+  if (!Array.isArray(value) || value.some((each) => typeof each === 'object' || each === undefined))
+    throw new NotImported(`\`${key}\` is not a list of texts`);
+  return value.map(String);
+}

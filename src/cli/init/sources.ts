@@ -1,0 +1,164 @@
+import { existsSync } from 'node:fs';
+import { basename, dirname, relative, resolve, sep } from 'node:path';
+import { parse } from 'yaml';
+import { messageOf } from '../../core/errors.ts';
+import { CommandError } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { readNamedFile } from '../../core/named-file.ts';
+import { findClient, type McpClient, mcpClients, type Place } from '../clients/clients.ts';
+import { formatOf, isObject, parseSettings } from '../clients/settings-file.ts';
+import type { Imported } from './imported.ts';
+import { isLitellm, readLitellm } from './litellm.ts';
+import { readServers } from './mcp-servers.ts';
+import type { PlaceholderContext } from './placeholders.ts';
+import type { Variables } from './variables.ts';
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** A file that can be imported. */
+export interface Source {
+  readonly path: string;
+  /** Path as people write it, with `~`. */
+  readonly shown: string;
+  readonly client: McpClient | undefined;
+  readonly content: Servers | { readonly litellm: Entry } | { readonly gateway: string };
+}
+
+/** Sections with MCP servers. */
+interface Servers {
+  readonly servers: readonly Entry[];
+}
+
+/** Every settings file in its usual place that has MCP servers. Files that cannot be read are skipped. */
+export function findSources(place: Place): readonly Source[] {
+  const found = mcpClients.flatMap((client) =>
+    client.files(place).flatMap((path) => {
+      if (!existsSync(path)) return [];
+      try {
+        const source = readSource(path, place, client);
+        return 'servers' in source.content && countOf(source) > 0 ? [source] : [];
+      } catch {
+        return [];
+      }
+    }),
+  );
+  // In a home folder, the files of the user and of the project are the same.
+  return found.filter(({ path }, index) => found.findIndex((other) => other.path === path) === index);
+}
+
+/**
+ * The sources that `--from` names: a path, or a client, whose files are then looked for.
+ *
+ * @throws CommandError with exit name `usage` if there is none
+ */
+export function namedSources(name: string, place: Place): readonly Source[] {
+  const client = findClient(name);
+  if (client === undefined) return [readSource(resolve(place.cwd, name), place)];
+  const found = findSources(place).filter((source) => source.client === client);
+  if (found.length > 0) return found;
+  const places = client.files(place).map((path) => shownPath(path, place));
+  throw new CommandError(
+    'usage',
+    `no MCP servers of ${client.title} found`,
+    `looked in ${places.join(' and ')}`,
+  );
+}
+
+/**
+ * Reads a file and finds out what it is.
+ *
+ * @throws CommandError with exit name `usage` if it cannot be read, or is nothing that can be imported
+ */
+function readSource(path: string, place: Place, known?: McpClient): Source {
+  const shown = shownPath(path, place);
+  const text = readNamedFile(path, { maxBytes: LIMITS.settingsFileBytes });
+  const client = known ?? mcpClients.find((each) => each.files(place).includes(path));
+  const source = { path, shown, client };
+  if (/\.ya?ml$/i.test(path)) return { ...source, content: yamlContent(text, shown) };
+  let settings: Entry;
+  try {
+    settings = parseSettings(text, formatOf(path));
+  } catch (error) {
+    throw new CommandError('usage', `cannot import ${shown}: ${messageOf(error)}`);
+  }
+  if (['binds', 'gateways'].some((key) => key in settings)) return { ...source, content: { gateway: text } };
+  const servers = serverSections(settings, place);
+  if (servers.length === 0)
+    throw new CommandError(
+      'usage',
+      `nothing to import in ${shown}`,
+      'expected `mcpServers`, `servers`, `context_servers` or `mcp_servers`',
+    );
+  return { ...source, content: { servers } };
+}
+
+function yamlContent(text: string, shown: string): Source['content'] {
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch (error) {
+    const [line] = (error as { linePos?: { line: number }[] }).linePos ?? [];
+    throw new CommandError(
+      'usage',
+      `cannot import ${shown}: not valid YAML${line === undefined ? '' : `, line ${line.line}`}`,
+    );
+  }
+  if (isLitellm(value)) return { litellm: value };
+  if (
+    isObject(value) &&
+    ['binds', 'gateways', 'mcp', 'llm', 'routes', 'backends'].some((key) => key in value)
+  )
+    return { gateway: text };
+  throw new CommandError(
+    'usage',
+    `nothing to import in ${shown}`,
+    'expected the `model_list` of LiteLLM, or a configuration of a gateway',
+  );
+}
+
+function serverSections(settings: Entry, { cwd }: Place): readonly Entry[] {
+  const projects = isObject(settings['projects']) ? settings['projects'] : {};
+  const scopes = [settings, settings['mcp'], projects[cwd]].filter(isObject);
+  return scopes.flatMap((scope) =>
+    ['mcpServers', 'servers', 'context_servers', 'mcp_servers'].flatMap((key) => {
+      const section = scope[key];
+      return isObject(section) ? [section] : [];
+    }),
+  );
+}
+
+/** Number of servers or models in a source. */
+export function countOf({ content }: Source): number {
+  if ('litellm' in content) return (content.litellm['model_list'] as unknown[]).length;
+  return 'servers' in content ? content.servers.reduce((sum, each) => sum + Object.keys(each).length, 0) : 1;
+}
+
+/** Adds what a source has to what is imported. A whole configuration is not handled here. */
+export function importSource(source: Source, place: Place, variables: Variables, imported: Imported): void {
+  const context: PlaceholderContext = {
+    home: place.home,
+    workspace: workspaceOf(source.path, place),
+    expandsBareNames: source.client?.expandsBareNames === true,
+    variables,
+    source: source.shown,
+  };
+  const { content } = source;
+  if ('litellm' in content) readLitellm(content.litellm, context, imported);
+  if ('servers' in content) for (const section of content.servers) readServers(section, context, imported);
+}
+
+/** The project of `.vscode/mcp.json` and `.mcp.json`; undefined for settings of the user. */
+function workspaceOf(path: string, { home }: Place): string | undefined {
+  const folder = dirname(path);
+  if (folder === home) return undefined;
+  if (!basename(folder).startsWith('.')) return basename(path) === '.mcp.json' ? folder : undefined;
+  return dirname(folder) === home ? undefined : dirname(folder);
+}
+
+/** A path as people write it. */
+export function shownPath(path: string, { home, cwd }: Pick<Place, 'home' | 'cwd'>): string {
+  const inCwd = relative(cwd, path);
+  if (inCwd !== '' && !inCwd.startsWith('..') && !inCwd.includes(`..${sep}`) && resolve(cwd, inCwd) === path)
+    return inCwd;
+  return path.startsWith(home + sep) ? `~${path.slice(home.length)}` : path;
+}

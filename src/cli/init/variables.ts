@@ -1,0 +1,87 @@
+import { isCredentialName, isSensitiveName, redactQuery, tokensIn } from '../../core/credentials.ts';
+
+/** A variable that the configuration refers to and the environment does not have. */
+export interface Variable {
+  readonly name: string;
+  /** Undefined if the file refers to a variable that has no value. */
+  readonly value: string | undefined;
+  /** Where it comes from, for people. */
+  readonly from: string;
+}
+
+/** Value of variables for which no value is known: an empty one would be refused as a key. */
+export const UNKNOWN_VALUE = 'change-me';
+
+/** Variables that imported files need, by name. A value belongs to one name, and a name to one value. */
+export class Variables {
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #known = new Map<string, Variable>();
+
+  constructor(env: Readonly<Record<string, string | undefined>>) {
+    this.#env = env;
+  }
+
+  /** Takes a secret out of a file. Returns the reference that replaces it, as `$NAME`. */
+  reference(preferred: string, value: string, owner: string, from: string): string {
+    const candidates = [preferred, `${owner}_${preferred}`].map(variableName);
+    for (let count = 2; ; count += 1) {
+      const name = candidates.shift() ?? `${variableName(`${owner}_${preferred}`)}_${count}`;
+      const known = this.#known.get(name)?.value ?? this.#env[name];
+      if (known !== undefined && known !== value) continue;
+      if (known === undefined || !(name in this.#env)) this.#known.set(name, { name, value, from });
+      return `$\{${name}}`;
+    }
+  }
+
+  /** Notes a reference that a file has. */
+  need(name: string, from: string): void {
+    if (this.#env[name] === undefined && !this.#known.has(name))
+      this.#known.set(name, { name, value: undefined, from });
+  }
+
+  /** Every variable that is not in the environment. */
+  get missing(): readonly Variable[] {
+    return [...this.#known.values()];
+  }
+
+  /** The environment with these variables. */
+  get environment(): Record<string, string | undefined> {
+    const added = this.missing.map(({ name, value }) => [name, value ?? UNKNOWN_VALUE]);
+    return { ...this.#env, ...Object.fromEntries(added) };
+  }
+}
+
+/** Text as the name of an environment variable. */
+export function variableName(text: string): string {
+  const name = text.replaceAll(/([a-z])([A-Z])/g, '$1_$2').replaceAll(/[^A-Za-z0-9]+/g, '_');
+  const trimmed = name.replaceAll(/^_+|_+$/g, '').toUpperCase();
+  return /^\d/.test(trimmed) || trimmed === '' ? `KEY_${trimmed}` : trimmed;
+}
+
+/** Names that are no credentials wherever values are displayed, but often are in an environment. */
+const SHORT_NAME = /(?:^|[_-])(?:key|pass|pwd|pat|pin|auth|sig|dsn|jwt|creds?)$/i;
+
+/** Values of variables that are no secrets by their form: numbers, words, paths, and URLs without credentials. */
+const PLAIN_VALUE =
+  /^(?:|true|false|\d{1,9}|[a-z]{1,16}(?:-[a-z]{1,16})?|https?:\/\/[^@?\s]*|(?:[.~]?\/|[A-Za-z]:\\)[^\n]*)$/;
+
+export const isSecretName = (name: string): boolean =>
+  isCredentialName(name) || isSensitiveName(name) || SHORT_NAME.test(name);
+
+/** Whether a variable of a server may be a secret. When in doubt it is: most of them are keys. */
+export function isSecretVariable(name: string, value: string): boolean {
+  return isSecretName(name) || !PLAIN_VALUE.test(value) || isToken(value);
+}
+
+/** Prefixes of keys of well-known services: GitHub, Slack, OpenAI, Anthropic, GitLab, Google, AWS, npm, Stripe. */
+const TOKEN_PREFIX =
+  /(?:^|[\s=:])(?:gh[pousr]_|github_pat_|xox[abprs]-|sk-|sk_(?:live|test)_|glpat-|AIza|AKIA|npm_|rk_live_)[\w-]{8,}/;
+/** A long word of mixed letters and digits, which no package, option or path is. */
+const RANDOM_WORD = /^(?=.*\d)(?=.*[a-zA-Z])[A-Za-z0-9_+=]{24,}$/;
+const PASSWORD_IN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]*:[^/?#\s]+@/i;
+
+/** Whether a text is a secret by its form alone. */
+export function isToken(text: string): boolean {
+  if (TOKEN_PREFIX.test(text) || RANDOM_WORD.test(text) || PASSWORD_IN_URL.test(text)) return true;
+  return [...tokensIn(text)].length > 0 || (/^https?:/i.test(text) && redactQuery(text) !== text);
+}

@@ -1,0 +1,457 @@
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { cli, type Ran } from '../kit/cli.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { openSession, toolCall } from '../kit/mcp.ts';
+import { service } from '../kit/process.ts';
+import { hasTerminal, terminal } from '../kit/terminal.ts';
+
+const EVERYTHING = join(import.meta.dirname, '../kit/everything-server.ts');
+const SECRET = 'ghp_0123456789abcdefghij';
+
+/** A home folder and a project folder, with files; `~/` in their names is the home folder. */
+async function laptop(files: Readonly<Record<string, unknown>> = {}) {
+  const folder = await temporaryFolder();
+  const home = join(folder.path, 'home');
+  const cwd = join(home, 'project');
+  mkdirSync(cwd, { recursive: true });
+  for (const [name, content] of Object.entries(files)) {
+    const path = name.startsWith('~/') ? join(home, name.slice(2)) : join(cwd, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  }
+  const init = (args: readonly string[] = [], env: Record<string, string> = {}): Promise<Ran> =>
+    cli(['init', '--yes', ...args], { cwd, env: { HOME: home, ...env } });
+  return {
+    home,
+    cwd,
+    init,
+    config: (name = '.') => parse(readFileSync(join(cwd, name, 'gateway.yaml'), 'utf8')),
+    secrets: () => parseEnv(readFileSync(join(cwd, 'gateway.env'), 'utf8')),
+    /** Validates the result with its own variables; `warnings` are allowed. */
+    validate: (env: Record<string, string> = {}) =>
+      cli(
+        [
+          'config',
+          'validate',
+          ...(existsSync(join(cwd, 'gateway.env')) ? ['--env-from', 'gateway.env'] : []),
+        ],
+        {
+          cwd,
+          env: { HOME: home, ...env },
+        },
+      ),
+    [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
+  };
+}
+
+const server = (...args: readonly string[]) => ({ command: process.execPath, args: [EVERYTHING, ...args] });
+
+test('init imports the servers of a client, and the result serves their tools', async () => {
+  const servers = { one: server(), two: server('--eras', 'legacy'), three: server('--eras', 'modern') };
+  await using mine = await laptop({ '~/.cursor/mcp.json': { mcpServers: servers } });
+  const { code, stdout, stderr } = await mine.init();
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toContain('3 MCP servers: one, two, three');
+  await using gateway = await service(['serve'], { cwd: mine.cwd, env: { HOME: mine.home } });
+  const session = await openSession(`${gateway.url}/mcp`);
+  const reply = await session.send(toolCall(1, 'two_test_simple_text'));
+  expect(JSON.stringify(reply)).toContain('plain text from the fixture');
+});
+
+test.each([
+  ['~/.claude.json', { mcpServers: { a: server() } }],
+  ['.mcp.json', { mcpServers: { a: { type: 'stdio', ...server() } } }],
+  ['~/.config/Claude/claude_desktop_config.json', { mcpServers: { a: server() } }],
+  ['~/.cursor/mcp.json', { mcpServers: { a: server() } }],
+  ['.vscode/mcp.json', `{ // mine\n "servers": { "a": ${JSON.stringify(server())}, }, }`],
+  ['~/.config/Code/User/mcp.json', { servers: { a: server() } }],
+  ['~/.codeium/windsurf/mcp_config.json', { mcpServers: { a: server() } }],
+  ['~/.config/zed/settings.json', { context_servers: { a: { source: 'custom', ...server() } } }],
+  ['~/.gemini/settings.json', { mcpServers: { a: server() } }],
+  [
+    '~/.codex/config.toml',
+    `[mcp_servers.a]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(EVERYTHING)}]\n`,
+  ],
+  ['~/.lmstudio/mcp.json', { mcpServers: { a: server() } }],
+])('init finds the servers in %s', async (file, content) => {
+  await using mine = await laptop({ [file]: content });
+  expect(await mine.init()).toMatchObject({ code: 0, stderr: '' });
+  const target = { name: 'a', stdio: { cmd: process.execPath, args: [EVERYTHING] } };
+  expect(mine.config().mcp.targets).toEqual([target]);
+  expect((await mine.validate()).code).toBe(0);
+});
+
+test('a server that several clients have is imported once, and another one of the same name gets a number', async () => {
+  await using mine = await laptop({
+    '~/.cursor/mcp.json': { mcpServers: { files: server(), 'My.Server': server('--eras', 'modern') } },
+    '.vscode/mcp.json': { servers: { files: server(), 'my server': server('--eras', 'legacy') } },
+  });
+  await mine.init();
+  const names = mine.config().mcp.targets.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(['files', 'my-server', 'my-server-2']);
+});
+
+test('secrets become references, whose values only the owner of gateway.env can read', async () => {
+  await using mine = await laptop({
+    '~/.cursor/mcp.json': {
+      mcpServers: {
+        github: {
+          command: 'docker',
+          args: [
+            'run',
+            '--token',
+            SECRET,
+            `--api-key=${SECRET}x`,
+            'https://u:p4ssw0rd@host/',
+            '-y',
+            'some-package',
+          ],
+          env: {
+            GITHUB_TOKEN: SECRET,
+            LOG_LEVEL: 'debug',
+            PORT: '8080',
+            ROOT: '/srv/data',
+            PIN: "it's $5",
+            ODD: 'Zx9',
+          },
+        },
+        other: { command: 'x', env: { GITHUB_TOKEN: 'another-token' } },
+        remote: {
+          url: `https://mcp.example.com/mcp?api_key=${SECRET}q&team=7`,
+          headers: { Authorization: `Bearer ${SECRET}h` },
+        },
+      },
+    },
+  });
+  const { stdout, stderr } = await mine.init();
+  const text = readFileSync(join(mine.cwd, 'gateway.yaml'), 'utf8');
+  for (const shown of [text, stdout, stderr])
+    expect(shown).not.toMatch(/ghp_|p4ssw0rd|another-token|it's|Zx9/);
+  const [github, other, remote] = mine.config().mcp.targets;
+  expect(github.stdio.env).toEqual({
+    GITHUB_TOKEN: `\${GITHUB_TOKEN}`,
+    ...{ LOG_LEVEL: 'debug', PORT: '8080', ROOT: '/srv/data', PIN: `\${PIN}`, ODD: `\${ODD}` },
+  });
+  expect(github.stdio.args).toEqual([
+    'run',
+    '--token',
+    `\${TOKEN}`,
+    `--api-key=\${API_KEY}`,
+    `\${ARGUMENT}`,
+    '-y',
+    'some-package',
+  ]);
+  expect(other.stdio.env).toEqual({ GITHUB_TOKEN: `\${OTHER_GITHUB_TOKEN}` });
+  expect(remote).toMatchObject({
+    mcp: { host: `https://mcp.example.com/mcp?api_key=\${REMOTE_API_KEY}&team=7` },
+    policies: { backendAuth: { key: `\${REMOTE_TOKEN}` } },
+  });
+  expect(mine.secrets()).toEqual({
+    ...{ GITHUB_TOKEN: SECRET, PIN: "it's $5", ODD: 'Zx9', TOKEN: SECRET, API_KEY: `${SECRET}x` },
+    ...{ ARGUMENT: 'https://u:p4ssw0rd@host/', OTHER_GITHUB_TOKEN: 'another-token' },
+    ...{ REMOTE_API_KEY: `${SECRET}q`, REMOTE_TOKEN: `${SECRET}h` },
+  });
+  expect(statSync(join(mine.cwd, 'gateway.env')).mode & 0o777).toBe(0o600);
+  expect((await mine.validate()).stderr).toMatch(/valid \(1 port\)/);
+});
+
+test('with --no-secrets, gateway.env has the names of secrets and no values', async () => {
+  await using mine = await laptop({
+    '~/.cursor/mcp.json': { mcpServers: { a: { ...server(), env: { KEY: SECRET } } } },
+  });
+  const { stdout } = await mine.init(['--no-secrets']);
+  expect(stdout).toContain('fill in: KEY');
+  expect(mine.secrets()).toEqual({ KEY: 'change-me' });
+  expect((await mine.validate()).code).toBe(0);
+});
+
+test('a secret that the environment has already is not written to a file', async () => {
+  await using mine = await laptop({
+    '~/.cursor/mcp.json': { mcpServers: { a: { ...server(), env: { KEY: SECRET } } } },
+  });
+  await mine.init([], { KEY: SECRET });
+  expect(mine.config().mcp.targets[0].stdio.env).toEqual({ KEY: `\${KEY}` });
+  expect(existsSync(join(mine.cwd, 'gateway.env'))).toBe(false);
+  expect((await mine.validate({ KEY: SECRET })).code).toBe(0);
+});
+
+test('placeholders of editors become references and folders', async () => {
+  await using mine = await laptop({
+    '.vscode/mcp.json': {
+      inputs: [{ type: 'promptString', id: 'github-token', password: true }],
+      servers: {
+        a: {
+          command: `\${workspaceFolder}/server`,
+          args: [`\${userHome}`, `\${env:NAME}`, 'costs $5', '$HOME'],
+          env: { TOKEN: `\${input:github-token}` },
+        },
+        b: { command: 'x', args: [`\${command:pick}`] },
+      },
+    },
+    '~/.gemini/settings.json': {
+      mcpServers: { c: { command: 'x', args: ['$NAME'], includeTools: ['one', 'two(x)'] } },
+    },
+    '~/.codex/config.toml':
+      '[mcp_servers.d]\nurl = "https://mcp.example.com/mcp"\nbearer_token_env_var = "D_TOKEN"\n',
+  });
+  const { stdout } = await mine.init([], { NAME: 'n' });
+  const targets = mine.config().mcp.targets;
+  expect(targets).toEqual([
+    {
+      name: 'a',
+      stdio: {
+        cmd: `${mine.cwd}/server`,
+        args: [mine.home, `\${NAME}`, 'costs $$5', '$$HOME'],
+        env: { TOKEN: `\${GITHUB_TOKEN}` },
+      },
+    },
+    expect.objectContaining({ name: 'd', policies: { backendAuth: { key: `\${D_TOKEN}` } } }),
+    { name: 'c', stdio: { cmd: 'x', args: ['$NAME'] }, tools: { include: ['one', 'two'] } },
+  ]);
+  expect(stdout).toContain(`b in .vscode/mcp.json: \${command:pick} has no counterpart`);
+  expect(stdout).toContain('fill in: GITHUB_TOKEN, D_TOKEN');
+  expect((await mine.validate({ NAME: 'n' })).code).toBe(0);
+});
+
+test('what cannot be imported is listed with a reason, and the rest is', async () => {
+  await using mine = await laptop({
+    '~/.cursor/mcp.json': {
+      mcpServers: {
+        off: { command: 'x', disabled: true },
+        header: { url: 'https://a.example/mcp', headers: { 'X-Api-Key': 'k' } },
+        basic: { url: 'https://a.example/mcp', headers: { Authorization: 'Basic abc' } },
+        password: { url: 'https://u:p@a.example/mcp' },
+        scheme: { url: 'ftp://a.example/mcp' },
+        neither: {},
+        text: 'x',
+        list: { command: 'x', args: 'y' },
+        self: { url: 'http://127.0.0.1:3999/mcp' },
+        file: { ...server(), envFile: '.env' },
+      },
+    },
+    '~/.config/zed/settings.json': { context_servers: { extension: { settings: {} } } },
+  });
+  const { code, stdout } = await mine.init(['--port', '3999']);
+  expect(code).toBe(0);
+  expect(mine.config().mcp.targets.map(({ name }: { name: string }) => name)).toEqual(['file']);
+  const at = 'in ~/.cursor/mcp.json:';
+  for (const line of [
+    `off ${at} disabled there`,
+    `header ${at} it needs the header \`X-Api-Key\``,
+    `basic ${at} its \`Authorization\` header is no bearer token`,
+    `password ${at} its URL has a user and a password`,
+    `scheme ${at} invalid scheme: \`ftp\``,
+    `neither ${at} it has neither a command nor a URL`,
+    `text ${at} not an object`,
+    `list ${at} \`args\` is not a list of texts`,
+    `self ${at} it is this gateway`,
+    `\`envFile\` of file ${at} no counterpart`,
+    'extension in ~/.config/zed/settings.json: an extension of the editor starts it',
+  ])
+    expect(stdout).toContain(line);
+});
+
+test('LiteLLM: models, keys, shared names, fallbacks and MCP servers are imported', async () => {
+  await using mine = await laptop({
+    'litellm.yaml': `
+model_list:
+  - model_name: gpt-4o
+    litellm_params: { model: openai/gpt-4o, api_key: os.environ/OPENAI_API_KEY, rpm: 10, temperature: 0.2 }
+  - model_name: gpt-4o
+    litellm_params: { model: azure/eu-4o, api_base: "https://eu.openai.azure.com/", api_version: "2024-10-21", api_key: az-key-1, weight: 3 }
+  - model_name: claude
+    litellm_params: { model: anthropic/claude-sonnet-4-5 }
+  - model_name: local
+    litellm_params: { model: ollama/llama3, api_base: "http://localhost:11434" }
+  - model_name: "openai/*"
+    litellm_params: { model: "openai/*", api_key: os.environ/OPENAI_API_KEY }
+  - model_name: odd
+    litellm_params: { model: replicate/thing }
+litellm_settings: { drop_params: true, fallbacks: [{ claude: [gpt-4o, nope] }], callbacks: [langfuse] }
+general_settings: { master_key: sk-master-1234, database_url: "postgresql://x" }
+mcp_servers:
+  zapier: { url: "https://z.example/mcp", auth_type: bearer_token, auth_value: os.environ/ZAPIER }
+`,
+  });
+  const { code, stdout, stderr } = await mine.init(['--from', 'litellm.yaml']);
+  expect([code, stderr]).toEqual([0, '']);
+  const { llm, mcp } = mine.config();
+  expect(llm.policies.apiKey).toEqual({ mode: 'strict', keys: [{ key: `\${LITELLM_MASTER_KEY}` }] });
+  expect(llm.models).toEqual([
+    {
+      ...{ name: 'gpt-4o#1', visibility: 'internal', provider: 'oaiCompat', overrides: { temperature: 0.2 } },
+      params: { model: 'gpt-4o', apiKey: `\${OPENAI_API_KEY}` },
+    },
+    {
+      ...{ name: 'gpt-4o#2', visibility: 'internal', provider: 'azure' },
+      params: {
+        model: 'eu-4o',
+        apiKey: `\${GPT_4O_API_KEY}`,
+        azureResourceName: 'eu',
+        azureApiVersion: '2024-10-21',
+      },
+    },
+    {
+      ...{ name: 'claude#1', visibility: 'internal', provider: 'anthropic' },
+      params: { model: 'claude-sonnet-4-5', apiKey: `\${ANTHROPIC_API_KEY}` },
+    },
+    { name: 'local', provider: 'ollama', params: { model: 'llama3', baseUrl: 'http://localhost:11434/v1' } },
+    { name: 'openai/*', provider: 'oaiCompat', params: { apiKey: `\${OPENAI_API_KEY}` } },
+  ]);
+  expect(llm.virtualModels).toEqual([
+    {
+      name: 'gpt-4o',
+      routing: { weighted: { targets: [{ model: 'gpt-4o#1' }, { model: 'gpt-4o#2', weight: 3 }] } },
+    },
+    {
+      name: 'claude',
+      routing: {
+        failover: {
+          targets: [
+            { model: 'claude#1', priority: 0 },
+            { model: 'gpt-4o#1', priority: 1 },
+            { model: 'gpt-4o#2', priority: 1 },
+          ],
+        },
+      },
+    },
+  ]);
+  expect(mcp.targets).toEqual([
+    {
+      name: 'zapier',
+      mcp: { host: 'https://z.example/mcp' },
+      policies: { backendAuth: { key: `\${ZAPIER}` } },
+    },
+  ]);
+  for (const line of [
+    'odd in litellm.yaml: the provider `replicate` has no counterpart',
+    '`rpm` of gpt-4o in litellm.yaml: no counterpart in a model',
+    'fallbacks of claude in litellm.yaml: no model of its own: nope',
+    '`general_settings.database_url` in litellm.yaml',
+    '`litellm_settings.callbacks` in litellm.yaml',
+  ])
+    expect(stdout).toContain(line);
+  expect(mine.secrets()).toMatchObject({ LITELLM_MASTER_KEY: 'sk-master-1234', GPT_4O_API_KEY: 'az-key-1' });
+  expect(await mine.validate()).toMatchObject({ code: 0 });
+});
+
+test('a configuration in former forms becomes the whole file, in the current form', async () => {
+  await using mine = await laptop({
+    'old.yaml':
+      'binds:\n  - port: 3000 # mine\n    listeners:\n      - routes:\n          - backends: [{ host: "127.0.0.1:80" }]\n',
+  });
+  expect((await mine.init(['--from', 'old.yaml'])).code).toBe(0);
+  const text = readFileSync(join(mine.cwd, 'gateway.yaml'), 'utf8');
+  expect(text).toContain('# mine');
+  expect(mine.config().gateways.default.port).toBe(3000);
+  expect((await mine.validate()).code).toBe(0);
+});
+
+test.each([
+  [[], {}, ['everything'], undefined],
+  [['--with', 'llm'], {}, undefined, ['echo']],
+  [
+    ['--with', 'mcp,llm,memory'],
+    { OPENAI_API_KEY: 'sk-x', GEMINI_API_KEY: 'g' },
+    ['everything', 'memory'],
+    ['oaiCompat', 'gemini'],
+  ],
+] as const)(
+  'init --yes %j without anything to import starts with something that works',
+  async (args, env, targets, providers) => {
+    await using mine = await laptop();
+    expect((await mine.init(args, env)).code).toBe(0);
+    const { mcp, llm, gateways } = mine.config();
+    expect(gateways.default.address).toBe('127.0.0.1');
+    expect(mcp?.targets.map(({ name }: { name: string }) => name)).toEqual(targets);
+    expect(llm?.models.map(({ provider }: { provider: string }) => provider)).toEqual(providers);
+    expect(await mine.validate(env)).toMatchObject({ code: 0 });
+  },
+);
+
+test('the memory of a new configuration answers calls', async () => {
+  await using mine = await laptop();
+  await mine.init(['--with', 'memory']);
+  await using gateway = await service(['serve'], { cwd: mine.cwd, env: { HOME: mine.home } });
+  const session = await openSession(`${gateway.url}/mcp`);
+  const { result } = await session.request('tools/list');
+  expect(JSON.stringify(result)).toContain('search_knowledge');
+});
+
+test('nothing is overwritten', async () => {
+  await using mine = await laptop({ 'gateway.yaml': 'mine', 'other/gateway.env': 'mine' });
+  for (const [args, file] of [
+    [[], 'gateway.yaml'],
+    [['other'], 'other/gateway.env'],
+  ] as const) {
+    const { code, stderr } = await mine.init(args);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${file} exists already`)]);
+  }
+  expect(readFileSync(join(mine.cwd, 'gateway.yaml'), 'utf8')).toBe('mine');
+  expect(existsSync(join(mine.cwd, 'other/gateway.yaml'))).toBe(false);
+});
+
+test.each([
+  [['--from', 'nope.json'], 'no such file'],
+  [['--from', 'cursor'], 'no MCP servers of Cursor found\n  = help: looked in ~/.cursor/mcp.json'],
+  [['--from', 'broken.json'], 'cannot import broken.json: line 2 is not valid JSON'],
+  [['--from', 'broken.toml'], 'cannot import broken.toml: line 1 is not valid TOML'],
+  [['--from', 'broken.yaml'], 'cannot import broken.yaml: not valid YAML, line 1'],
+  [['--from', 'empty.json'], 'nothing to import in empty.json\n  = help: expected `mcpServers`'],
+  [['--with', 'nope'], '--with: unknown feature `nope`\n  = help: features: mcp, llm, memory'],
+  [['--port', '0'], '--port must be a number from 1 to 65535'],
+])('init %j is a usage error that writes nothing', async (args, message) => {
+  await using mine = await laptop({
+    ...{
+      'broken.json': '{\n"mcpServers": secret',
+      'broken.toml': 'a = = secret',
+      'broken.yaml': 'a: [secret',
+      'empty.json': {},
+    },
+  });
+  const { code, stdout, stderr } = await mine.init(args);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain(message);
+  expect(stderr).not.toContain('secret');
+  expect(existsSync(join(mine.cwd, 'gateway.yaml'))).toBe(false);
+});
+
+test('without a terminal, init asks for --yes', async () => {
+  const { code, stderr } = await cli(['init']);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('agctl init --yes --with mcp,llm,memory')]);
+});
+
+test.runIf(hasTerminal)(
+  'at a terminal, init asks what to offer, what to import, and whether to copy secrets',
+  async () => {
+    await using mine = await laptop({
+      '~/.cursor/mcp.json': { mcpServers: { a: { ...server(), env: { KEY: SECRET } } } },
+      '.mcp.json': { mcpServers: { b: server('--eras', 'modern') } },
+    });
+    await using screen = await terminal({ columns: 100, rows: 40 });
+    await screen.agctl(['init', 'new'], `cd ${mine.cwd}; HOME=${mine.home}`);
+    await screen.shows('What should this gateway offer?');
+    await screen.press('Enter');
+    expect(await screen.shows('Import the MCP servers')).toMatch(/Claude Code[\s\S]*Cursor/);
+    await screen.press('Space', 'Enter');
+    await screen.shows('Copy the values of KEY to gateway.env');
+    await screen.press('n');
+    await screen.shows('code 0');
+    expect(mine.config('new').mcp.targets.map(({ name }: { name: string }) => name)).toEqual(['a']);
+    expect(readFileSync(join(mine.cwd, 'new/gateway.env'), 'utf8')).toContain('KEY=change-me');
+  },
+);
+
+test.runIf(hasTerminal)('Ctrl-C at a question of init writes nothing and exits with 130', async () => {
+  await using mine = await laptop();
+  await using screen = await terminal();
+  await screen.agctl(['init'], `cd ${mine.cwd}; HOME=${mine.home}`);
+  await screen.shows('What should this gateway offer?');
+  await screen.press('C-c');
+  await screen.shows('code 130');
+  expect(existsSync(join(mine.cwd, 'gateway.yaml'))).toBe(false);
+});
