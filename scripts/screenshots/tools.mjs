@@ -122,7 +122,7 @@ export const tools = {
           async prepare(page) {
             await page.getByLabel('Message').fill(QUESTION);
             await page.keyboard.press('Control+Enter');
-            await page.getByText('First text after').waitFor();
+            await page.getByText('Time to first text').waitFor();
             await page.getByText('temperature set to').waitFor();
           },
         },
@@ -133,7 +133,7 @@ export const tools = {
             await page.getByLabel('compare two models').check();
             await page.getByLabel('Message').fill(QUESTION);
             await page.keyboard.press('Control+Enter');
-            await page.getByText('First text after').nth(1).waitFor();
+            await page.getByText('Time to first text').nth(1).waitFor();
             await page.getByText('temperature set to').waitFor();
           },
         },

@@ -87,6 +87,8 @@ export interface TargetView {
   readonly problem?: string;
   /** The website that the server reports for itself; http or https. */
   readonly website?: string;
+  /** Number of tools in its latest list, if one was read. */
+  readonly tools?: number;
 }
 
 export interface ModelView {

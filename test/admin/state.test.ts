@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Overview } from '../../src/core/overview.ts';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { openEvents } from '../kit/event-stream.ts';
 import { gateway } from '../kit/gateway.ts';
@@ -53,6 +54,21 @@ describe('runtime state', () => {
     expect(admin[0]).toBe('admin server: 0 streams');
     call.close();
     await until(async () => (await json(`${running.admin}/api/overview`)).openRequests === 0);
+  });
+
+  test('the overview shows how many tools each of several targets lists', async () => {
+    await using running = await gateway(
+      mcpConfig([chaos('a', '--tools=echo,slow'), chaos('b', '--tools=echo')]),
+      { admin: true },
+    );
+    const session = await openSession(`${running.url}/mcp`);
+    await session.request('tools/list', {});
+    const { text } = await send(`${running.admin}/api/overview`);
+    const { gateways } = JSON.parse(text) as Overview;
+    expect(gateways[0]?.routes[0]?.backends[0]?.targets?.map(({ name, tools }) => [name, tools])).toEqual([
+      ['a', 2],
+      ['b', 1],
+    ]);
   });
 
   verifies(

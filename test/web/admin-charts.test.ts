@@ -33,8 +33,9 @@ browserTest(
     await slider.focus();
     // Of the requests in one of the newest buckets, the one that nobody answers failed.
     await until(async () => {
+      if (/, answered \d, errors 1$/.test((await slider.getAttribute('aria-valuetext')) ?? '')) return true;
       await page.keyboard.press('ArrowLeft');
-      return /, answered \d, errors 1$/.test((await slider.getAttribute('aria-valuetext')) ?? '');
+      return false;
     });
     await page.keyboard.press('Home');
     expect(await slider.getAttribute('aria-valuenow')).toBe('0');

@@ -4,6 +4,7 @@ import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { chaos } from '../kit/config.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
 const { browserTest } = sharedBrowser('test/web/admin-mcp.test.ts');
@@ -108,5 +109,44 @@ browserTest(
     ).not.toContain(KEY);
     await page.reload();
     expect(await page.getByLabel('Bearer token').inputValue()).toBe('');
+  },
+);
+
+browserTest(
+  'the MCP page groups tools by target, searches them, and shows the answer where it can be seen',
+  async (browser) => {
+    const targets = [chaos('files', '--tools=echo,slow'), chaos('notes', '--tools=echo')];
+    await using several = await gateway(
+      JSON.stringify({
+        config: { adminAddr: 'off' },
+        gateways: { edge: { port: 0, routes: [{ name: 'all', backends: [{ mcp: { targets } }] }] } },
+      }),
+      { admin: true, webApp: ADMIN_PAGES },
+    );
+    const { page, problems } = await watchedPage(browser, several.admin);
+    await page.goto(`${several.admin}/ui/mcp?target=notes`);
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await page.getByText('✓ Connected').waitFor();
+    // The address names the target of the form.
+    const form = page.getByRole('form', { name: 'tool notes_echo' });
+    await form.waitFor();
+    expect(await page.locator('.items summary').allInnerTexts()).toEqual(['files 2', 'notes 1']);
+    await page.getByRole('searchbox', { name: 'Search tools' }).fill('slow');
+    expect(await page.locator('.items summary').allInnerTexts()).toEqual(['files 1 of 2']);
+    await page.getByRole('button', { name: 'slow' }).waitFor();
+    for (const width of [390, 1280, 1920]) {
+      await page.setViewportSize({ width, height: 800 });
+      await form.getByRole('button', { name: 'Call' }).click();
+      await answer(page).getByText('✓ 200').waitFor();
+      await until(async () => {
+        const box = await answer(page).getByText('✓ 200').boundingBox();
+        return box !== null && box.y >= 0 && box.y + box.height <= 800;
+      });
+    }
+    await expectAccessible(page);
+    await page.goto(`${several.admin}/ui/`);
+    await page.getByRole('link', { name: '2 tools', exact: true }).waitFor();
+    await page.getByRole('link', { name: '3 tool calls' }).waitFor();
+    expect(problems).toEqual([]);
   },
 );

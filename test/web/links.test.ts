@@ -40,7 +40,7 @@ browserTest(
     });
     const { page } = await watchedPage(browser, running.admin);
     await page.goto(`${running.admin}/ui/`);
-    const link = page.getByRole('link', { name: 'its page' });
+    const link = page.getByRole('link', { name: 'website' });
     await page.getByText('stranger').waitFor();
     await link.waitFor();
     expect(await link.count()).toBe(1);

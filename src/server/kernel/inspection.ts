@@ -21,6 +21,8 @@ export interface TargetState {
   readonly problem?: string;
   /** The website that it reports in its server information; http or https. */
   readonly website?: string;
+  /** Number of tools in its latest list, if a client asked for one together with those of other targets. */
+  readonly tools?: number;
 }
 
 /** State of a backend. */
@@ -92,7 +94,9 @@ function mergeTargets(a: readonly TargetState[], b: readonly TargetState[]): rea
   return a.map((target, index) => {
     const other = b[index] ?? target;
     const better = STATES.indexOf(other.state) < STATES.indexOf(target.state) ? other : target;
-    return { ...better, connections: target.connections + other.connections };
+    const tools = better.tools ?? target.tools ?? other.tools;
+    const connections = target.connections + other.connections;
+    return { ...better, connections, ...(tools !== undefined && { tools }) };
   });
 }
 

@@ -86,6 +86,8 @@ export class Connection {
   isNative: boolean | undefined;
   /** `websiteUrl` of the server, if it is an http(s) URL. */
   website: string | undefined;
+  /** Number of tools in the latest complete list of the server that was read here; undefined before. */
+  listedTools: number | undefined;
 
   constructor(
     target: Target,

@@ -108,7 +108,9 @@ export async function listTarget(
   list: ListShape,
 ): Promise<TargetItems['items']> {
   try {
-    return await listPages(connection, call, method, list);
+    const items = await listPages(connection, call, method, list);
+    if (method === 'tools/list') connection.listedTools = items.length;
+    return items;
   } catch (error) {
     // Capabilities are unknown in a resumed session, so the request may reach a server without the list.
     if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];

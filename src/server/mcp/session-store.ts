@@ -384,8 +384,15 @@ function keepAtTargets({ connections }: Session): void {
 function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {
   const open = connections.filter((connection) => connection?.rpc !== undefined);
   const website = open.find((connection) => connection?.website !== undefined)?.website;
+  const tools = open.findLast((connection) => connection?.listedTools !== undefined)?.listedTools;
   if (open.length > 0)
-    return { name, state: 'ready', connections: open.length, ...(website !== undefined && { website }) };
+    return {
+      name,
+      state: 'ready',
+      connections: open.length,
+      ...(website !== undefined && { website }),
+      ...(tools !== undefined && { tools }),
+    };
   if (connections.some((connection) => connection?.isAsleep)) return { name, state: 'idle', connections: 0 };
   const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
   if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };

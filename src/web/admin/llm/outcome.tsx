@@ -45,8 +45,8 @@ function Facts({
     ['Tokens in', usage === undefined ? 'not reported' : String(usage.input)],
     ['Tokens out', usage === undefined ? 'not reported' : String(usage.output)],
     ['Cost', cost === undefined ? 'no price known' : `$${Number(cost.toPrecision(4))}`],
-    ['First text after', firstAfter === undefined ? '–' : `${firstAfter} ms`],
-    ['All after', `${took} ms`],
+    ['Time to first text', firstAfter === undefined ? '–' : `${firstAfter} ms`],
+    ['Total time', `${took} ms`],
     ['Ended by', visible(finish ?? '?')],
   ];
   return (

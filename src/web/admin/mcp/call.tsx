@@ -69,8 +69,14 @@ export function useCall(session: McpSession | undefined): {
 /** The result of a call: its response, the messages as sent, its trace. */
 export function CallView({ call }: { readonly call: Call }): ReactNode {
   const { request, reply, error, took, trace, traceProblem } = call;
+  const box = useRef<HTMLElement>(null);
+  // Where there is no room beside the form, the answer is below it.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a call, and its answer, may be out of sight.
+  useEffect(() => {
+    box.current?.scrollIntoView({ block: 'nearest' });
+  }, [request, reply, error]);
   return (
-    <section aria-label="Answer">
+    <section ref={box} className="answer" aria-label="Answer">
       <div className="panel">
         <h2>Answer</h2>
         <p role="status">

@@ -1,22 +1,11 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { useLocation } from '../../shared/router.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
 import { SendOrStop } from '../playground/send-or-stop.tsx';
+import { groupsOf, matching } from './groups.ts';
+import type { Item } from './item.ts';
 import { argumentsOf, fieldsOf, initialText, type Schema, SchemaForm } from './schema-form.tsx';
-
-/** A tool, prompt or resource from a server's list. */
-export interface Item {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly inputSchema?: Schema;
-  readonly uri?: string;
-  readonly arguments?: readonly {
-    readonly name: string;
-    readonly description?: string;
-    readonly required?: boolean;
-  }[];
-}
 
 export type ItemKind = 'tools' | 'prompts' | 'resources';
 
@@ -62,8 +51,18 @@ interface Sending {
 type View = ItemKind | 'raw';
 
 /** All items that the servers offer, by kind, and custom messages. */
-export function ItemPicker({ items, ...sending }: { readonly items: Items } & Sending): ReactNode {
+export function ItemPicker({
+  items,
+  targets,
+  ...sending
+}: {
+  readonly items: Items;
+  /** Names of the targets, in the order of the configuration. */
+  readonly targets: readonly string[];
+} & Sending): ReactNode {
   const [view, setView] = useState<View>('tools');
+  // The command palette and the Overview lead to a target.
+  const start = useLocation().query.get('target') ?? '';
   const tabs: readonly Tab<View>[] = [
     { name: 'tools', label: `Tools (${items.tools.length})` },
     { name: 'prompts', label: `Prompts (${items.prompts.length})` },
@@ -76,7 +75,14 @@ export function ItemPicker({ items, ...sending }: { readonly items: Items } & Se
         {view === 'raw' ? (
           <Raw {...sending} />
         ) : (
-          <Kind key={view} kind={view} items={items[view]} {...sending} />
+          <Kind
+            key={`${view} ${start}`}
+            kind={view}
+            items={items[view]}
+            targets={targets}
+            start={start}
+            {...sending}
+          />
         )}
       </Tabs>
     </div>
@@ -86,48 +92,92 @@ export function ItemPicker({ items, ...sending }: { readonly items: Items } & Se
 function Kind({
   kind,
   items,
+  targets,
+  start,
   ...sending
-}: { readonly kind: ItemKind; readonly items: readonly Item[] } & Sending): ReactNode {
+}: {
+  readonly kind: ItemKind;
+  readonly items: readonly Item[];
+  readonly targets: readonly string[];
+  /** The target that is shown first. */
+  readonly start: string;
+} & Sending): ReactNode {
   const [id, setId] = useState<string>();
-  const [filter, setFilter] = useState('');
-  const item = items.find((each) => idOf(each) === id) ?? items[0];
+  const [text, setText] = useState('');
+  const groups = groupsOf(items, targets);
+  const first = groups.find(({ target }) => target === start) ?? groups[0];
+  const item = items.find((each) => idOf(each) === id) ?? first?.items[0];
   if (item === undefined) return <p className="quiet">The servers offer no {kind}.</p>;
-  const wanted = filter.toLowerCase();
-  const shown = items.filter((each) => `${each.name} ${each.uri ?? ''}`.toLowerCase().includes(wanted));
+  const shown = groups
+    .map(({ target, items: own }) => ({ target, items: matching(own, text), all: own.length }))
+    .filter((group) => group.items.length > 0);
   return (
     <div className="picker">
       <div>
         <label>
-          Filter
+          Search {kind}
           <input
-            type="text"
+            type="search"
             className="filter"
             data-filter
             autoComplete="off"
-            value={filter}
-            onChange={(event) => setFilter(event.target.value)}
+            value={text}
+            onChange={(event) => setText(event.target.value)}
           />
         </label>
-        <ul className="plain-list items">
-          {shown.map((each) => (
-            <li key={idOf(each)}>
-              <button
-                type="button"
-                className="plain"
-                aria-current={each === item ? 'true' : undefined}
-                onClick={() => setId(idOf(each))}
-              >
-                {visible(each.name)}
-              </button>
-            </li>
+        <div className="items">
+          {shown.map(({ target, items: own, all }) => (
+            <details key={target} open>
+              <summary>
+                {target === '' ? 'any target' : visible(target)}{' '}
+                <span className="quiet">{own.length === all ? all : `${own.length} of ${all}`}</span>
+              </summary>
+              <Names kind={kind} target={target} items={own} chosen={item} choose={setId} />
+            </details>
           ))}
-        </ul>
-        {shown.length === 0 ? <p className="quiet">None of the {items.length} fits.</p> : null}
+        </div>
+        {shown.length === 0 ? <p className="quiet">None of the {items.length} matches.</p> : null}
       </div>
       <ItemForm key={idOf(item)} kind={kind} item={item} {...sending} />
     </div>
   );
 }
+
+function Names({
+  kind,
+  target,
+  items,
+  chosen,
+  choose,
+}: {
+  readonly kind: ItemKind;
+  readonly target: string;
+  readonly items: readonly Item[];
+  readonly chosen: Item;
+  readonly choose: (id: string) => void;
+}): ReactNode {
+  return (
+    <ul className="plain-list">
+      {items.map((item) => (
+        <li key={idOf(item)}>
+          <button
+            type="button"
+            className="plain"
+            aria-current={item === chosen ? 'true' : undefined}
+            title={item.description === undefined ? undefined : visible(item.description)}
+            onClick={() => choose(idOf(item))}
+          >
+            {visible(kind === 'resources' ? item.name : withoutTarget(item.name, target))}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The heading of the group names the target. */
+const withoutTarget = (name: string, target: string): string =>
+  target !== '' && name.startsWith(`${target}_`) ? name.slice(target.length + 1) : name;
 
 let count = 0;
 

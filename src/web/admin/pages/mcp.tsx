@@ -3,7 +3,8 @@ import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
 import { CallView, useCall } from '../mcp/call.tsx';
 import { connect, type McpSession } from '../mcp/client.ts';
-import { type Item, type ItemKind, ItemPicker, type Items } from '../mcp/item-picker.tsx';
+import type { Item } from '../mcp/item.ts';
+import { type ItemKind, ItemPicker, type Items } from '../mcp/item-picker.tsx';
 import { useOverview } from '../model/overview.ts';
 import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
 import { TokenField, useToken } from '../playground/token.tsx';
@@ -85,10 +86,15 @@ function Playground({ endpoints }: { readonly endpoints: readonly Endpoint[] }):
         ) : null}
       </p>
       {state.kind === 'failed' ? <Problem title="No session" error={state.error} /> : null}
-      {state.kind === 'open' ? <Session session={state.session} items={state.items} /> : null}
+      {state.kind === 'open' ? (
+        <Session session={state.session} items={state.items} targets={namesOf(endpoint)} />
+      ) : null}
     </>
   );
 }
+
+const namesOf = ({ backends }: Endpoint): readonly string[] =>
+  backends.flatMap(({ targets = [] }) => targets.map(({ name }) => name));
 
 function Targets({ endpoint }: { readonly endpoint: Endpoint }): ReactNode {
   const targets = endpoint.backends.flatMap(({ targets: each = [] }) => each);
@@ -145,7 +151,15 @@ function useSession(): {
   return { state, open, close };
 }
 
-function Session({ session, items }: { readonly session: McpSession; readonly items: Items }): ReactNode {
+function Session({
+  session,
+  items,
+  targets,
+}: {
+  readonly session: McpSession;
+  readonly items: Items;
+  readonly targets: readonly string[];
+}): ReactNode {
   const { call, isRunning, send, stop } = useCall(session);
   return (
     <>
@@ -155,8 +169,16 @@ function Session({ session, items }: { readonly session: McpSession; readonly it
           <pre>{visible(session.instructions)}</pre>
         </details>
       )}
-      <ItemPicker items={items} isRunning={isRunning} send={send} stop={stop} />
-      {call === undefined ? null : <CallView call={call} />}
+      <div className="call-and-answer">
+        <ItemPicker items={items} targets={targets} isRunning={isRunning} send={send} stop={stop} />
+        {call === undefined ? (
+          <section className="panel answer empty" aria-label="Answer">
+            <p className="quiet">The answer and its trace appear here.</p>
+          </section>
+        ) : (
+          <CallView call={call} />
+        )}
+      </div>
     </>
   );
 }
