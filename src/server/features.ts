@@ -30,6 +30,8 @@ import { a2a } from './policies/a2a.ts';
 import { apiKey, apiKeyVariable } from './policies/api-key.ts';
 import { authorization } from './policies/authorization.ts';
 import { backendAuth } from './policies/backend-auth.ts';
+import { http } from './policies/backend-http.ts';
+import { tcp } from './policies/backend-tcp.ts';
 import { backendTLS } from './policies/backend-tls.ts';
 import { basicAuth, basicAuthVariable } from './policies/basic-auth/index.ts';
 import { budgets } from './policies/budgets.ts';
@@ -85,6 +87,8 @@ export const policyKinds = [
   requestHeaderModifier, // after all rules, which therefore see what the client sent
   aiPolicyKind, // changes and checks of model calls, which the LLM backend runs
   backendTLS, // how the backend is connected to
+  tcp, // likewise
+  http, // likewise; after `timeout` of the route, which it replaces
   backendAuth, // the credential for the backend
   urlRewrite, // likewise: rules see the client's host
   retry, // sends what the policies above have made of the request

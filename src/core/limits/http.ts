@@ -104,6 +104,8 @@ export const HTTP_LIMITS = {
   coalescedWriteBytes: 16 * KIB,
   writeStall: 30 * SECOND,
   connectTimeout: 10 * SECOND,
+  /** Requests at the same time on one HTTP/2 connection to a backend: the least that servers should allow (RFC 9113 §6.5.2). */
+  upstreamStreams: 100,
   /**
    * Lookup of an upstream's host name: glibc asks a second time, or another server, after 5 s, and gives up after 10 s.
    */

@@ -38,13 +38,13 @@ function policiesAt(place: PolicyPlace): Optional<(typeof policyKinds)[number]> 
 }
 
 /** Where to write the policies that a place does not have. */
-const elsewhereThan = (place: 'gateway' | 'backend') => {
-  const known = policyKindsAt(place).map(({ key }) => key as string);
-  const others = policyKinds.filter(({ key }) => !known.includes(key));
-  return {
-    ...OTHER_POLICIES,
-    ...Object.fromEntries(others.map(({ key }) => [key, 'set it under `policies` of a route'])),
-  };
+const elsewhereThan = (place: PolicyPlace) => {
+  const others = (policyKinds as readonly PolicyKind[]).filter(
+    ({ places = ['route'] }) => !places.includes(place),
+  );
+  const where = ({ places = ['route'] }: PolicyKind): string =>
+    places.includes('route') ? 'set it under `policies` of a route' : 'set it under `policies` of a backend';
+  return { ...OTHER_POLICIES, ...Object.fromEntries(others.map((kind) => [kind.key, where(kind)])) };
 };
 
 export const gatewayReference = z.union([z.string(), z.array(z.string()).min(1)]);
@@ -54,7 +54,7 @@ export const name = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, { error: 'expected letters, digits, `.`, `_` and `-`' });
 
-export const policiesMeta = { elsewhere: OTHER_POLICIES };
+export const policiesMeta = { elsewhere: elsewhereThan('route') };
 
 export const policiesSchema = z.strictObject(policiesAt('route')).meta(policiesMeta);
 

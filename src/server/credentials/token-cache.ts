@@ -1,3 +1,7 @@
+import { z } from 'zod';
+import { durationSchema } from '../../core/duration.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+
 /** A token of an authorization server. */
 export interface IssuedToken {
   readonly value: string;
@@ -52,4 +56,27 @@ export class TokenCache {
       this.#pending.delete(key);
     }
   }
+}
+
+export const tokenCacheSchema = z
+  .strictObject({
+    maxEntries: z.int().min(0).max(100_000).default(8192).describe('Tokens to keep; 0 keeps none.'),
+    defaultTtl: durationSchema.prefault('300s').describe('How long to keep tokens that have no lifetime.'),
+  })
+  .prefault({})
+  .describe('Cache of tokens. They are kept until shortly before they expire.');
+
+/** A cache of these settings, whose bound the admin server shows. */
+export function openTokenCache(
+  { maxEntries, defaultTtl }: z.output<typeof tokenCacheSchema>,
+  context: CompileContext,
+): TokenCache {
+  const cache = new TokenCache(maxEntries, defaultTtl);
+  context.inspection.bounds.push({
+    name: 'backendAuth.tokens',
+    at: context.path.join('.'),
+    max: maxEntries,
+    used: () => cache.size,
+  });
+  return cache;
 }

@@ -1,27 +1,18 @@
 import { createHash } from 'node:crypto';
-import type { ClientAuth } from 'oauth4webapi';
 import { z } from 'zod';
-import { durationSchema } from '../../core/duration.ts';
-import { AppError, messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { AppError } from '../../core/errors.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { validatedToken } from '../kernel/shared-slots.ts';
-import { DocumentClient } from '../transport/document-client.ts';
-import { readText, textOrFile } from '../transport/text-or-file.ts';
-import { parseAddress } from '../transport/upstream.ts';
 import { type CredentialLocation, credentialLocation, locationSchema } from './location.ts';
 import { placementSchema } from './placement.ts';
-import { type IssuedToken, TokenCache } from './token-cache.ts';
+import { openTokenCache, tokenCacheSchema } from './token-cache.ts';
+import { clientAuthSchema, endpointFields, GRANTS, tokenEndpoint } from './token-endpoint.ts';
 
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
-const GRANTS = {
-  tokenExchange: 'urn:ietf:params:oauth:grant-type:token-exchange',
-  jwtBearer: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-} as const;
 
 /** Parameters that the policy sets itself: `additionalParams` cannot replace them. */
 const RESERVED = new Set([
@@ -35,15 +26,7 @@ const tokenType = z.url({ error: 'expected a URI, such as `urn:ietf:params:oauth
 
 export const tokenExchangeSchema = z
   .strictObject({
-    host: z
-      .string()
-      .min(1)
-      .describe('Authorization server: `host:port` or a URL without a path. Port 443 uses TLS.'),
-    path: z
-      .string()
-      .regex(/^\/[\x21-\x7e]*$/, { error: 'expected a path that starts with `/`' })
-      .default('/')
-      .describe('Path of its token endpoint.'),
+    ...endpointFields,
     grantType: z
       .enum(['tokenExchange', 'jwtBearer'])
       .default('tokenExchange')
@@ -72,18 +55,7 @@ export const tokenExchangeSchema = z
     scopes: strings.describe('Requested scopes.'),
     resources: strings.describe('URIs of the services that the token is for.'),
     requestedTokenType: tokenType.optional().describe('Requested type of token.'),
-    clientAuth: z
-      .strictObject({
-        method: z
-          .enum(['clientSecretBasic', 'clientSecretPost'])
-          .default('clientSecretBasic')
-          .describe('How the gateway authenticates.'),
-        clientId: z.string().min(1).describe('Id of the gateway at the server.'),
-        clientSecret: textOrFile.optional().meta({ secret: true }).describe('Its secret, or `{ file: … }`.'),
-      })
-      .refine(({ method, clientSecret }) => method === 'clientSecretPost' || clientSecret !== undefined, {
-        error: '`clientSecretBasic` needs `clientSecret`',
-      })
+    clientAuth: clientAuthSchema
       .optional()
       .describe('Authentication of the gateway at the server; none by default.'),
     additionalParams: z
@@ -102,15 +74,7 @@ export const tokenExchangeSchema = z
     authorizationLocation: placementSchema
       .optional()
       .describe('Place of the new token; `Authorization: Bearer` by default.'),
-    cache: z
-      .strictObject({
-        maxEntries: z.int().min(0).max(100_000).default(8192).describe('Tokens to keep; 0 keeps none.'),
-        defaultTtl: durationSchema
-          .prefault('300s')
-          .describe('How long to keep tokens that have no lifetime.'),
-      })
-      .prefault({})
-      .describe('Cache of tokens. They are kept until shortly before they expire.'),
+    cache: tokenCacheSchema,
   })
   .superRefine(({ grantType, actorToken, requestedTokenType }, context) => {
     if (grantType === 'tokenExchange') return;
@@ -135,30 +99,15 @@ export interface TokenExchange {
 
 /** Compiles a token exchange; undefined if the server or secret cannot be used, which is reported. */
 export function tokenExchange(config: Config, context: CompileContext): TokenExchange | undefined {
-  const address = parseAddress(
-    /:443$/.test(config.host) && !config.host.includes('://') ? `https://${config.host}` : config.host,
-    context.at('host'),
-  );
-  const { clientAuth, subjectToken, actorToken } = config;
-  const secret =
-    clientAuth?.clientSecret === undefined
-      ? undefined
-      : readText(clientAuth.clientSecret, context.at('clientAuth', 'clientSecret'));
+  const { subjectToken, actorToken } = config;
   const subject = credentialLocation(subjectToken.source, context.at('subjectToken', 'source'));
   const actor = actorToken && credentialLocation(actorToken.source, context.at('actorToken', 'source'));
   const extra = Object.entries(config.additionalParams).map(
     ([name, source]) => [name, context.at('additionalParams', name).cel(source, requestScope)] as const,
   );
-  if (address === undefined || address.socketPath !== undefined) return undefined;
-  const url = address.origin + config.path;
-  const cache = new TokenCache(config.cache.maxEntries, config.cache.defaultTtl);
-  context.inspection.bounds.push({
-    name: 'backendAuth.tokens',
-    at: context.path.join('.'),
-    max: config.cache.maxEntries,
-    used: () => cache.size,
-  });
-  const client = new DocumentClient(context.settings.callMeter('Policy', 'TokenExchange'));
+  const endpoint = tokenEndpoint(config, context);
+  if (endpoint === undefined) return undefined;
+  const cache = openTokenCache(config.cache, context);
   // A repeated call of the backend finds the token of the client removed.
   const issued = new WeakMap<RequestContext, string>();
   return {
@@ -183,13 +132,13 @@ export function tokenExchange(config: Config, context: CompileContext): TokenExc
       }
       for (const token of [own, acting]) ctx.observer?.hide(token, true);
       const key = createHash('sha256').update(parameters.toString()).digest('base64url');
-      const token = await cache.get(key, () => request(url, parameters, config, secret, client));
+      const token = await cache.get(key, () => endpoint.request(GRANTS[config.grantType], parameters));
       subject.remove(ctx);
       actor?.remove(ctx);
       issued.set(ctx, token);
       return token;
     },
-    close: () => client.close(),
+    close: () => endpoint.close(),
   };
 }
 
@@ -217,57 +166,4 @@ function parametersOf(config: Config, subject: string, actor: string | undefined
   if (scopes.length > 0) parameters.append('scope', scopes.join(' '));
   if (requestedTokenType !== undefined) parameters.append('requested_token_type', requestedTokenType);
   return parameters;
-}
-
-/** Requests a token. A refusal of the server is the client's fault (400), any other failure that of the server (502). */
-async function request(
-  url: string,
-  parameters: URLSearchParams,
-  { grantType, clientAuth }: Config,
-  secret: string | undefined,
-  client: DocumentClient,
-): Promise<IssuedToken> {
-  const oauth = await import('oauth4webapi');
-  const server = { issuer: new URL(url).origin, token_endpoint: url };
-  const own = { client_id: clientAuth?.clientId ?? 'none' };
-  const authenticate: ClientAuth = (_server, _client, body, headers) => {
-    if (clientAuth === undefined) return;
-    const method =
-      secret === undefined
-        ? oauth.None()
-        : clientAuth.method === 'clientSecretPost'
-          ? oauth.ClientSecretPost(secret)
-          : oauth.ClientSecretBasic(secret);
-    return method(server, own, body, headers);
-  };
-  let response: Response;
-  try {
-    response = await oauth.genericTokenEndpointRequest(
-      server,
-      own,
-      authenticate,
-      GRANTS[grantType],
-      parameters,
-      {
-        [oauth.allowInsecureRequests]: true,
-        [oauth.customFetch]: (target, options) =>
-          client.fetchLike(target, options as RequestInit, LIMITS.metadataBytes),
-      },
-    );
-  } catch (error) {
-    throw new AppError('provider_failed', { detail: messageOf(error) });
-  }
-  const isRefusal = response.status >= 400 && response.status < 500;
-  try {
-    const answer = await oauth.processGenericTokenEndpointResponse(server, own, response);
-    const { access_token: value, expires_in: seconds } = answer;
-    return { value, lifetime: seconds === undefined ? undefined : seconds * 1000 };
-  } catch (error) {
-    if (isRefusal)
-      throw new AppError('bad_request', {
-        message: 'the authorization server refused to exchange the token',
-        detail: messageOf(error),
-      });
-    throw new AppError('provider_failed', { detail: messageOf(error) });
-  }
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { backendAuthSchema, readCredential } from '../transport/backend-credential.ts';
 import { type LlmRuntime, maxBodySize } from './call-model.ts';
 import { Failover } from './failover.ts';
 import { handleCall } from './handle-call.ts';
 import { llmApi } from './llm-api.ts';
 import { compileModel, type Model, modelSchema } from './model.ts';
+import { isOwnCredential, modelAuthSchema } from './model-auth.ts';
 import { paramsSchema } from './params.ts';
 import { customProviderSchema } from './providers/custom.ts';
 import { findProvider } from './providers/index.ts';
@@ -102,7 +102,7 @@ const entrySchema = z.strictObject({
     .describe('Path of every call, instead of that of its format below `pathPrefix`.'),
   policies: z
     .strictObject({
-      backendAuth: backendAuthSchema.optional().describe("Key for the provider, instead of the client's."),
+      backendAuth: modelAuthSchema.optional(),
     })
     .meta({ elsewhere: ELSEWHERE_POLICIES })
     .optional()
@@ -188,7 +188,7 @@ export const ai = defineBackend({
       handle: (ctx) => handleCall(ctx, runtime),
       close: async () => {
         failover.close();
-        await Promise.all(all.map((each) => each.upstream?.close()));
+        await Promise.all(all.flatMap((each) => [each.upstream?.close(), each.auth?.close()]));
       },
     };
   },
@@ -212,10 +212,8 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
   const { openAI, anthropic, gemini, vertex, bedrock, azure, custom } = entry.provider;
   const key = Object.entries(entry.provider).find(([, settings]) => settings !== undefined)?.[0] ?? '';
   const auth = entry.policies?.backendAuth;
-  const apiKey = auth && readCredential(auth.key, context.at('policies', 'backendAuth', 'key'));
   const settings = { ...openAI, ...anthropic, ...gemini, ...vertex, ...bedrock, ...azure };
   const params = {
-    apiKey,
     model: settings.model,
     awsRegion: bedrock?.region,
     vertexRegion: vertex?.region,
@@ -231,6 +229,7 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
     origin: originOf(entry),
     path: entry.pathPrefix,
     callPath: entry.pathOverride,
+    auth: auth && { config: auth, context: context.at('policies', 'backendAuth') },
     guardrail: identifier === undefined ? undefined : { identifier, version },
   });
 }
@@ -243,5 +242,5 @@ function originOf({ hostOverride }: ProviderConfig): string | undefined {
 /** Whether the provider gets a key of the configuration or the credentials of the machine. */
 function isKeyed({ provider, policies }: ProviderConfig): boolean {
   const [key = ''] = Object.entries(provider).find(([, settings]) => settings !== undefined) ?? [];
-  return policies?.backendAuth !== undefined || findProvider(key)?.hasAmbientCredentials === true;
+  return isOwnCredential(policies?.backendAuth) || findProvider(key)?.hasAmbientCredentials === true;
 }

@@ -90,7 +90,11 @@ export const llm = defineBackend({
         for (const { failover } of virtual.values()) failover?.close();
         await Promise.all([
           ...guardrails.map((each) => each.close()),
-          ...compiled.flatMap((model) => [model.upstream?.close(), model.guardrails?.close()]),
+          ...compiled.flatMap((model) => [
+            model.upstream?.close(),
+            model.guardrails?.close(),
+            model.auth?.close(),
+          ]),
         ]);
       },
     };

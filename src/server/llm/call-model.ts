@@ -91,6 +91,7 @@ export async function callModel(
 ): Promise<Reply> {
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
   if (!mayCall(ctx, endpoint, model)) throw unknownCall(ctx);
+  model.authorize?.(ctx);
   const policy = aiPolicy.get(ctx);
   const providerModel = model.model ?? target?.model ?? (wanted === requested ? undefined : wanted);
   const nameAtProvider = providerModel ?? requested;

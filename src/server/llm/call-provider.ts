@@ -133,6 +133,7 @@ async function sendToProvider(
   };
   const prepared = model.prepare?.(request, ctx.signal);
   if (prepared instanceof Promise) await prepared;
+  if (model.auth !== undefined) await model.auth.apply(ctx, request);
   call.progress = 'sent';
   const timeouts = backendTimeouts.get(ctx);
   const timeout = timeouts?.request ?? headersTimeout;

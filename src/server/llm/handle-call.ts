@@ -76,6 +76,7 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   const target = virtual && chooseTarget(virtual, ctx, { model: wanted });
   const model = chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
   const own = [aiPolicy.get(ctx)?.guardrails, model.guardrails];
+  model.authorize?.(ctx);
   return openRealtime(ctx, {
     requested,
     providerModel: model.model ?? target?.model ?? (wanted === requested ? undefined : wanted),

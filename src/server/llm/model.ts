@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isCredentialName } from '../../core/credentials.ts';
+import type { BackendAuthConfig } from '../credentials/backend-auth.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../kernel/header-changes.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
@@ -12,6 +13,12 @@ import { keyEncodings } from './credentials.ts';
 import { compilePassthrough, type Passthrough, passthroughSchema } from './endpoints.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { compileHealth, EndpointStats, type Health, healthSchema } from './health.ts';
+import { compileModelAuth, isOwnCredential, type ModelAuth, modelAuthSchema } from './model-auth.ts';
+import {
+  compileModelAuthorization,
+  type ModelAuthorization,
+  modelAuthorizationSchema,
+} from './model-authorization.ts';
 import { patternProblem } from './model-patterns.ts';
 import {
   entryOf,
@@ -52,6 +59,8 @@ export const modelSchema = z
       ),
     provider: modelProviderSchema,
     params: paramsSchema.prefault({}),
+    auth: modelAuthSchema.optional(),
+    authorization: modelAuthorizationSchema.optional(),
     visibility: z
       .enum(['public', 'internal'])
       .default('public')
@@ -79,8 +88,6 @@ export const modelSchema = z
   .meta({
     elsewhere: {
       id: 'models are named by `name` alone: remove it',
-      auth: 'write the credential as `params.apiKey`',
-      authorization: 'not built for single models: write the rules under `llm.policies`, for all of them',
       backendTLS: OWN_TLS,
       tls: OWN_TLS,
       backendTunnel: 'tunnels to providers are not supported: they are connected to directly',
@@ -106,6 +113,9 @@ export interface Model {
   /** Wire formats of the provider, preferred first. */
   readonly formats: readonly ProviderFormat[];
   readonly prepare: Connection['prepare'];
+  readonly auth: ModelAuth | undefined;
+  /** Rejects callers that may not use it. */
+  readonly authorize: ModelAuthorization | undefined;
   /** Whether the client's credentials are removed, because the provider gets others. */
   readonly replacesCredentials: boolean;
   /** Whether `requestHeaders` set a credential. */
@@ -135,6 +145,8 @@ export interface ModelOptions {
   /** Path of every call, whatever its format. */
   readonly callPath?: string | undefined;
   readonly guardrail?: ConnectOptions['guardrail'];
+  /** Instead of `auth` of the model. */
+  readonly auth?: { readonly config: BackendAuthConfig; readonly context: CompileContext } | undefined;
 }
 
 /** The path of a server whose provider kind has no address. */
@@ -147,7 +159,7 @@ export function compileModel(
   entries: readonly ProviderEntry[],
   context: CompileContext,
   backend?: string,
-  { origin, path, callPath, guardrail }: ModelOptions = {},
+  { origin, path, callPath, guardrail, auth: givenAuth }: ModelOptions = {},
 ): Model | undefined {
   // Compiled before the provider, so that their errors are reported even if the provider is unknown.
   const transformations = compileTransformations(config.transformation, context.at('transformation'));
@@ -163,6 +175,7 @@ export function compileModel(
   const entry = entryOf(config.provider, entries);
   const params = { ...entry?.params, ...config.params };
   const { promptCaching } = config;
+  const authConfig = givenAuth?.config ?? config.auth;
   if (promptCaching !== undefined && kind.hasPromptCaching !== true)
     context.at('promptCaching').report({
       code: 'AGW0105',
@@ -172,7 +185,9 @@ export function compileModel(
       atKey: true,
     });
   const connection =
-    kind.connect === undefined ? {} : kind.connect(params, context.at('params'), { guardrail });
+    kind.connect === undefined
+      ? {}
+      : kind.connect(params, context.at('params'), { guardrail, hasAuth: authConfig !== undefined });
   if (connection === undefined) return undefined;
   const baseUrl = params.baseUrl ?? connection.baseUrl ?? kind.baseUrl;
   const own = new URL(baseUrl ?? DEFAULT_PATH, origin ?? NO_ORIGIN);
@@ -182,11 +197,8 @@ export function compileModel(
     context.report({ code: 'AGW0103', message: `provider \`${kind.key}\` needs \`params.baseUrl\`` });
     return undefined;
   }
-  if (params.apiKey !== undefined && !/^[\x21-\x7e]+$/.test(params.apiKey)) {
-    context
-      .at('params', 'apiKey')
-      .report({ code: 'AGW0104', message: 'the key has characters that are not valid in a header' });
-  }
+  reportUnusableKey(params.apiKey, authConfig, context);
+  const auth = authConfig && compileModelAuth(authConfig, kind, givenAuth?.context ?? context.at('auth'));
   const formats = connection.formats ?? kind.formats;
   return {
     name: config.name,
@@ -195,11 +207,17 @@ export function compileModel(
     matchesRequest: conditions,
     provider: kind,
     apiKey: params.apiKey,
-    keyEncodings: params.apiKey === undefined ? [] : keyEncodings(params.apiKey),
+    keyEncodings: [...(params.apiKey === undefined ? [] : [params.apiKey]), ...(auth?.keys ?? [])].flatMap(
+      keyEncodings,
+    ),
     model: params.model ?? kind.model,
     formats: callPath === undefined ? formats : formats.map((each) => ({ ...each, path: callPath })),
     prepare: connection.prepare,
-    replacesCredentials: params.apiKey !== undefined || connection.hasCredentials === true,
+    auth,
+    authorize:
+      config.authorization && compileModelAuthorization(config.authorization, context.at('authorization')),
+    replacesCredentials:
+      params.apiKey !== undefined || connection.hasCredentials === true || auth?.replacesCredentials === true,
     setsCredential: setsCredential(config),
     upstream:
       kind.answer !== undefined || url === undefined
@@ -230,6 +248,25 @@ export function compileModel(
   };
 }
 
+function reportUnusableKey(
+  apiKey: string | undefined,
+  auth: BackendAuthConfig | undefined,
+  context: CompileContext,
+): void {
+  if (apiKey === undefined) return;
+  if (!/^[\x21-\x7e]+$/.test(apiKey))
+    context
+      .at('params', 'apiKey')
+      .report({ code: 'AGW0104', message: 'the key has characters that are not valid in a header' });
+  if (auth !== undefined)
+    context.at('auth').report({
+      code: 'AGW0105',
+      message: '`auth` and `params.apiKey` are mutually exclusive',
+      help: 'keep one of the two',
+      atKey: true,
+    });
+}
+
 function compileConditions({ matches }: ModelConfig, context: CompileContext): Model['matchesRequest'] {
   if (matches === undefined) return () => true;
   const compiled = matches.map(({ headers }, index) =>
@@ -248,7 +285,8 @@ export function configuredName({ name, model }: Model, requested: string): strin
 export function sendsProviderKey(model: ModelConfig, entries: readonly ProviderEntry[]): boolean {
   const { provider, params } = model;
   const entry = entryOf(provider, entries);
-  const isKeyed = params.apiKey !== undefined || entry?.params.apiKey !== undefined;
+  const isKeyed =
+    params.apiKey !== undefined || entry?.params.apiKey !== undefined || isOwnCredential(model.auth);
   const isAmbient = kindOf(provider, entries)?.hasAmbientCredentials === true;
   return isKeyed || isAmbient || setsCredential(model);
 }

@@ -185,6 +185,7 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
     body: null,
   };
   await model.prepare?.(outgoing, ctx.signal);
+  await model.auth?.apply(ctx, outgoing);
   ctx.observer?.hide(apiKey, true);
   ctx.observer?.sending({ ...outgoing, headers: headers.raw });
   const offered = (ctx.headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());

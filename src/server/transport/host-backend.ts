@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { backendTimeouts, defineBackend } from '../kernel/backend.ts';
-import { FieldNames, withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { TlsOptions } from './backend-tls.ts';
 import { securedAddress } from './service-policies.ts';
-import { createUpstream, parseAddress, type Upstream } from './upstream.ts';
+import { createUpstream, parseAddress, type Upstream, type UpstreamOptions } from './upstream.ts';
 
 /** Returns the Host header for a service, given the client's and the service's own. */
 export type HostRewrite = (
@@ -21,6 +21,29 @@ export const hostRewrite = new Slot<HostRewrite>();
 
 /** TLS of the connections to the service, also if its address names no scheme. Set by `backendTLS`. */
 export const backendTls = new Slot<TlsOptions>();
+
+/** Connections to the service. Set by `tcp`. */
+export const backendConnections = new Slot<Pick<UpstreamOptions, 'connectTimeout' | 'keepAlive'>>();
+
+/** Version of HTTP. Set by `http`. */
+export const backendProtocol = new Slot<Pick<UpstreamOptions, 'isHttp2'>>();
+
+/** A request as it is sent, after all other changes to it. */
+export interface SentRequest {
+  readonly method: string;
+  /** Host and port. */
+  readonly authority: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly headers: HeaderList;
+  readonly body: string | Buffer | null;
+}
+
+/** Adds headers with a signature or a token to a request as it is sent. Rejects with an `AppError`. */
+export type SignRequest = (request: SentRequest) => Promise<void>;
+
+/** Set by `backendAuth`. */
+export const requestSigner = new Slot<SignRequest>();
 
 /** A plain HTTP service. Requests and responses are streamed. */
 export const host = defineBackend({
@@ -36,22 +59,40 @@ export const host = defineBackend({
     }
     const options = { meter: context.settings.callMeter('Primary', 'Http'), log: context.log };
     const upstream = createUpstream(parsed, options);
-    // Idle connections of a policy that is gone are closed after 4 s.
-    const secured = new WeakMap<TlsOptions, Upstream>();
-    const securedBy = (tls: TlsOptions): Upstream => {
-      const known = secured.get(tls) ?? createUpstream(securedAddress(parsed, { tls }), { ...options, tls });
-      secured.set(tls, known);
-      return known;
+    // By the settings of policies, which are the same objects for all requests. Idle connections of a policy that is gone are
+    // closed after 4 s.
+    const byPolicies = new WeakMap<object, WeakMap<object, WeakMap<object, Upstream>>>();
+    const upstreamFor = (ctx: RequestContext): Upstream => {
+      const [tls, tcp, http] = [backendTls.get(ctx), backendConnections.get(ctx), backendProtocol.get(ctx)];
+      if (tls === undefined && tcp === undefined && http === undefined) return upstream;
+      const ofTls = entryOf(byPolicies, tls, () => new WeakMap<object, WeakMap<object, Upstream>>());
+      const ofTcp = entryOf(ofTls, tcp, () => new WeakMap<object, Upstream>());
+      return entryOf(ofTcp, http, () =>
+        createUpstream(tls === undefined ? parsed : securedAddress(parsed, { tls }), {
+          ...options,
+          ...tcp,
+          ...http,
+          ...(tls !== undefined && { tls }),
+        }),
+      );
     };
     return {
       handle(ctx) {
-        const tls = backendTls.get(ctx);
-        return proxy(ctx, tls === undefined ? upstream : securedBy(tls));
+        return proxy(ctx, upstreamFor(ctx), context.settings.maxBufferSize);
       },
       close: () => upstream.close(),
     };
   },
 });
+
+/** Stands for settings that no policy has. */
+const NONE = {};
+
+function entryOf<T>(map: WeakMap<object, T>, key: object = NONE, create: () => T): T {
+  const known = map.get(key) ?? create();
+  map.set(key, known);
+  return known;
+}
 
 const NOT_FORWARDED = new FieldNames(['host', 'expect']);
 const NOT_FORWARDED_WITH_KEY = new FieldNames(['host', 'expect', 'authorization']);
@@ -68,7 +109,7 @@ function hostFor(ctx: RequestContext, upstream: Upstream): string {
   return upstream.isNamed ? upstream.authority : ctx.host;
 }
 
-async function proxy(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
+async function proxy(ctx: RequestContext, upstream: Upstream, maxBody: number): Promise<Reply> {
   ctx.endpoint = upstream.address;
   // Forwarding a small body as one buffer costs 54 µs per request instead of 86 µs as a stream (measured).
   const length = Number(ctx.request.headers['content-length'] ?? 0);
@@ -78,6 +119,8 @@ async function proxy(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
   if (key !== undefined) headers.push('authorization', `Bearer ${key}`);
   const authority = hostFor(ctx, upstream);
   headers.push('host', authority);
+  const sign = requestSigner.get(ctx);
+  if (sign !== undefined) await signed(ctx, { sign, headers, authority, maxBody });
   const body = ctx.body.forUpstream();
   const timeouts = backendTimeouts.get(ctx);
   const sent = upstream.relay({
@@ -102,4 +145,27 @@ async function proxy(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
   };
   ctx.observer?.responseSnapshot('raw response', reply);
   return reply;
+}
+
+/** Adds a signature to the headers. It covers the body, which is therefore held: 413 if it is too large for that. */
+async function signed(
+  ctx: RequestContext,
+  {
+    sign,
+    headers,
+    authority,
+    maxBody,
+  }: { sign: SignRequest; headers: string[]; authority: string; maxBody: number },
+): Promise<void> {
+  await ctx.body.capture(maxBody);
+  const body = ctx.body.forUpstream();
+  if (body !== null && !Buffer.isBuffer(body))
+    throw new AppError('body_too_large', {
+      message: `request body is larger than ${maxBody} bytes, which the gateway holds to sign it`,
+      headers: ['connection', 'close'],
+    });
+  const list = new HeaderList(headers);
+  const { method, path, query } = ctx;
+  await sign({ method, authority, path: path + query, headers: list, body });
+  headers.splice(0, headers.length, ...list.raw);
 }

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher, Pool } from 'undici';
 import { AppError, errorType } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -199,11 +200,15 @@ export class Relay implements Dispatcher.DispatchHandler {
 
 const abortOnTimeout = (call: Relay): void => call.abort(headersTimeout());
 
+/** Headers as a list. With HTTP/2, undici passes on the object of `node:http2`, which has the status too. */
 function textHeaders(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  return Array.isArray(raw)
-    ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
-    : [];
+  if (Array.isArray(raw)) return raw.map(textOf);
+  return Object.entries((raw ?? {}) as IncomingHttpHeaders).flatMap(([name, value = []]) =>
+    name.startsWith(':') ? [] : [value].flat().flatMap((each) => [name, each]),
+  );
 }
+
+const textOf = (part: string | Buffer): string => (typeof part === 'string' ? part : part.toString('latin1'));
 
 /** Logs when an upstream becomes unreachable and when it is reachable again, not once per request. */
 export class Reachability {

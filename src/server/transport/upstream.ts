@@ -53,6 +53,10 @@ export interface UpstreamOptions {
   readonly tls?: TlsOptions;
   /** Maximum time to open a connection, in ms; 10 s by default. */
   readonly connectTimeout?: number;
+  /** Idle time before the first keepalive probe of TCP, in ms; 60 s by default. False: no probes. */
+  readonly keepAlive?: number | false;
+  /** HTTP/2 only; HTTP/1.1 by default. */
+  readonly isHttp2?: boolean;
   /** Value of the `Authorization` header of every request, instead of the request's own. */
   readonly authorization?: string;
   /** Logs when the upstream becomes unreachable and when it is reachable again. */
@@ -62,13 +66,21 @@ export interface UpstreamOptions {
 /** Creates the pool of an upstream, on first use. Connections are opened on demand and kept alive for 4 s. */
 export function createUpstream(
   { origin, socketPath }: UpstreamAddress,
-  { connections, meter, tls, connectTimeout, authorization, log }: UpstreamOptions = {},
+  options: UpstreamOptions = {},
 ): Upstream {
+  const { connections, meter, tls, connectTimeout, keepAlive, isHttp2 = false, authorization, log } = options;
   const url = new URL(origin);
   const connect = {
     timeout: connectTimeout ?? LIMITS.connectTimeout,
     lookup: hostLookup.forConnect,
     ...(socketPath === undefined ? {} : { socketPath }),
+    ...(keepAlive === undefined
+      ? {}
+      : keepAlive === false
+        ? { keepAlive: false }
+        : { keepAliveInitialDelay: keepAlive }),
+    allowH2: isHttp2,
+    ...(isHttp2 && (url.protocol === 'https:' ? { preferH2: true } : { useH2c: true })),
     ...tls,
   };
   const isNamed = socketPath === undefined && isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0;
@@ -89,7 +101,9 @@ export function createUpstream(
       keepAliveTimeout: 4_000,
       ...(isNamed ? { clientTtl: LIMITS.connectionMaxAge } : {}),
       ...(connections === undefined ? {} : { connections }),
-      pipelining: 1,
+      pipelining: isHttp2 ? LIMITS.upstreamStreams : 1,
+      allowH2: isHttp2,
+      ...(isHttp2 && url.protocol === 'http:' ? { useH2c: true } : {}),
     });
     // Connection errors, not errors of requests: a request that is aborted while connecting says nothing about the upstream.
     if (reachability !== undefined)

@@ -1,6 +1,6 @@
-import { createHash, createHmac } from 'node:crypto';
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { describe, expect, test } from 'vitest';
+import { NO_AWS, signature, signatureIn } from '../../kit/aws.ts';
 import { environment } from '../../kit/environment.ts';
 import { gateway } from '../../kit/gateway.ts';
 import {
@@ -19,18 +19,6 @@ import { type HttpUpstream, httpUpstream, type Received } from '../../kit/upstre
 
 const MODEL = 'anthropic.claude-3-5-sonnet-20240620-v1:0';
 const SECRET = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
-const NO_AWS = {
-  AWS_ACCESS_KEY_ID: undefined,
-  AWS_SECRET_ACCESS_KEY: undefined,
-  AWS_SESSION_TOKEN: undefined,
-  AWS_PROFILE: undefined,
-  AWS_CONTAINER_CREDENTIALS_FULL_URI: undefined,
-  AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: undefined,
-  AWS_WEB_IDENTITY_TOKEN_FILE: undefined,
-  AWS_SHARED_CREDENTIALS_FILE: '/dev/null/none',
-  AWS_CONFIG_FILE: '/dev/null/none',
-  AWS_EC2_METADATA_DISABLED: 'true',
-};
 const KEYS = { ...NO_AWS, AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE', AWS_SECRET_ACCESS_KEY: SECRET };
 
 /** A Converse response in the form of Bedrock's API reference. */
@@ -47,28 +35,6 @@ const gatewayTo = (upstream: HttpUpstream, params: object = {}, more: object = {
     params: { awsRegion: 'eu-west-1', model: MODEL, baseUrl: `http://${upstream.address}`, ...params },
     ...more,
   });
-
-/** The signature of a request (AWS Signature Version 4), computed from the rules and not by the library. */
-function signature({ method, target, headers, body }: Received, secret: string): string {
-  const authorization = String(headers['authorization']);
-  const [, scope = '', names = ''] =
-    /Credential=[^/]+\/([^,]+), SignedHeaders=([^,]+)/.exec(authorization) ?? [];
-  const sha = (text: string): string => createHash('sha256').update(text, 'latin1').digest('hex');
-  const path = target.split('/').map(encodeURIComponent).join('/');
-  const signed = names.split(';').map((name) => `${name}:${String(headers[name]).trim()}\n`);
-  const canonical = [method, path, '', signed.join(''), names, sha(body)].join('\n');
-  const text = ['AWS4-HMAC-SHA256', headers['x-amz-date'], scope, sha(canonical)].join('\n');
-  const key = scope
-    .split('/')
-    .reduce<Buffer | string>(
-      (before, part) => createHmac('sha256', before).update(part).digest(),
-      `AWS4${secret}`,
-    );
-  return createHmac('sha256', key).update(text).digest('hex');
-}
-
-const signatureIn = ({ headers }: Received): string | undefined =>
-  /Signature=(\w+)/.exec(String(headers['authorization']))?.[1];
 
 describe('calls of the bedrock provider', () => {
   test('a chat completion becomes a signed Converse call, and the answer a chat completion with its usage', async () => {

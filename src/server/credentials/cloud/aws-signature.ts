@@ -27,23 +27,63 @@ export interface AwsSigner {
   sign(request: SignableRequest): Promise<Readonly<Record<string, string>>>;
 }
 
+/** Credentials of an account. */
+export interface AwsKeys {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string | undefined;
+}
+
+/** A role to sign as (AWS STS, "AssumeRole"). */
+export interface AwsRole {
+  readonly roleArn: string;
+  readonly sessionName?: string | undefined;
+  readonly tags: readonly { readonly key: string; readonly value: string }[];
+}
+
+/** Whose credentials sign; those of the default chain without `keys`. */
+export interface AwsIdentity {
+  readonly keys?: AwsKeys | undefined;
+  readonly role?: AwsRole | undefined;
+}
+
 /**
- * Signs with the credentials of the default chain, which the library caches until they expire. `service` is the signing
- * name. Needs the package `@aws-sdk/credential-providers`.
+ * Signs with credentials that the library caches until they expire. `service` is the signing name. Needs the package
+ * `@aws-sdk/credential-providers` unless there are `keys`.
  */
-export function awsSigner(region: string, service: string): AwsSigner {
-  let credentials: ReturnType<Library['fromNodeProviderChain']> | undefined;
+export function awsSigner(region: string, service: string, { keys, role }: AwsIdentity = {}): AwsSigner {
+  let credentials: (() => Promise<AwsKeys>) | undefined = keys && (() => Promise.resolve(keys));
+  const openChain = (): (() => Promise<AwsKeys>) => {
+    const library = loadPackage('@aws-sdk/credential-providers') as Library;
+    const clientConfig = { region };
+    if (role === undefined) return library.fromNodeProviderChain({ clientConfig });
+    const { roleArn: RoleArn, sessionName, tags } = role;
+    const provider = library.fromTemporaryCredentials({
+      clientConfig,
+      params: {
+        RoleArn,
+        RoleSessionName: sessionName ?? 'agctl',
+        ...(tags.length > 0 && { Tags: tags.map(({ key, value }) => ({ Key: key, Value: value })) }),
+      },
+    });
+    return lasting(provider);
+  };
   return {
     async sign({ method, authority, path, contentType, body }) {
       const { SignatureV4 } = createRequire(import.meta.url)('@smithy/signature-v4') as Signature;
       const { Sha256 } = createRequire(import.meta.url)('@smithy/core/checksum') as Checksum;
-      credentials ??= (loadPackage('@aws-sdk/credential-providers') as Library).fromNodeProviderChain({
-        clientConfig: { region },
-      });
+      credentials ??= openChain();
       const identity = await inTime(credentials()).catch((error: unknown) => {
         throw noCredentials(PLACES, error);
       });
-      const signer = new SignatureV4({ credentials: identity, region, service, sha256: Sha256 });
+      const signer = new SignatureV4({
+        credentials: withoutUndefined(identity),
+        region,
+        service,
+        sha256: Sha256,
+        // "Amazon S3 does not normalize or double-encode paths" (AWS Signature Version 4, "Canonical request").
+        uriEscapePath: service !== 's3',
+      });
       const at = path.indexOf('?');
       const query = at === -1 ? {} : queryOf(path.slice(at + 1));
       const signed = await signer.sign({
@@ -58,6 +98,34 @@ export function awsSigner(region: string, service: string): AwsSigner {
       const { host: _host, 'content-type': _contentType, ...added } = signed.headers;
       return added;
     },
+  };
+}
+
+const withoutUndefined = ({ sessionToken, ...keys }: AwsKeys): AwsKeys & { sessionToken?: string } => ({
+  ...keys,
+  ...(sessionToken !== undefined && { sessionToken }),
+});
+
+/** Credentials are replaced this long before they expire. In ms. */
+const EXPIRES_WITHIN = 5 * 60_000;
+
+/** Remembers temporary credentials until shortly before they expire; the library asks STS for each call. */
+function lasting(fetch: () => Promise<AwsKeys & { readonly expiration?: Date }>): () => Promise<AwsKeys> {
+  let known: { readonly keys: Promise<AwsKeys>; readonly until: number } | undefined;
+  return () => {
+    if (known !== undefined && Date.now() < known.until) return known.keys;
+    const keys = fetch();
+    const entry = { keys, until: Number.POSITIVE_INFINITY };
+    known = entry;
+    keys.then(
+      ({ expiration }) => {
+        entry.until = (expiration?.getTime() ?? 0) - EXPIRES_WITHIN;
+      },
+      () => {
+        if (known === entry) known = undefined;
+      },
+    );
+    return keys;
   };
 }
 

@@ -19,7 +19,7 @@ export const azure = defineProvider({
   keyHeader: (apiKey) => ['api-key', apiKey],
   // For Claude models; the other APIs ignore it.
   headers: messages.headers ?? {},
-  connect(params, context) {
+  connect(params, context, options) {
     const { apiKey, azureResourceName: name, azureResourceType: type = 'openAI' } = params;
     if (params.baseUrl === undefined && name === undefined) {
       context.report({
@@ -31,7 +31,8 @@ export const azure = defineProvider({
     }
     const isFoundry = type !== 'openAI';
     reportUnread(isFoundry ? 'azureApiVersion' : 'azureProjectName', params, context);
-    const authorization = apiKey === undefined ? entraAuthorization(isFoundry, context) : {};
+    const isAuthorized = apiKey !== undefined || options.hasAuth === true;
+    const authorization = isAuthorized ? {} : entraAuthorization(isFoundry, context);
     if (authorization === undefined) return undefined;
     const host = `${name}.${isFoundry ? 'services.ai' : 'openai'}.azure.com`;
     return {

@@ -32,7 +32,8 @@ export const bedrock = defineProvider({
       });
       return undefined;
     }
-    const credentials = apiKey === undefined ? credentialsOf(region, context) : {};
+    const isAuthorized = apiKey !== undefined || options.hasAuth === true;
+    const credentials = isAuthorized ? {} : credentialsOf(region, context);
     if (credentials === undefined) return undefined;
     const { prepare, ...others } = credentials;
     const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';

@@ -76,6 +76,8 @@ export interface PathInput {
 export interface ConnectOptions {
   /** A guardrail at the provider itself, which checks prompts and answers. */
   readonly guardrail?: { readonly identifier: string; readonly version: string } | undefined;
+  /** Whether the model has credentials of its own (`auth`), so that the provider looks for none. */
+  readonly hasAuth?: boolean;
 }
 
 /** A provider as one model of the configuration uses it. Members replace those of the kind. */

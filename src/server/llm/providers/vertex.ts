@@ -15,7 +15,7 @@ export const vertex = defineProvider({
   formats: [],
   hasAmbientCredentials: true,
   params: ['vertexRegion', 'vertexProject'],
-  connect(params, context) {
+  connect(params, context, options) {
     const { apiKey, vertexProject: project, vertexRegion: region = 'global' } = params;
     if (project === undefined) {
       context.report({
@@ -25,12 +25,13 @@ export const vertex = defineProvider({
       });
       return undefined;
     }
-    if (apiKey === undefined && !requireInstalled('google-auth-library', context)) return undefined;
-    const tokens = apiKey === undefined ? googleTokens(project) : undefined;
+    const isAuthorized = apiKey !== undefined || options.hasAuth === true;
+    if (!isAuthorized && !requireInstalled('google-auth-library', context)) return undefined;
+    const tokens = isAuthorized ? undefined : googleTokens({ project });
     return {
       baseUrl: `https://${hostOf(region)}/v1/projects/${project}/locations/${region}`,
       formats: FORMATS,
-      hasCredentials: true,
+      hasCredentials: !options.hasAuth,
       async prepare(request) {
         if (tokens !== undefined) request.headers.set('authorization', `Bearer ${await tokens.value()}`);
         await prepareClaude(request);

@@ -44,7 +44,7 @@ export const googleModelArmor = defineGuard({
     if (!requireInstalled('google-auth-library', context, 'this guardrail')) return undefined;
     const { templateId, projectId, location } = config;
     const { origin } = new URL(config.baseUrl ?? `https://modelarmor.${location}.rep.googleapis.com`);
-    const tokens = googleTokens(projectId);
+    const tokens = googleTokens({ project: projectId });
     const authorize = async () => ({ authorization: `Bearer ${await tokens.value()}` });
     const service = compileHostedService(origin, authorize, phase, context);
     const template = `/v1/projects/${projectId}/locations/${location}/templates/${templateId}`;

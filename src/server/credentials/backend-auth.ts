@@ -1,0 +1,163 @@
+import { z } from 'zod';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { isHeaderValue } from '../kernel/header-list.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { validatedToken } from '../kernel/shared-slots.ts';
+import type { SignRequest } from '../transport/host-backend.ts';
+import { readText, textOrFile } from '../transport/text-or-file.ts';
+import { awsAuth, awsSchema } from './cloud/aws.ts';
+import { azureAuth, azureSchema } from './cloud/azure.ts';
+import { gcpAuth, gcpSchema } from './cloud/gcp.ts';
+import { crossAppAccess, crossAppAccessSchema } from './cross-app-access.ts';
+import { jwtSigner, jwtSignSchema } from './jwt-sign.ts';
+import { type Placement, placementSchema } from './placement.ts';
+import { tokenExchange, tokenExchangeSchema } from './token-exchange.ts';
+
+const location = placementSchema
+  .nullish()
+  .describe(
+    'Place of the credential in the request. Default: `Authorization: Bearer` for a `host`, the header of the provider for models.',
+  );
+
+const METHODS = [
+  'key',
+  'passthrough',
+  'jwtSign',
+  'oauthTokenExchange',
+  'crossAppAccess',
+  'aws',
+  'gcp',
+  'azure',
+] as const;
+
+/** Ways to authenticate at a backend, of which one is set; and further credentials. */
+export const backendAuthSchema = z
+  .strictObject({
+    key: z
+      .union([textOrFile, z.strictObject({ value: textOrFile.describe('The key.'), location })])
+      .optional()
+      .meta({ secret: true })
+      .describe('A key, or `{ file: … }`; as `{ value: …, location: … }` also with its place.'),
+    passthrough: z
+      .strictObject({ location })
+      .optional()
+      .describe('The token of the client that `jwtAuth` or `mcpAuthentication` has validated and removed.'),
+    jwtSign: jwtSignSchema
+      .extend({ location })
+      .optional()
+      .describe('A token (JWT) that is signed for each request.'),
+    oauthTokenExchange: tokenExchangeSchema.optional(),
+    crossAppAccess: crossAppAccessSchema.optional(),
+    aws: awsSchema.optional(),
+    gcp: gcpSchema.optional(),
+    azure: azureSchema.optional(),
+    credentials: z
+      .array(
+        z.strictObject({
+          key: textOrFile.meta({ secret: true }).describe('The credential, or `{ file: … }`.'),
+          location: placementSchema.describe('Its place in the request.'),
+        }),
+      )
+      .default([])
+      .describe('Further credentials.'),
+  })
+  .superRefine((value, context) => {
+    const methods = METHODS.filter((name) => value[name] !== undefined).length;
+    if (methods === 1 || (methods === 0 && value.credentials.length > 0)) return;
+    context.addIssue({
+      code: 'custom',
+      message: `expected exactly one of ${METHODS.map((name) => `\`${name}\``).join(', ')}, or \`credentials\``,
+      params: { code: 'AGW0105' },
+    });
+  })
+  .describe('Sends a credential to the backend instead of that of the client.');
+
+export type BackendAuthConfig = z.output<typeof backendAuthSchema>;
+
+/** A compiled credential for a backend: a token with its place, or a change of each request as it is sent. */
+export type BackendCredential =
+  | {
+      readonly placement: Placement | undefined;
+      /** Undefined: the request stays as it is. */
+      readonly token: (ctx: RequestContext) => string | undefined | Promise<string>;
+      /** The token, if it is always the same. */
+      readonly key?: string;
+      readonly close?: () => Promise<void>;
+    }
+  | { readonly sign: SignRequest };
+
+/** Compiles all credentials of a section. What cannot be used is reported, and left out. */
+export function compileBackendAuth(config: BackendAuthConfig, context: CompileContext): BackendCredential[] {
+  return [methodOf(config, context), ...furtherOf(config, context)].filter((each) => each !== undefined);
+}
+
+/** Paths of the places of credentials in a section. */
+export function placesOf(config: BackendAuthConfig): (string | number)[][] {
+  const { key, passthrough, jwtSign, oauthTokenExchange, credentials } = config;
+  const isPlaced = (value: unknown): boolean =>
+    (value as { location?: Placement } | undefined)?.location != null;
+  return [
+    ...Object.entries({ key, passthrough, jwtSign })
+      .filter(([, value]) => typeof value === 'object' && isPlaced(value))
+      .map(([name]) => [name, 'location']),
+    ...(oauthTokenExchange?.authorizationLocation === undefined
+      ? []
+      : [['oauthTokenExchange', 'authorizationLocation']]),
+    ...credentials.map((_, index) => ['credentials', index]),
+  ];
+}
+
+function methodOf(config: BackendAuthConfig, context: CompileContext): BackendCredential | undefined {
+  const { key, passthrough, jwtSign, oauthTokenExchange, crossAppAccess: crossApp, aws, gcp, azure } = config;
+  if (key !== undefined) {
+    const isPlaced = typeof key === 'object' && 'value' in key;
+    return isPlaced
+      ? constant(key.value, key.location ?? undefined, context.at('key', 'value'))
+      : constant(key, undefined, context.at('key'));
+  }
+  if (passthrough !== undefined)
+    return { placement: passthrough.location ?? undefined, token: (ctx) => validatedToken.get(ctx) };
+  if (oauthTokenExchange !== undefined) {
+    const exchange = tokenExchange(oauthTokenExchange, context.at('oauthTokenExchange'));
+    return exchange && { placement: oauthTokenExchange.authorizationLocation, ...exchange };
+  }
+  if (crossApp !== undefined) {
+    const exchange = crossAppAccess(crossApp, context.at('crossAppAccess'));
+    return exchange && { placement: undefined, ...exchange };
+  }
+  if (jwtSign !== undefined) {
+    const token = jwtSigner(jwtSign, context.at('jwtSign'));
+    return token && { placement: jwtSign.location ?? undefined, token: () => token() };
+  }
+  const sign =
+    (aws && awsAuth(aws, context.at('aws'))) ??
+    (gcp && gcpAuth(gcp, context.at('gcp'))) ??
+    (azure && azureAuth(azure, context.at('azure')));
+  return sign && { sign };
+}
+
+function furtherOf(
+  { credentials }: BackendAuthConfig,
+  context: CompileContext,
+): (BackendCredential | undefined)[] {
+  return credentials.map(({ key, location: placement }, index) =>
+    constant(key, placement, context.at('credentials', index, 'key')),
+  );
+}
+
+/** A configured credential. Reports one that a header cannot have. */
+function constant(
+  source: z.output<typeof textOrFile>,
+  placement: Placement | undefined,
+  context: CompileContext,
+): BackendCredential | undefined {
+  const text = readText(source, context);
+  if (text === undefined) return undefined;
+  if (text !== '' && isHeaderValue(text)) return { placement, token: () => text, key: text };
+  context.report({
+    code: 'AGW0104',
+    message: 'the credential is empty or contains characters that a header cannot have',
+    help: 'set it to the token alone, on one line',
+  });
+  return undefined;
+}

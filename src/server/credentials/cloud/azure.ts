@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { SignRequest } from '../../transport/host-backend.ts';
+import { requireInstalled } from './cloud-package.ts';
+import { type EntraIdentity, entraTokens } from './entra-token.ts';
+
+const text = z.string().min(1);
+const empty = z.strictObject({});
+
+function oneOf(...names: readonly string[]) {
+  return (value: object, context: z.RefinementCtx): void => {
+    if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
+    context.addIssue({
+      code: 'custom',
+      message: `expected exactly one of ${names.map((name) => `\`${name}\``).join(', ')}`,
+      params: { code: 'AGW0105' },
+    });
+  };
+}
+
+export const azureSchema = z
+  .strictObject({
+    implicit: empty
+      .optional()
+      .describe(
+        'The identity that the environment gives: variables, a workload identity, a managed identity, the accounts of developer tools.',
+      ),
+    developerImplicit: empty
+      .optional()
+      .describe('The account of `az`, `azd` or Azure PowerShell. For development only.'),
+    explicitConfig: z
+      .strictObject({
+        clientSecret: z
+          .strictObject({
+            tenant_id: text.describe('Id of the tenant.'),
+            client_id: text.describe('Id of the application.'),
+            client_secret: text.meta({ secret: true }).describe('Its secret.'),
+          })
+          .optional()
+          .describe('An application with a secret.'),
+        managedIdentity: z
+          .strictObject({
+            userAssignedIdentity: z
+              .strictObject({
+                clientId: text.optional().describe('By its client id.'),
+                objectId: text.optional().describe('By its object id.'),
+                resourceId: text.optional().describe('By its resource id.'),
+              })
+              .superRefine(oneOf('clientId', 'objectId', 'resourceId'))
+              .optional()
+              .describe('One of several identities. Default: that of the system.'),
+          })
+          .optional()
+          .describe('The managed identity of the machine.'),
+        workloadIdentity: empty.optional().describe('The workload identity of the pod.'),
+      })
+      .superRefine(oneOf('clientSecret', 'managedIdentity', 'workloadIdentity'))
+      .optional()
+      .describe('One kind of identity.'),
+  })
+  .superRefine(oneOf('implicit', 'developerImplicit', 'explicitConfig'))
+  .describe('Sends a token of Microsoft Entra ID.');
+
+/** Scopes of the two kinds of endpoints (Azure, "Configure keyless authentication with Microsoft Entra ID"). */
+const SCOPE = 'https://cognitiveservices.azure.com/.default';
+const FOUNDRY_SCOPE = 'https://ai.azure.com/.default';
+const FOUNDRY = /\.services\.ai\.azure\.com(?::\d+)?$/;
+
+/** Compiles the tokens; undefined if they cannot be had, which is reported. */
+export function azureAuth(
+  config: z.output<typeof azureSchema>,
+  context: CompileContext,
+): SignRequest | undefined {
+  if (!requireInstalled('@azure/identity', context, '`azure`')) return undefined;
+  const identity = identityOf(config);
+  const usual = entraTokens(SCOPE, identity);
+  const foundry = entraTokens(FOUNDRY_SCOPE, identity);
+  return async ({ headers, authority }) => {
+    const tokens = FOUNDRY.test(authority) ? foundry : usual;
+    headers.set('authorization', `Bearer ${await tokens.value()}`);
+  };
+}
+
+function identityOf({
+  developerImplicit,
+  explicitConfig,
+}: z.output<typeof azureSchema>): EntraIdentity | undefined {
+  if (developerImplicit !== undefined) return { kind: 'developer' };
+  if (explicitConfig === undefined) return undefined;
+  const { clientSecret, managedIdentity } = explicitConfig;
+  if (clientSecret !== undefined)
+    return {
+      kind: 'secret',
+      tenantId: clientSecret.tenant_id,
+      clientId: clientSecret.client_id,
+      secret: clientSecret.client_secret,
+    };
+  if (managedIdentity === undefined) return { kind: 'workload' };
+  const { clientId, objectId, resourceId } = managedIdentity.userAssignedIdentity ?? {};
+  if (clientId !== undefined) return { kind: 'managed', id: { clientId } };
+  if (objectId !== undefined) return { kind: 'managed', id: { objectId } };
+  return { kind: 'managed', id: resourceId === undefined ? undefined : { resourceId } };
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { durationSchema } from '../../core/duration.ts';
+import { backendTimeouts } from '../kernel/backend.ts';
+import { definePolicy } from '../kernel/policy.ts';
+import { backendProtocol } from '../transport/host-backend.ts';
+
+const schema = z
+  .strictObject({
+    version: z
+      .enum(['HTTP/1.1', 'HTTP/2', 'HTTP/2.0'])
+      .nullish()
+      .describe(
+        'Version of HTTP. `HTTP/2`: negotiated with TLS, else without an upgrade (prior knowledge). Default: `HTTP/1.1`.',
+      ),
+    requestTimeout: durationSchema
+      .nullish()
+      .describe(
+        'Maximum time of one call until its response headers; then 504. It replaces `backendRequestTimeout` of the route.',
+      ),
+  })
+  .describe('Calls of this backend.');
+
+/** HTTP settings of one backend. */
+export const http = definePolicy({
+  key: 'http',
+  places: ['backend'],
+  schema,
+  trace: { kind: 'backend_http', stage: 'backend http', isBackendPolicy: true },
+  checkRoute({ version }, { backends }, context) {
+    if (version == null || backends.every(({ host }) => host !== undefined)) return;
+    context.at('version').report({
+      code: 'AGW0104',
+      message: '`version` applies to `host` backends only',
+      help: 'remove it: other backends negotiate the version',
+      atKey: true,
+    });
+  },
+  compile({ version, requestTimeout }) {
+    const protocol = version == null || version === 'HTTP/1.1' ? undefined : { isHttp2: true };
+    return {
+      request(ctx) {
+        if (protocol !== undefined) backendProtocol.set(ctx, protocol);
+        if (requestTimeout != null)
+          backendTimeouts.set(ctx, { ...backendTimeouts.get(ctx), request: requestTimeout });
+        return undefined;
+      },
+    };
+  },
+});

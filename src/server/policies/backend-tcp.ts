@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { durationSchema } from '../../core/duration.ts';
+import { definePolicy } from '../kernel/policy.ts';
+import { backendConnections } from '../transport/host-backend.ts';
+
+const seconds = durationSchema.refine((value) => value >= 1000, { error: 'expected at least one second' });
+
+const schema = z
+  .strictObject({
+    connectTimeout: durationSchema
+      .refine((value) => value > 0, { error: 'expected a time above zero' })
+      .optional()
+      .describe('Maximum time to open a connection; then 504. Default: 10 s.'),
+    keepalives: z
+      .strictObject({
+        enabled: z.boolean().default(true).describe('Whether idle connections are probed.'),
+        time: seconds.prefault('180s').describe('Idle time before the first probe.'),
+      })
+      .optional()
+      .meta({
+        elsewhere: {
+          interval: 'remove it: the time between probes is that of the operating system',
+          retries: 'remove it: the number of probes is that of the operating system',
+        },
+      })
+      .describe('Keepalive probes of TCP.'),
+  })
+  .describe('Connections to this backend.');
+
+/** TCP settings of one backend. */
+export const tcp = definePolicy({
+  key: 'tcp',
+  places: ['backend'],
+  schema,
+  trace: { kind: 'backend_tcp', stage: 'backend tcp', isBackendPolicy: true },
+  checkRoute(_config, { backends }, context) {
+    if (backends.every(({ host }) => host !== undefined)) return;
+    context.report({
+      code: 'AGW0104',
+      message: '`tcp` applies to `host` backends only',
+      help: 'remove it: connections to other backends have fixed settings',
+      atKey: true,
+    });
+  },
+  compile({ connectTimeout, keepalives }) {
+    const keepAlive = keepalives?.enabled === false ? (false as const) : keepalives?.time;
+    const connections = {
+      ...(connectTimeout !== undefined && { connectTimeout }),
+      ...(keepAlive !== undefined && { keepAlive }),
+    };
+    return {
+      request(ctx) {
+        backendConnections.set(ctx, connections);
+        return undefined;
+      },
+    };
+  },
+});
