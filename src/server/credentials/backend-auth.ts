@@ -91,19 +91,21 @@ export function compileBackendAuth(config: BackendAuthConfig, context: CompileCo
   return [methodOf(config, context), ...furtherOf(config, context)].filter((each) => each !== undefined);
 }
 
-/** Paths of the places of credentials in a section. */
-export function placesOf(config: BackendAuthConfig): (string | number)[][] {
+/** The configured places of credentials in a section, with their paths. */
+export function placesOf(
+  config: BackendAuthConfig,
+): { readonly path: readonly (string | number)[]; readonly placement: Placement }[] {
   const { key, passthrough, jwtSign, oauthTokenExchange, credentials } = config;
-  const isPlaced = (value: unknown): boolean =>
-    (value as { location?: Placement } | undefined)?.location != null;
+  const own = typeof key === 'object' && 'value' in key ? key.location : undefined;
+  const named = [
+    [['key', 'location'], own],
+    [['passthrough', 'location'], passthrough?.location],
+    [['jwtSign', 'location'], jwtSign?.location],
+    [['oauthTokenExchange', 'authorizationLocation'], oauthTokenExchange?.authorizationLocation],
+  ] as const;
   return [
-    ...Object.entries({ key, passthrough, jwtSign })
-      .filter(([, value]) => typeof value === 'object' && isPlaced(value))
-      .map(([name]) => [name, 'location']),
-    ...(oauthTokenExchange?.authorizationLocation === undefined
-      ? []
-      : [['oauthTokenExchange', 'authorizationLocation']]),
-    ...credentials.map((_, index) => ['credentials', index]),
+    ...named.flatMap(([path, placement]) => (placement == null ? [] : [{ path, placement }])),
+    ...credentials.map(({ location: placement }, index) => ({ path: ['credentials', index], placement })),
   ];
 }
 

@@ -22,7 +22,10 @@ export const scopeChallenge = new Slot<(ruleSource: string) => string>();
 /** Query parameters that carried credentials in this request. Logs omit them. */
 export const credentialParameters = new Slot<ReadonlySet<string>>();
 
-/** Called with the sum of input and output tokens when a model call has ended. Set by policies that limit tokens. */
+/**
+ * Called with the sum of input and output tokens when a model call has ended. Set by policies that limit tokens. A call may
+ * be charged with an estimate first; the last number is then the difference, which may be negative.
+ */
 export const tokenListeners = new Slot<((tokens: number) => void)[]>();
 
 /**

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import type { CompiledPolicy } from '../kernel/policy.ts';
+import { ai as aiPolicyKind } from './ai-policy.ts';
 import { type LlmRuntime, maxBodySize } from './call-model.ts';
 import { Failover } from './failover.ts';
 import { handleCall } from './handle-call.ts';
@@ -60,7 +62,7 @@ const KINDS = {
 
 /** Upstream's policies of a provider that are set in another place here. */
 const ELSEWHERE_POLICIES = Object.fromEntries(
-  ['ai', 'authorization', 'requestHeaderModifier', 'responseHeaderModifier'].map((key) => [
+  ['authorization', 'requestHeaderModifier', 'responseHeaderModifier'].map((key) => [
     key,
     `write \`${key}\` under \`policies\` of the route`,
   ]),
@@ -100,31 +102,26 @@ const entrySchema = z.strictObject({
     .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/api/chat`, without a query' })
     .optional()
     .describe('Path of every call, instead of that of its format below `pathPrefix`.'),
+  tokenize: paramsSchema.shape.tokenize,
   policies: z
     .strictObject({
       backendAuth: modelAuthSchema.optional(),
+      ai: aiPolicyKind.schema.optional(),
     })
     .meta({ elsewhere: ELSEWHERE_POLICIES })
     .optional()
     .describe('Policies of calls to this provider.'),
 });
 
-const providerSchema = entrySchema
-  .meta({
-    elsewhere: {
-      tokenize:
-        'remove it: `localRateLimit` with `type: tokens` deducts the tokens that the provider reports, when a call has ended',
-    },
-  })
-  .superRefine(({ pathPrefix, pathOverride }, context) => {
-    if (pathPrefix === undefined || pathOverride === undefined) return;
-    context.addIssue({
-      code: 'custom',
-      path: ['pathOverride'],
-      message: '`pathPrefix` and `pathOverride` are mutually exclusive',
-      params: { code: 'AGW0105', at: 'key', help: 'keep one of the two' },
-    });
+const providerSchema = entrySchema.superRefine(({ pathPrefix, pathOverride }, context) => {
+  if (pathPrefix === undefined || pathOverride === undefined) return;
+  context.addIssue({
+    code: 'custom',
+    path: ['pathOverride'],
+    message: '`pathPrefix` and `pathOverride` are mutually exclusive',
+    params: { code: 'AGW0105', at: 'key', help: 'keep one of the two' },
   });
+});
 
 type ProviderConfig = z.output<typeof providerSchema>;
 
@@ -184,15 +181,41 @@ export const ai = defineBackend({
       fixedModel: all.every((each) => each.model !== undefined) ? all[0]?.model : undefined,
     };
     context.inspection.addBackend(context.path, () => ({ endpoints: all.map(({ stats }) => stats.info) }));
+    const policy = compileOwnPolicy(config, context);
     return {
-      handle: (ctx) => handleCall(ctx, runtime),
+      handle: (ctx) => {
+        policy?.request?.(ctx);
+        return handleCall(ctx, runtime);
+      },
       close: async () => {
         failover.close();
+        await policy?.close?.();
         await Promise.all(all.flatMap((each) => [each.upstream?.close(), each.auth?.close()]));
       },
     };
   },
 });
+
+/** The policy `ai` of the only provider: as that of the backend. */
+function compileOwnPolicy(
+  config: z.output<typeof schema>,
+  context: CompileContext,
+): CompiledPolicy | undefined {
+  if (!('groups' in config)) {
+    const ai = config.policies?.ai;
+    return ai && aiPolicyKind.compile(ai, context.at('policies', 'ai'));
+  }
+  // A call is changed before one of several providers is chosen.
+  for (const { entry, path } of providersOf(config))
+    if (entry.policies?.ai !== undefined)
+      context.at(...path, 'policies', 'ai').report({
+        code: 'AGW0104',
+        message: 'the policy `ai` of one of several providers has no effect',
+        help: 'write `ai` under `policies` of the route',
+        atKey: true,
+      });
+  return undefined;
+}
 
 interface PlacedProvider {
   readonly entry: ProviderConfig;
@@ -222,6 +245,7 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
     azureResourceType: azure?.resourceType,
     azureApiVersion: azure?.apiVersion,
     azureProjectName: azure?.projectName,
+    tokenize: entry.tokenize,
   };
   const config = { name: '*', provider: custom === undefined ? key : { custom }, params };
   const { guardrailIdentifier: identifier, guardrailVersion: version = 'DRAFT' } = bedrock ?? {};

@@ -19,6 +19,7 @@ import { allowsCall, type Endpoint } from './endpoints.ts';
 import { enrichPrompts } from './enrich-prompts.ts';
 import { llmError } from './errors.ts';
 import type { Failover } from './failover.ts';
+import { chargeEarly } from './finalize-usage.ts';
 import { formatOf } from './formats/index.ts';
 import type { Guard } from './guardrails/guard.ts';
 import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
@@ -154,6 +155,7 @@ export async function callModel(
   if (policy?.finalFields !== undefined) changeFields(sent, policy.finalFields, resolverFor(ctx));
   if (model.finalFields !== undefined) changeFields(sent, model.finalFields, resolverFor(ctx));
   if (callBudget.get(ctx) !== undefined) await reserveBudget(ctx, call, body);
+  if (model.chargesEarly) chargeEarly(ctx, call);
   const answer = await callProvider(ctx, model, {
     call,
     body: sent,

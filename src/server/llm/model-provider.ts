@@ -96,6 +96,7 @@ export function reportUnreadParams(
 ): void {
   const read = new Set([
     'model',
+    'tokenize',
     ...(kind.answer === undefined ? COMMON_PARAMS : []),
     ...(kind.params ?? []),
   ]);

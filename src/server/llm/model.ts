@@ -112,6 +112,8 @@ export interface Model {
   readonly model: string | undefined;
   /** Wire formats of the provider, preferred first. */
   readonly formats: readonly ProviderFormat[];
+  /** Whether an estimate of the request's tokens is charged before the call. */
+  readonly chargesEarly: boolean;
   readonly prepare: Connection['prepare'];
   readonly auth: ModelAuth | undefined;
   /** Rejects callers that may not use it. */
@@ -212,6 +214,7 @@ export function compileModel(
     ),
     model: params.model ?? kind.model,
     formats: callPath === undefined ? formats : formats.map((each) => ({ ...each, path: callPath })),
+    chargesEarly: params.tokenize === true,
     prepare: connection.prepare,
     auth,
     authorize:

@@ -62,6 +62,12 @@ export const paramsSchema = z
       .describe(
         'Version of the Azure OpenAI API: `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`, with which models are called by the name of their deployment. Default: `v1`.',
       ),
+    tokenize: z
+      .boolean()
+      .optional()
+      .describe(
+        'Deduct an estimate of the tokens of the request from limits of tokens before the call, and not only all tokens after it: calls at the same time cannot exceed a limit by their requests.',
+      ),
     azureProjectName: resource
       .optional()
       .describe('Project of a `foundry` resource. Default: the name of the resource.'),

@@ -5,7 +5,7 @@ import type { EventStream } from '../../core/sse.ts';
 import { emptyReply } from '../kernel/error-response.ts';
 import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { principal } from '../kernel/shared-slots.ts';
+import { backendKey, principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import { isModern, unsupportedVersion, versionMismatch } from './modern/envelope.ts';
@@ -248,8 +248,14 @@ const NOT_FORWARDED = new FieldNames([
   'mcp-method',
   'mcp-name',
 ]);
+const NOT_FORWARDED_WITH_KEY = new FieldNames([...NOT_FORWARDED, 'authorization']);
 
-/** Headers of the client's request that HTTP targets receive: end-to-end fields that do not concern this hop. */
+/**
+ * Headers of the client's request that HTTP targets receive: end-to-end fields that do not concern this hop, and the
+ * credential of `backendAuth` instead of the client's.
+ */
 export function forwardedHeaders(ctx: RequestContext): string[] {
-  return withoutFields(ctx.headers.raw, NOT_FORWARDED);
+  const key = backendKey.get(ctx);
+  if (key === undefined) return withoutFields(ctx.headers.raw, NOT_FORWARDED);
+  return [...withoutFields(ctx.headers.raw, NOT_FORWARDED_WITH_KEY), 'authorization', `Bearer ${key}`];
 }

@@ -1,4 +1,5 @@
 import {
+  type BackendAuthConfig,
   type BackendCredential,
   backendAuthSchema,
   compileBackendAuth,
@@ -24,14 +25,9 @@ export const backendAuth = definePolicy({
   ],
   trace: { kind: 'backend_auth', stage: 'backend auth', isBackendPolicy: true },
   checkRoute(config, { backends }, context) {
-    if (backends.some((backend) => 'mcp' in backend))
-      context.report({
-        code: 'AGW0104',
-        message: '`backendAuth` of a route has no effect on MCP servers',
-        help: 'set `policies.backendAuth` of each of the `targets` that needs it',
-      });
+    checkServers(config, backends, context);
     if (!backends.some((backend) => 'ai' in backend || 'llm' in backend)) return;
-    for (const path of placesOf(config))
+    for (const { path } of placesOf(config))
       context.at(...path).report({
         code: 'AGW0104',
         message: 'the credential of a model is always in the header that its provider expects',
@@ -60,6 +56,43 @@ export const backendAuth = definePolicy({
     };
   },
 });
+
+/** MCP servers get the headers of a request, but no other part of it. */
+function checkServers(
+  config: BackendAuthConfig,
+  backends: readonly Readonly<Record<string, unknown>>[],
+  context: CompileContext,
+): void {
+  const servers = backends.flatMap(({ mcp }) => (mcp === undefined ? [] : [mcp as McpServers]));
+  if (servers.length === 0) return;
+  if (servers.every(({ targets }) => targets.every(({ stdio }) => stdio !== undefined)))
+    context.report({
+      code: 'AGW0104',
+      severity: 'warning',
+      message: '`backendAuth` has no effect on `stdio` servers, which get no headers',
+      help: 'remove it, or give the server its credential in `env`',
+      atKey: true,
+    });
+  for (const name of ['aws', 'gcp', 'azure'] as const)
+    if (config[name] !== undefined)
+      context.at(name).report({
+        code: 'AGW0104',
+        message: `\`${name}\` has no effect on MCP servers`,
+        help: 'use another method: the server gets the headers of the client, with one credential',
+        atKey: true,
+      });
+  for (const { path, placement } of placesOf(config))
+    if (placement.header === undefined)
+      context.at(...path).report({
+        code: 'AGW0104',
+        message: 'the credential of an MCP server is always in a header',
+        help: 'set `header`, or remove the place for `Authorization: Bearer`',
+      });
+}
+
+interface McpServers {
+  readonly targets: readonly { readonly stdio?: unknown }[];
+}
 
 /** Adds one credential to a request. */
 function stepOf(

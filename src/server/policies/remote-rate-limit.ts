@@ -128,7 +128,12 @@ export const remoteRateLimit = definePolicy({
           limit,
           sent.map(({ descriptor }) => ({ ...descriptor, hits_addend: { value: 0 } })),
         );
-        tokenListeners.ensure(ctx, () => []).push((tokens) => reportTokens(ctx, limit, sent, tokens));
+        tokenListeners
+          .ensure(ctx, () => [])
+          .push((tokens) => {
+            // The protocol has no way to return tokens (`hits_addend` is unsigned).
+            if (tokens >= 0) reportTokens(ctx, limit, sent, tokens);
+          });
         return undefined;
       },
       response(ctx, reply) {

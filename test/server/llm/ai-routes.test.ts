@@ -464,12 +464,4 @@ describe('the policy backendAuth', () => {
     await send(`${served.url}/any`, { headers: { authorization: 'Bearer sk-client' } });
     expect(service.received[0]?.headers.authorization).toBe('Bearer sk-route');
   });
-
-  test('MCP servers of a route have their own setting', async () => {
-    const targets = [{ name: 'a', mcp: { host: '127.0.0.1:1' } }];
-    const routes = [{ policies: { backendAuth: { key: 'k' } }, backends: [{ mcp: { targets } }] }];
-    await expect(gateway(JSON.stringify({ gateways: { default: { port: 0 } }, routes }))).rejects.toThrow(
-      /has no effect on MCP servers/,
-    );
-  });
 });

@@ -55,6 +55,17 @@ describe('extAuthz request to the service', () => {
     expect(service.received[1]?.headers.host).toBe(service.address);
   });
 
+  test('extAuthz.addRequestHeaders sets the method, and denies if it is none', async () => {
+    await using service = await httpUpstream();
+    const addRequestHeaders = { ':method': 'request.headers["x-verb"]' };
+    await using gate = await answeringGateway(askPolicy(service.address, { addRequestHeaders }));
+    expect((await send(gate.url, { headers: { 'x-verb': 'PUT' } })).status).toBe(200);
+    expect(service.received[0]?.method).toBe('PUT');
+    for (const verb of ['CONNECT', 'get it', 'get'])
+      expect((await send(gate.url, { headers: { 'x-verb': verb } })).status).toBe(403);
+    expect(service.received).toHaveLength(1);
+  });
+
   test.each([
     ['a space', 'a b.example'],
     ['a slash', 'a.example/x'],
@@ -93,7 +104,7 @@ describe('extAuthz request to the service', () => {
     expect((await gate.accessLine(1))['error.detail']).toContain('`:authority` did not evaluate to a host');
   });
 
-  test.each([':path', ':method', ':other', 'host', 'connection', 'content-length', 'te'])(
+  test.each([':path', ':other', 'host', 'connection', 'content-length', 'te'])(
     'extAuthz.addRequestHeaders rejects %s',
     async (name) => {
       const policy = askPolicy('127.0.0.1:1', { addRequestHeaders: { [name]: '"x"' } });

@@ -73,6 +73,16 @@ function requestAuthority(
   return (usesClientHost && ctx.host) || upstream.authority;
 }
 
+/** Method of the call. Throws for anything but the name of a method. */
+function requestMethod(ctx: RequestContext, { headers }: HttpPlan): string {
+  const expression = headers.find(([name]) => name === ':method')?.[1];
+  if (expression === undefined) return ctx.method;
+  const value = tryEvaluate(expression, resolverFor(ctx));
+  // CONNECT would open a tunnel (RFC 9110 §9.3.6).
+  if (typeof value === 'string' && /^[A-Z]{1,20}$/.test(value) && value !== 'CONNECT') return value;
+  throw denial(ctx, 'extAuthz.protocol.http.addRequestHeaders: `:method` did not evaluate to a method');
+}
+
 const SET_BY_GATEWAY = new Set(['host', 'content-length']);
 
 interface Target {
@@ -80,11 +90,8 @@ interface Target {
   readonly authority: string;
 }
 
-async function call(
-  ctx: RequestContext,
-  { upstream, timeout, headers: added, includeRequestHeaders, body, config }: HttpPlan,
-  { path, authority }: Target,
-): Promise<Answer> {
+async function call(ctx: RequestContext, plan: HttpPlan, { path, authority }: Target): Promise<Answer> {
+  const { upstream, timeout, headers: added, includeRequestHeaders, body, config } = plan;
   const headers: string[] = [];
   for (const name of includeRequestHeaders) {
     // The gateway sets these for the call: a second value would make it ambiguous.
@@ -92,8 +99,9 @@ async function call(
     for (const value of ctx.headers.all(name)) headers.push(name, value);
   }
   const lookup = resolverFor(ctx);
+  const method = requestMethod(ctx, plan);
   for (const [name, expression] of added) {
-    if (name === ':authority') continue;
+    if (name.startsWith(':')) continue;
     const value = tryEvaluate(expression, lookup);
     if (typeof value === 'string' && isHeaderValue(value)) headers.push(name, value);
   }
@@ -103,7 +111,7 @@ async function call(
   if (body !== undefined && computed === undefined)
     throw denial(ctx, 'extAuthz.protocol.http.body could not be evaluated');
   const request = {
-    method: ctx.method,
+    method,
     body: computed ?? sentBody?.bytes ?? null,
     path,
     headers: ['host', authority, ...headers],

@@ -63,9 +63,11 @@ const expression = z.string().min(1);
 const metadata = z.record(z.string().min(1), expression);
 const headerName = z.string().refine(isHeaderName, { error: 'expected a header name' });
 const copiedHeader = headerName.refine(isSettableHeader, { error: SETTABLE_HEADER });
-const addedHeader = z.string().refine((name) => name === ':authority' || isSettableHeader(name), {
-  error: `${SETTABLE_HEADER}, or \`:authority\` for the host of the call`,
-});
+const addedHeader = z
+  .string()
+  .refine((name) => name === ':authority' || name === ':method' || isSettableHeader(name), {
+    error: `${SETTABLE_HEADER}, or \`:authority\` and \`:method\` for the host and the method of the call`,
+  });
 
 export const schema = z
   .strictObject({
@@ -97,7 +99,7 @@ export const schema = z
               .record(addedHeader, expression)
               .default({})
               .describe(
-                'Headers for the service, as CEL expressions; `:authority` sets the host. A header whose expression fails is omitted; an `:authority` that is not a host denies the request.',
+                'Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is none, denies the request.',
               ),
             includeResponseHeaders: z
               .array(copiedHeader)
