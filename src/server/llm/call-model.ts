@@ -22,7 +22,7 @@ import type { Failover } from './failover.ts';
 import { chargeEarly } from './finalize-usage.ts';
 import { formatOf } from './formats/index.ts';
 import type { Guard } from './guardrails/guard.ts';
-import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
+import { type Guardrails, type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
 import { requestTexts } from './guardrails/request-texts.ts';
 import type { EndpointStats } from './health.ts';
 import { configuredName, type Model } from './model.ts';
@@ -126,21 +126,12 @@ export async function callModel(
   if (policy?.prompts !== undefined) enrichPrompts(body, endpoint.format, policy.prompts);
   // The texts go nowhere, so no guardrail needs to see them.
   if (countsTokens) return tokenCountResponse(ctx, call, body);
-  const requestGuardrails = [
-    ...runtime.requestGuardrails,
-    ...(policy?.guardrails?.request ?? []),
-    ...(model.guardrails?.request ?? []),
-  ];
-  if (requestGuardrails.length > 0) await guardRequest(ctx, call, requestGuardrails, body);
+  const guardrails = guardrailsOf(ctx, runtime, model);
+  if (guardrails.request.length > 0) await guardRequest(ctx, call, guardrails.request, body);
   // The prompt as sent: a guardrail may have masked the client's texts.
   if (logReads.get(ctx)?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
-  const responseGuardrails = [
-    ...runtime.responseGuardrails,
-    ...(policy?.guardrails?.response ?? []),
-    ...(model.guardrails?.response ?? []),
-  ];
   const isStreamed = endpoint.target?.stream ?? isStream(body.get('stream'));
-  if (isStreamed) requireGuardable(call, responseGuardrails);
+  if (isStreamed) requireGuardable(call, guardrails.response);
   const stripsUsage = askForUsage(call, body);
   const translated =
     chosen?.translation &&
@@ -170,7 +161,7 @@ export async function callModel(
   if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
   model.changeResponseHeaders?.(reply.headers);
   const processed = processResponse(ctx, call, reply, {
-    guardrails: responseGuardrails,
+    guardrails: guardrails.response,
     stripsUsage,
     keyEncodings: gatewayCredential(ctx, model).encodings,
   });
@@ -226,6 +217,19 @@ export function chooseModel(
   );
   if (model === undefined) throw unknownModel(ctx, requested, listed);
   return model;
+}
+
+/** The guardrails of a call in their order: those of the backend, of the policy `ai`, and of the model. */
+export function guardrailsOf(
+  ctx: RequestContext,
+  runtime: LlmRuntime,
+  model: Model,
+): Omit<Guardrails, 'close'> {
+  const own = [aiPolicy.get(ctx)?.guardrails, model.guardrails];
+  return {
+    request: [...runtime.requestGuardrails, ...own.flatMap((each) => each?.request ?? [])],
+    response: [...runtime.responseGuardrails, ...own.flatMap((each) => each?.response ?? [])],
+  };
 }
 
 async function guardRequest(

@@ -4,6 +4,7 @@ import {
   allowsPassthrough,
   callModel,
   chooseModel,
+  guardrailsOf,
   type LlmRuntime,
   type ModelRequest,
   mayCall,
@@ -75,7 +76,6 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   const virtual = runtime.virtual.get(wanted);
   const target = virtual && chooseTarget(virtual, ctx, { model: wanted });
   const model = chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
-  const own = [aiPolicy.get(ctx)?.guardrails, model.guardrails];
   model.authorize?.(ctx);
   return openRealtime(ctx, {
     requested,
@@ -83,8 +83,7 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
     model,
     stats: target?.stats ?? model.stats,
     limits: runtime.limits,
-    requestGuardrails: [...runtime.requestGuardrails, ...own.flatMap((each) => each?.request ?? [])],
-    responseGuardrails: [...runtime.responseGuardrails, ...own.flatMap((each) => each?.response ?? [])],
+    guardrails: guardrailsOf(ctx, runtime, model),
   });
 }
 

@@ -15,8 +15,7 @@ import {
 } from './credentials.ts';
 import { pathAtProvider, withoutVersion } from './endpoints.ts';
 import { errorInBody, errorInEvent, llmError } from './errors.ts';
-import type { Guard } from './guardrails/guard.ts';
-import type { ResponseGuard } from './guardrails/guardrails.ts';
+import type { Guardrails } from './guardrails/guardrails.ts';
 import type { EndpointStats } from './health.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 import { configuredName, type Model } from './model.ts';
@@ -72,8 +71,7 @@ export interface RealtimeSession {
   readonly model: Model;
   readonly stats: EndpointStats;
   readonly limits: LlmCall['limits'];
-  readonly requestGuardrails: readonly Guard[];
-  readonly responseGuardrails: readonly ResponseGuard[];
+  readonly guardrails: Omit<Guardrails, 'close'>;
 }
 
 /**
@@ -83,7 +81,7 @@ export interface RealtimeSession {
  */
 export async function openRealtime(ctx: RequestContext, session: RealtimeSession): Promise<Reply> {
   const { model, stats } = session;
-  if (session.responseGuardrails.some(({ checksStreams }) => checksStreams))
+  if (session.guardrails.response.some(({ checksStreams }) => checksStreams))
     throw llmError(
       'llm_invalid',
       'guardrail_unsupported',
@@ -225,10 +223,10 @@ function refused(
 function relayOptions(
   ctx: RequestContext,
   call: LlmCall,
-  { requestGuardrails }: RealtimeSession,
+  { guardrails: { request } }: RealtimeSession,
 ): RelayOptions {
   return {
-    check: requestGuardrails.length === 0 ? undefined : realtimeGuard(ctx, call, requestGuardrails),
+    check: request.length === 0 ? undefined : realtimeGuard(ctx, call, request),
     maxMessage: call.limits.realtimeMessageBytes,
     received: (message) => readEvent(ctx, call, message),
     ended: (problem) => {

@@ -47,8 +47,8 @@ import { type CompiledEntrance, compileEntrance } from './compile-entrance.ts';
 import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
 import { ComponentCache } from './component-cache.ts';
-import { createSharedStore } from './shared-store.ts';
 import { LogReads } from './log-reads.ts';
+import { createSharedStore } from './shared-store.ts';
 
 /** A compiled gateway: one port with its listeners. */
 export interface GatewayRuntime {
@@ -184,14 +184,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   );
   // Compiled for their problems, which are reported together with that of the gateway's name.
   for (const route of detached) compileRoute(route, [], contextOptions, components, readsRequestBody);
-  for (const { id, name, path } of named.values())
-    if (!components.has(id))
-      report([...path, 'name'], {
-        code: 'AGW0303',
-        severity: 'warning',
-        message: `nothing refers to the backend \`${name}\``,
-        help: `write \`backend: ${name}\` as a backend of a route, or remove it`,
-      });
+  reportUnused(named, components, report);
   components.compiled();
   return {
     runtime: {
@@ -224,6 +217,22 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     },
     diagnostics: inOrder(diagnostics),
   };
+}
+
+/** Warns of top-level backends that no component was compiled for. */
+function reportUnused(
+  named: Parameters<typeof namedBackends>[0],
+  components: ComponentCache,
+  report: ContextOptions['report'],
+): void {
+  for (const { id, name, path } of named.values())
+    if (!components.has(id))
+      report([...path, 'name'], {
+        code: 'AGW0303',
+        severity: 'warning',
+        message: `nothing refers to the backend \`${name}\``,
+        help: `write \`backend: ${name}\` as a backend of a route, or remove it`,
+      });
 }
 
 /** The literal host names of all routes that share a top-level backend, by its id. */

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { loadConfigText } from '../../../src/server/config/load.ts';
+import { findProblems } from '../../../src/server/runtime/find-problems.ts';
 import { chaos } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { AUDIENCE, startIdp } from '../../kit/idp.ts';
@@ -81,10 +83,12 @@ describe('backendAuth of a route with MCP servers', () => {
   });
 
   test('with stdio servers only, a warning says that it has no effect', async () => {
-    const problems: string[] = [];
-    const context = policyContext({ report: ({ message }) => problems.push(message) });
-    const route = { name: 'r', backends: [{ mcp: { targets: [chaos('a')] } }] };
-    backendAuth.checkRoute?.(backendAuth.schema.parse({ key: 'k' }), route, context);
-    expect(problems).toEqual([expect.stringContaining('no effect on `stdio` servers')]);
+    const text = JSON.stringify({
+      mcp: { port: 0, policies: { backendAuth: { key: 'k' } }, targets: [chaos('a')] },
+    });
+    const loaded = loadConfigText(text, 'gateway.yaml', {});
+    expect(await findProblems(loaded, { folder: '/', env: {} })).toMatchObject([
+      { severity: 'warning', message: expect.stringContaining('no effect on `stdio` servers') as string },
+    ]);
   });
 });
