@@ -27,6 +27,7 @@ const BENCHMARKS = {
     'scale.mjs',
     'two workers compared with one process; connections, a limit and kill -9 with workers',
   ],
+  record: ['record.mjs', 'storing and searching a million recorded requests (-- --postgres URL)'],
   reload: ['reload.mjs', 'reloads under load: no lost request, no leak'],
   memory: ['memory.mjs', 'the memory service over stdio, compared with server-memory'],
   'memory-store': [

@@ -36,4 +36,6 @@ export const RECORD_LIMITS = {
   recordSearchMaxStep: 256_000,
   /** Rows of a table of usage. */
   usageRows: 10_000,
+  /** Age at which sums of hours become sums of days (UTC). */
+  usageHours: 48 * 3600 * SECOND,
 } as const;

@@ -93,6 +93,8 @@ export class SqliteFile {
     if (known !== undefined) return known;
     if (this.#statements.size >= LIMITS.databaseStatements) this.#statements.clear();
     const prepared = this.#database.prepare(sql);
+    // The last rowid that `run` returns may exceed 2^53: an index of words has rows of its own.
+    if (prepared.columns().length === 0) prepared.setReadBigInts(true);
     this.#statements.set(sql, prepared);
     return prepared;
   }
@@ -126,6 +128,8 @@ function prepare(database: DatabaseSync, { path, schemas }: SqliteFileOptions): 
     );
   // NORMAL: a commit needs no flush, and survives the end of the process (sqlite.org/pragma.html#pragma_synchronous).
   database.exec('PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY');
+  // 16 MiB of cache, and of log before it is written back: indexes of a million rows are changed at many places.
+  database.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000');
   // What retention deletes is overwritten with zeros.
   database.exec('PRAGMA secure_delete = ON');
   database.exec('BEGIN IMMEDIATE');

@@ -1,10 +1,11 @@
-import { messageOf } from '../../core/errors.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Database, Statement } from '../kernel/database.ts';
+import { USAGE_CONFLICT, USAGE_KEYS, USAGE_SUMS } from './statements.ts';
 
 const SCOPE = 'agctl::record';
-const HOUR = 3_600_000;
+const DAY = 24 * 3_600_000;
 
 /** Where the time comes from; tests have clocks of their own. */
 export interface Clock {
@@ -70,12 +71,15 @@ export class Retention {
         );
         isDone = (results?.at(-1)?.changes ?? 0) < limits.recordExpiryBatch;
       }
+      const days = Math.floor((this.#clock.now() - limits.usageHours) / DAY) * 24;
       await database.transaction([
-        { sql: 'DELETE FROM agctl_usage WHERE hour < ?', values: [Math.floor(before / HOUR)] },
+        { sql: 'DELETE FROM agctl_usage WHERE hour < ?', values: [Math.floor(before / DAY) * 24] },
+        { sql: SUM_DAYS, values: [days] },
+        { sql: 'DELETE FROM agctl_usage WHERE hour < ? AND hour % 24 <> 0', values: [days] },
       ]);
     } catch (error) {
-      log.debug(SCOPE, 'old records could not be deleted; they are tried again', {
-        problem: messageOf(error),
+      log.warn(SCOPE, 'old records could not be deleted; they are tried again', {
+        problem: problemOf(error),
       });
     }
   }
@@ -98,6 +102,15 @@ export class Retention {
     return this.#clock.now() - this.#clock.monotonic();
   }
 }
+
+const problemOf = (error: unknown): string =>
+  error instanceof AppError ? (error.detail ?? error.message) : messageOf(error);
+
+/** Adds the sums of hours to the first hour of their day: a table of 24 times fewer rows. */
+const SUM_DAYS = `INSERT INTO agctl_usage (${[...USAGE_KEYS, ...USAGE_SUMS].join(', ')})
+SELECT hour / 24 * 24, ${USAGE_KEYS.slice(1).join(', ')}, ${USAGE_SUMS.map((name) => `sum(${name})`).join(', ')}
+FROM agctl_usage WHERE hour < ? AND hour % 24 <> 0
+GROUP BY hour / 24, ${USAGE_KEYS.slice(1).join(', ')} ${USAGE_CONFLICT}`;
 
 /** The last statement deletes at most `count` records; those before, what belongs to them. */
 function deleteStatements(kind: Database['kind'], before: number, count: number): Statement[] {

@@ -54,108 +54,159 @@ export interface Page {
 export type ShownRecord = Readonly<Record<string, unknown>> & { readonly id: number };
 
 /**
- * Searches from the newest record to older ones, in steps of so many records that a step takes a fraction of
- * `LIMITS.recordSearchTime`: the page is returned once it is full or that time is over, whatever the filters are.
+ * Searches from the newest record to older ones. What an index does not answer alone is searched in steps of so many
+ * records that a step takes a fraction of `LIMITS.recordSearchTime`: the page is returned once it is full or that time is
+ * over, whatever the filters are. A search for words finds records in the order in which the requests ended.
  */
 export async function searchRecords(database: Database, search: Search): Promise<Page> {
-  const started = performance.now();
-  const { conditions, values } = conditionsOf(search);
   const words = wordsOf(search.text ?? '');
+  const steps = words === '' ? stepsByTime(database, search) : stepsByWords(database, search, words);
+  const started = performance.now();
   const found: SqlRow[] = [];
-  let at: Cursor | undefined = search.after ?? { time: search.to, id: 0 };
-  let step: number = LIMITS.recordSearchStep;
-  while (at !== undefined && found.length < search.limit) {
+  let at = search.after ?? steps.start;
+  let size: number = LIMITS.recordSearchStep;
+  for (;;) {
     const stepStarted = performance.now();
-    const end = await stepEnd(database, search.from, at, step);
-    if (end === undefined) return pageOf(found, undefined);
     const left = search.limit - found.length;
-    const rows = await database.query(
-      `SELECT id, ${COLUMNS.map(readColumn).join(', ')} FROM agctl_records
-       WHERE ${[...conditions, WITHIN].join(' AND ')}${words === '' ? '' : ` AND ${WORDS[database.kind]}`}
-       ORDER BY time DESC, id DESC LIMIT ?`,
-      [
-        ...values,
-        ...within(at, end),
-        ...(words === '' ? [] : [wordQuery(database.kind, words), end.minId, end.maxId]),
-        left,
-      ],
-    );
+    const end = await steps.end(at, size);
+    const rows = await steps.rows(at, end, left);
     found.push(...rows);
     const last = rows.at(-1);
-    at = rows.length === left && last !== undefined ? cursorOf(last) : end.isLast ? undefined : end;
+    // A full page may end in the middle of a step.
+    if (rows.length === left && last !== undefined) return pageOf(found, cursorOf(last));
+    if (end === undefined) return pageOf(found, undefined);
+    at = end;
     const now = performance.now();
-    if (now - started > LIMITS.recordSearchTime) break;
+    if (now - started > LIMITS.recordSearchTime) return pageOf(found, at);
     if (now - stepStarted < LIMITS.recordSearchTime / 8)
-      step = Math.min(LIMITS.recordSearchMaxStep, step * 4);
+      size = Math.min(LIMITS.recordSearchMaxStep, size * 4);
   }
-  return pageOf(found, at);
 }
 
-interface StepEnd extends Cursor {
-  readonly minId: number;
-  readonly maxId: number;
-  readonly isLast: boolean;
+/** An order of records, and how to walk through it. */
+interface Steps {
+  readonly start: Cursor;
+  /** The record after `at` with which a step of this size ends. Undefined: the step goes to the end. */
+  end(at: Cursor, size: number): Promise<Cursor | undefined>;
+  /** The records after `at`, up to and with `end`, that match: at most `limit`. */
+  rows(at: Cursor, end: Cursor | undefined, limit: number): Promise<readonly SqlRow[]>;
 }
 
-/** The last of the next `count` records, found in the index by time alone. Undefined if there are none. */
-async function stepEnd(
-  database: Database,
-  from: number,
-  at: Cursor,
-  count: number,
-): Promise<StepEnd | undefined> {
-  const [row] = await database.query(
-    `WITH step AS (
-       SELECT time, id FROM agctl_records WHERE ${BEFORE} AND time >= ? ORDER BY time DESC, id DESC LIMIT ?
-     )
-     SELECT count(*) AS count, min(time) AS time, min(id) AS min_id, max(id) AS max_id,
-       (SELECT min(id) FROM step WHERE time = (SELECT min(time) FROM step)) AS id
-     FROM step`,
-    [...before(at), from, count],
-  );
-  const size = Number(row?.['count'] ?? 0);
-  if (row === undefined || size === 0) return undefined;
-  const isLast = size < count;
-  return { ...cursorOf(row), minId: Number(row['min_id']), maxId: Number(row['max_id']), isLast };
+interface Condition {
+  readonly sql: string;
+  readonly values: readonly SqlValue[];
 }
 
-// With one range of time the planner uses the index of the filter, or that of the time.
-const BEFORE = 'time <= ? AND (time < ? OR id < ?)';
-const before = ({ time, id }: Cursor): SqlValue[] => [time, time, id];
-const WITHIN = `${BEFORE} AND time >= ? AND (time > ? OR id >= ?)`;
-const within = (at: Cursor, end: StepEnd): SqlValue[] => [...before(at), end.time, end.time, end.id];
+const READ = COLUMNS.map((name) => readColumn(name)).join(', ');
+
+function stepsByTime(database: Database, search: Search): Steps {
+  const conditions = conditionsOf(search);
+  // The rest is compared with the records that the index of the first one finds.
+  const indexed = INDEXED.flatMap((name) => conditions.get(name) ?? [])[0];
+  const rest = [...conditions.values()].filter((each) => each !== indexed);
+  const first = indexed === undefined ? [] : [indexed];
+  const from: Condition = { sql: 'time >= ?', values: [search.from] };
+  return {
+    start: { time: search.to, id: 0 },
+    async end(at, size) {
+      // An index has exactly what is searched: nothing is read in vain.
+      if (rest.length === 0) return undefined;
+      const range = all([...first, before(at), from]);
+      const [row] = await database.query(
+        `SELECT time, id FROM agctl_records WHERE ${range.sql} ORDER BY time DESC, id DESC LIMIT 1 OFFSET ?`,
+        [...range.values, size - 1],
+      );
+      return row === undefined ? undefined : cursorOf(row);
+    },
+    rows(at, end, limit) {
+      // A plus keeps SQLite, which counts nothing, from using another index than that of the step.
+      const compared =
+        database.kind === 'sqlite' ? rest.map(({ sql, values }) => ({ sql: `+${sql}`, values })) : rest;
+      const within = all([
+        ...first,
+        ...compared,
+        before(at),
+        from,
+        ...(end === undefined ? [] : [notBefore(end)]),
+      ]);
+      return database.query(
+        `SELECT id, ${READ} FROM agctl_records WHERE ${within.sql} ORDER BY time DESC, id DESC LIMIT ?`,
+        [...within.values, limit],
+      );
+    },
+  };
+}
+
+const before = ({ time, id }: Cursor): Condition => ({
+  sql: 'time <= ? AND (time < ? OR id < ?)',
+  values: [time, time, id],
+});
+const notBefore = ({ time, id }: Cursor): Condition => ({
+  sql: 'time >= ? AND (time > ? OR id >= ?)',
+  values: [time, time, id],
+});
 
 const WORDS: Readonly<Record<Database['kind'], string>> = {
   sqlite:
-    'id IN (SELECT rowid FROM agctl_record_words WHERE agctl_record_words MATCH ? AND rowid >= ? AND rowid <= ?)',
-  postgres: `id IN (SELECT id FROM agctl_record_payloads WHERE words @@ plainto_tsquery('simple', ?) AND id >= ? AND id <= ?)`,
+    'SELECT rowid AS id FROM agctl_record_words WHERE agctl_record_words MATCH ? AND rowid < ? AND rowid >= ?',
+  postgres: `SELECT id FROM agctl_record_payloads WHERE words @@ plainto_tsquery('simple', ?) AND id < ? AND id >= ?`,
 };
 
+function stepsByWords(database: Database, search: Search, words: string): Steps {
+  const { kind } = database;
+  const query = kind === 'postgres' ? words : quoted(words);
+  const range: Condition = { sql: 'time >= ? AND time < ?', values: [search.from, search.to] };
+  const compared = all([...conditionsOf(search).values(), range]);
+  return {
+    start: { time: search.to, id: Number.MAX_SAFE_INTEGER },
+    async end({ id }, size) {
+      const [row] = await database.query(`${WORDS[kind]} ORDER BY id DESC LIMIT 1 OFFSET ?`, [
+        query,
+        id,
+        0,
+        size - 1,
+      ]);
+      return row === undefined ? undefined : { time: search.to, id: Number(row['id']) };
+    },
+    rows: ({ id }, end, limit) =>
+      database.query(
+        `SELECT id, ${READ} FROM agctl_records WHERE id IN (${WORDS[kind]}) AND ${compared.sql} ORDER BY id DESC LIMIT ?`,
+        [query, id, end?.id ?? 0, ...compared.values, limit],
+      ),
+  };
+}
+
 /** All words must occur; quotes make operators of FTS5 words. */
-function wordQuery(kind: Database['kind'], words: string): string {
-  if (kind === 'postgres') return words;
+function quoted(words: string): string {
   return words
     .split(' ')
     .map((word) => `"${word}"`)
     .join(' ');
 }
 
-function conditionsOf({ equal, status }: Search): { conditions: string[]; values: SqlValue[] } {
-  const conditions: string[] = [];
-  const values: SqlValue[] = [];
+/** Conditions that an index answers, the most selective first. */
+const INDEXED = ['trace', 'session', 'tool', 'key', 'user', 'target', 'model', 'failed'] as const;
+
+function conditionsOf({ equal, status }: Search): Map<string, Condition> {
+  const conditions = new Map<string, Condition>();
   for (const name of FILTER_NAMES) {
     const value = equal[name];
-    if (value === undefined) continue;
-    conditions.push(`${FILTERS[name]} = ?`);
-    values.push(value);
+    if (value !== undefined) conditions.set(name, { sql: `${FILTERS[name]} = ?`, values: [value] });
   }
-  if (status !== undefined) {
-    // The index of failed requests has no others.
-    if (status[0] >= 400) conditions.push('status >= 400');
-    conditions.push('status BETWEEN ? AND ?');
-    values.push(...status);
-  }
-  return { conditions, values };
+  if (status === undefined) return conditions;
+  const [first, last] = status;
+  // The index of failed requests has no others.
+  if (first >= 400) conditions.set('failed', { sql: 'status >= 400', values: [] });
+  if (first !== 400 || last < 599)
+    conditions.set('status', { sql: 'status BETWEEN ? AND ?', values: [first, last] });
+  return conditions;
+}
+
+function all(conditions: readonly Condition[]): Condition {
+  return {
+    sql: conditions.map(({ sql }) => sql).join(' AND '),
+    values: conditions.flatMap(({ values }) => values),
+  };
 }
 
 function pageOf(rows: readonly SqlRow[], next: Cursor | undefined): Page {
@@ -176,8 +227,8 @@ export async function recordById(database: Database, id: number): Promise<ShownR
   return { ...shown(row), ...(Object.keys(payload).length === 0 ? {} : { payload }) };
 }
 
-function readColumn(name: string, prefix: unknown = ''): string {
-  const column = typeof prefix === 'string' ? prefix + name : name;
+function readColumn(name: string, prefix = ''): string {
+  const column = prefix + name;
   return name === 'cost' ? `CAST(${column} AS TEXT) AS cost` : column;
 }
 

@@ -138,7 +138,7 @@ function rowOf(record: RequestRecord): SqlValue[] {
   ];
 }
 
-const USAGE_KEYS = [
+export const USAGE_KEYS = [
   'hour',
   'protocol',
   'caller',
@@ -149,11 +149,11 @@ const USAGE_KEYS = [
   'target',
   'tool',
 ];
-const USAGE_SUMS = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost'];
-const ADD_USAGE = `INSERT INTO agctl_usage (${[...USAGE_KEYS, ...USAGE_SUMS].join(', ')})
-VALUES (${[...USAGE_KEYS, ...USAGE_SUMS].map(() => '?').join(', ')})
-ON CONFLICT (${USAGE_KEYS.join(', ')}) DO UPDATE SET
+export const USAGE_SUMS = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost'];
+export const USAGE_CONFLICT = `ON CONFLICT (${USAGE_KEYS.join(', ')}) DO UPDATE SET
 ${USAGE_SUMS.map((name) => `${name} = agctl_usage.${name} + excluded.${name}`).join(', ')}`;
+const ADD_USAGE = `INSERT INTO agctl_usage (${[...USAGE_KEYS, ...USAGE_SUMS].join(', ')})
+VALUES (${[...USAGE_KEYS, ...USAGE_SUMS].map(() => '?').join(', ')}) ${USAGE_CONFLICT}`;
 
 /** Adds a batch to the sums. In the order of their keys, so that two gateways do not wait for each other. */
 function addUsage(batch: readonly QueuedRecord[]): Statement {

@@ -23,7 +23,7 @@ export type UsageGroup = keyof typeof GROUPS;
 export const USAGE_GROUPS = Object.keys(GROUPS) as readonly UsageGroup[];
 
 export interface UsageQuery {
-  /** Unix time in ms; hours that begin within are counted, with the one that contains `from`. */
+  /** Unix time in ms. Whole hours are counted, and before `LIMITS.usageHours` whole days. */
   readonly from: number;
   readonly to: number;
   /** One or several: a row for each combination. */
@@ -50,9 +50,8 @@ export interface Usage {
   readonly isCut: boolean;
 }
 
-const SUMS = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost']
-  .map((name) => `CAST(coalesce(sum(${name}), 0) AS TEXT) AS ${name}`)
-  .join(', ');
+const SUMMED = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost'];
+const SUMS = SUMMED.map((name) => `CAST(coalesce(sum(${name}), 0) AS TEXT) AS ${name}`).join(', ');
 
 /** Sums from `agctl_usage`, highest cost first; days and hours in order. */
 export async function usageOf(database: Database, query: UsageQuery): Promise<Usage> {
@@ -67,20 +66,22 @@ export async function usageOf(database: Database, query: UsageQuery): Promise<Us
     `SELECT ${names}, ${SUMS} FROM agctl_usage WHERE ${where} GROUP BY ${columns.join(', ')} ORDER BY ${order} LIMIT ?`,
     [...values, LIMITS.usageRows + 1],
   );
-  const [total] = await database.query(`SELECT ${SUMS} FROM agctl_usage WHERE ${where}`, values);
   return {
     rows: rows.slice(0, LIMITS.usageRows).map((row) => ({
       group: Object.fromEntries(query.by.map((name, index) => [name, labelOf(name, row[`g${index}`])])),
       ...sumsOf(row),
     })),
-    total: sumsOf(total ?? {}),
+    total: totalOf(rows),
     isCut: rows.length > LIMITS.usageRows,
   };
 }
 
 function conditionsOf({ from, to, equal }: UsageQuery): { where: string; values: SqlValue[] } {
   const conditions = ['hour >= ?', 'hour < ?'];
-  const values: SqlValue[] = [Math.floor(from / HOUR), Math.ceil(to / HOUR)];
+  // Sums of older hours were added to that of their day, whose hour is the first.
+  const isOfDays = from < Date.now() - LIMITS.usageHours;
+  const first = isOfDays ? Math.floor(from / DAY) * 24 : Math.floor(from / HOUR);
+  const values: SqlValue[] = [first, Math.ceil(to / HOUR)];
   for (const name of USAGE_GROUPS) {
     const value = equal[name];
     if (value === undefined) continue;
@@ -94,6 +95,13 @@ function labelOf(name: UsageGroup, value: SqlValue | undefined): string {
   if (name === 'day') return new Date(Number(value) * DAY).toISOString().slice(0, 10);
   if (name === 'hour') return new Date(Number(value) * HOUR).toISOString().slice(0, 13).concat(':00Z');
   return String(value ?? '');
+}
+
+function totalOf(rows: readonly Readonly<Record<string, SqlValue>>[]): Omit<UsageRow, 'group'> {
+  const total: Record<string, string> = {};
+  for (const name of SUMMED)
+    total[name] = String(rows.reduce((sum, row) => sum + BigInt(String(row[name])), 0n));
+  return sumsOf(total);
 }
 
 function sumsOf(row: Readonly<Record<string, SqlValue>>): Omit<UsageRow, 'group'> {
