@@ -176,3 +176,8 @@ export function errorType(error: unknown): string {
   if (typeof code === 'string' && code !== '') return code;
   return error instanceof Error ? error.constructor.name : '_OTHER';
 }
+
+/** What an operator needs to know of an error: its detail, which clients do not get, else its message. */
+export function detailOf(error: unknown): string {
+  return (error instanceof AppError ? error.detail : undefined) ?? messageOf(error);
+}

@@ -1,4 +1,4 @@
-import { messageOf } from '../../core/errors.ts';
+import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { Counter } from './counter.ts';
 import type { SpendingStore } from './spending-store.ts';
@@ -99,7 +99,7 @@ export class Batches {
     } catch (error) {
       // Written again with the next transaction.
       for (const counter of changed) this.#changed.add(counter);
-      this.#failed(messageOf(error));
+      this.#failed(detailOf(error));
       reject(error);
     }
   }

@@ -1,5 +1,5 @@
 import { amountText, budgetText, windowEnd } from '../../core/budget.ts';
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError, detailOf } from '../../core/errors.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Amounts, Claim } from './counter.ts';
@@ -87,7 +87,11 @@ export class CallBudget {
     this.#claims = this.#claims.filter((claim) => !affected.includes(claim));
   }
 
-  /** Charges everything that the call has used so far. Resolves when it is written. */
+  /**
+   * Charges everything that the call has used so far. Resolves when it is written, or when the process that has the
+   * budgets will write it. Rejects with an `AppError` (503) in a worker whose process with the budgets is gone: the answer
+   * must not be sent, because nobody counts it.
+   */
   charge(amounts: Amounts): void | Promise<void> {
     if (
       this.#id === undefined ||
@@ -95,13 +99,19 @@ export class CallBudget {
     )
       return;
     this.#charged = amounts;
-    return settled(this.#spending.call.charge(this.#id, amounts));
+    const written = this.#spending.call.charge(this.#id, amounts);
+    if (written instanceof Promise)
+      return written.catch((error: unknown) => {
+        throw new AppError('budget_failed', { detail: detailOf(error) });
+      });
   }
 
   /** The call has ended. Can be called without a reservation. */
   end(amounts: Amounts): void {
     if (this.#id === undefined) return;
-    void settled(this.#spending.call.release(this.#id, amounts));
+    const released = this.#spending.call.release(this.#id, amounts);
+    // Of a process that is gone, the reservations are, too.
+    if (released instanceof Promise) released.catch(() => undefined);
     this.#id = undefined;
   }
 
@@ -115,7 +125,7 @@ export class CallBudget {
         | Promise<Reserved | undefined>);
       return outcome ?? { unavailable: 'the gateway is closing' };
     } catch (error) {
-      return { unavailable: messageOf(error) };
+      return { unavailable: detailOf(error) };
     }
   }
 
@@ -134,11 +144,6 @@ export class CallBudget {
 }
 
 export const callBudget = new Slot<CallBudget>();
-
-/** Failures are logged by the process that has the ledger. */
-function settled(written: void | Promise<void>): void | Promise<void> {
-  if (written instanceof Promise) return written.catch(() => undefined);
-}
 
 function exceeded(
   ctx: RequestContext,

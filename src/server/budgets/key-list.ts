@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { messageOf } from '../../core/errors.ts';
+import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { KeySettings } from '../../core/virtual-key.ts';
 import type { KeyTable } from './key-table.ts';
@@ -118,7 +118,7 @@ export class KeyList {
     } catch (error) {
       if (!this.#hasFailed)
         this.#log.warn('proxy::budgets', 'virtual keys cannot be read: those that are known stay valid', {
-          problem: messageOf(error),
+          problem: detailOf(error),
         });
       this.#hasFailed = true;
     }

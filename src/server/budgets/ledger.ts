@@ -1,5 +1,5 @@
 import { type BudgetUnit, windowStart } from '../../core/budget.ts';
-import { messageOf } from '../../core/errors.ts';
+import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { Batches } from './batches.ts';
 import type { Amounts, Claim, Counter } from './counter.ts';
@@ -64,7 +64,7 @@ export class Ledger {
       return this.#decide(owner, claims, counters, amounts);
     return this.#batches.read(counters).then(
       () => this.#decide(owner, claims, counters, amounts),
-      (error: unknown) => ({ unavailable: messageOf(error) }),
+      (error: unknown) => ({ unavailable: detailOf(error) }),
     );
   }
 

@@ -11,6 +11,10 @@ import { Ledger, type Reserved } from './ledger.ts';
 import { DatabaseSpending, type SpendingStore } from './spending-store.ts';
 import type { VirtualKey } from './virtual-key.ts';
 
+const DAY = 24 * 3_600_000;
+/** Counters of windows that began before this time are removed: the longest window has 31 days. */
+const KEPT = 62 * DAY;
+
 /** What requests need of a virtual key. A JSON value, because workers get it from the process that has the keys. */
 export interface KnownKey extends Pick<VirtualKey, 'id' | 'name' | 'metadata' | 'allowedModels'> {
   readonly claims: readonly Claim[];
@@ -50,6 +54,7 @@ export class Spending {
   readonly worker: number;
   readonly #known = new WeakMap<VirtualKey, KnownKey>();
   readonly #shared: Shared<SpendingOperations>;
+  #prunedAt = 0;
 
   constructor({ database, log, limits, sharedState, worker, failed }: SpendingOptions) {
     this.worker = worker;
@@ -68,7 +73,10 @@ export class Spending {
         const found = this.keys.find(hash);
         return found instanceof Promise ? found.then((key) => this.#knownKey(key)) : this.#knownKey(found);
       },
-      reserve: (owner, claims, amounts) => ledger.reserve(owner, claims, amounts),
+      reserve: (owner, claims, amounts) => {
+        this.#pruneDaily();
+        return ledger.reserve(owner, claims, amounts);
+      },
       charge: (id, amounts) => ledger.charge(id, amounts),
       release: (id, amounts) => ledger.release(id, amounts),
       releaseAll: (owner) => ledger.releaseAll(owner),
@@ -76,6 +84,14 @@ export class Spending {
     this.call = this.#shared.call;
     // What a worker with this number has left behind.
     if (worker > 0) void Promise.resolve(this.call.releaseAll(worker)).catch(() => undefined);
+  }
+
+  /** What a failure leaves behind is removed on the next day. */
+  #pruneDaily(): void {
+    const now = Date.now();
+    if (now - this.#prunedAt < DAY) return;
+    this.#prunedAt = now;
+    this.store.prune(now - KEPT).catch(() => undefined);
   }
 
   #knownKey(key: VirtualKey | undefined): KnownKey | null {

@@ -139,7 +139,7 @@ export class LlmStream {
     try {
       const released = await guard.release(isEnd);
       this.#call.heldFor = Math.round(guard.longest);
-      if (this.#isEnd(released)) await chargeBudget(this.#ctx, this.#call);
+      if (this.#isEnd(released)) await this.#charged();
       return !this.#isDone && (released.length === 0 || this.#write(released));
     } catch (error) {
       this.#block(error);
@@ -162,10 +162,22 @@ export class LlmStream {
   #send(frames: readonly Buffer[]): boolean {
     if (!this.#isEnd(frames)) return this.#write(frames);
     this.#pending = this.#pending.then(async () => {
-      await chargeBudget(this.#ctx, this.#call);
+      await this.#charged();
       if (!this.#isDone && this.#write(frames)) this.#upstream.resume();
     });
     return false;
+  }
+
+  /** Resolves when the call is charged; ends the stream with an error if it cannot be. */
+  async #charged(): Promise<void> {
+    try {
+      await chargeBudget(this.#ctx, this.#call);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      this.#ctx.errorDetail ??= error.detail;
+      const { status, code, message, reason } = error;
+      this.#abort({ status, type: 'api_error', code, message }, reason);
+    }
   }
 
   #isEnd(frames: readonly Buffer[]): boolean {
@@ -189,7 +201,7 @@ export class LlmStream {
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
       else if (rest.length > 0) this.#write([rest]);
       // Some formats have no last event: clients wait for the end of the body.
-      if (this.#endMarks !== undefined && !this.#isDone) await chargeBudget(this.#ctx, this.#call);
+      if (this.#endMarks !== undefined && !this.#isDone) await this.#charged();
       if (!this.#isDone) this.#response?.end();
       this.#isDone = true;
     });

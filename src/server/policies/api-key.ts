@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError, detailOf } from '../../core/errors.ts';
 import { CallBudget, callBudget } from '../budgets/call-budget.ts';
 import { type KnownKey, spendingOf } from '../budgets/spending.ts';
 import { credentialLocation, locationSchema, usualLocation } from '../credentials/location.ts';
@@ -217,7 +217,7 @@ function compileVirtualKeys(
       (error: unknown) => {
         throw new AppError('database_unavailable', {
           message: 'virtual keys cannot be checked: the database of the gateway is not available',
-          detail: (error instanceof AppError ? error.detail : undefined) ?? messageOf(error),
+          detail: detailOf(error),
         });
       },
     );
