@@ -36,7 +36,7 @@ export function budgetGateway(
   return modelsGateway([entry], { policies }, { config: settings }, { folder, ...options });
 }
 
-const FORMATS = ['completions', 'messages', 'responses', 'generateContent', 'embeddings', 'realtime'].map(
+export const FORMATS = ['completions', 'messages', 'responses', 'generateContent', 'embeddings', 'realtime'].map(
   (type) => ({ type }),
 );
 
