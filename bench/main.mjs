@@ -28,6 +28,7 @@ const BENCHMARKS = {
     'two workers compared with one process; connections, a limit and kill -9 with workers',
   ],
   record: ['record.mjs', 'storing and searching a million recorded requests (-- --postgres URL)'],
+  shared: ['shared.mjs', 'what limits and sessions in Redis cost: the constants of docs/scale.md'],
   reload: ['reload.mjs', 'reloads under load: no lost request, no leak'],
   memory: ['memory.mjs', 'the memory service over stdio, compared with server-memory'],
   'memory-store': [
