@@ -175,6 +175,20 @@ describe('oidc at a real provider', () => {
 });
 
 describe('oidc sessions', () => {
+  test('a sign-in that begins at one gateway ends at another with the same secret, and both know its session', async () => {
+    await using provider = await scripted();
+    await using upstream = await backend();
+    await using one = await site(upstream, client(provider.issuer));
+    const redirectURI = `${one.url}/oauth/callback`;
+    await using two = await site(upstream, { ...client(provider.issuer), redirectURI });
+    const browser = new Browser();
+    const begun = await browser.open(`${one.url}/app`);
+    const back = await browser.open(String(begun.headers['location']));
+    const ended = await browser.open(String(back.headers['location']).replace(one.url, two.url));
+    expect([ended.status, ended.headers['location']]).toEqual([302, '/app']);
+    for (const { url } of [one, two]) expect((await browser.open(`${url}/app`)).text).toBe('the page');
+  });
+
   test('oidc asks for a code with PKCE, state and nonce, and keeps them in an encrypted cookie', async () => {
     await using provider = await scripted();
     await using upstream = await backend();
