@@ -147,7 +147,7 @@ describe('the JSON Schema of configurations', () => {
     const shipped = JSON.parse(readFileSync(join(root, 'man/config.schema.json'), 'utf8'));
     const ajv = new Ajv({ strictSchema: true, validateFormats: true, strictTypes: false });
     // Of our own: what the gateway masks.
-    addFormats.default(ajv).addKeyword('secret');
+    addFormats.default(ajv).addKeyword('secret').addKeyword('markdownDescription');
     const check = ajv.compile(shipped);
     const withPath = (exact: string): object => ({
       routes: [{ matches: [{ path: { exact } }], backends: [{ host: '127.0.0.1:1' }] }],

@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream';
 import type { Command } from 'commander';
+import { editorSchema } from '../server/config/editor-schema.ts';
 import { configJsonSchema } from '../server/config/json-schema.ts';
 import { commandNodes, commandPage, pageName } from './man/command-page.ts';
 import { configPage } from './man/config-page.ts';
@@ -24,7 +25,7 @@ export function referenceFiles(): ReadonlyMap<string, string> {
     ['agctl-config.5', configPage(schema)],
     ['agctl-errors.7', errorsPage()],
     ['agctl-expressions.7', expressionsPage()],
-    ['config.schema.json', `${JSON.stringify(schema, null, 2)}\n`],
+    ['config.schema.json', `${JSON.stringify(editorSchema(), null, 2)}\n`],
   ]);
 }
 

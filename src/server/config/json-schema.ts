@@ -38,6 +38,18 @@ function allowEmptyMappings({ jsonSchema }: { jsonSchema: z.core.JSONSchema.Base
       (member as { type: unknown }).type = ['object', 'null'];
 }
 
+/** Zod leaves out the examples of types that are converted, because they might be converted ones; ours are as written. */
+function keepExamples({ zodSchema, jsonSchema }: Overridden): void {
+  const examples = z.globalRegistry.get(zodSchema)?.['examples'];
+  if (Array.isArray(examples)) jsonSchema['examples'] = examples;
+}
+
+/** A type, and the JSON Schema that was made of it. */
+interface Overridden {
+  readonly zodSchema: z.core.$ZodTypes;
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
+}
+
 /** JSON Schema of a configuration file (draft 7, which YAML extensions of editors support). */
 export function configJsonSchema(): object {
   // 'input': the type before defaults are applied, where keys with a default are optional.
@@ -46,6 +58,7 @@ export function configJsonSchema(): object {
     target: 'draft-7',
     unrepresentable: 'any',
     override(context) {
+      keepExamples(context);
       dropOwnFormats(context);
       allowVariables(context);
       allowEmptyMappings(context);

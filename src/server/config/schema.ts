@@ -43,7 +43,8 @@ import { workerFields } from './workers.ts';
 /** Address of a server of the process, in the format of `parseListenAddress`. */
 const listenAddressSchema = z
   .string()
-  .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS });
+  .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS })
+  .meta({ examples: ['127.0.0.1:15000', 'unix:/run/agctl/admin.sock', 'off'] });
 
 const directives = z.string().superRefine((text, check) => {
   try {
