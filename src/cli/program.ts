@@ -7,7 +7,7 @@ import { withEnvFile } from './env-file.ts';
 import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands } from './proxy-program.ts';
-import { setupCommands } from './setup-program.ts';
+import { completionCommand, setupCommands } from './setup-program.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
 
 /**
@@ -59,6 +59,7 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   const proxy = proxyCommands(program, run);
   const keys = keysCommands(program, run);
   program.commandsGroup('More:');
+  completionCommand(program, run);
   infoCommands(program, run);
   for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy, keys])
     helpOrUnknown(group, context);

@@ -1,0 +1,196 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, resolve } from 'node:path';
+import { messageOf } from '../../core/errors.ts';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
+import { replaceFile } from '../../core/replace-file.ts';
+import { nearest } from '../../core/suggest.ts';
+import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { findClient, type McpClient, mcpClients, type Place } from '../clients/clients.ts';
+import { configFileOf } from '../config-file.ts';
+import { type Setting, snippet, withoutSetting, withSetting } from '../connect/change.ts';
+import { endpointsOfConfig, endpointsOfDump, keyVariableOf, type McpEndpoint } from '../connect/endpoint.ts';
+import { shownDiff } from '../connect/shown-diff.ts';
+import type { Context, Run } from '../context.ts';
+import { shownPath } from '../init/sources.ts';
+import type { AdminOptions } from '../proxy/address.ts';
+import { loadDump } from '../proxy/dump.ts';
+
+interface Options extends AdminOptions {
+  readonly operands?: readonly string[];
+  readonly file?: string;
+  readonly url?: string;
+  readonly name: string;
+  readonly keyVariable?: string;
+  readonly settings?: string;
+  readonly write?: boolean;
+  readonly remove?: boolean;
+}
+
+export const run: Run<Options> = async (options, context) => {
+  const client = clientOf(options.operands);
+  const place: Place = {
+    platform: process.platform,
+    home: context.env['HOME'] || homedir(),
+    cwd: context.cwd,
+    env: context.env,
+  };
+  if (!/^[\w-]{1,64}$/.test(options.name))
+    throw new CommandError('usage', '--name: expected letters, digits, `_` and `-`');
+  const settings =
+    options.settings === undefined
+      ? (client.files(place)[0] as string)
+      : resolve(context.cwd, options.settings);
+  const endpoint = options.remove
+    ? { url: '', policies: [], keyVariable: undefined }
+    : await endpointOf(options, context);
+  const keyVariable = options.keyVariable ?? keyVariableOf(endpoint);
+  const setting: Setting = { client, name: options.name, server: { url: endpoint.url, keyVariable } };
+  const shown = shownPath(settings, place);
+  if (options.write || options.remove) {
+    change({ setting, settings, shown, options, context });
+  } else {
+    context.stderr.write(`# ${client.title}: ${shown}, or add --write\n`);
+    context.stdout.write(snippet(setting));
+  }
+  if (!options.remove) context.stderr.write(hints(client, endpoint, keyVariable));
+  return EXIT_CODES.ok.code;
+};
+
+function clientOf(operands: readonly string[] = []): McpClient {
+  const keys = mcpClients.map(({ key }) => key);
+  const [name] = operands;
+  const client = name === undefined ? undefined : findClient(name);
+  if (client !== undefined) return client;
+  const near = name === undefined ? undefined : nearest(name, keys);
+  throw new CommandError(
+    'usage',
+    name === undefined
+      ? 'which client?'
+      : `unknown client \`${escapeControls(name)}\`${near === undefined ? '' : `, did you mean ${near}?`}`,
+    `clients: ${keys.join(', ')}`,
+  );
+}
+
+/** The endpoint of `--url`, of a running gateway, or of the configuration. @throws CommandError if there is none */
+async function endpointOf(options: Options, context: Context): Promise<McpEndpoint> {
+  if (options.url !== undefined)
+    return { url: checkedUrl(options.url), policies: [], keyVariable: undefined };
+  const isRunning = options.local || options.admin !== undefined || options.proxyAdminPort !== undefined;
+  if (isRunning && options.file !== undefined)
+    throw new CommandError(
+      'usage',
+      '-f and --local or --admin name two different gateways',
+      'use one of them',
+    );
+  const endpoints = isRunning
+    ? endpointsOfDump((await loadDump(withoutFile(options), context)).value)
+    : ofFile(configFileOf(options.file, context), context);
+  const [first, ...others] = endpoints;
+  if (first === undefined)
+    throw new CommandError(
+      'not_ok',
+      'the gateway has no MCP endpoint',
+      'add `mcp: { targets: [ … ] }`, or name an endpoint with --url',
+    );
+  const more = [...new Set(others.map(({ url }) => url))].filter((url) => url !== first.url);
+  if (more.length > 0)
+    context.stderr.write(`# endpoint ${first.url}; for another one use --url: ${more.join(', ')}\n`);
+  return first;
+}
+
+/** `-f` of a dump is a dump, not a configuration. */
+const withoutFile = ({ local, admin, proxyAdminPort }: Options): AdminOptions => ({
+  ...(local === undefined ? {} : { local }),
+  ...(admin === undefined ? {} : { admin }),
+  ...(proxyAdminPort === undefined ? {} : { proxyAdminPort }),
+});
+
+const ofFile = (file: string, { env }: Context): readonly McpEndpoint[] =>
+  endpointsOfConfig(loadConfigText(readConfigFile(file), file, env));
+
+function checkedUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url !== undefined && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '')
+    return text;
+  throw new CommandError(
+    'usage',
+    '--url: expected an http or https URL without credentials',
+    'such as http://127.0.0.1:3000/mcp',
+  );
+}
+
+interface Change {
+  readonly setting: Setting;
+  /** Path of the settings file. */
+  readonly settings: string;
+  readonly shown: string;
+  readonly options: Options;
+  readonly context: Context;
+}
+
+/** Shows the change of the settings file, and makes it with `--write`, after a copy of the file. */
+function change({ setting, settings, shown, options, context }: Change): void {
+  const before = existsSync(settings) ? read(settings, shown) : '';
+  let after: string;
+  try {
+    after = options.remove ? withoutSetting(before, setting) : withSetting(before, setting);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(
+      'not_ok',
+      `${shown} was not changed: ${messageOf(error)}`,
+      'correct the file, or change it by hand',
+    );
+  }
+  if (after === before) {
+    context.stderr.write(`${shown}: nothing to change\n`);
+    return;
+  }
+  context.stdout.write(shownDiff(shown, before, after));
+  if (!options.write) {
+    context.stderr.write('not written: add --write\n');
+    return;
+  }
+  try {
+    mkdirSync(dirname(settings), { recursive: true });
+    const copy = before === '' ? undefined : backupOf(settings);
+    if (copy !== undefined) copyFileSync(settings, copy);
+    // The client may have changed its file in the meantime.
+    const isWritten = replaceFile(
+      settings,
+      Buffer.from(after),
+      () => (existsSync(settings) ? read(settings, shown) : '') === before,
+    );
+    if (!isWritten) throw new Error('another program has just changed it: try again');
+    context.stderr.write(
+      `written: ${shown}${copy === undefined ? '' : `; the former file is ${copy.slice(settings.lastIndexOf('/') + 1)}`}\n`,
+    );
+  } catch (error) {
+    throw new CommandError('not_ok', `cannot write ${shown}: ${messageOf(error)}`);
+  }
+}
+
+function read(path: string, shown: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new CommandError('usage', `cannot read ${shown}: ${messageOf(error)}`);
+  }
+}
+
+/** A name beside the file that is not taken. */
+function backupOf(path: string): string {
+  for (let count = 1; ; count += 1) {
+    const copy = `${path}.bak${count === 1 ? '' : count}`;
+    if (!existsSync(copy)) return copy;
+  }
+}
+
+function hints(client: McpClient, { policies }: McpEndpoint, keyVariable: string | undefined): string {
+  if (keyVariable !== undefined)
+    return `# ${client.keyHint?.(keyVariable) ?? `${client.title} reads the key from the variable ${keyVariable}: set it where ${client.title} is started`}\n`;
+  const signIn = policies.some((key) => key === 'mcpAuthentication' || key === 'jwtAuth');
+  return signIn ? `# ${client.title} will ask you to sign in\n` : '';
+}
