@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
+import { withAdminOptions } from './proxy-program.ts';
 
 /** What `-f` takes, for commands that find the file themselves (`config-file.ts`). */
 export const FILE_OPTION = 'configuration file, or - for standard input (default: gateway.yaml)';
@@ -36,5 +37,44 @@ export function configCommands(program: Command, run: Bind): Command {
     .command('schema')
     .description('print the JSON Schema of configuration files, for editors')
     .action(run(() => import('./commands/config-schema.ts')));
+  editCommands(config, run);
   return config;
+}
+
+function editCommands(config: Command, run: Bind): void {
+  config
+    .command('fmt')
+    .argument('[files...]', 'configuration files, or - for standard input')
+    .description('format configuration files; comments, quotes and the order of keys are kept')
+    .option('-f, --file <path>', FILE_OPTION)
+    .option('--check', 'change nothing, and list the files that are not formatted')
+    .addHelpText(
+      'after',
+      '\nExit code 0: formatted. 1: with --check, a file is not formatted; or a file is not valid YAML.\n\nExamples:\n  agctl config fmt\n  agctl config fmt --check *.yaml\n',
+    )
+    .action(run(() => import('./commands/config-fmt.ts')));
+  withAdminOptions(
+    config
+      .command('diff')
+      .argument('<file>', 'configuration file, or - for standard input')
+      .argument('[other]', 'another file, or `running` for a running gateway (default: running)')
+      .description('show what differs between two configurations, without their secrets')
+      .addOption(
+        new Option('-o, --output <format>', 'format of the output').choices(['text', 'json']).default('text'),
+      ),
+  )
+    .addHelpText(
+      'after',
+      '\nOrder of keys, comments, notation and keys that are set to their defaults make no difference. Entries of lists are compared by their names. Against a running gateway, the file is the newer one: what a reload would change.\n\nExit code 0: no difference. 1: differences.\n\nExamples:\n  agctl config diff gateway.yaml running --local\n  agctl config diff old.yaml new.yaml\n',
+    )
+    .action(run(() => import('./commands/config-diff.ts')));
+  config
+    .command('explain')
+    .argument('<name>', 'code such as AGW0101, or key such as mcp.targets or llm.models[].params')
+    .description('explain a diagnostic code, a request error, or a key of a configuration')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  agctl config explain AGW0302\n  agctl config explain mcp.targets\n  agctl config explain localRateLimit\n',
+    )
+    .action(run(() => import('./commands/config-explain.ts')));
 }

@@ -1,0 +1,153 @@
+import { DIAGNOSTIC_CODES } from '../../core/diagnostic.ts';
+import { ERRORS } from '../../core/errors.ts';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
+import { nearest } from '../../core/suggest.ts';
+import { configJsonSchema } from '../../server/config/json-schema.ts';
+import type { Run } from '../context.ts';
+import { alternatives, type SchemaNode, schemaFacts } from '../schema-facts.ts';
+
+interface Options {
+  readonly operands?: readonly string[];
+}
+
+export const run: Run<Options> = async ({ operands = [] }, { stdout }) => {
+  const [word] = operands;
+  if (word === undefined)
+    throw new CommandError('usage', 'which code or key?', 'agctl config explain AGW0101, or mcp.targets');
+  stdout.write(codeText(word) ?? keyText(word));
+  return EXIT_CODES.ok.code;
+};
+
+/** What a diagnostic code, or the code of a request error, means. */
+function codeText(word: string): string | undefined {
+  const code = word.toUpperCase();
+  const diagnostics: Readonly<Record<string, string>> = DIAGNOSTIC_CODES;
+  if (Object.hasOwn(diagnostics, code))
+    return `${code}  ${diagnostics[code]}\n\nagctl config validate shows where it applies, and how to correct it.\n`;
+  if (/^AGW\d*$/.test(code))
+    throw new CommandError(
+      'usage',
+      `unknown code ${escapeControls(word)}`,
+      `codes: ${Object.keys(diagnostics).join(', ')}`,
+    );
+  if (!Object.hasOwn(ERRORS, word)) return undefined;
+  const { status, reason, text } = ERRORS[word as keyof typeof ERRORS];
+  return `${word}  a request gets status ${status}, and the access log reason=${reason}\n\n${text}\n`;
+}
+
+/** A key with its type, default and description, and the keys inside. */
+function keyText(word: string): string {
+  const root = configJsonSchema() as SchemaNode;
+  const segments = segmentsOf(word);
+  const found = nodesAt(root, segments);
+  if (found.length === 0) return elsewhere(root, word, segments);
+  const blocks = found.map(({ node, isRequired }) => {
+    const inside = objectsIn(node).flatMap(({ properties = {}, required = [] }) =>
+      Object.entries(properties).map(([key, child]) => row(key, child, required.includes(key))),
+    );
+    const keys = [...new Set(inside)];
+    return [
+      schemaFacts(node, isRequired),
+      node.description ?? '',
+      ...(keys.length > 0 ? ['', 'Keys:', ...keys] : []),
+    ]
+      .filter((text, index) => text !== '' || index > 1)
+      .join('\n');
+  });
+  return `${segments.join('.')}\n\n${[...new Set(blocks)].join('\n\nor\n\n')}\n`;
+}
+
+function row(key: string, node: SchemaNode, isRequired: boolean): string {
+  const [sentence = ''] = /^.*?[.:](?=\s|$)/s.exec(node.description ?? '') ?? [node.description ?? ''];
+  return `  ${key.padEnd(24)} ${sentence.replaceAll('\n', ' ')}${isRequired ? ' (required)' : ''}`.trimEnd();
+}
+
+/** Keys without indexes: `a.b[0].c`, `a.b[].c`, and `/a/b/0/c` are the same. */
+function segmentsOf(word: string): readonly string[] {
+  const dotted = word.startsWith('/')
+    ? word.slice(1).split('/')
+    : word.replaceAll(/\[[^\]]*\]/g, '').split('.');
+  return dotted.filter((segment) => segment !== '' && !/^\d+$/.test(segment));
+}
+
+interface Found {
+  readonly node: SchemaNode;
+  readonly isRequired: boolean;
+}
+
+function nodesAt(root: SchemaNode, segments: readonly string[]): readonly Found[] {
+  if (segments.length === 0) return [];
+  let at: readonly Found[] = [{ node: root, isRequired: true }];
+  for (const segment of segments)
+    at = at.flatMap(({ node }) => objectsIn(node).flatMap((object) => childOf(object, segment)));
+  const seen = new Set<string>();
+  return at.filter(({ node }) => {
+    const key = JSON.stringify(node);
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+/** A key, or any name of a map of names. */
+function childOf(
+  { properties = {}, required = [], additionalProperties }: SchemaNode,
+  segment: string,
+): readonly Found[] {
+  const own = Object.hasOwn(properties, segment) ? properties[segment] : undefined;
+  if (own !== undefined) return [{ node: own, isRequired: required.includes(segment) }];
+  return typeof additionalProperties === 'object' ? [{ node: additionalProperties, isRequired: false }] : [];
+}
+
+/** The objects that a value may be, also as entries of a list. */
+function objectsIn(node: SchemaNode): readonly SchemaNode[] {
+  const inner = [...(node.items === undefined ? [] : [node.items]), ...alternatives(node)];
+  const own = node.properties !== undefined || typeof node.additionalProperties === 'object' ? [node] : [];
+  return [...own, ...inner.flatMap(objectsIn)];
+}
+
+/** Where a key is that was named without its path, or that has a similar name. */
+function elsewhere(root: SchemaNode, word: string, segments: readonly string[]): string {
+  const places = new Map<string, string[]>();
+  collect(root, [], places);
+  const last = segments.at(-1) ?? '';
+  const named = places.get(last);
+  const [only, ...others] = named ?? [];
+  if (segments.length === 1 && only !== undefined) {
+    if (others.length === 0) return keyText(only);
+    const shown = [only, ...others].slice(0, 12);
+    const more = others.length + 1 - shown.length;
+    return `${last} is a key at several places:\n\n${shown.map((place) => `  ${place}`).join('\n')}\n${more > 0 ? `  and ${more} more\n` : ''}\n${keyText(only)}`;
+  }
+  const near = nearest(last, [...places.keys()]);
+  const help = only ?? (near === undefined ? undefined : places.get(near)?.[0]);
+  throw new CommandError(
+    'usage',
+    `no key \`${escapeControls(word)}\` in a configuration`,
+    help === undefined ? 'agctl config schema has all of them' : `did you mean ${help}?`,
+  );
+}
+
+/** All keys by their last name, shortest paths first. `depth` bounds schemas that contain themselves. */
+function collect(root: SchemaNode, start: readonly string[], places: Map<string, string[]>): void {
+  let level: { node: SchemaNode; path: readonly string[] }[] = [{ node: root, path: start }];
+  for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth += 1) {
+    level = level.flatMap(({ node, path }) =>
+      objectsIn(node).flatMap(({ properties = {}, additionalProperties }) => [
+        ...Object.entries(properties).map(([key, child]) => {
+          const at = [...path, key];
+          const known = places.get(key) ?? [];
+          const shown = at.join('.');
+          if (known.length < MAX_PLACES && !known.includes(shown)) places.set(key, [...known, shown]);
+          return { node: child, path: at };
+        }),
+        ...(typeof additionalProperties === 'object'
+          ? [{ node: additionalProperties, path: [...path, '<name>'] }]
+          : []),
+      ]),
+    );
+  }
+}
+
+/** Keys of policies of routes are at depth 6; deeper ones are named with their path. */
+const MAX_DEPTH = 8;
+const MAX_PLACES = 200;

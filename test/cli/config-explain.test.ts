@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'vitest';
+import { DIAGNOSTIC_CODES } from '../../src/core/diagnostic.ts';
+import { ERRORS } from '../../src/core/errors.ts';
+import { cli } from '../kit/cli.ts';
+
+const explain = (...args: readonly string[]) => cli(['config', 'explain', ...args]);
+
+describe('codes', () => {
+  test.each(Object.entries(DIAGNOSTIC_CODES))('explain %s prints its description', async (code, text) => {
+    expect(await explain(code)).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(text) });
+  });
+
+  test('explain takes a code in lower case, and the codes of request errors', async () => {
+    expect((await explain('agw0101')).stdout).toContain(DIAGNOSTIC_CODES.AGW0101);
+    const { stdout } = await explain('token_missing');
+    expect(stdout).toContain('status 401');
+    expect(stdout).toContain(ERRORS.token_missing.text);
+  });
+});
+
+describe('keys', () => {
+  test.each([
+    ['mcp.targets[0].stdio.cmd', /^mcp\.targets\.stdio\.cmd\n\nstring, required\nCommand that starts/],
+    ['/mcp/targets/0/stdio/cmd', /Command that starts/],
+    ['llm.models[].params.apiKey', /secret: masked/],
+    ['gateways.mine.port', /Port/],
+    ['mcp', /Keys:\n[\s\S]* {2}targets +MCP servers that this endpoint offers together\. \(required\)/],
+    ['mcp.failureMode', /`failOpen` or `failClosed`, default `failOpen`/],
+  ])('explain %s describes the key', async (path, expected) => {
+    expect(await explain(path)).toMatchObject({ code: 0, stdout: expect.stringMatching(expected) });
+  });
+
+  test('a key without its path is found, with the places where it can be written', async () => {
+    const { code, stdout } = await explain('localRateLimit');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('localRateLimit is a key at several places')]);
+    expect(stdout).toContain('maxTokens');
+  });
+});
+
+test.each([
+  ['AGW9999', 'unknown code AGW9999'],
+  ['mcp.targtes', 'no key `mcp.targtes` in a configuration\n  = help: did you mean mcp.targets?'],
+  ['mcp.localRateLimit', 'did you mean'],
+])('explain %s is a usage error', async (word, message) => {
+  expect(await explain(word)).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining(message),
+  });
+});
