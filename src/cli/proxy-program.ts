@@ -10,7 +10,7 @@ const NEAREST =
  */
 export function proxyCommands(program: Command, run: Bind): Command[] {
   program.commandsGroup('A running gateway:');
-  logs(program, false, run);
+  for (const command of [logs, top]) command(program, false, run);
   const proxy = program.command('proxy').description('inspect a running gateway, and change its log levels');
   const config = proxy
     .command('config')
@@ -22,7 +22,7 @@ export function proxyCommands(program: Command, run: Bind): Command[] {
   for (const parent of [profile, oldProfile]) profileCommands(parent, run);
   trace(proxy, false, run);
   trace(program, true, run);
-  logs(proxy, true, run);
+  for (const command of [logs, top]) command(proxy, true, run);
   logCommand(proxy, run);
   stateCommands(proxy, run);
   return [proxy, config, profile, oldProfile];
@@ -153,6 +153,16 @@ function logs(parent: Command, hidden: boolean, run: Bind): void {
       `${NEAREST}\nThe gateway keeps its last 1000 requests.\n\nExamples:\n  agctl logs --since 10m --status error\n  agctl logs -f --tool 'delete_*' --user ann\n  agctl logs -o json | jq .fields.duration\n`,
     )
     .action(run(() => import('./commands/proxy-logs.ts')));
+}
+
+function top(parent: Command, hidden: boolean, run: Bind): void {
+  withAdminOptions(
+    parent
+      .command('top', { hidden })
+      .description('watch requests, sessions, tokens, cost and latency on a screen'),
+  )
+    .addHelpText('after', `${NEAREST}\nPress ? on the screen for its keys.\n\nExample:\n  agctl top\n`)
+    .action(run(() => import('./commands/proxy-top.ts')));
 }
 
 function stateCommands(proxy: Command, run: Bind): void {

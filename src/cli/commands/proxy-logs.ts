@@ -46,7 +46,6 @@ export const run: Run<Options> = async (options, context) => {
       );
     return EXIT_CODES.ok.code;
   }
-  const last = kept.at(-1);
   const stop = new AbortController();
   let hasReader = true;
   const leave = (): void => {
@@ -60,8 +59,7 @@ export const run: Run<Options> = async (options, context) => {
     address,
     {
       request: (request) => {
-        const isOld = last !== undefined && request.id <= last.id && request.at <= last.at;
-        if (!isOld && isShown(request)) context.stdout.write(lineOf(request));
+        if (isShown(request)) context.stdout.write(lineOf(request));
       },
       connected: () => {
         if (isLost) context.stderr.write(`${address.shown} is back\n`);
@@ -73,6 +71,7 @@ export const run: Run<Options> = async (options, context) => {
       },
     },
     stop.signal,
+    kept.at(-1),
   );
   return hasReader ? EXIT_CODES.interrupted.code : EXIT_CODES.ok.code;
 };

@@ -45,14 +45,16 @@ export async function keptRequests(address: AdminAddress): Promise<FedRequest[]>
  * Passes on the requests that the gateway has kept, and every further one until `signal` is aborted. If the gateway goes
  * away, waits until it is back.
  *
+ * @param last the newest request of `keptRequests`; it and older ones are not passed on
  * @throws CommandError if the first connection fails
  */
 export async function followRequests(
   address: AdminAddress,
   listener: FeedListener,
   signal: AbortSignal,
+  last?: FinishedRequest,
 ): Promise<void> {
-  const seen = new SeenRequests();
+  const seen = new SeenRequests(last);
   for (let connections = 0; !signal.aborted; ) {
     try {
       const path = '/api/requests';
@@ -97,8 +99,13 @@ function parse(text: string): FedRequest | undefined {
  * known only if neither its id nor its time is new.
  */
 class SeenRequests {
-  #id = 0;
-  #at = 0;
+  #id: number;
+  #at: number;
+
+  constructor({ id, at }: Pick<FinishedRequest, 'id' | 'at'> = { id: 0, at: 0 }) {
+    this.#id = id;
+    this.#at = at;
+  }
 
   /** Returns whether the request is new. */
   add({ id, at }: FinishedRequest): boolean {

@@ -105,6 +105,12 @@ export class TraceStore {
     this.#set({ phase: 'done', traces });
   }
 
+  /** Displays traces that are complete. `texts`: their events as they were sent. */
+  show(traces: readonly TraceModel[], texts: readonly string[]): void {
+    this.#texts = [...texts];
+    this.#set({ phase: 'done', traces });
+  }
+
   /** Waits for the next request; resolves when its trace has ended for any reason. */
   async next(): Promise<void> {
     const { source, count } = this.#plan;

@@ -1,6 +1,7 @@
 import { problemOf, stepToShow } from '../../core/trace/problem.ts';
 import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 import type { DetailView } from './detail.ts';
+import type { Key } from './keys.ts';
 import type { TraceView } from './trace-store.ts';
 
 /** What the user has selected on the screen. */
@@ -37,25 +38,6 @@ export const FIRST_UI: Ui = {
   isWrapped: false,
   isZoomed: false,
 };
-
-/** A key as the terminal sends it: a character or a name. */
-export interface Key {
-  readonly input: string;
-  readonly name?:
-    | 'up'
-    | 'down'
-    | 'left'
-    | 'right'
-    | 'pageUp'
-    | 'pageDown'
-    | 'home'
-    | 'end'
-    | 'tab'
-    | 'enter'
-    | 'escape'
-    | 'backspace'
-    | undefined;
-}
 
 /** An action that a key triggers outside of the screen. */
 export type Action = 'quit' | 'next' | 'save' | 'copy';

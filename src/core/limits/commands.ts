@@ -25,6 +25,15 @@ export const COMMANDS_LIMITS = {
   adminResponseTimeout: 10 * SECOND,
   /** How long `logs --follow` and `top` wait before they connect to a gateway again that went away. */
   adminReconnect: SECOND,
+  /**
+   * `agctl top`: requests that it keeps, and characters of their JSON text; characters of the events of recorded traces.
+   * How often it draws new requests, and asks for those in flight.
+   */
+  topRequests: 10_000,
+  topRequestLength: 32 * MIB,
+  topTraceLength: 32 * MIB,
+  topDrawInterval: SECOND / 4,
+  topPollInterval: SECOND,
   /** A configuration dump or response of an admin server; V8 cannot hold more than 512 MiB in a string. */
   dumpBytes: 256 * MIB,
   /** Nesting of a dump. Every level is indented, so the cost grows with the square of the depth. */

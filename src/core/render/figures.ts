@@ -16,9 +16,10 @@ const UNITS: readonly (readonly [number, string])[] = [
 /** 999,950 is `1.0M`, not `1000k`. */
 const ROUNDS_UP = 0.9995;
 
-/** Requests per second: `0.4`, `12`, `1.2k`. */
+/** Requests per second: `<0.1`, `0.4`, `12`, `1.2k`. */
 export function rateText(perSecond: number): string {
   if (perSecond === 0) return '0';
+  if (perSecond < 0.05) return '<0.1';
   return perSecond < 9.95 ? perSecond.toFixed(1) : compactCount(perSecond);
 }
 
@@ -30,8 +31,9 @@ export function moneyText(dollars: number): string {
   return `$${dollars.toFixed(digits)}`;
 }
 
-/** `12ms`, `1.2s`, `2m03s`, `3h05m`. @param ms in milliseconds */
+/** `<1ms`, `12ms`, `1.2s`, `2m03s`, `3h05m`. @param ms in milliseconds */
 export function tookText(ms: number): string {
+  if (ms < 0.5) return '<1ms';
   if (ms < 999.5) return `${Math.round(ms)}ms`;
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`;
   const seconds = Math.round(ms / 1_000);

@@ -103,7 +103,7 @@ describe('figures', () => {
   ])('the count %i is shown as %s', (value, text) => expect(compactCount(value)).toBe(text));
 
   test.each([
-    [0, '0ms'],
+    [0, '<1ms'],
     [999.4, '999ms'],
     [999.9, '1.0s'],
     [59_949, '59.9s'],
@@ -124,6 +124,7 @@ describe('figures', () => {
 
   test.each([
     [0, '0'],
+    [0.01, '<0.1'],
     [0.34, '0.3'],
     [9.96, '10'],
     [12_300, '12.3k'],
