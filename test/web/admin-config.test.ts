@@ -176,3 +176,32 @@ browserTest(
     expect(problems).toEqual([]);
   },
 );
+
+browserTest(
+  'the config editor completes keys and values from the schema and describes keys',
+  async (browser) => {
+    await using opened = await open(browser);
+    const { page, problems } = opened;
+    const option = (name: string) => page.getByRole('option', { name });
+    await typeAfter(page, 'directResponse', '\n');
+    await page.keyboard.type('co');
+    await option('cors').waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('allow');
+    await option('allowOrigins').waitFor();
+    await option('allowCredentials').click();
+    await page.keyboard.type('t');
+    await option('true').click();
+    await editorOf(page).getByText('allowCredentials: true').waitFor();
+    // A key that the mapping has already is not offered again.
+    await typeAfter(page, 'allowCredentials: true', '\n');
+    await page.keyboard.press('Control+Space');
+    await option('allowOrigins').waitFor();
+    expect(await option('allowCredentials').count()).toBe(0);
+    await page.keyboard.press('Escape');
+    await editorOf(page).getByText('port').hover();
+    await page.getByText('Port to listen on.').waitFor();
+    expect(problems).toEqual([]);
+  },
+);

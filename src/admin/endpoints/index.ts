@@ -4,6 +4,7 @@ import { cel } from './cel.ts';
 import { config } from './config.ts';
 import { configDump } from './config-dump.ts';
 import { configFile } from './config-file.ts';
+import { configSchemaHint } from './config-schema.ts';
 import { configValidate } from './config-validate.ts';
 import { debugTrace } from './debug-trace.ts';
 import { keys, revokeKey } from './keys.ts';
@@ -49,6 +50,7 @@ export const endpoints: readonly Endpoint[] = [
   config,
   configFile,
   configValidate,
+  configSchemaHint,
   cel,
   playground,
   keys,

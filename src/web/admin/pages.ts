@@ -59,6 +59,13 @@ export const pages: readonly Page[] = [
     load: async () => (await import('./pages/auth.tsx')).Auth,
   },
   {
+    path: '/connect',
+    title: 'Connect',
+    group: 'Manage',
+    key: 'n',
+    load: async () => (await import('./pages/connect.tsx')).Connect,
+  },
+  {
     path: '/config',
     title: 'Config',
     group: 'Manage',

@@ -8,6 +8,7 @@ import { unifiedMergeView } from '@codemirror/merge';
 import { EditorState, type Extension } from '@codemirror/state';
 import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
+import { completion } from './completion.ts';
 import { undoable } from './undo.ts';
 
 /** A marked range, as offsets into the text. */
@@ -49,6 +50,7 @@ export function createEditor({ host, text, label, changed }: EditorOptions): Edi
     undoable(),
     lintGutter(),
     drawSelection(),
+    completion,
     keys,
     EditorView.updateListener.of((update) => {
       if (update.docChanged) changed(update.state.doc.toString());
@@ -144,7 +146,7 @@ const look = EditorView.theme({
     backgroundColor: 'var(--panel)',
     border: '1px solid var(--edge)',
     borderRadius: '4px',
-    maxHeight: '60vh',
+    maxHeight: 'max(20rem, calc(100dvh - 14rem))',
   },
   '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '1px' },
   '.cm-scroller': { fontFamily: 'ui-monospace, monospace', fontSize: '13px', overflow: 'auto' },
@@ -170,6 +172,15 @@ const look = EditorView.theme({
     border: '1px solid var(--edge)',
     maxWidth: 'min(40rem, 80vw)',
   },
+  '.cm-tooltip .about': { padding: '0.3rem 0.5rem' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '0.15rem 0.5rem' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': {
+    color: 'var(--text)',
+    backgroundColor: 'var(--chosen)',
+  },
+  '.cm-completionMatchedText': { textDecoration: 'none', fontWeight: '700' },
+  '.cm-completionDetail': { color: 'var(--quiet)' },
+  '.cm-completionInfo': { padding: '0.3rem 0.5rem', maxWidth: '22rem' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--bad)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--warn)' },
   '.cm-changedLine, .cm-insertedLine': { backgroundColor: 'var(--added)' },

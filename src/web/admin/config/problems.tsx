@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../../shared/api.ts';
 import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
 
 /** One problem from the validator, with its place in the text on the page. */
 interface Found {
@@ -122,11 +123,11 @@ export function ProblemList({
                 <span className={severity === 'error' ? 'bad' : 'warn'}>
                   {severity === 'error' ? '✗ error' : '! warning'} {code}
                 </span>{' '}
-                line {start.line}: {visible(message)}
+                line {start.line}: <WithCode text={message} />
               </button>
               {label === undefined && help === undefined ? null : (
                 <p className="quiet">
-                  {visible([label, help].filter((each) => each !== undefined).join('; '))}
+                  <WithCode text={[label, help].filter((each) => each !== undefined).join('; ')} />
                 </p>
               )}
               {fix === undefined ? null : (

@@ -5,6 +5,9 @@ import { pathTo } from '../model/client-address.ts';
 export interface Endpoint {
   readonly key: string;
   readonly name: string;
+  readonly routeName: string;
+  /** Origin for clients, as far as the gateway knows. */
+  readonly origin: string;
   readonly port: number;
   readonly path: string;
   /** Host name that the route matches. */
@@ -15,7 +18,7 @@ export interface Endpoint {
 
 /** The routes that lead to MCP servers, or to models, in the order of the configuration. */
 export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, kind: 'mcp' | 'llm'): Endpoint[] {
-  return gateways.flatMap(({ name, port, routes }) =>
+  return gateways.flatMap(({ name, port, url, routes }) =>
     routes
       .filter(({ backends }) => backends.some((backend) => backend.kind === kind))
       .map((route) => {
@@ -24,6 +27,8 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, kind: 'mcp
         return {
           key: `${name} ${route.key}`,
           name: `${host ?? name}:${port}${path} (${route.name})`,
+          routeName: route.name,
+          origin: originFor(url, route.hostnames[0]),
           port,
           path,
           host,
@@ -32,4 +37,11 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, kind: 'mcp
         };
       }),
   );
+}
+
+/** A route with a host name is reached by that name only. */
+function originFor(gatewayUrl: string, hostname: string | undefined): string {
+  const url = new URL(gatewayUrl);
+  if (hostname !== undefined && !hostname.startsWith('*')) url.hostname = hostname;
+  return url.origin;
 }

@@ -1,0 +1,129 @@
+import { type ReactNode, useState } from 'react';
+import { Command, Problem } from '../../shared/problem.tsx';
+import { type Tab, Tabs } from '../../shared/tabs.tsx';
+import { visible } from '../../shared/visible.ts';
+import { llmRecipes } from '../connect/llm-recipes.ts';
+import { mcpRecipes } from '../connect/mcp-recipes.ts';
+import { entryName, KEY, type Recipe, type Target } from '../connect/recipe.ts';
+import { useOverview } from '../model/overview.ts';
+import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
+import '../playground/playground.css';
+import '../connect/connect.css';
+
+type Kind = 'mcp' | 'llm';
+
+/** Settings for the clients of this gateway, to be copied. */
+export function Connect(): ReactNode {
+  const { data, error, reload } = useOverview();
+  const [chosen, setKind] = useState<Kind>();
+  if (data === undefined)
+    return error === undefined ? (
+      <p className="quiet">Contacting the gateway …</p>
+    ) : (
+      <Problem title="The gateway did not respond" error={error} retry={reload} />
+    );
+  const endpoints = { mcp: endpointsOf(data, 'mcp'), llm: endpointsOf(data, 'llm') };
+  const kind = chosen ?? (endpoints.mcp.length === 0 && endpoints.llm.length > 0 ? 'llm' : 'mcp');
+  const tabs: readonly Tab<Kind>[] = [
+    { name: 'mcp', label: 'Tools (MCP)' },
+    { name: 'llm', label: 'Models' },
+  ];
+  return (
+    <Tabs label="What to connect" tabs={tabs} chosen={kind} choose={setKind}>
+      {endpoints[kind].length === 0 ? (
+        <p className="panel">
+          No route of this gateway leads to {kind === 'mcp' ? 'an MCP server' : 'a model'}.
+        </p>
+      ) : (
+        <Recipes key={kind} kind={kind} endpoints={endpoints[kind]} />
+      )}
+    </Tabs>
+  );
+}
+
+function Recipes({
+  kind,
+  endpoints,
+}: {
+  readonly kind: Kind;
+  readonly endpoints: readonly Endpoint[];
+}): ReactNode {
+  const [key, setKey] = useState(endpoints[0]?.key);
+  const endpoint = endpoints.find((each) => each.key === key) ?? endpoints[0];
+  const [typed, setOrigin] = useState<string>();
+  if (endpoint === undefined) return null;
+  const origin = typed ?? endpoint.origin;
+  const target = targetOf(kind, endpoint, origin);
+  const recipes: readonly Recipe[] = kind === 'mcp' ? mcpRecipes(target) : llmRecipes(target);
+  return (
+    <>
+      <div className="row">
+        <label className="grow">
+          Endpoint
+          <select
+            value={endpoint.key}
+            onChange={(event) => {
+              setKey(event.target.value);
+              setOrigin(undefined);
+            }}
+          >
+            {endpoints.map((each) => (
+              <option key={each.key} value={each.key}>
+                {visible(each.name)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label className="grow">
+          Address of the gateway for its clients
+          <input
+            type="url"
+            spellCheck={false}
+            value={origin}
+            onChange={(event) => setOrigin(event.target.value.trim().replace(/\/+$/, ''))}
+          />
+        </label>
+      </div>
+      <p className="quiet">{ACCESS[target.access]}</p>
+      <div className="recipes">
+        {recipes.map(({ client, where, text }) => (
+          <section key={client} className="panel" aria-label={client}>
+            <h2>{client}</h2>
+            <p className="quiet">{where}</p>
+            <Command text={text} />
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}
+
+const ACCESS: Readonly<Record<Target['access'], ReactNode>> = {
+  open: 'This route needs no key.',
+  key: (
+    <>
+      This route needs a key: the settings read it from the environment variable <code>{KEY}</code> where the
+      client can.
+    </>
+  ),
+  oauth: 'This route needs a sign-in: clients open it in a browser by themselves.',
+};
+
+/** Policies that reject requests without credentials. */
+const WITH_KEY = new Set(['apiKey', 'jwtAuth', 'jwt', 'basicAuth', 'virtualKeys', 'extAuthz']);
+const CHAT = '/v1/chat/completions';
+
+function targetOf(kind: Kind, endpoint: Endpoint, origin: string): Target {
+  const { path, policies, backends, routeName } = endpoint;
+  const model = backends.flatMap(({ models = [] }) => models)[0]?.name ?? '';
+  return {
+    name: entryName(routeName),
+    url: kind === 'mcp' ? `${origin}${path}` : `${origin}${path.replace(CHAT, '')}`,
+    access: policies.includes('mcpAuthentication')
+      ? 'oauth'
+      : policies.some((policy) => WITH_KEY.has(policy))
+        ? 'key'
+        : 'open',
+    model: model.includes('*') || model === '' ? 'gpt-4o-mini' : model,
+  };
+}
