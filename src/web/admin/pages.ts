@@ -17,6 +17,13 @@ export const pages: readonly Page[] = [
     load: async () => (await import('./pages/requests.tsx')).Requests,
   },
   {
+    path: '/conversations',
+    title: 'Conversations',
+    group: 'Observe',
+    key: 'v',
+    load: async () => (await import('./pages/conversations.tsx')).Conversations,
+  },
+  {
     path: '/usage',
     title: 'Usage',
     group: 'Observe',
@@ -64,6 +71,13 @@ export const pages: readonly Page[] = [
     group: 'Manage',
     key: 'n',
     load: async () => (await import('./pages/connect.tsx')).Connect,
+  },
+  {
+    path: '/keys',
+    title: 'Keys',
+    group: 'Manage',
+    key: 'k',
+    load: async () => (await import('./pages/keys.tsx')).Keys,
   },
   {
     path: '/config',

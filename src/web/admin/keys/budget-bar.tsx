@@ -1,0 +1,27 @@
+import type { ReactNode } from 'react';
+import type { ShownBudget } from '../../../core/virtual-key.ts';
+import { count, time } from '../../shared/format.ts';
+import { visible } from '../../shared/visible.ts';
+
+/** How much of a budget is used: by calls that have ended, and by open ones. */
+export function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readonly of: string }): ReactNode {
+  const { limit, spent, reserved, resetsAt } = budget;
+  const max = Number.parseFloat(limit.replaceAll(/[,_]/g, ''));
+  const used = Number(spent) + Number(reserved);
+  const isUsedUp = used >= max;
+  const unit = /USD/i.test(limit) ? 'USD' : 'tokens';
+  return (
+    <div className="budget">
+      <meter min={0} max={max} value={used} high={max * 0.8} aria-label={`${limit} of ${of}: share used`} />{' '}
+      <span className={isUsedUp ? 'bad' : ''}>
+        {isUsedUp ? '✗ ' : ''}
+        {count(Number(spent))} {unit}
+      </span>{' '}
+      <span className="quiet">
+        of {visible(limit)}
+        {Number(reserved) === 0 ? '' : `, ${count(Number(reserved))} reserved by open calls`}
+        {resetsAt === undefined ? '' : `, resets on ${time(resetsAt)}`}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,97 @@
+import { type FormEvent, type ReactNode, useState } from 'react';
+import type { ShownKey } from '../../../core/virtual-key.ts';
+import { ask } from '../../shared/api.ts';
+import { Command } from '../../shared/problem.tsx';
+import { WithCode } from '../../shared/with-code.tsx';
+
+interface Created {
+  readonly secret: string;
+  readonly key: ShownKey;
+}
+
+/** A form that creates a virtual key, and shows it once. */
+export function NewKey({ created }: { readonly created: () => void }): ReactNode {
+  const [state, setState] = useState<{ readonly made?: Created; readonly problem?: string }>({});
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    ask<Created>('/api/keys', { method: 'POST', body: settingsOf(new FormData(form)) }).then(
+      (made) => {
+        setState({ made });
+        form.reset();
+        created();
+      },
+      ({ message }: Error) => setState({ problem: message }),
+    );
+  };
+  const { made, problem } = state;
+  return (
+    <section className="panel" aria-labelledby="new-key">
+      <h2 id="new-key">New key</h2>
+      <form onSubmit={submit}>
+        <div className="row">
+          <label className="grow">
+            Name
+            <input name="name" required autoComplete="off" spellCheck={false} placeholder="ann-laptop" />
+          </label>
+          <label className="grow">
+            Models (empty for all)
+            <input name="models" autoComplete="off" spellCheck={false} placeholder="gpt-4o-mini, claude-*" />
+          </label>
+          <label className="grow">
+            Budgets (empty for none)
+            <input
+              name="budgets"
+              autoComplete="off"
+              spellCheck={false}
+              placeholder="10USD/day, 1000000tokens/month"
+            />
+          </label>
+          <label>
+            Expires
+            <input name="expires" type="date" />
+          </label>
+          <button type="submit" className="primary">
+            Create
+          </button>
+        </div>
+      </form>
+      {problem === undefined ? null : (
+        <p role="alert" className="bad">
+          ✗ <WithCode text={problem} />
+        </p>
+      )}
+      <div role="status">
+        {made === undefined ? null : (
+          <>
+            <p>
+              <span className="good">✓</span> The key of <strong>{made.key.name}</strong>. It is not shown
+              again:
+            </p>
+            <Command text={made.secret} />
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** The body of the request; the server checks it and says what is wrong. */
+function settingsOf(form: FormData): object {
+  const text = (name: string): string => {
+    const value = form.get(name);
+    return typeof value === 'string' ? value.trim() : '';
+  };
+  const list = (name: string): string[] =>
+    text(name)
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== '');
+  const [models, budgets] = [list('models'), list('budgets')];
+  return {
+    name: text('name'),
+    ...(models.length === 0 ? {} : { allowedModels: models }),
+    ...(budgets.length === 0 ? {} : { budgets }),
+    ...(text('expires') === '' ? {} : { expiresAt: `${text('expires')}T23:59:59Z` }),
+  };
+}

@@ -1,0 +1,238 @@
+import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react';
+import { type ApiError, ask } from '../../shared/api.ts';
+import { clock } from '../../shared/format.ts';
+import { Problem } from '../../shared/problem.tsx';
+import { navigate, useLocation } from '../../shared/router.tsx';
+import { useShortcuts } from '../../shared/shortcuts.tsx';
+import { visible } from '../../shared/visible.ts';
+import { NoDatabase } from '../parts/no-database.tsx';
+import { type RecordPage, type ShownRecord, titleOf } from '../records/record.ts';
+import { RecordView } from '../records/record-view.tsx';
+import '../records/records.css';
+
+/** What the search is for; part of the page's address. */
+interface Filter {
+  readonly text: string;
+  readonly protocol: string;
+  readonly since: string;
+  readonly session: string;
+}
+
+const SINCE = [
+  ['1h', 'last hour'],
+  ['24h', 'last 24 hours'],
+  ['7d', 'last 7 days'],
+  ['all', 'any time'],
+] as const;
+const PROTOCOLS = [
+  ['', 'all'],
+  ['llm', 'models'],
+  ['mcp', 'tools'],
+] as const;
+const PAGE = 50;
+
+/** Searches the record of requests, and shows what was said in one of them. */
+export function Conversations(): ReactNode {
+  const { query } = useLocation();
+  const [text, protocol, session] = ['text', 'protocol', 'session'].map((name) => query.get(name) ?? '') as [
+    string,
+    string,
+    string,
+  ];
+  const filter: Filter = { text, protocol, session, since: query.get('since') ?? SINCE[1][0] };
+  const found = useRecords({ ...filter, text: useDeferredValue(text) });
+  const { records, error } = found;
+  const [id, setId] = useState<number>();
+  const detail = useRef<HTMLElement>(null);
+  // On a narrow screen, the conversation is below the list.
+  useEffect(() => {
+    if (id !== undefined) detail.current?.scrollIntoView({ block: 'nearest' });
+  }, [id]);
+  const chosen = records?.find((record) => record.id === id) ?? records?.[0];
+  const move = (by: number): void => {
+    const at = chosen === undefined ? -1 : (records?.indexOf(chosen) ?? -1);
+    const next = records?.[at + by];
+    if (next !== undefined) setId(next.id);
+  };
+  useShortcuts([
+    { keys: 'j', what: 'next request', run: () => move(1) },
+    { keys: 'k', what: 'request before', run: () => move(-1) },
+  ]);
+  if (error?.status === 409) return <NoDatabase what="Conversations" more={PAYLOADS} />;
+  return (
+    <>
+      <FilterBar filter={filter} />
+      {error === undefined ? null : (
+        <Problem title="The record of requests could not be read" error={error} retry={found.reload} />
+      )}
+      {records === undefined ? (
+        error === undefined && <p className="quiet">Loading …</p>
+      ) : records.length === 0 ? (
+        <p className="panel">
+          {found.next === null ? 'No recorded request matches.' : 'None yet among the newest ones.'}
+          {found.next === null ? null : (
+            <button type="button" onClick={found.more}>
+              Search older ones
+            </button>
+          )}
+        </p>
+      ) : (
+        <div className="records">
+          <List
+            records={records}
+            chosen={chosen}
+            choose={setId}
+            more={found.next === null ? undefined : found.more}
+          />
+          <section ref={detail} className="panel detail" aria-label="Conversation">
+            {chosen === undefined ? null : <RecordView key={chosen.id} id={chosen.id} />}
+          </section>
+        </div>
+      )}
+    </>
+  );
+}
+
+const PAYLOADS = `frontendPolicies:
+  accessLog:
+    database:
+      payloads: full`;
+
+interface Found {
+  /** Undefined until the first answer. */
+  readonly records: readonly ShownRecord[] | undefined;
+  readonly next: string | null;
+  readonly error: ApiError | undefined;
+  readonly more: () => void;
+  readonly reload: () => void;
+}
+
+function useRecords({ text, protocol, since, session }: Filter): Found {
+  const [state, setState] = useState<Pick<Found, 'records' | 'next' | 'error'>>({
+    records: undefined,
+    next: null,
+    error: undefined,
+  });
+  const [round, setRound] = useState(0);
+  const given = {
+    text,
+    protocol,
+    since: session === '' && since !== 'all' ? since : '',
+    session,
+    limit: String(PAGE),
+  };
+  const search = new URLSearchParams(Object.entries(given).filter(([, value]) => value !== '')).toString();
+  const load = (after: string | null, signal?: AbortSignal): void => {
+    const path = `/api/records?${search}${after === null ? '' : `&after=${after}`}`;
+    ask<RecordPage>(path, signal === undefined ? {} : { signal }).then(
+      ({ records, next }) =>
+        setState((before) => ({
+          records: after === null ? records : [...(before.records ?? []), ...records],
+          next,
+          error: undefined,
+        })),
+      (error: ApiError) => signal?.aborted || setState((before) => ({ ...before, error })),
+    );
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another search, or the same again.
+  useEffect(() => {
+    const gone = new AbortController();
+    load(null, gone.signal);
+    return () => gone.abort();
+  }, [search, round]);
+  return { ...state, more: () => load(state.next), reload: () => setRound(round + 1) };
+}
+
+function FilterBar({ filter }: { readonly filter: Filter }): ReactNode {
+  const set = (change: Partial<Filter>): void =>
+    navigate(
+      '/conversations',
+      Object.fromEntries(Object.entries({ ...filter, ...change }).filter(([, value]) => value !== '')),
+      { replace: true },
+    );
+  const choice = (
+    label: string,
+    name: 'protocol' | 'since',
+    values: readonly (readonly [string, string])[],
+  ): ReactNode => (
+    <label>
+      {label}
+      <select value={filter[name]} onChange={(event) => set({ [name]: event.target.value })}>
+        {values.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+  return (
+    <search className="row">
+      <label className="grow">
+        Words that were said
+        <input
+          type="search"
+          data-filter
+          aria-keyshortcuts="/"
+          value={filter.text}
+          onChange={(event) => set({ text: event.target.value })}
+        />
+      </label>
+      {choice('With', 'protocol', PROTOCOLS)}
+      {choice('Time', 'since', SINCE)}
+      {filter.session === '' ? null : (
+        <button type="button" onClick={() => set({ session: '' })}>
+          One session <span aria-hidden="true">×</span>
+          <span className="unseen">, show all</span>
+        </button>
+      )}
+    </search>
+  );
+}
+
+function List({
+  records,
+  chosen,
+  choose,
+  more,
+}: {
+  readonly records: readonly ShownRecord[];
+  readonly chosen: ShownRecord | undefined;
+  readonly choose: (id: number) => void;
+  readonly more: (() => void) | undefined;
+}): ReactNode {
+  return (
+    <section className="panel" aria-label="Requests">
+      <ul className="plain-list">
+        {records.map((record) => (
+          <li key={record.id}>
+            <button
+              type="button"
+              className="record"
+              aria-current={record === chosen ? 'true' : undefined}
+              onClick={() => choose(record.id)}
+            >
+              <span>
+                <span className={record.status >= 400 || record.error !== undefined ? 'bad' : 'good'}>
+                  {record.status >= 400 || record.error !== undefined ? '✗' : '✓'}
+                </span>{' '}
+                {visible(titleOf(record))}
+              </span>
+              <span className="quiet">{clock(Date.parse(record.time))}</span>
+              <span className="quiet">
+                {visible(
+                  [record.user ?? record.key, record.target ?? record.provider].filter(Boolean).join(' · '),
+                )}
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {more === undefined ? null : (
+        <button type="button" onClick={more}>
+          Older
+        </button>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,189 @@
+import { type ReactNode, useRef, useState } from 'react';
+import type { ShownBudget, ShownKey } from '../../../core/virtual-key.ts';
+import { type ApiError, ask } from '../../shared/api.ts';
+import { time } from '../../shared/format.ts';
+import { Problem } from '../../shared/problem.tsx';
+import { Link } from '../../shared/router.tsx';
+import { say } from '../../shared/toasts.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+import { BudgetBar } from '../keys/budget-bar.tsx';
+import { NewKey } from '../keys/new-key.tsx';
+import { NoDatabase } from '../parts/no-database.tsx';
+
+const EVERY = 5_000;
+
+interface Subject extends ShownBudget {
+  readonly name: string;
+  readonly subject?: string;
+}
+
+/** Virtual keys with their budgets, and budgets of the configuration. */
+export function Keys(): ReactNode {
+  const { data, error, reload } = useLoaded<{ readonly keys: readonly ShownKey[] }>('/api/keys', EVERY);
+  const problem = error as ApiError | undefined;
+  if (problem?.status === 400) return <NoDatabase what="Keys and budgets" />;
+  if (data === undefined)
+    return error === undefined ? (
+      <p className="quiet">Loading …</p>
+    ) : (
+      <Problem title="The keys could not be read" error={error} retry={reload} />
+    );
+  return (
+    <>
+      {error === undefined ? null : (
+        <Problem title="The keys could not be read again" error={error} retry={reload} />
+      )}
+      <NewKey created={reload} />
+      <KeyTable keys={data.keys} changed={reload} />
+      <Budgets />
+    </>
+  );
+}
+
+const STATES: Readonly<Record<ShownKey['state'], readonly [mark: string, tone: string]>> = {
+  active: ['✓', 'good'],
+  expired: ['!', 'warn'],
+  revoked: ['✗', 'quiet'],
+};
+
+function KeyTable({
+  keys,
+  changed,
+}: {
+  readonly keys: readonly ShownKey[];
+  readonly changed: () => void;
+}): ReactNode {
+  if (keys.length === 0)
+    return (
+      <p className="panel">
+        There is no key yet. Routes whose policy <code>apiKey</code> has <code>virtualKeys: {'{}'}</code>{' '}
+        accept those that are created here or with <code>agctl keys create</code>.
+      </p>
+    );
+  return (
+    <section className="panel" aria-labelledby="keys">
+      <h2 id="keys">Keys</h2>
+      <div className="scroll">
+        <table>
+          <thead>
+            <tr>
+              {['Name', 'State', 'Models', 'Budgets', 'Created', 'Expires', ''].map((name) => (
+                <th key={name} scope="col">
+                  {name === '' ? <span className="unseen">Actions</span> : name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {keys.map((key) => (
+              <KeyRow key={key.id} shown={key} changed={changed} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function KeyRow({ shown, changed }: { readonly shown: ShownKey; readonly changed: () => void }): ReactNode {
+  const { name, hint, state, allowedModels, budgets, createdAt, expiresAt } = shown;
+  const [mark, tone] = STATES[state];
+  return (
+    <tr>
+      <th scope="row">
+        <Link to="/requests" query={{ text: name }}>
+          {visible(name)}
+        </Link>{' '}
+        <code className="quiet">…{visible(hint)}</code>
+      </th>
+      <td className={tone}>
+        {mark} {state}
+      </td>
+      <td className="any">{allowedModels === undefined ? 'all' : visible(allowedModels.join(', '))}</td>
+      <td>
+        {budgets.length === 0 ? 'none' : null}
+        {budgets.map((budget) => (
+          <BudgetBar key={budget.limit} budget={budget} of={name} />
+        ))}
+      </td>
+      <td className="short">{time(createdAt)}</td>
+      <td className="short">{expiresAt === undefined ? 'never' : time(expiresAt)}</td>
+      <td>{state === 'revoked' ? null : <Revoke shown={shown} changed={changed} />}</td>
+    </tr>
+  );
+}
+
+/** Asks first: a revoked key cannot be restored. */
+function Revoke({ shown, changed }: { readonly shown: ShownKey; readonly changed: () => void }): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [problem, setProblem] = useState('');
+  const revoke = (): void => {
+    ask('/api/keys/revoke', { method: 'POST', body: { key: shown.id } }).then(
+      () => {
+        dialog.current?.close();
+        say({ text: `The key ${shown.name} is revoked` });
+        changed();
+      },
+      ({ message }: Error) => setProblem(message),
+    );
+  };
+  return (
+    <>
+      <button type="button" onClick={() => dialog.current?.showModal()}>
+        Revoke …
+      </button>
+      <dialog ref={dialog} aria-label={`Revoke ${visible(shown.name)}`}>
+        <h2>Revoke {visible(shown.name)}?</h2>
+        <p>New calls with this key are refused at once. It cannot be restored.</p>
+        {problem === '' ? null : (
+          <p role="alert" className="bad">
+            ✗ {visible(problem)}
+          </p>
+        )}
+        <form method="dialog" className="row">
+          <button type="button" className="primary" onClick={revoke}>
+            Revoke
+          </button>
+          <button type="submit">Cancel</button>
+        </form>
+      </dialog>
+    </>
+  );
+}
+
+/** The budgets of the configuration, with what each subject has used. */
+function Budgets(): ReactNode {
+  const { data } = useLoaded<{
+    readonly budgets: readonly { readonly name: string; readonly limit: string; readonly key?: string }[];
+    readonly subjects: readonly Subject[];
+  }>('/api/budgets', EVERY);
+  if (data === undefined || data.budgets.length === 0) return null;
+  return (
+    <section className="panel" aria-labelledby="budgets">
+      <h2 id="budgets">Budgets of the configuration</h2>
+      {data.budgets.map(({ name, limit, key }) => {
+        const subjects = data.subjects.filter((subject) => subject.name === name && subject.limit === limit);
+        return (
+          <section key={`${name} ${limit} ${key ?? ''}`}>
+            <h3>
+              {visible(name)} <span className="quiet">{visible(limit)}</span>{' '}
+              {key === undefined ? null : (
+                <span className="quiet">
+                  for each <code>{visible(key)}</code>
+                </span>
+              )}
+            </h3>
+            {subjects.length === 0 ? <p className="quiet">Nothing was used in this period.</p> : null}
+            {subjects.map((subject) => (
+              <div key={subject.subject ?? ''} className="row bar">
+                <strong>{visible(subject.subject ?? 'all calls')}</strong>
+                <BudgetBar budget={subject} of={subject.subject ?? name} />
+              </div>
+            ))}
+          </section>
+        );
+      })}
+    </section>
+  );
+}

@@ -1,0 +1,93 @@
+import type { ReactNode } from 'react';
+import { CopyButton } from '../../shared/copy.tsx';
+import { count, duration, time } from '../../shared/format.ts';
+import { Problem } from '../../shared/problem.tsx';
+import { Link } from '../../shared/router.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+import { dollars } from '../model/money.ts';
+import { Fact } from '../parts/fact.tsx';
+import { type FullRecord, saidIn, titleOf } from './record.ts';
+
+/** Characters of one message that are displayed; copying includes all of them. */
+const SHOWN = 100_000;
+
+/** One recorded request: who asked what of whom, and what was said. */
+export function RecordView({ id }: { readonly id: number }): ReactNode {
+  const { data, error, reload } = useLoaded<FullRecord>(`/api/records/${id}`);
+  if (error !== undefined && data === undefined)
+    return <Problem title="This request could not be read" error={error} retry={reload} />;
+  if (data === undefined) return <p className="quiet">Loading …</p>;
+  return (
+    <article aria-label={visible(titleOf(data))}>
+      <h2>{visible(titleOf(data))}</h2>
+      <Facts record={data} />
+      <Said record={data} />
+    </article>
+  );
+}
+
+function Facts({ record }: { readonly record: FullRecord }): ReactNode {
+  const { status, error, durationMs, key, user, provider, usedModel, target, session, route } = record;
+  const { inputTokens, outputTokens, costUsd } = record;
+  const caller = user ?? key;
+  return (
+    <dl className="facts">
+      <Fact name="Time">{time(record.time)}</Fact>
+      <Fact name="Status">
+        <span className={status >= 400 || error !== undefined ? 'bad' : 'good'}>
+          {status >= 400 || error !== undefined ? '✗' : '✓'} {status}
+        </span>
+        {error === undefined ? '' : `: ${visible(error)}`}
+      </Fact>
+      {durationMs === undefined ? null : <Fact name="Took">{duration(durationMs)}</Fact>}
+      {caller === undefined ? null : <Fact name="Caller">{visible(caller)}</Fact>}
+      {target === undefined ? null : <Fact name="Target">{visible(target)}</Fact>}
+      {provider === undefined ? null : (
+        <Fact name="Answered by">{visible([provider, usedModel].filter(Boolean).join(' '))}</Fact>
+      )}
+      {inputTokens === undefined && outputTokens === undefined ? null : (
+        <Fact name="Tokens">
+          {count(inputTokens ?? 0)} in, {count(outputTokens ?? 0)} out
+        </Fact>
+      )}
+      {costUsd === undefined ? null : <Fact name="Cost">{dollars(Number(costUsd))}</Fact>}
+      {route === undefined ? null : <Fact name="Route">{visible(route)}</Fact>}
+      {session === undefined ? null : (
+        <Fact name="Session">
+          <Link to="/conversations" query={{ session }}>
+            All of this session
+          </Link>
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+function Said({ record }: { readonly record: FullRecord }): ReactNode {
+  const said = saidIn(record);
+  if (said.length === 0)
+    return (
+      <p className="quiet">
+        What was said is not recorded. It is with <code>payloads: full</code> in{' '}
+        <code>frontendPolicies.accessLog.database</code>.
+      </p>
+    );
+  return (
+    <ol className="plain-list said-list">
+      {said.map(({ by, kind, text }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a message is identified by its position.
+        <li key={index} className={`said-by ${kind}`}>
+          <div className="row bar">
+            <strong>{visible(by)}</strong>
+            <CopyButton text={text}>Copy</CopyButton>
+          </div>
+          <pre>
+            {visible(text.slice(0, SHOWN))}
+            {text.length > SHOWN ? ` … and ${count(text.length - SHOWN)} characters more` : ''}
+          </pre>
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,92 @@
+/** A recorded request, from `/api/records`. Absent members are unknown. */
+export interface ShownRecord {
+  readonly id: number;
+  readonly time: string;
+  readonly durationMs?: number;
+  readonly protocol: string;
+  readonly operation: string;
+  readonly path: string;
+  readonly status: number;
+  readonly route?: string;
+  readonly error?: string;
+  readonly key?: string;
+  readonly user?: string;
+  readonly session?: string;
+  readonly traceId?: string;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly usedModel?: string;
+  readonly target?: string;
+  readonly tool?: string;
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly costUsd?: string;
+}
+
+export interface RecordPage {
+  readonly records: readonly ShownRecord[];
+  /** Cursor of the next page; null at the end. */
+  readonly next: string | null;
+}
+
+/** What was said; only if payloads are recorded. */
+export interface Payload {
+  readonly messages?: readonly { readonly role?: unknown; readonly content?: unknown }[];
+  readonly texts?: readonly string[];
+  readonly toolCalls?: readonly { readonly name?: unknown; readonly arguments?: unknown }[];
+  readonly arguments?: unknown;
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+export type FullRecord = ShownRecord & { readonly payload?: Payload };
+
+/** One thing that somebody said, in order. */
+export interface Said {
+  readonly by: string;
+  readonly kind: 'client' | 'model' | 'tool' | 'problem';
+  readonly text: string;
+}
+
+/** The conversation of a record: prompts, what the model said, tool calls and their results. */
+export function saidIn({ payload, tool }: FullRecord): readonly Said[] {
+  if (payload === undefined) return [];
+  const { messages = [], texts = [], toolCalls = [], arguments: args, result, error } = payload;
+  const name = tool ?? 'tool';
+  return [
+    ...messages.map(({ role, content }): Said => {
+      const by = typeof role === 'string' ? role : 'client';
+      const kind = by === 'assistant' ? 'model' : by === 'tool' ? 'tool' : 'client';
+      return { by, kind, text: textOf(content) };
+    }),
+    ...texts.map((text): Said => ({ by: 'answer', kind: 'model', text })),
+    ...toolCalls.map(
+      (call): Said => ({ by: `calls ${textOf(call.name)}`, kind: 'tool', text: textOf(call.arguments) }),
+    ),
+    ...(args === undefined ? [] : [{ by: `calls ${name}`, kind: 'client' as const, text: textOf(args) }]),
+    ...(result === undefined
+      ? []
+      : [{ by: `${name} returns`, kind: 'tool' as const, text: resultText(result) }]),
+    ...(error === undefined ? [] : [{ by: `${name} fails`, kind: 'problem' as const, text: textOf(error) }]),
+  ];
+}
+
+/** The texts of content parts, in the forms of MCP and of LLM APIs; anything else as JSON. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value) && value.length > 0 && value.every(isTextPart))
+    return value.map(({ text }) => text).join('\n');
+  return JSON.stringify(value, null, 2) ?? '';
+}
+
+function resultText(result: unknown): string {
+  const { content } = (typeof result === 'object' && result !== null ? result : {}) as { content?: unknown };
+  return textOf(Array.isArray(content) && content.every(isTextPart) ? content : result);
+}
+
+const isTextPart = (part: unknown): part is { readonly text: string } =>
+  typeof part === 'object' && part !== null && typeof (part as { text?: unknown }).text === 'string';
+
+/** `chat gpt-4o-mini`, `tools/call echo` */
+export const titleOf = ({ operation, tool, model, path }: ShownRecord): string =>
+  [operation, tool ?? model ?? path].join(' ');
