@@ -60,6 +60,7 @@ import {
 import { urlRewrite } from './policies/url-rewrite.ts';
 import { recordSchema } from './record/schema.ts';
 import { host } from './transport/host-backend.ts';
+import { ui } from './transport/ui-backend.ts';
 
 /**
  * All policies, in the order of the request phase; the response phase runs in reverse order. To add a policy, add its
@@ -109,6 +110,9 @@ export const backendKinds = [mcp, llm, ai, host] as const;
 
 /** The tables of all features in the database of `config.database`. */
 export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema];
+
+/** Kinds of backends that sections stand for, and that configurations cannot name. */
+export const sectionBackendKinds = [ui] as const;
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [

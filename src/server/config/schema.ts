@@ -216,6 +216,31 @@ const simpleMcpSchema = z
   .describe('Short form for one MCP endpoint. If it has its own port, its targets serve every path.')
   .meta(elsewhere('mcp', 3000));
 
+const UI_POLICIES = {
+  cors: true,
+  oidc: true,
+  jwtAuth: true,
+  authorization: true,
+  extAuthz: true,
+  basicAuth: true,
+  apiKey: true,
+  csrf: true,
+} as const;
+
+const uiSchema = z
+  .strictObject({
+    gateways: gatewayReference
+      .optional()
+      .describe('Gateway, or list of gateways, that serves the pages. Default: the gateway named `default`.'),
+    policies: policiesSchema
+      .pick(UI_POLICIES)
+      .optional()
+      .describe('Policies of the pages. Clients that none of them authenticates cannot change anything.'),
+  })
+  .describe(
+    'The admin pages on a gateway, beside their own address (`config.adminAddr`). Clients that a policy authenticates (`oidc`, `jwtAuth`, `basicAuth`, `apiKey`) may do everything; others may only look, and only from this machine.',
+  );
+
 const NO_PROXY_PROTOCOL =
   'the PROXY protocol is not supported: behind a proxy for HTTP, set `config.http.trustedProxies`';
 
@@ -283,11 +308,11 @@ export const configSchema = z
       ),
     mcp: simpleMcpSchema.optional(),
     llm: simpleLlmSchema.optional(),
+    ui: uiSchema.optional(),
   })
   .describe('Configuration of agctl.')
   .meta({
     elsewhere: {
-      ui: 'gateways serve no admin pages, which can change and reveal the configuration: open those of the admin server (`config.adminAddr`), or put a proxy that asks for a login in front of it',
       services: 'services exist only with a Kubernetes control plane: write the host names of `backends`',
       workloads: 'workloads exist only with a Kubernetes control plane: write the host names of `backends`',
       mcpServers:

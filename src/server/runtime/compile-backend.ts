@@ -1,5 +1,5 @@
 import { type BackendPlan, settingsPath } from '../config/plan/plan.ts';
-import { backendKinds } from '../features.ts';
+import { backendKinds, sectionBackendKinds } from '../features.ts';
 import type { BackendKind } from '../kernel/backend.ts';
 import type { CompileContext, NamedBackend } from '../kernel/compile-context.ts';
 import type { Backend, Policy, WeightedBackend } from '../kernel/request-context.ts';
@@ -71,7 +71,11 @@ function openBackend(plan: BackendPlan, context: CompileContext): Backend {
 
 function kindsOf({ config }: BackendPlan): BackendKind[] {
   const kinds: Readonly<Record<string, unknown>> = config;
-  return (backendKinds as readonly BackendKind[]).filter(({ key }) => kinds[key] !== undefined);
+  const all: readonly BackendKind[] = [
+    ...backendKinds,
+    ...sectionBackendKinds,
+  ] as unknown as readonly BackendKind[];
+  return all.filter(({ key }) => kinds[key] !== undefined);
 }
 
 const settingsOf = ({ config }: BackendPlan, { key }: BackendKind): unknown =>

@@ -33,9 +33,34 @@ const SHORT_FORMS: readonly ShortForm[] = [
   },
 ];
 
+/** Paths of the pages, and of what they call. */
+const UI_PREFIXES = ['/ui', '/api'];
+const UI_PATHS = ['/config_dump', '/logging', '/memory', '/debug/trace', '/debug/tasks'];
+
+const UI_FORM = {
+  key: 'ui',
+  routeName: 'internal/ui',
+  dump: { key: 'ui', name: 'ui', backend: 'ui' },
+} as const;
+
+/** Adds the routes of the admin pages to the gateways that `ui` names. */
+function placeUi({ ui, config: { adminAddr } }: Config, plan: Plan): void {
+  if (ui === undefined) return;
+  const matches = [
+    ...UI_PREFIXES.map((pathPrefix) => ({ path: { pathPrefix } })),
+    ...UI_PATHS.map((exact) => ({ path: { exact } })),
+  ];
+  const route = (prefix: string): RoutePlan =>
+    planSection(UI_FORM, { backend: { adminAddr }, policies: ui.policies, matches }, prefix);
+  const owners = referenced(plan, ui.gateways, ['ui'], '`ui`');
+  for (const listener of owners) listener.routes.push(route(listener.routePrefix));
+  if (owners.length === 0) plan.detached.push(route('detached/'));
+}
+
 /** Adds the routes of the short forms: for all paths on their own port, for `sharedPrefixes` on a gateway with other routes. */
 export function placeShortForms(config: Config, plan: Plan): void {
   for (const form of SHORT_FORMS) placeShortForm(form, config, plan);
+  placeUi(config, plan);
 }
 
 function placeShortForm(form: ShortForm, config: Config, plan: Plan): void {
@@ -91,7 +116,7 @@ function placeShortForm(form: ShortForm, config: Config, plan: Plan): void {
 }
 
 function planRoute(
-  { key, routeName, dump }: ShortForm,
+  form: ShortForm,
   section: NonNullable<Config['mcp'] | Config['llm']>,
   prefixes: readonly string[],
   routePrefix: string,
@@ -100,6 +125,24 @@ function planRoute(
   // The only policy that the backend runs.
   const { guardrails, ...policies } = { guardrails: undefined, ...given };
   const backend = guardrails === undefined ? fields : { ...fields, policies: { guardrails } };
+  const matches = prefixes.map((pathPrefix) => ({ path: { pathPrefix } }));
+  return planSection(form, { backend, policies: given && policies, matches }, routePrefix);
+}
+
+/** The route of a section with one backend. */
+function planSection(
+  { key, routeName, dump }: Pick<ShortForm, 'routeName' | 'dump'> & { readonly key: string },
+  {
+    backend,
+    policies,
+    matches,
+  }: {
+    readonly backend: object;
+    readonly policies: RouteConfig['policies'];
+    readonly matches: readonly { readonly path: object }[];
+  },
+  routePrefix: string,
+): RoutePlan {
   const path: Path = [key];
   const fullKey = `${routePrefix}${dump.key}`;
   // The remaining fields of the section are validated backend fields; only the other kinds are missing.
@@ -113,13 +156,13 @@ function planRoute(
     config: {
       namespace: 'internal',
       hostnames: [],
-      matches: prefixes.map((pathPrefix) => ({ path: { pathPrefix }, headers: [], query: [] })),
-      policies: given === undefined ? undefined : policies,
+      matches: matches.map((match) => ({ ...match, headers: [], query: [] })) as RouteConfig['matches'],
+      policies,
       backends: [kinds],
     },
     path,
     isShortForm: true,
-    policies: planPolicies(policies, [key, 'policies'], fullKey),
+    policies: planPolicies(policies ?? {}, [key, 'policies'], fullKey),
     backends: [
       {
         id: `${fullKey}/backend0`,

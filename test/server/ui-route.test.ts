@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { freePort } from '../kit/ports.ts';
+import { send } from '../kit/send.ts';
+import { httpUpstream } from '../kit/upstream.ts';
+
+const KEYS = { mode: 'optional', keys: [{ key: 'operator-key' }] };
+const SIGNED_IN = { authorization: 'Bearer operator-key' };
+
+/** A gateway with the pages, beside a route of its own for all paths. */
+async function withPages(ui: object = {}, more: object = {}): Promise<TestGateway> {
+  const adminPort = await freePort();
+  const config = {
+    config: { adminAddr: `127.0.0.1:${adminPort}`, ...more },
+    gateways: { default: { port: 0, routes: [{ policies: { directResponse: { body: 'own route' } } }] } },
+    ui,
+  };
+  return gateway(JSON.stringify(config), { admin: true, adminPort });
+}
+
+const validate = (gate: TestGateway, headers: Record<string, string> = {}) =>
+  send(`${gate.url}/api/config/validate`, { method: 'POST', body: 'gateways: {}', headers });
+
+describe('ui without a policy that authenticates', () => {
+  test('a client of this machine sees the pages and what they read, beside the routes of the gateway', async () => {
+    await using gate = await withPages();
+    expect((await send(`${gate.url}/ui`)).status).toBe(200);
+    expect((await send(`${gate.url}/config_dump`)).text).toContain('"binds"');
+    expect((await send(`${gate.url}/api/overview`)).status).toBe(200);
+    expect((await send(`${gate.url}/other`)).text).toBe('own route');
+  });
+
+  test('nothing can be changed', async () => {
+    await using gate = await withPages();
+    const reply = await validate(gate);
+    expect(reply.status).toBe(403);
+    expect(reply.text).toContain('change nothing here');
+  });
+
+  test('endpoints that stop or profile the process are not on the gateway', async () => {
+    await using gate = await withPages({ policies: { apiKey: KEYS } });
+    for (const path of ['/quitquitquit', '/debug/pprof/heap', '/debug/pprof/profile'])
+      expect((await send(gate.url + path, { method: 'POST', headers: SIGNED_IN })).text).toBe('own route');
+  });
+
+  test.each([
+    ['a host name that is not of this machine', { host: 'gateway.example' }],
+    ['an address of the network', { host: '10.0.0.1:80' }],
+    ['a proxy in between', { 'x-forwarded-for': '127.0.0.1' }],
+    ['a page of another origin', { origin: 'http://evil.example' }],
+    ['a script of another site', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors' }],
+  ])('a request with %s is refused', async (_, headers) => {
+    await using gate = await withPages();
+    expect((await send(`${gate.url}/config_dump`, { headers })).status).toBe(403);
+  });
+
+  test('a client of another machine, as a trusted proxy reports it, is refused', async () => {
+    await using gate = await withPages({}, { http: { trustedProxies: ['127.0.0.1/32'] } });
+    const headers = { 'x-forwarded-for': '203.0.113.7' };
+    expect((await send(`${gate.url}/ui`, { headers })).status).toBe(403);
+  });
+});
+
+describe('ui with a policy that authenticates', () => {
+  test('a client that has signed in may change things, also from elsewhere', async () => {
+    await using gate = await withPages({ policies: { apiKey: KEYS } });
+    const headers = { ...SIGNED_IN, host: 'gateway.example', 'x-forwarded-for': '203.0.113.7' };
+    expect((await validate(gate, headers)).status).toBe(200);
+    expect((await validate(gate)).status).toBe(403);
+  });
+
+  test('a strict policy asks everyone, also for the pages', async () => {
+    await using gate = await withPages({ policies: { apiKey: { ...KEYS, mode: 'strict' } } });
+    expect((await send(`${gate.url}/ui`)).status).toBe(401);
+    expect((await send(`${gate.url}/ui`, { headers: SIGNED_IN })).status).toBe(200);
+    expect((await send(`${gate.url}/other`)).text).toBe('own route');
+  });
+
+  test('a page of another origin cannot use the sign-in of a browser', async () => {
+    await using gate = await withPages({ policies: { apiKey: KEYS } });
+    expect((await validate(gate, { ...SIGNED_IN, origin: 'http://evil.example' })).status).toBe(403);
+    expect((await validate(gate, { ...SIGNED_IN, origin: gate.url })).status).toBe(200);
+  });
+
+  test('the admin server does not get the credentials and cookies of the gateway', async () => {
+    await using admin = await httpUpstream();
+    const config = {
+      config: { adminAddr: admin.address },
+      gateways: { default: { port: 0 } },
+      ui: { policies: { apiKey: KEYS } },
+    };
+    await using gate = await gateway(JSON.stringify(config));
+    await send(`${gate.url}/api/overview`, { headers: { ...SIGNED_IN, cookie: 'session=s3cret' } });
+    expect(admin.received).toHaveLength(1);
+    expect(JSON.stringify(admin.received)).not.toMatch(/operator-key|s3cret/);
+  });
+});
+
+test.each([
+  [
+    { config: { adminAddr: 'off' }, gateways: { default: { port: 0 } }, ui: {} },
+    'the admin server, which is off',
+  ],
+  [{ gateways: { main: { port: 0 } }, ui: {} }, '`ui` belongs to no gateway'],
+  [{ gateways: { default: { port: 0 } }, ui: { gateways: 'x' } }, 'unknown gateway `x`'],
+  [{ gateways: { default: { port: 0 } }, ui: { policies: { retry: {} } } }, 'unknown field `retry`'],
+])('%j is refused', async (config, message) => {
+  await expect(gateway(JSON.stringify(config))).rejects.toThrow(message);
+});
