@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
+import { isShaCryptPassword } from './sha-crypt.ts';
 
 /** A format of password hashes (Apache HTTP Server, "Password Formats"). */
 interface Format {
@@ -27,7 +28,7 @@ const FORMATS: readonly Format[] = [
   {
     pattern:
       /^\$(?:5\$(?:rounds=\d{4,5}\$)?[./0-9A-Za-z]{1,16}\$[./0-9A-Za-z]{43}|6\$(?:rounds=\d{4,5}\$)?[./0-9A-Za-z]{1,16}\$[./0-9A-Za-z]{86})$/,
-    matches: async (password, hash) => (await import('unixcrypt')).verify(password, hash),
+    matches: isShaCryptPassword,
   },
 ];
 
