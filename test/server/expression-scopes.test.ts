@@ -9,12 +9,14 @@ const keys = expressionScopes.flatMap((scope) => scope.keys);
 /** Every expression key with an unknown variable, whose error lists the variables of that scope. */
 const ALL = `
 config:
+  database: { url: 'sqlite://a.db' }
   metrics: { fields: { add: { a: nosuch } } }
   tracing: { otlpEndpoint: 'http://127.0.0.1:4317', fields: { add: { a: nosuch } } }
 frontendPolicies:
-  accessLog: { add: { a: nosuch }, filter: nosuch }
+  accessLog: { add: { a: nosuch }, filter: nosuch, database: { add: { a: nosuch } } }
 `;
 const OTHERS = `
+config: { database: { url: 'sqlite://a.db' } }
 frontendPolicies:
   tracing:
     host: 127.0.0.1:4317
@@ -74,6 +76,12 @@ gateways:
         backends: [{ mcp: { targets: [{ name: a, mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }]
       - name: c
         policies:
+          backendAuth:
+            crossAppAccess:
+              identityProvider: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }
+              resourceAuthorizationServer: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }
+              audience: a
+              subjectToken: { source: { expression: nosuch } }
           extAuthz: { host: '127.0.0.1:9', protocol: { grpc: { metadata: { a: nosuch } } }, cache: { key: [nosuch], ttl: nosuch } }
           ai:
             transformations: { user: nosuch }
@@ -91,6 +99,7 @@ gateways:
           directResponse: { conditional: [{ condition: nosuch, status: 200 }, { status: 201 }] }
 llm:
   port: 4000
+  policies: { budgets: [{ name: a, limit: 10USD/day, key: nosuch }] }
   models:
     - name: a
       provider: echo
@@ -135,6 +144,8 @@ function asPolicyKey(path: string): string {
   return path
     .replace(/^\.gateways\.\*(?:\.listeners\[\])?(?!\.(?:listeners|routes)\b)/, '.policies')
     .replace('.policies[].policy.', '.policies.')
+    .replace(/.*\.llm\.models\[\]\.auth\./, '.policies.backendAuth.')
+    .replace(/.*\.llm\.models\[\]\.authorization\./, '.policies.authorization.')
     .replace('.localRateLimit.conditional[].key', '.localRateLimit[].key')
     .replace(/\.conditional\[\](?!\.condition$)/, '');
 }

@@ -246,7 +246,10 @@ const NO_PROXY_PROTOCOL =
 
 const frontendSchema = z
   .strictObject({
-    accessLog: accessLogSchema.extend({ database: recordPolicySchema.optional() }).prefault({}),
+    accessLog: accessLogSchema
+      .extend({ database: recordPolicySchema.optional() })
+      .describe('The access log.')
+      .prefault({}),
     tracing: frontendTracingSchema.optional(),
     http: z
       .strictObject({

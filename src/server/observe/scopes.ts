@@ -44,6 +44,7 @@ export const logScope: DocumentedScope = {
   keys: [
     'frontendPolicies.accessLog.add',
     'frontendPolicies.accessLog.filter',
+    'frontendPolicies.accessLog.database.add',
     'config.metrics.fields.add',
     'config.tracing.fields.add',
     'frontendPolicies.tracing.attributes',
