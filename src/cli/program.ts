@@ -8,6 +8,7 @@ import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands } from './proxy-program.ts';
 import { completionCommand, setupCommands } from './setup-program.ts';
+import { formerConfigCommands, proxyCommands, usageCommand } from './proxy-program.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
 
 /**
@@ -58,6 +59,7 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   formerConfigCommands(config, run);
   const proxy = proxyCommands(program, run);
   const keys = keysCommands(program, run);
+  usageCommand(program, run);
   program.commandsGroup('More:');
   completionCommand(program, run);
   infoCommands(program, run);

@@ -45,6 +45,31 @@ export function withAdminOptions(command: Command, port = '--proxy-admin-port <p
     .addOption(new Option(port, 'another admin port of this machine').hideHelp());
 }
 
+/** Adds `agctl usage`. */
+export function usageCommand(program: Command, run: Bind): void {
+  withAdminOptions(
+    program
+      .command('usage')
+      .description('requests, tokens and cost by key, model, user or day')
+      .option(
+        '--by <groups>',
+        'key, user, group, provider, model, target, tool, protocol, day or hour; several separated by commas',
+        'model',
+      )
+      .option('--since <time>', 'how far back, such as 12h or 30d', '7d')
+      .addOption(
+        new Option('-o, --output <format>', 'format of the output')
+          .choices(['table', 'json', 'csv'])
+          .default('table'),
+      ),
+  )
+    .addHelpText(
+      'after',
+      `${WHERE}\nThe gateway needs a database (config.database).\n\nExamples:\n  agctl usage --local\n  agctl usage --local --by user,model --since 30d -o csv\n`,
+    )
+    .action(run(() => import('./commands/usage.ts')));
+}
+
 function configCommands(parent: Command, hidden: boolean, run: Bind): void {
   const leaf = (name: string, description: string, example: string): Command =>
     withAdminOptions(

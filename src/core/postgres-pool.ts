@@ -26,6 +26,8 @@ export interface PoolOptions {
   readonly name: string;
   /** Statements that each new connection begins with. */
   readonly setup: readonly string[];
+  /** Reads bigint as number instead of text: for values up to 2^53. */
+  readonly readsBigintAsNumber?: boolean;
   /** Called for connections that fail while idle. */
   onError(error: Error): void;
 }
@@ -39,6 +41,7 @@ export function createPool(options: PoolOptions): Pool {
     statement_timeout: options.statementTimeout,
     application_name: options.name,
     keepAlive: true,
+    ...(options.readsBigintAsNumber && { types: { getTypeParser: parserOf } }),
     onConnect: async (client) => {
       for (const statement of options.setup) await client.query(statement);
     },
@@ -46,6 +49,12 @@ export function createPool(options: PoolOptions): Pool {
   pool.on('error', options.onError);
   return pool;
 }
+
+/** Type of a bigint (pg_type.h). */
+const BIGINT = 20;
+
+const parserOf: typeof pg.types.getTypeParser = (type: number, format?: 'text' | 'binary') =>
+  type === BIGINT && format !== 'binary' ? Number : pg.types.getTypeParser(type, format as 'text');
 
 /** The SQLSTATE of an error (postgresql.org/docs/current/errcodes-appendix.html) or the code of a system call; '' if it has none. */
 export function sqlState(error: unknown): string {

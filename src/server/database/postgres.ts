@@ -34,6 +34,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Driver> {
     statementTimeout: limits.databaseStatement,
     name: 'agctl',
     setup: SETUP,
+    readsBigintAsNumber: true,
     onError: (error) => options.onLost(error),
   });
   return openPostgresOn(pool, serverName(url), schemas, limits);

@@ -7,6 +7,7 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { payloadOf } from './payload.ts';
 import type { RecordPolicy } from './policy.ts';
 import { type RequestRecord, recordOf } from './request-record.ts';
+import { Retention } from './retention.ts';
 import { type QueuedRecord, storeStatements } from './statements.ts';
 
 const SCOPE = 'agctl::record';
@@ -15,6 +16,9 @@ export interface RecorderOptions {
   readonly database: Database;
   readonly log: Log;
   readonly limits: Limits;
+  /** Whether this process deletes old records: those older than `retention`, in ms. */
+  readonly deletesOld: boolean;
+  retention(): number;
 }
 
 /**
@@ -25,6 +29,7 @@ export class Recorder {
   readonly #options: RecorderOptions;
   #queue: QueuedRecord[] = [];
   #size = 0;
+  #retention: Retention | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   /** Wait before the next attempt, in ms; 0 if the last one succeeded. */
@@ -37,6 +42,7 @@ export class Recorder {
 
   constructor(options: RecorderOptions) {
     this.#options = options;
+    if (options.deletesOld) this.#retention = new Retention(options);
   }
 
   /** False while the database fails: since the last attempt. */
@@ -79,7 +85,7 @@ export class Recorder {
   async close(): Promise<void> {
     const end = performance.now() + this.#options.limits.recordFlush;
     clearTimeout(this.#timer);
-    await this.#writing;
+    await Promise.all([this.#writing, this.#retention?.close()]);
     while (this.#queue.length > 0 && performance.now() < end) {
       await this.#attempt();
       // One attempt more than those that failed before: the database may have come back.

@@ -24,7 +24,6 @@ import type { Tracing } from '../observe/otlp/tracing.ts';
 import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
 import { createTraceSubscribers, type TraceSubscribers } from '../observe/trace-subscribers.ts';
 import { Recorder, unrecorded } from '../record/recorder.ts';
-import { Retention } from '../record/retention.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { FinishedRequests } from './finished-requests.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
@@ -104,7 +103,6 @@ export class RunningGateway implements Gateway {
   readonly #events: PortEvents;
   readonly #worker: WorkerRole | undefined;
   readonly #recorder: Recorder | undefined;
-  #retention: Retention | undefined;
   #runtime: Runtime;
   #tracing: Tracing | undefined;
   /** Spans lost by exporters that have been closed. */
@@ -141,12 +139,12 @@ export class RunningGateway implements Gateway {
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
       await tracing?.close();
+      await this.#recorder?.close();
       await this.#runtime.close();
       await this.#runtime.database?.close();
       throw error;
     }
     this.#setTracing(this.#runtime, tracing);
-    this.#startRetention();
     this.#runtime.components.served();
   }
 
@@ -236,7 +234,7 @@ export class RunningGateway implements Gateway {
     await Promise.all([...closed, ...this.#retiring]);
     await this.#finished.recorded();
     await this.#tracing?.close();
-    await Promise.all([this.#recorder?.close(), this.#retention?.close()]);
+    await this.#recorder?.close();
     await this.#runtime.close();
     await this.#runtime.database?.close();
     this.#droppedLines.close();
@@ -384,22 +382,17 @@ export class RunningGateway implements Gateway {
 
   #openRecorder({ database, settings, inspection }: Runtime): Recorder | undefined {
     if (database === undefined) return undefined;
-    const recorder = new Recorder({ database, log: this.#log, limits: settings.limits });
-    inspection.bounds.push(...recorder.bounds());
-    this.metrics.records = () => recorder;
-    return recorder;
-  }
-
-  /** One process of a gateway deletes old records. */
-  #startRetention(): void {
-    const { database, settings } = this.#runtime;
-    if (database === undefined || (this.#worker?.index ?? 1) !== 1) return;
-    this.#retention = new Retention({
+    const recorder = new Recorder({
       database,
       log: this.#log,
       limits: settings.limits,
+      // One process of a gateway deletes old records.
+      deletesOld: (this.#worker?.index ?? 1) === 1,
       retention: () => this.#runtime.record?.retention ?? Number.POSITIVE_INFINITY,
     });
+    inspection.bounds.push(...recorder.bounds());
+    this.metrics.records = () => recorder;
+    return recorder;
   }
 
   async #openTracing({ tracing }: Runtime): Promise<Tracing | undefined> {

@@ -1,0 +1,116 @@
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
+import { displayWidth } from '../../core/render/width.ts';
+import type { Run } from '../context.ts';
+import { type AdminOptions, adminAddress } from '../proxy/address.ts';
+import { ask, notAnAdmin } from '../proxy/admin-client.ts';
+import { print, table } from '../proxy/print.ts';
+
+interface Options extends AdminOptions {
+  readonly by: string;
+  readonly since: string;
+  readonly output: 'table' | 'json' | 'csv';
+}
+
+interface Sums {
+  readonly requests: number;
+  readonly errors: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly costUsd: string;
+}
+
+interface Usage {
+  readonly by: readonly string[];
+  readonly rows: readonly (Sums & { readonly group: Readonly<Record<string, string>> })[];
+  readonly total: Sums;
+  readonly isCut: boolean;
+}
+
+const SUMS = ['requests', 'errors', 'inputTokens', 'outputTokens', 'cachedInputTokens', 'costUsd'] as const;
+const TITLES = ['REQUESTS', 'ERRORS', 'INPUT', 'OUTPUT', 'CACHED', 'USD'];
+
+/** Prints what the gateway has recorded of usage. */
+export const run: Run<Options> = async (options, context) => {
+  const address = adminAddress(options, context);
+  const query = new URLSearchParams({ by: options.by, since: options.since });
+  const { body } = await ask(address, { method: 'GET', path: `/api/usage?${query}` }).catch(explained);
+  const text = body.toString('utf8');
+  const usage = parsed(text);
+  if (usage === undefined) throw notAnAdmin(address.shown, 'GET /api/usage returns something else');
+  const format = { json: () => `${text}\n`, csv: () => csv(usage), table: () => shown(usage, options) };
+  await print(context.stdout, [format[options.output]()]);
+  if (usage.isCut)
+    throw new CommandError(
+      'not_ok',
+      'there are more rows than shown',
+      'use a shorter --since, or fewer groups in --by',
+    );
+  return EXIT_CODES.ok.code;
+};
+
+/** Without a database, the gateway answers as if it were busy. */
+function explained(error: unknown): never {
+  if (!(error instanceof CommandError && error.message.includes('set config.database'))) throw error;
+  throw new CommandError(
+    'not_ok',
+    'the gateway records no requests, because it has no database',
+    'set config.database, for example `database: { url: sqlite://./data.db }`, and start it again',
+  );
+}
+
+function parsed(text: string): Usage | undefined {
+  try {
+    const value = JSON.parse(text) as Usage;
+    return Array.isArray(value.by) && Array.isArray(value.rows) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function shown({ by, rows, total }: Usage, { since }: Options): string {
+  if (rows.length === 0) return `no requests since ${escapeControls(since)}\n`;
+  const cells = (sums: Sums): string[] =>
+    SUMS.map((name) => (name === 'costUsd' ? dollars(sums.costUsd) : sums[name].toLocaleString('en-US')));
+  const lines = [
+    [...by.map((name) => name.toUpperCase()), ...TITLES],
+    ...rows.map((row) => [...by.map((name) => escapeControls(row.group[name] || '-')), ...cells(row)]),
+    [...by.map((_, index) => (index === 0 ? 'total' : '')), ...cells(total)],
+  ];
+  return table(rightAligned(lines, by.length), displayWidth);
+}
+
+/** Numbers end in the same column. */
+function rightAligned(lines: readonly string[][], first: number): string[][] {
+  const widths = TITLES.map((_, index) =>
+    Math.max(...lines.map((line) => (line[first + index] ?? '').length)),
+  );
+  return lines.map((line) =>
+    line.map((cell, index) => (index < first ? cell : cell.padStart(widths[index - first] ?? 0))),
+  );
+}
+
+/** Cents, or as many digits as an amount below a cent has. */
+function dollars(amount: string): string {
+  const value = Number(amount);
+  return value === 0 || value >= 0.01 ? value.toFixed(2) : value.toPrecision(2);
+}
+
+/** RFC 4180, with the exact amounts. */
+function csv({ by, rows }: Usage): string {
+  const lines = [
+    [...by, ...SUMS],
+    ...rows.map((row) => [
+      ...by.map((name) => row.group[name] ?? ''),
+      ...SUMS.map((name) => String(row[name])),
+    ]),
+  ];
+  return lines.map((line) => `${line.map(field).join(',')}\r\n`).join('');
+}
+
+/** A spreadsheet would execute a field that begins with one of these signs. */
+function field(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { cli } from '../kit/cli.ts';
+import { fakeAdmin, says } from '../kit/fake-admin.ts';
+import { gateway } from '../kit/gateway.ts';
+
+const SUMS = {
+  requests: 1200,
+  errors: 3,
+  inputTokens: 1_234_567,
+  outputTokens: 89,
+  cachedInputTokens: 0,
+  costUsd: '12.3456789',
+};
+const USAGE = {
+  by: ['key', 'model'],
+  rows: [
+    { group: { key: 'alice, "laptop"', model: 'acme-mini' }, ...SUMS },
+    { group: { key: '', model: '=cmd()' }, ...SUMS, requests: 1, costUsd: '0.00042' },
+  ],
+  total: { ...SUMS, requests: 1201, costUsd: '12.3460989' },
+  isCut: false,
+};
+
+const run = async (answer: object, ...args: string[]) => {
+  await using server = await fakeAdmin({ '/api/usage': says(JSON.stringify(answer), 'application/json') });
+  const result = await cli(['usage', '--admin', server.address, ...args]);
+  return { ...result, asked: server.asked };
+};
+
+describe('`agctl usage`', () => {
+  test('prints a table with numbers that end in the same column', async () => {
+    const { stdout, code, asked } = await run(USAGE, '--by', 'key,model', '--since', '30d');
+    expect(code).toBe(0);
+    expect(asked[0]?.url).toBe('/api/usage?by=key%2Cmodel&since=30d');
+    expect(stdout).toBe(
+      [
+        'KEY              MODEL      REQUESTS  ERRORS      INPUT  OUTPUT  CACHED      USD',
+        'alice, "laptop"  acme-mini     1,200       3  1,234,567      89       0    12.35',
+        '-                =cmd()            1       3  1,234,567      89       0  0.00042',
+        'total                          1,201       3  1,234,567      89       0    12.35',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('-o csv prints exact amounts, and no field that a spreadsheet would execute', async () => {
+    const { stdout } = await run(USAGE, '-o', 'csv');
+    expect(stdout).toBe(
+      'key,model,requests,errors,inputTokens,outputTokens,cachedInputTokens,costUsd\r\n' +
+        '"alice, ""laptop""",acme-mini,1200,3,1234567,89,0,12.3456789\r\n' +
+        ",'=cmd(),1,3,1234567,89,0,0.00042\r\n",
+    );
+  });
+
+  test('-o json prints what the gateway answers', async () => {
+    const { stdout } = await run(USAGE, '-o', 'json');
+    expect(JSON.parse(stdout)).toEqual(USAGE);
+  });
+
+  test('says that there were no requests', async () => {
+    expect((await run({ ...USAGE, rows: [] }, '--since', '1h')).stdout).toBe('no requests since 1h\n');
+  });
+
+  test('fails if rows are missing from what it printed', async () => {
+    const { code, stderr } = await run({ ...USAGE, isCut: true });
+    expect(code).toBe(1);
+    expect(stderr).toContain('there are more rows than shown');
+  });
+
+  test('says that the gateway needs a database', async () => {
+    await using gate = await gateway(CONFIG, { admin: true });
+    const { code, stderr } = await cli(['usage', '--admin', new URL(gate.admin).host]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('the gateway records no requests, because it has no database');
+    expect(stderr).toContain('set config.database');
+  });
+});
+
+const CONFIG = JSON.stringify({
+  gateways: { default: { port: 0, routes: [{ policies: { directResponse: { status: 200 } } }] } },
+});
