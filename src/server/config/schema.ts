@@ -248,8 +248,8 @@ const frontendSchema = z
   .strictObject({
     accessLog: accessLogSchema
       .extend({ database: recordPolicySchema.optional() })
-      .describe('The access log.')
-      .prefault({}),
+      .prefault({})
+      .describe('The access log, and the record of requests.'),
     tracing: frontendTracingSchema.optional(),
     http: z
       .strictObject({

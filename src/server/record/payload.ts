@@ -55,10 +55,11 @@ function collect(value: unknown, texts: string[]): void {
     }
 }
 
-/** The words of a text, separated by spaces: SQLite and PostgreSQL then agree on what a word is. */
+/**
+ * The words of a text in lower case without accents, separated by spaces: SQLite, and PostgreSQL with any locale, then agree
+ * on what a word is.
+ */
 export function wordsOf(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim();
+  const plain = text.toWellFormed().normalize('NFKD').replace(/\p{M}+/gu, '');
+  return plain.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, ' ').trim();
 }

@@ -1,5 +1,5 @@
 import type { Database, SqlValue, Statement } from '../kernel/database.ts';
-import type { RecordedPayload } from './payload.ts';
+import { type RecordedPayload, wordsOf } from './payload.ts';
 import { COLUMNS, type RequestRecord } from './request-record.ts';
 
 const HOUR = 3_600_000;
@@ -97,7 +97,8 @@ function inPostgres(batch: readonly QueuedRecord[]): Statement[] {
 /** Errors and payloads can be searched by their words; everything else by its value. */
 function searchedWords({ error }: RequestRecord, payload: RecordedPayload | undefined): string | null {
   if (error === null) return payload?.words ?? null;
-  return payload === undefined ? error : `${error} ${payload.words}`;
+  const words = wordsOf(error);
+  return payload === undefined ? words : `${words} ${payload.words}`;
 }
 
 function rowOf(record: RequestRecord): SqlValue[] {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import type { Driver } from '../../../src/server/database/driver.ts';
 import type { Database } from '../../../src/server/kernel/database.ts';
+import { wordsOf } from '../../../src/server/record/payload.ts';
 import type { RequestRecord } from '../../../src/server/record/request-record.ts';
 import { Retention } from '../../../src/server/record/retention.ts';
 import { recordById, type Search, searchRecords } from '../../../src/server/record/search.ts';
@@ -169,7 +170,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
       const request = JSON.stringify({ messages: [{ role: 'user', content: 'Où est le café?' }] });
       const response = JSON.stringify({ texts: ['Around the corner'], toolCalls: [] });
       await store([
-        queued({ time: NOW + MINUTE }, { request, response, words: 'Où est le café Around the corner' }),
+        queued({ time: NOW + MINUTE }, { request, response, words: wordsOf('Où est le café Around the corner') }),
         queued({ time: NOW + 2 * MINUTE, error: 'the provider said: rate_limit', status: 429 }),
         queued(
           { time: NOW + 3 * MINUTE, caller: 'k9' },
