@@ -4,6 +4,7 @@ import { environment } from './environment.ts';
 import { identityProvider } from './identity-provider.ts';
 import { llmProviders } from './llm-providers.ts';
 import { ports } from './ports.ts';
+import { store } from './shared-store.ts';
 import { targets } from './targets.ts';
 
 /** Every group of checks, in report order. A group is one file and one line here. */
@@ -14,4 +15,5 @@ export const checkGroups: readonly CheckGroup[] = [
   targets,
   llmProviders,
   identityProvider,
+  store,
 ];

@@ -25,6 +25,9 @@ const END: StoreScript = { lua: `return redis.call('SET', KEYS[1], '${ENDED}', '
 
 const TIME_LEFT: StoreScript = { lua: "return redis.call('PTTL', KEYS[1])" };
 
+/** Between the clocks of the server and of this process while a session is idle, in ms: 50 ppm of half an hour. */
+const CLOCK_DRIFT = 100;
+
 /** The record of a session in the shared store. */
 export interface SessionRecord {
   /** The random part of the session id. */
@@ -91,6 +94,7 @@ export class SharedSessions {
     if (now - record.checkedAt < this.#limits.sessionCheckInterval) return false;
     record.checkedAt = now;
     const value = await this.#run(READ, record.id);
+    record.checkedAt = performance.now();
     if (value === ENDED) return true;
     const state = stateOf();
     if (value === null || (value !== undefined && JSON.stringify(state.s) !== record.saved))
@@ -104,11 +108,11 @@ export class SharedSessions {
     await this.#run(END, id).catch(() => undefined);
   }
 
-  /** Whether another replica has used the session within its idle time. */
-  async isUsedElsewhere({ id }: SessionRecord): Promise<boolean> {
+  /** Whether another replica has used the session since this one has last looked: it ends the session then. */
+  async isUsedElsewhere({ id, checkedAt }: SessionRecord): Promise<boolean> {
+    const now = performance.now();
     const left = await this.#run(TIME_LEFT, id).catch(() => undefined);
-    const { sessionSweep, sessionCheckInterval } = this.#limits;
-    return Number(left ?? 0) > 2 * sessionSweep + sessionCheckInterval;
+    return Number(left ?? 0) > this.#lifetime - (now - checkedAt) + CLOCK_DRIFT;
   }
 
   /** Undefined if the store is not available. Throws `overloaded` (503) if sessions need it. */

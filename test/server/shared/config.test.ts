@@ -104,6 +104,9 @@ describe('config.shared', () => {
   });
 });
 
+/** The permissions that agctl check names. */
+const NEEDED = '+@connection +eval +evalsha +get +set +pexpire +pttl +time'.split(' ');
+
 const LIMIT = [{ maxTokens: 4, fillInterval: '1h' }];
 
 async function admitted(gate: { readonly url: string }, count: number): Promise<number> {
@@ -112,7 +115,7 @@ async function admitted(gate: { readonly url: string }, count: number): Promise<
 }
 
 describe.skipIf(REDIS_SERVER === undefined)('connections to a real Redis', () => {
-  test('a connection with TLS checks the certificate, and sends a client certificate, user, password and database', async () => {
+  test('a connection with TLS checks the certificate, and sends a client certificate, user, password and database', async (ctx) => {
     const port = await freePort();
     const files = [
       '--tls-cert-file',
@@ -126,8 +129,13 @@ describe.skipIf(REDIS_SERVER === undefined)('connections to a real Redis', () =>
       '--tls-auth-clients',
       'yes',
     ];
-    const user = ['--user', 'gate', 'on', '>pass/word', '~agctl:*', '+@all'];
-    await using redis = await redisServer('--tls-port', String(port), ...files, ...clients, ...user);
+    const user = ['--user', 'gate', 'on', '>pass/word', '~agctl:*', ...NEEDED];
+    // Some servers are built without TLS.
+    const started = await redisServer('--tls-port', String(port), ...files, ...clients, ...user).catch(
+      () => undefined,
+    );
+    if (started === undefined) return ctx.skip('the server has no TLS');
+    await using redis = started;
     const open = (url: string, tls: object): Promise<TestGateway> =>
       answeringGateway({ localRateLimit: LIMIT }, { config: { shared: { redis: url, tls } } });
     const url = `rediss://gate:pass%2Fword@localhost:${port}/3`;

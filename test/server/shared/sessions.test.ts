@@ -139,6 +139,23 @@ describe.skipIf(REDIS_SERVER === undefined)('MCP sessions of several gateways in
     for (const gate of [one, two]) expect((await at(gate, session)).status).toBe(404);
   });
 
+  test('a session whose stream has kept its record is ended at the server when it is idle', async () => {
+    await using redis = await redisServer();
+    await using server = await mcpUpstream();
+    await using one = await replica(redis, server, { ttl: '300ms', limits: { sessionSweep: 50 } });
+    const session = await openSession(`${one.url}/mcp`);
+    const [key] = (await records(redis)) as [string];
+    const stream = new AbortController();
+    const headers = { 'mcp-session-id': session.id, accept: 'text/event-stream' };
+    await fetch(`${one.url}/mcp`, { headers, signal: stream.signal });
+    // Longer than the interval of sweeps, and shorter than a new lifetime: a sweep has renewed the record.
+    await redis.client.pexpire(key, 200);
+    await until(async () => (await redis.client.pttl(key)) > 250);
+    stream.abort();
+    await until(() => server.received.some(({ verb }) => verb === 'DELETE'));
+    expect((await at(one, session)).status).toBe(404);
+  });
+
   test('a session with a stdio target is answered with 404 at another gateway, so that its client begins anew', async () => {
     await using redis = await redisServer();
     await using server = await mcpUpstream();

@@ -25,6 +25,8 @@ export interface ConnectionTimes {
 
 type Library = typeof import('ioredis');
 
+const TIMEOUT_PARTS = 5;
+
 /**
  * One connection. It is never opened again after a failure: what is in flight on it has an unknown outcome, and after a
  * failover its name may belong to another server.
@@ -98,15 +100,23 @@ export class RedisConnection {
     return this.#inTime(run());
   }
 
-  /** A server that hangs keeps the connection: without this limit, requests would wait for TCP. */
+  /**
+   * A server that hangs keeps the connection: without this limit, requests would wait for TCP. The time is waited for in
+   * parts, so that time in which this process was too busy to read the answer counts as one part only.
+   */
   async #inTime<T>(answer: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(
-        // After a busy event loop, timers run before what the socket has received meanwhile.
-        () => setImmediate(reject, new Error(`no answer within ${this.#timeout} ms`)),
-        this.#timeout,
-      );
+      let parts = TIMEOUT_PARTS;
+      const wait = (): void => {
+        timer = setTimeout(() => {
+          parts -= 1;
+          if (parts > 0) wait();
+          // Timers run before what the socket has received meanwhile.
+          else setImmediate(reject, new Error(`no answer within ${this.#timeout} ms`));
+        }, this.#timeout / TIMEOUT_PARTS);
+      };
+      wait();
     });
     try {
       return await Promise.race([answer, late]);
