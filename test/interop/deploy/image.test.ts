@@ -1,0 +1,107 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { until } from '../../kit/until.ts';
+import { buildImage, type Image } from './image.ts';
+import { DEPLOY, pythonTool, tool } from './tools.ts';
+
+/** What alpine:3.22 with libstdc++ and libgcc takes, which this machine cannot fetch. */
+const BASE_BYTES = 12e6;
+const USER = 65_532;
+
+describe('the container image', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let image: Image;
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    image = await buildImage(`${DEPLOY}Dockerfile`, folder.path);
+  }, 900_000);
+  afterAll(async () => {
+    await folder.remove();
+  });
+
+  test('hadolint has no complaint about the Dockerfile', async () => {
+    const { code, text } = await tool(pythonTool('hadolint'), ['--failure-threshold', 'style', 'Dockerfile']);
+    expect([code, text]).toEqual([0, '']);
+  });
+
+  test('the container image has the program and no development files, and takes less than 200 MB', async () => {
+    const { stdout } = await tool('find', ['.', '-type', 'f'], image.root);
+    const files = stdout.trim().split('\n');
+    expect(files).toContain('./app/dist/web/admin/index.html');
+    expect(files).toContain('./app/dist/THIRD-PARTY-NOTICES.txt');
+    const unwanted =
+      /\.(?:map|ts|mts|cts|tsx)$|node_modules\/(?:vite|typescript|onnxruntime-node|ink)\/|\/\.npm/;
+    expect(files.filter((file) => unwanted.test(file))).toEqual([]);
+    const { stdout: sum } = await tool('du', ['-sb', '.'], image.root);
+    const size = Number.parseInt(sum, 10) + BASE_BYTES;
+    expect(size).toBeGreaterThan(100e6);
+    expect(size, `${size / 1e6} MB`).toBeLessThan(200e6);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'the container image starts as an unprivileged user that can write to no file of it, answers probes, and drains on SIGTERM',
+    async () => {
+      expect(image.user).toBe(`${USER}:${USER}`);
+      const { stdout: writable } = await tool('find', ['.', '!', '-type', 'l', '-perm', '/022'], image.root);
+      expect(writable).toBe('');
+      const port = '18080';
+      // Limits on files and address space; a home folder that does not exist, because nothing may be written.
+      const child = spawn(
+        'prlimit',
+        [
+          '--nofile=1024',
+          '--core=0',
+          join(image.root, image.entrypoint[0]),
+          ...image.entrypoint.slice(1),
+          ...image.command,
+        ],
+        {
+          uid: USER,
+          gid: USER,
+          cwd: join(image.root, image.workdir),
+          env: { ...image.env, PORT: port, PATH: '/usr/bin:/bin', HOME: '/nonexistent', ADMIN_ADDR: 'off' },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        },
+      );
+      let text = '';
+      child.stdout.on('data', (chunk) => (text += chunk));
+      child.stderr.on('data', (chunk) => (text += chunk));
+      const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve([code, signal])));
+      try {
+        await until(() => text.includes('"message":"ready"'), 30_000).catch(() => {
+          throw new Error(text);
+        });
+        for (const probe of ['live', 'ready', 'startup'])
+          expect((await fetch(`http://127.0.0.1:15021/healthz/${probe}`)).status).toBe(200);
+        expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('agctl runs');
+        const metrics = await (await fetch('http://127.0.0.1:15020/metrics')).text();
+        expect(metrics).toMatch(/^gw_workers [1-9]/m);
+        child.kill(image.stopSignal);
+        expect(await ended).toEqual([0, null]);
+      } finally {
+        child.kill('SIGKILL');
+      }
+    },
+  );
+
+  test('two builds of the container image have the same files', async () => {
+    await using again = await temporaryFolder();
+    const second = await buildImage(`${DEPLOY}Dockerfile`, again.path, {
+      onlyStage: 'production',
+      from: image,
+    });
+    const sums = async ({ root }: Image): Promise<string> =>
+      (await tool('sh', ['-c', "find app -type f | LC_ALL=C sort | xargs -d '\\n' sha256sum"], root)).stdout;
+    expect(await sums(second)).toBe(await sums(image));
+  }, 600_000);
+
+  test('the container image has the Node.js that the tests run on, and its health check asks for readiness', () => {
+    const text = readFileSync(`${DEPLOY}Dockerfile`, 'utf8');
+    expect(text).toContain(`ARG NODE_IMAGE=node:${process.versions.node}-alpine`);
+    expect(text).toMatch(/HEALTHCHECK[\s\S]*?15021\/healthz\/ready/);
+    expect(existsSync(join(image.root, 'etc/agctl/gateway.yaml'))).toBe(true);
+  });
+});
