@@ -1,0 +1,70 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { marked } from 'marked';
+import { describe, expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const pages = globSync('{*.md,docs/**/*.md}', { cwd: root, exclude: ['docs/site/node_modules/**'] }).sort();
+
+interface Token {
+  readonly type: string;
+  readonly href?: string;
+  readonly raw: string;
+  readonly text?: string;
+}
+
+function tokensOf(file: string): Token[] {
+  const found: Token[] = [];
+  marked.walkTokens(
+    marked.lexer(readFileSync(join(root, file), 'utf8')),
+    (token) => void found.push(token as Token),
+  );
+  return found;
+}
+
+/** The anchors of a page: its headings as GitHub writes them. */
+function anchorsOf(file: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const { type, text = '' } of tokensOf(file)) {
+    if (type !== 'heading') continue;
+    const plain = text.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]/g, '');
+    const base = plain
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replace(/\s/g, '-');
+    let anchor = base;
+    for (let number = 1; anchors.has(anchor); number += 1) anchor = `${base}-${number}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+describe('links of the documentation', () => {
+  test.each(pages)('each link of %s leads to a file and a heading that exist', (page) => {
+    const broken = tokensOf(page)
+      .flatMap(({ type, href }) => (type === 'link' || type === 'image' ? [href ?? ''] : []))
+      .filter((href) => !/^(?:https?|mailto):/.test(href))
+      .filter((href) => {
+        const [path = '', anchor] = href.split('#');
+        const file = path === '' ? page : relative(root, join(root, dirname(page), decodeURIComponent(path)));
+        if (!existsSync(join(root, file))) return true;
+        return anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).has(anchor);
+      });
+    expect(broken).toEqual([]);
+  });
+
+  test('each page of the documentation can be reached from README.md', () => {
+    const reached = new Set<string>();
+    const visit = (page: string): void => {
+      if (reached.has(page) || !pages.includes(page)) return;
+      reached.add(page);
+      for (const { type, href = '' } of tokensOf(page))
+        if (type === 'link' && !/^\w+:/.test(href))
+          visit(relative(root, join(root, dirname(page), href.split('#')[0] ?? '')));
+    };
+    visit('README.md');
+    const unlinked = ['CHANGELOG.md'];
+    expect(pages.filter((page) => !reached.has(page))).toEqual(unlinked);
+  });
+});

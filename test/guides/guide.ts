@@ -1,0 +1,112 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { marked, type Tokens } from 'marked';
+import { temporaryFolder } from '../kit/folder.ts';
+import { AGCTL } from '../kit/process.ts';
+import { until } from '../kit/until.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Followed extends AsyncDisposable {
+  /** What each command block has printed, in order. */
+  readonly printed: readonly string[];
+  /** Files that the guide lets the reader write. */
+  readonly files: ReadonlyMap<string, string>;
+  /** Access log of the gateway. */
+  readonly log: string;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/**
+ * Follows a guide as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, runs each `sh`
+ * block, starts `agctl serve` in the background. Variables stay for later blocks. `replace`: texts that differ in tests,
+ * such as ports.
+ */
+export async function followGuide(
+  name: string,
+  replace: Readonly<Record<string, string>> = {},
+): Promise<Followed> {
+  const folder = await temporaryFolder();
+  const bin = join(folder.path, '.bin');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'agctl'), `#!/bin/sh\nexec "${process.execPath}" "${AGCTL}" "$@"\n`, {
+    mode: 0o755,
+  });
+  const env = {
+    PATH: [bin, dirname(process.execPath), '/usr/bin:/bin'].join(':'),
+    HOME: folder.path,
+    ...{ ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off' },
+  };
+  const printed: string[] = [];
+  const files = new Map<string, string>();
+  const output = { stdout: '', stderr: '' };
+  let service: ChildProcess | undefined;
+  const saved = join(folder.path, '.environment');
+  writeFileSync(saved, '');
+  const close = async (): Promise<void> => {
+    const ended = new Promise((resolve) =>
+      service === undefined ? resolve(0) : service.once('exit', resolve),
+    );
+    service?.kill('SIGTERM');
+    await ended;
+    await folder.remove();
+  };
+  try {
+    for (const { lang, text } of blocksOf(name, replace)) {
+      const file = /^# file: (\S+)\n/.exec(text)?.[1];
+      if (file !== undefined) {
+        files.set(file, text);
+        mkdirSync(dirname(join(folder.path, file)), { recursive: true });
+        writeFileSync(join(folder.path, file), text);
+      } else if (/^agctl serve\b/.test(text)) {
+        service = spawn('bash', ['-c', `. ${saved}; exec ${text}`], { cwd: folder.path, env });
+        service.stdout?.on('data', (chunk) => (output.stdout += chunk));
+        service.stderr?.on('data', (chunk) => (output.stderr += chunk));
+        await until(() => output.stderr.includes('ready in'), 30_000).catch(() => {
+          throw new Error(`${name}: ${output.stderr}`);
+        });
+      } else if (lang === 'sh')
+        printed.push(await run(`. ${saved}\n${text}\nexport -p >${saved}`, folder.path, env));
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    printed,
+    files,
+    get log() {
+      return output.stdout;
+    },
+    environment: Object.fromEntries(
+      [...readFileSync(saved, 'utf8').matchAll(/^declare -x (\w+)="(.*)"$/gm)].map(([, key, value]) => [
+        key,
+        value,
+      ]),
+    ) as Record<string, string>,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** The code blocks of a guide, also those inside lists. */
+function blocksOf(name: string, replace: Readonly<Record<string, string>>): { lang: string; text: string }[] {
+  const blocks: { lang: string; text: string }[] = [];
+  marked.walkTokens(marked.lexer(readFileSync(join(root, 'docs/guides', name), 'utf8')), (token) => {
+    if (token.type !== 'code') return;
+    const { lang = '', text } = token as Tokens.Code;
+    const replaced = Object.entries(replace).reduce((all, [from, to]) => all.replaceAll(from, to), text);
+    blocks.push({ lang, text: replaced });
+  });
+  return blocks;
+}
+
+function run(script: string, cwd: string, env: Readonly<Record<string, string>>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile('bash', ['-eo', 'pipefail', '-c', script], { cwd, env }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout);
+      else reject(new Error(`${script}: ${stderr || error.message}`));
+    });
+  });
+}
