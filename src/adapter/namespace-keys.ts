@@ -27,27 +27,37 @@ export function namespaceKeysFrom(path: string, others: readonly string[], log: 
   let version = versionOf(path);
   let keys = read();
   let checkedAt = performance.now();
-  return {
+  const readIfChanged = (): void => {
+    checkedAt = performance.now();
+    const current = versionOf(path);
+    if (current === version) return;
+    version = current;
+    try {
+      keys = read();
+      log.info('memory::keys', 'namespace keys were read again', { path, keys: keys.size });
+    } catch (error) {
+      log.error('memory::keys', 'the changed namespace keys are not used', { problem: messageOf(error) });
+    }
+  };
+  const result: NamespaceKeys = {
     namespaceOf(token) {
-      if (performance.now() - checkedAt >= MEMORY_API_LIMITS.keysMaxAge) {
-        checkedAt = performance.now();
-        const current = versionOf(path);
-        if (current !== version) {
-          version = current;
-          try {
-            keys = read();
-            log.info('memory::keys', 'namespace keys were read again', { path, keys: keys.size });
-          } catch (error) {
-            log.error('memory::keys', 'the changed namespace keys are not used', {
-              problem: messageOf(error),
-            });
-          }
-        }
-      }
+      if (performance.now() - checkedAt >= MEMORY_API_LIMITS.keysMaxAge) readIfChanged();
       // The lookup of a digest takes no longer for a token that resembles a key.
       return keys.get(hash(token));
     },
   };
+  whileUsed(result, readIfChanged);
+  return result;
+}
+
+/** Reads a changed file also if nobody calls, so that a mistake is logged when it is made. Ends with the keys. */
+function whileUsed(keys: NamespaceKeys, check: () => void): void {
+  const owner = new WeakRef(keys);
+  const timer = setInterval(() => {
+    if (owner.deref() === undefined) clearInterval(timer);
+    else check();
+  }, MEMORY_API_LIMITS.keysMaxAge);
+  timer.unref();
 }
 
 /** Changes with the file: its time, size and inode, because editors and Kubernetes replace files. */

@@ -42,3 +42,23 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   }
   return best;
 }
+
+/**
+ * The candidate that `word` is the beginning of (`percent` for `percentage`, `user` for `username`), if there is only
+ * one. Fewer than three letters begin too much.
+ */
+export function completed(word: string, candidates: Iterable<string>): string | undefined {
+  if (word.length < 3) return undefined;
+  const wanted = word.toLowerCase();
+  const found = [...candidates].filter((each) => each.toLowerCase().startsWith(wanted));
+  return found.length === 1 ? found[0] : undefined;
+}
+
+/**
+ * The longest candidate, of at least four letters, that `word` begins with: `basicAuth` for `basicAuthentication`.
+ */
+export function shortened(word: string, candidates: Iterable<string>): string | undefined {
+  const wanted = word.toLowerCase();
+  const found = [...candidates].filter((each) => each.length >= 4 && wanted.startsWith(each.toLowerCase()));
+  return found.sort((a, b) => b.length - a.length)[0];
+}

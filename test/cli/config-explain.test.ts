@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { DIAGNOSTIC_CODES } from '../../src/core/diagnostic.ts';
 import { ERRORS } from '../../src/core/errors.ts';
@@ -47,4 +48,10 @@ test.each([
     stdout: '',
     stderr: expect.stringContaining(message),
   });
+});
+
+test('explain names the file of the manual page of expressions, which is there', async () => {
+  const { stdout } = await explain('expressions');
+  const [, path = ''] = /^man (\S+)\n$/.exec(stdout) ?? [];
+  expect(readFileSync(path, 'utf8')).toContain('.SH FUNCTIONS');
 });

@@ -1,7 +1,9 @@
+import { fileURLToPath } from 'node:url';
 import { DIAGNOSTIC_CODES } from '../../core/diagnostic.ts';
 import { ERRORS } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
+import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { nearest } from '../../core/suggest.ts';
 import { configJsonSchema } from '../../server/config/json-schema.ts';
 import type { Run } from '../context.ts';
@@ -15,9 +17,24 @@ export const run: Run<Options> = async ({ operands = [] }, { stdout }) => {
   const [word] = operands;
   if (word === undefined)
     throw new CommandError('usage', 'which code or key?', 'agctl config explain AGW0101, or mcp.targets');
-  stdout.write(codeText(word) ?? keyText(word));
+  stdout.write(
+    codeText(word) ??
+      (word === 'config' ? `${keyText(word)}\n${pageText(word)}` : (pageText(word) ?? keyText(word))),
+  );
   return EXIT_CODES.ok.code;
 };
+
+/** Pages of the manual that are no commands. npm installs none of a package in a folder, so their files are named. */
+const PAGES: Readonly<Record<string, string>> = {
+  expressions: 'agctl-expressions.7',
+  config: 'agctl-config.5',
+  errors: 'agctl-errors.7',
+};
+
+function pageText(word: string): string | undefined {
+  if (!Object.hasOwn(PAGES, word)) return undefined;
+  return `man ${fileURLToPath(new URL(`man/${PAGES[word]}`, PACKAGE_ROOT))}\n`;
+}
 
 /** What a diagnostic code, or the code of a request error, means. */
 function codeText(word: string): string | undefined {

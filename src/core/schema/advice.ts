@@ -1,5 +1,5 @@
 import { type Path, pathText } from '../diagnostic.ts';
-import { nearest } from '../suggest.ts';
+import { completed, editDistance, nearest, shortened } from '../suggest.ts';
 import { exampleText } from './describe-types.ts';
 import {
   alternatives,
@@ -47,7 +47,7 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
     return { suggestion: native, help: `the field is called \`${native}\` here`, note };
   const place = placeBelow(objects, key) ?? placeAbove(root, path, key);
   if (place !== undefined) return { help: `\`${key}\` belongs ${place}`, note };
-  const suggestion = nearest(key, allowed);
+  const suggestion = similar(key, allowed);
   if (suggestion !== undefined) {
     return { suggestion, help: `a field with a similar name exists: \`${suggestion}\``, note };
   }
@@ -57,6 +57,13 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
   // Common names such as `host` are known in many places; listing them would not help.
   if (places.length === 0 || places.length > 2) return { note };
   return { help: `\`${key}\` is a field of ${places.map((each) => `\`${each}\``).join(' and ')}`, note };
+}
+
+/** A key that `key` is a shorter or longer form of, or resembles. Few letters that differ count more than a beginning. */
+function similar(key: string, allowed: readonly string[]): string | undefined {
+  const near = nearest(key, allowed);
+  if (near !== undefined && editDistance(key.toLowerCase(), near.toLowerCase()) <= 2) return near;
+  return completed(key, allowed) ?? shortened(key, allowed) ?? near;
 }
 
 /** The key that other programs call `key`. */

@@ -1,4 +1,4 @@
-import { nearest } from '../../../core/suggest.ts';
+import { completed, nearest } from '../../../core/suggest.ts';
 
 /** Declaration of a variable or member, for `agctl-expressions(7)` and for detecting misspelled names. */
 export interface Declaration {
@@ -71,7 +71,8 @@ export function misspelledMember(path: readonly string[], member: string): strin
   const owner = declarationOf(path);
   if (owner?.members === undefined || Object.hasOwn(owner.members, member)) return undefined;
   if (owner.elsewhere?.includes(member)) return undefined;
-  return nearest(member, Object.keys(owner.members));
+  const members = Object.keys(owner.members);
+  return nearest(member, members) ?? completed(member, members);
 }
 
 /** The error message and the help for a name that is not a variable of the scope. */

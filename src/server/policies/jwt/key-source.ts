@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
+import { messageOf } from '../../../core/errors.ts';
+import { readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Policy } from '../../kernel/request-context.ts';
@@ -33,21 +35,39 @@ export function keySource(jwks: Jwks, folder: string, client: DocumentClient): K
 
 /** Reports problems that would otherwise only be noticed by the first client. `context` is that of the key set. */
 export function reportKeySetProblems(jwks: Jwks, context: CompileContext): void {
-  if (typeof jwks === 'string' && parseJson(jwks) === undefined)
-    context.report({
-      code: 'AGW0104',
-      message: 'the key set is not valid JSON',
-      help: 'set it to JSON text, or use `url:` or `file:`',
-    });
-  const missing =
-    typeof jwks === 'object' && 'file' in jwks ? missingConfigFile(context.folder, jwks.file) : undefined;
-  if (missing !== undefined)
-    context.at('file').report({
-      code: 'AGW0107',
-      message: `${missing}; no token could be validated`,
-      help: 'save the key set of the identity provider there, or set its URL as `jwks: { url: ... }`',
-    });
+  if (typeof jwks === 'string') {
+    const value = parseJson(jwks);
+    if (value === undefined || !isKeySet(value))
+      context.report({
+        code: 'AGW0104',
+        message: value === undefined ? 'the key set is not valid JSON' : 'the key set has no `keys` list',
+        help: 'set it to JSON text, or use `url:` or `file:`',
+      });
+  } else if ('file' in jwks) reportKeyFile(jwks.file, context.at('file'));
 }
+
+function reportKeyFile(file: string, context: CompileContext): void {
+  const missing = missingConfigFile(context.folder, file);
+  const problem = missing ?? keyFileProblem(resolveConfigFile(context.folder, file));
+  if (problem === undefined) return;
+  context.report({
+    code: missing === undefined ? 'AGW0104' : 'AGW0107',
+    message: `${problem}; no token could be validated`,
+    help: 'save the key set of the identity provider there, or set its URL as `jwks: { url: ... }`',
+  });
+}
+
+/** What is wrong with a file, without its text. */
+function keyFileProblem(path: string): string | undefined {
+  try {
+    return isKeySet(readJsonFile(path, LIMITS.keySetBytes)) ? undefined : `${path} has no \`keys\` list`;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** Whether a value is a JWK Set (RFC 7517 §5). */
+const isKeySet = (value: unknown): boolean => Array.isArray((value as { keys?: unknown } | null)?.keys);
 
 /** The file of a key set, to be read again when it changes. */
 export function watchedKeySet(
