@@ -111,12 +111,13 @@ export function addEvent(trace: TraceModel, json: unknown): TraceModel {
   const { message } = event;
   const state = isRecord(message['requestState']) ? message['requestState'] : undefined;
   const isWhole = message.type !== 'cel';
+  const isOmitted = isOmittedField(trace, event);
   const step: TraceStep = {
     number: trace.steps.length + 1,
     label: labelOf(message),
     summary: summaryOf(message),
-    severity: event.severity,
-    isSkip: isRecord(message['result']) && message['result']['type'] === 'skip',
+    severity: isOmitted ? 'info' : event.severity,
+    isSkip: isOmitted || (isRecord(message['result']) && message['result']['type'] === 'skip'),
     start: event.start,
     end: event.end,
     scope: event.scope,
@@ -133,6 +134,13 @@ export function addEvent(trace: TraceModel, json: unknown): TraceModel {
     state: state !== undefined && isWhole ? state : trace.state,
   };
 }
+
+/**
+ * Whether an expression has no value for a field of the access log, which then omits the field: only those are evaluated
+ * after the end of the request. That a request has no such value is no problem.
+ */
+const isOmittedField = ({ verdict }: TraceModel, { message, severity }: ReadEvent): boolean =>
+  verdict !== undefined && message.type === 'cel' && severity === 'warn';
 
 type Change = (trace: TraceModel, event: ReadEvent) => Partial<TraceModel>;
 
@@ -151,10 +159,11 @@ const CHANGES: Readonly<Record<string, Change>> = {
       place,
     });
   },
-  cel: (trace, { message }) => ({
-    hasCelError:
-      trace.hasCelError || (isRecord(message['result']) && typeof message['result']['error'] === 'string'),
-  }),
+  cel: (trace, event) => {
+    const { result } = event.message;
+    const isError = isRecord(result) && typeof result['error'] === 'string' && !isOmittedField(trace, event);
+    return { hasCelError: trace.hasCelError || isError };
+  },
   backendCallStart: (trace, { message, scope }) =>
     isPolicyCall(scope)
       ? {}

@@ -24,24 +24,46 @@ export function rule(title: string, right: string, width: number): string {
   return `${head}${'─'.repeat(Math.max(0, width - displayWidth(head) - displayWidth(tail)))}${tail}`;
 }
 
-/** Wraps a text to a width. Words are kept together, unless that would leave most of a line empty. */
+/** Wraps a text to a width at spaces. Only a word that is wider than a line is broken. */
 export function wrap(text: string, width: number): string[] {
   if (displayWidth(text) <= width) return [text];
+  const [first = '', ...words] = text.split(' ');
   const lines: string[] = [];
   let line = '';
+  const fill = (piece: string): void => {
+    const parts = pieces(piece, width);
+    line = parts.pop() ?? '';
+    lines.push(...parts);
+  };
+  fill(first);
+  for (const word of words) {
+    const longer = `${line} ${word}`;
+    const fits = displayWidth(longer) <= width;
+    // A word that is broken anyway begins on this line, unless that is mostly full.
+    const isBroken = displayWidth(word) > width && displayWidth(line) < width / 2;
+    if (fits || isBroken) fill(longer);
+    else {
+      if (line.trim() !== '') lines.push(line);
+      fill(word);
+    }
+  }
+  return [...lines, line];
+}
+
+/** Pieces of a text that are at most as wide as a line. */
+function pieces(text: string, width: number): string[] {
+  const found: string[] = [];
+  let piece = '';
   let used = 0;
   for (const { segment } of segmenter.segment(text)) {
     const next = displayWidth(segment);
     if (used + next > width) {
-      const blank = segment === ' ' ? line.length : line.lastIndexOf(' ');
-      const isWorthIt = displayWidth(line.slice(0, Math.max(0, blank))) >= width / 2;
-      lines.push(isWorthIt ? line.slice(0, blank) : line);
-      line = isWorthIt ? line.slice(blank + 1) : '';
-      used = displayWidth(line);
-      if (isWorthIt && segment === ' ') continue;
+      found.push(piece);
+      piece = '';
+      used = 0;
     }
-    line += segment;
+    piece += segment;
     used += next;
   }
-  return [...lines, line];
+  return [...found, piece];
 }

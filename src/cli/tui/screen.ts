@@ -145,7 +145,9 @@ function panes(view: TraceView, ui: Ui, trace: TraceModel, width: number, height
       ...(rightRows[row] ?? []),
     ]);
   }
-  const upper = Math.min(steps.length + 1, Math.ceil(height / 2));
+  const half = Math.ceil(height / 2);
+  const whole = (stepLines(steps, index, width, half - 1) ?? []).length + 1;
+  const upper = whole > 1 ? whole : Math.min(steps.length + 1, half);
   return [
     ...stepsPane(ui, steps, index, width, upper),
     ...detailPane(ui, trace, step, problem, width, height - upper),
@@ -175,38 +177,59 @@ function stepsPane(
     },
   ];
   const room = Math.max(0, height - 1);
-  const top = Math.max(0, Math.min(selected - Math.floor(room / 2), steps.length - room));
   if (steps.length === 0) return [head, [{ text: '  no step matches', tone: 'gray' }]];
+  const whole = stepLines(steps, selected, width, room);
+  if (whole !== undefined) return [head, ...whole];
+  const top = Math.max(0, Math.min(selected - Math.floor(room / 2), steps.length - room));
   return [
     head,
-    ...steps.slice(top, top + room).map((step, offset) => stepRow(step, top + offset === selected, width)),
+    ...steps
+      .slice(top, top + room)
+      .map((step, offset) => stepRows(step, top + offset === selected, width)[0] ?? []),
   ];
+}
+
+/** The rows of all steps with whole texts; undefined if they need more than `room` rows. */
+function stepLines(
+  steps: readonly TraceStep[],
+  selected: number,
+  width: number,
+  room: number,
+): Row[] | undefined {
+  if (steps.length > room) return undefined;
+  const rows = steps.flatMap((step, index) => stepRows(step, index === selected, width, MOST_LINES));
+  return rows.length > room ? undefined : rows;
 }
 
 const MARKS = { success: '✓', info: '✓', warn: '!', error: '✗' } as const;
 const TIME = 8;
 const LABEL = 9;
 const TOOK = 9;
+/** Rows of one step. */
+const MOST_LINES = 4;
 
-function stepRow(step: TraceStep, isSelected: boolean, width: number): Row {
+/** A step in at most `most` rows; what does not fit is truncated. */
+function stepRows(step: TraceStep, isSelected: boolean, width: number, most = 1): Row[] {
   const { severity, isSkip, end, start, label, scope, summary } = step;
   const took = start === undefined ? '' : durationText(end - start);
   const moment = (end / 1000).toFixed(2).padStart(TIME);
   const room = width - 4 - TIME - 2 - LABEL - 1 - TOOK - 1;
   const text = escapeControls(`${scope.length === 0 ? '' : `${scope.join(' > ')}: `}${summary}`);
   const tone = toneOf(step);
-  return [
-    { text: `${isSelected ? '▸' : ' '} `, isBold: true },
-    { text: isSkip ? '–' : MARKS[severity], tone: tone ?? 'green', isSelected },
-    {
-      text: cut(
-        ` ${moment}  ${pad(escapeControls(label), LABEL)} ${pad(text, Math.max(4, room))} ${took.padStart(TOOK)}`,
-        width - 3,
-      ),
-      tone,
-      isSelected,
-    },
-  ];
+  // Without a duration, the text has its columns too.
+  const textWidth = Math.max(4, took === '' ? room + TOOK + 1 : room);
+  const parts = wrap(text, textWidth);
+  const shown = parts.length <= most ? parts : [...parts.slice(0, most - 1), parts.slice(most - 1).join(' ')];
+  return shown.map((part, index): Row => {
+    const isFirst = index === 0;
+    const lead = isFirst ? ` ${moment}  ${pad(escapeControls(label), LABEL)} ` : ' '.repeat(TIME + LABEL + 4);
+    const end = isFirst && took !== '' ? ` ${took.padStart(TOOK)}` : '';
+    return [
+      { text: isFirst && isSelected ? '▸ ' : '  ', isBold: true },
+      { text: isFirst ? (isSkip ? '–' : MARKS[severity]) : ' ', tone: tone ?? 'green', isSelected },
+      { text: cut(`${lead}${pad(part, textWidth)}${end}`, width - 3), tone, isSelected },
+    ];
+  });
 }
 
 const VIEW_NAMES: Readonly<Record<DetailView, string>> = {

@@ -194,7 +194,10 @@ class SourceView extends CelStruct {
   }
 
   fields(): readonly string[] {
-    return ['address', 'port'];
+    // Without a trusted proxy, the others are the same.
+    return this.#ctx.client.peer === undefined
+      ? ['address', 'port']
+      : ['address', 'port', 'rawAddress', 'rawPort'];
   }
 }
 

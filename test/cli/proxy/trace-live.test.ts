@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import type { TestGateway } from '../../kit/gateway.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { type Idp, startIdp } from '../../kit/idp.ts';
 import { openSession } from '../../kit/mcp.ts';
 import { proxyGateway } from '../../kit/routes.ts';
@@ -151,4 +151,20 @@ test('the trace of a request that its timeout ended blames neither a policy nor 
   expect(stdout).toContain(`504, ended by timeout: ${why}`);
   expect(stdout).not.toMatch(/denied|client (left|disconnected)/);
   expect(code).toBe(0);
+});
+
+test('a field of the access log without a value is no problem of the traced request', async () => {
+  await using fixed = await gateway(
+    JSON.stringify({
+      frontendPolicies: { accessLog: { add: { who: 'jwt.sub', tenant: 'request.headers["x-tenant"]' } } },
+      gateways: { a: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
+    }),
+  );
+  await using admin = await traceServer(fixed.running);
+  const args = ['proxy', 'trace', '--admin', `127.0.0.1:${admin.port}`, '--fail-on', 'warn,cel-error'];
+  const ran = cli(args);
+  await until(() => fixed.running.traceSubscribers.active);
+  await send(fixed.url);
+  const { code, stdout } = await ran;
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/jwt\.sub => error: /)]);
 });

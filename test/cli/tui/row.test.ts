@@ -7,7 +7,9 @@ describe('line wrapping', () => {
   test.each([
     ['"admin" in jwt.roles => false', 26, ['"admin" in jwt.roles =>', 'false']],
     ['fits', 4, ['fits']],
-    // A word that fills most of a line is cut: breaking before it would waste the line.
+    ['selected gateway/edge/default/tools', 28, ['selected', 'gateway/edge/default/tools']],
+    ['  => false', 8, ['  =>', 'false']],
+    // A word that is wider than a line is broken where the line ends.
     ['a https://example.com/long/path', 12, ['a https://ex', 'ample.com/lo', 'ng/path']],
     ['two  spaces', 5, ['two ', 'space', 's']],
     ['寿司 寿司', 5, ['寿司', '寿司']],

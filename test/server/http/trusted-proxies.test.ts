@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { gateway } from '../../kit/gateway.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
+import { recorded } from '../../kit/trace.ts';
 
 const LOG = { accessLog: { add: { address: 'source.address', raw: 'source.rawAddress' } } };
 
@@ -79,6 +80,24 @@ describe('the client of a request', () => {
     expect(await status('1.2.3.4')).toBe(200);
     expect(await status('1.2.3.4, 5.6.7.8')).toBe(403);
     expect(await gate.accessLine(1)).toMatchObject({ 'src.addr': '1.2.3.4' });
+  });
+
+  test('is in traces together with the address of the connection', async () => {
+    await using gate = await trusting(['127.0.0.1']);
+    const events = await recorded(gate, () =>
+      send(gate.url, { headers: { 'x-forwarded-for': '1.2.3.4:5678' } }),
+    );
+    const snapshot = events.find(({ message }) => message.type === 'requestSnapshot')?.message;
+    expect(snapshot).toMatchObject({
+      requestState: {
+        source: {
+          address: '1.2.3.4',
+          port: 5678,
+          rawAddress: '127.0.0.1',
+          rawPort: expect.any(Number),
+        },
+      },
+    });
   });
 
   test('networks have to be networks', async () => {
