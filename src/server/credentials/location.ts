@@ -9,6 +9,24 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { credentialParameters } from '../kernel/shared-slots.ts';
 
+/** A query parameter that carries a credential. */
+export const parameterSchema = z
+  .strictObject({ name: z.string().min(1).describe('Name of the parameter.') })
+  .optional()
+  .describe('A query parameter.');
+
+/** Reports an object that has not exactly one of these members. */
+export const exactlyOneOf =
+  (...names: readonly string[]) =>
+  (value: object, context: z.RefinementCtx): void => {
+    if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
+    context.addIssue({
+      code: 'custom',
+      message: `expected exactly one of ${names.map((name) => `\`${name}\``).join(', ')}`,
+      params: { code: 'AGW0105' },
+    });
+  };
+
 /** Schema of the location of a credential in a request, for all policies that read one. */
 export const locationSchema = z
   .strictObject({
@@ -22,24 +40,14 @@ export const locationSchema = z
       })
       .optional()
       .describe('A header.'),
-    queryParameter: z
-      .strictObject({ name: z.string().min(1).describe('Name of the parameter.') })
-      .optional()
-      .describe('A query parameter.'),
+    queryParameter: parameterSchema,
     cookie: z
       .strictObject({ name: z.string().min(1).describe('Name of the cookie.') })
       .optional()
       .describe('A cookie.'),
     expression: z.string().min(1).optional().describe('CEL expression for the credential.'),
   })
-  .superRefine((value, context) => {
-    if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
-    context.addIssue({
-      code: 'custom',
-      message: 'expected exactly one of `header`, `queryParameter`, `cookie`, `expression`',
-      params: { code: 'AGW0105' },
-    });
-  });
+  .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie', 'expression'));
 
 /** Reads a credential from requests and removes it. */
 export interface CredentialLocation {

@@ -4,7 +4,7 @@ import { isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
-import { cookiesWithout } from './location.ts';
+import { cookiesWithout, exactlyOneOf, parameterSchema } from './location.ts';
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -25,10 +25,7 @@ export const placementSchema = z
       })
       .optional()
       .describe('A header.'),
-    queryParameter: z
-      .strictObject({ name: z.string().min(1).describe('Name of the parameter.') })
-      .optional()
-      .describe('A query parameter.'),
+    queryParameter: parameterSchema,
     cookie: z
       .strictObject({
         name: z.string().regex(token, { error: 'expected a cookie name' }).describe('Name of the cookie.'),
@@ -36,14 +33,7 @@ export const placementSchema = z
       .optional()
       .describe('A cookie.'),
   })
-  .superRefine((value, context) => {
-    if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
-    context.addIssue({
-      code: 'custom',
-      message: 'expected exactly one of `header`, `queryParameter`, `cookie`',
-      params: { code: 'AGW0105' },
-    });
-  })
+  .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie'))
   .meta({ elsewhere: { expression: 'a credential cannot be put into an expression: use `header`' } });
 
 export type Placement = z.output<typeof placementSchema>;

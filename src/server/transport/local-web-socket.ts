@@ -1,8 +1,9 @@
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
 import { LIMITS } from '../../core/limits.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import type { RunningWork } from '../kernel/request-context.ts';
 import type { Handshake, Takeover } from '../kernel/upgrade.ts';
+import { type AcceptOptions, acceptWebSocket } from './accept-web-socket.ts';
 import type { RelayOptions } from './web-socket-relay.ts';
 
 /** What the gateway itself says in a session. */
@@ -26,25 +27,15 @@ export class LocalWebSocket implements Takeover, RunningWork {
     this.#options = options;
   }
 
-  takeOver({ request, socket, head }: Handshake, headers: HeaderList): void {
-    const server = new WebSocketServer({
-      noServer: true,
-      clientTracking: false,
-      perMessageDeflate: false,
-      maxPayload: this.#options.maxMessage,
+  takeOver(handshake: Handshake, headers: HeaderList): void {
+    const options: AcceptOptions = {
+      headers,
+      maxMessage: this.#options.maxMessage,
       // The one without a credential, which browsers offer.
-      handleProtocols: (offered) => (offered.has('realtime') ? 'realtime' : false),
-    });
-    server.on('headers', (lines) => {
-      for (let at = 0; at < headers.raw.length; at += 2)
-        lines.push(`${headers.raw[at]}: ${headers.raw[at + 1]}`);
-    });
-    // An invalid handshake is answered with 400, and the socket is closed.
-    server.on('wsClientError', (_error, broken) => {
-      broken.end();
-      this.discard();
-    });
-    server.handleUpgrade(request, socket, head, (client) => this.#start(client));
+      protocol: (offered) => (offered.has('realtime') ? 'realtime' : false),
+      refused: () => this.discard(),
+    };
+    acceptWebSocket(handshake, options, (client) => this.#start(client));
   }
 
   discard(): void {

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { type RawData, WebSocket, WebSocketServer } from 'ws';
+import { type RawData, WebSocket } from 'ws';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import type { RunningWork } from '../kernel/request-context.ts';
 import type { Handshake, Takeover } from '../kernel/upgrade.ts';
+import { type AcceptOptions, acceptWebSocket } from './accept-web-socket.ts';
 import { hostLookup } from './host-lookup.ts';
 import { upstreamError } from './upstream-error.ts';
 
@@ -139,25 +140,15 @@ export class WebSocketRelay implements Takeover, RunningWork {
     this.#options = options;
   }
 
-  takeOver({ request, socket, head }: Handshake, headers: HeaderList): void {
+  takeOver(handshake: Handshake, headers: HeaderList): void {
     const { protocol } = this.#upstream;
-    const server = new WebSocketServer({
-      noServer: true,
-      clientTracking: false,
-      perMessageDeflate: false,
-      maxPayload: this.#options.maxMessage,
-      handleProtocols: () => (protocol === '' ? false : protocol),
-    });
-    server.on('headers', (lines) => {
-      for (let at = 0; at < headers.raw.length; at += 2)
-        lines.push(`${headers.raw[at]}: ${headers.raw[at + 1]}`);
-    });
-    // An invalid handshake is answered with 400, and the socket is closed.
-    server.on('wsClientError', (_error, broken) => {
-      broken.end();
-      this.discard();
-    });
-    server.handleUpgrade(request, socket, head, (client) => this.#start(client));
+    const options: AcceptOptions = {
+      headers,
+      maxMessage: this.#options.maxMessage,
+      protocol: () => (protocol === '' ? false : protocol),
+      refused: () => this.discard(),
+    };
+    acceptWebSocket(handshake, options, (client) => this.#start(client));
   }
 
   discard(): void {
