@@ -28,7 +28,7 @@ export interface Refusal {
 /** For a caller that names no namespace where the rules require one. */
 export const NAMESPACE_REQUIRED: Refusal = {
   status: 400,
-  message: `no namespace: send a namespace's key, or the header \`${NAMESPACE_HEADER}\` (MEMORY_NAMESPACES=required)`,
+  message: `no namespace: send a namespace's key, or the header \`${NAMESPACE_HEADER}\`; commands have the option \`--namespace\` (MEMORY_NAMESPACES=required)`,
 };
 
 /** Identifies a caller by its headers. No message reveals a key. */

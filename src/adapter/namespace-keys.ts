@@ -10,6 +10,8 @@ import { isNamespace, NAMESPACE_FORM } from './namespace.ts';
 export interface NamespaceKeys {
   /** The namespace of a bearer token, or undefined for a token that belongs to none. */
   namespaceOf(token: string): string | undefined;
+  /** Whether a key belongs to the namespace. */
+  has(namespace: string): boolean;
 }
 
 const VARIABLE = 'MEMORY_NAMESPACE_KEYS';
@@ -40,6 +42,7 @@ export function namespaceKeysFrom(path: string, others: readonly string[], log: 
     }
   };
   const result: NamespaceKeys = {
+    has: (namespace) => [...keys.values()].includes(namespace),
     namespaceOf(token) {
       if (performance.now() - checkedAt >= MEMORY_API_LIMITS.keysMaxAge) readIfChanged();
       // The lookup of a digest takes no longer for a token that resembles a key.

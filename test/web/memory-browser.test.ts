@@ -272,7 +272,7 @@ browserTest('the key of a namespace shows its namespace alone, and offers no oth
   await using closed = await memoryBackend({
     pages: MEMORY_PAGES,
     key: 'main-key',
-    namespaceKeys: { namespaceOf: (token) => (token === 'alice-key' ? 'alice' : undefined) },
+    namespaceKeys: { has: () => true, namespaceOf: (token) => (token === 'alice-key' ? 'alice' : undefined) },
   });
   for (const name of ['alice', 'bob'])
     await closed.post(

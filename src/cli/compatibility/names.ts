@@ -31,7 +31,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     title: 'Sections',
     at: '',
     names: names(`config binds frontendPolicies policies -workloads -services backends routeGroups gateways
-      routes tcpRoutes llm mcp -ui`),
+      routes tcpRoutes llm mcp ui`),
   },
   {
     title: 'Process settings',
@@ -111,14 +111,14 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Policies of backends',
     at: 'routes.0.backends.0.policies',
-    names: names(`requestHeaderModifier transformations backendTLS backendAuth -http -tcp -backendTunnel
+    names: names(`requestHeaderModifier transformations backendTLS backendAuth http tcp -backendTunnel
       responseHeaderModifier requestRedirect -health extAuthz authorization mcpAuthorization mcpGuardrails a2a
       -inferenceRouting -sessionAffinity ai`),
   },
   {
     title: 'Credentials for backends',
     at: 'routes.0.policies.backendAuth',
-    names: names('key credentials passthrough -gcp -aws -azure jwtSign oauthTokenExchange -crossAppAccess'),
+    names: names('key credentials passthrough gcp aws azure jwtSign oauthTokenExchange crossAppAccess'),
   },
   {
     title: 'Services of policies, such as `extAuthz`',
@@ -183,10 +183,10 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     title: 'Models',
     at: 'llm.models.0',
     names:
-      names(`-id name visibility params provider passthrough -authorization defaults overrides transformation
-      finalTransformation requestHeaders responseHeaders -backendTLS -tls -auth health -backendTunnel guardrails
+      names(`-id name visibility params provider passthrough authorization defaults overrides transformation
+      finalTransformation requestHeaders responseHeaders -backendTLS -tls auth health -backendTunnel guardrails
       promptCaching matches`),
-    missing: { params: words('hostOverride pathOverride pathPrefix tokenize') },
+    missing: { params: words('hostOverride pathOverride pathPrefix') },
   },
   {
     title: 'Providers of models',

@@ -8,6 +8,7 @@ import { createMemoryApp } from '../../adapter/memory/http/app.ts';
 import { type Lifetimes, lifetimesFrom } from '../../adapter/memory/lifetimes.ts';
 import { createMemories, type Memories } from '../../adapter/memory/memories.ts';
 import { openStore } from '../../adapter/memory/open-store.ts';
+import { DEFAULT_NAMESPACE } from '../../adapter/namespace.ts';
 import { AppError } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import type { Log } from '../../core/log.ts';
@@ -67,7 +68,14 @@ export async function openBackend(
   const access = { ...rules, key, allowedHosts: allowedHostsFrom(context) };
   const app = await createMemoryApp({ memories, access, log });
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
-  return { app, memories, key, lines: [`data      ${where}`, `docs      ${docsFolder ?? 'none'}`] };
+  const isDocsReachable =
+    rules.namespaceKeys?.has(DEFAULT_NAMESPACE) !== false ||
+    [apiKeyFrom(context), env['MEMORY_ADAPTER_KEY'] || undefined].some((each) => each !== undefined);
+  const docs =
+    docsFolder === undefined || isDocsReachable
+      ? (docsFolder ?? 'none')
+      : `${docsFolder} (of the namespace \`default\`, which no key reaches: add \`default: KEY\` to MEMORY_NAMESPACE_KEYS)`;
+  return { app, memories, key, lines: [`data      ${where}`, `docs      ${docs}`] };
 }
 
 /** `MEMORY_TTL`. */

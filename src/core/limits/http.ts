@@ -132,4 +132,6 @@ export const HTTP_LIMITS = {
    * line.
    */
   upstreamWarningInterval: 60 * SECOND,
+  /** Minimum interval between two log lines about failed TLS handshakes of one certificate; scanners cause many. */
+  tlsFailureInterval: 10 * SECOND,
 } as const;

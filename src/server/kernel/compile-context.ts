@@ -107,6 +107,7 @@ export interface RuntimeSettings extends SlotHolder {
       | 'mcpToolChanges'
       | 'mirroredRequests'
       | 'sharedStoreMisses'
+      | 'tlsFailures'
       | 'tlsReloads',
   ): (labels: readonly string[]) => void;
 }

@@ -1,5 +1,6 @@
 import type { TlsOptions } from 'node:tls';
 import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { type CertificateFiles, readCertificateFiles } from './certificate-files.ts';
 import type { ServerTls } from './tls-entrance.ts';
@@ -120,27 +121,61 @@ export function compileServerTls(
   });
   const tls = {
     options: optionsOf(first.files),
-    failed(error: Error): void {
-      const { code = error.message } = error as NodeJS.ErrnoException;
-      log.debug('proxy::tls', 'a TLS handshake failed', { cert: config.cert, problem: code });
-    },
+    failed: failureLog(config.cert, context),
   };
   const changed = (): void => {
     const { files, problems } = readCertificateFiles(config, folder);
     const problem = problems.find(({ severity }) => severity !== 'warning');
     if (problem !== undefined) {
       log.error('proxy::tls', 'a changed certificate cannot be used: the previous one stays in use', {
-        cert: config.cert,
-        [problem.key]: problem.message,
+        file: config[problem.key],
+        setting: [...context.path, problem.key].join('.'),
+        problem: problem.message,
       });
       settings.counter('tlsReloads')(['failed']);
       return;
     }
     tls.options = optionsOf(files);
     log.info('proxy::tls', 'a changed certificate is in use', { cert: config.cert });
+    for (const { key, message } of problems)
+      log.warn('proxy::tls', 'clients will not accept the changed certificate', {
+        file: config[key],
+        problem: message,
+      });
     settings.counter('tlsReloads')(['loaded']);
   };
   return Object.assign(tls, { reloads: first.paths.map((path) => ({ file: path, changed })) });
+}
+
+/**
+ * Counts failed handshakes, and logs them: at level `info` one of them in `LIMITS.tlsFailureInterval`, with the number since
+ * the last such line, because scanners cause any number of them; each one at level `debug`.
+ */
+function failureLog(cert: string, { log, settings }: CompileContext): ServerTls['failed'] {
+  let quietUntil = 0;
+  let unsaid = 0;
+  return (error, address) => {
+    const { code = error.message } = error as NodeJS.ErrnoException;
+    settings.counter('tlsFailures')([reasonOf(code)]);
+    const fields = { cert, 'src.addr': address, problem: code };
+    unsaid += 1;
+    const now = performance.now();
+    if (now < quietUntil) {
+      log.debug('proxy::tls', 'a TLS handshake failed', fields);
+      return;
+    }
+    quietUntil = now + LIMITS.tlsFailureInterval;
+    log.info('proxy::tls', 'a TLS handshake failed', { ...fields, count: unsaid });
+    unsaid = 0;
+  };
+}
+
+/** A class of errors of Node.js and OpenSSL, of which there are hundreds. */
+function reasonOf(code: string): 'certificate' | 'closed' | 'timeout' | 'protocol' {
+  if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';
+  if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
+  // Both the gateway and the client may refuse the certificate of the other.
+  return /CERT|UNKNOWN_CA/.test(code) ? 'certificate' : 'protocol';
 }
 
 function protocolOptions(config: ServerTlsConfig, defaults: TlsDefaults): TlsOptions {

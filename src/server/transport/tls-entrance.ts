@@ -1,13 +1,14 @@
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
 import type { Limits } from '../../core/limits.ts';
+import { clientOf } from '../kernel/request-context.ts';
 
 /** The TLS of a listener. */
 export interface ServerTls {
   /** Options of `tls.createServer`. Another object after a file has changed; connections keep theirs. */
   readonly options: TlsOptions;
-  /** A handshake failed; `error` is Node's. */
-  failed(error: Error): void;
+  /** A handshake failed; `error` is Node's, `address` that of the client if it is still known. */
+  failed(error: Error, address: string | undefined): void;
 }
 
 /** Ends the TLS of connections. */
@@ -39,10 +40,16 @@ export class TlsEntrance {
     const server = createServer({ handshakeTimeout: this.#limits.tlsHandshakeTimeout, ...options });
     server.on('secureConnection', this.#secured);
     server.on('tlsClientError', (error, socket) => {
-      this.#tls.failed(error);
+      this.#tls.failed(error, addressOf(socket));
       // Node.js leaves it open after `handshakeTimeout`.
       socket.destroy();
     });
     return server;
   }
+}
+
+/** The address of the client, also after it has closed the connection: `_parent` is the socket below TLS, which knows it. */
+function addressOf(socket: TLSSocket): string | undefined {
+  const { _parent: below } = socket as { readonly _parent?: Socket };
+  return below === undefined ? socket.remoteAddress : clientOf(below).label;
 }

@@ -239,7 +239,10 @@ describe('changed certificate files', () => {
 
     writeFileSync(cert, 'garbage');
     await until(() => gate.log.some((line) => line.includes('the previous one stays in use')));
-    expect(gate.log.find((line) => line.includes('previous one'))).toContain('the file has no certificate');
+    const failed = gate.log.find((line) => line.includes('previous one'));
+    expect(failed).toContain('file="a.crt"');
+    expect(failed).toContain('setting="gateways.default.tls.cert"');
+    expect(failed).toContain('problem="the file has no certificate"');
     expect(await name(gate.port)).toBe('DNS:localhost');
     expect(await reloads()).toEqual(['gw_tls_certificate_reloads_total{result="failed"} 1']);
 
@@ -248,6 +251,37 @@ describe('changed certificate files', () => {
     await until(async () => (await name(gate.port)) === 'DNS:other.example');
     expect((await reloads())?.join()).toMatch(/result="loaded"\} [12]/);
     expect(await early.send({})).toMatchObject({ text: 'reached' });
+  });
+
+  test('a changed certificate that has expired is used, with a warning', async () => {
+    await using folder = await temporaryFolder();
+    copyFileSync(GOOD_TLS.cert, join(folder.path, 'a.crt'));
+    copyFileSync(GOOD_TLS.key, join(folder.path, 'a.key'));
+    await using gate = await answering(
+      { cert: 'a.crt', key: 'a.key' },
+      { folder: folder.path, live: 'watched' },
+    );
+    copyFileSync(certificatePath('expired.crt'), join(folder.path, 'a.crt'));
+    const warning = (): string | undefined =>
+      gate.log.find((line) => line.includes('clients will not accept the changed certificate'));
+    await until(() => warning() !== undefined);
+    expect(warning()).toMatch(/file="a\.crt" problem="the certificate has expired: /);
+  });
+
+  test('failed handshakes are counted by reason; the first has a line in the log, further ones only at level debug', async () => {
+    await using gate = await answering(GOOD_TLS, { level: 'info' });
+    for (let count = 0; count < 3; count += 1) {
+      const socket = connectTcp(gate.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.write('GET / HTTP/1.1\r\n\r\n');
+      await once(socket, 'close');
+    }
+    const failures = async () =>
+      (await gate.running.metrics.render()).match(/gw_tls_handshake_failures_total\{.*/g);
+    await until(async () => (await failures())?.[0] === 'gw_tls_handshake_failures_total{reason="protocol"} 3');
+    const lines = gate.log.filter((line) => line.includes('a TLS handshake failed'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/src\.addr="127\.0\.0\.1:\d+".* count=1/);
   });
 
   test('client certificates and another certificate take effect at a reload', async () => {

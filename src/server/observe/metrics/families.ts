@@ -130,6 +130,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       'Total number of times that changed certificates were read: `failed` keeps the previous ones',
       ['result'],
     ),
+    tlsFailures: counter(
+      'tls_handshake_failures',
+      'Total number of TLS handshakes of clients that failed: by a `certificate`, a `protocol` error, a `timeout`, or because the client `closed` the connection',
+      ['reason'],
+    ),
     responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', labels),
     duration: histogram('request_duration_seconds', 'Duration of HTTP requests', labels, REQUEST_SECONDS),
     requestProcessing: histogram(
