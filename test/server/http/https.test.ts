@@ -278,7 +278,9 @@ describe('changed certificate files', () => {
     }
     const failures = async () =>
       (await gate.running.metrics.render()).match(/gw_tls_handshake_failures_total\{.*/g);
-    await until(async () => (await failures())?.[0] === 'gw_tls_handshake_failures_total{reason="protocol"} 3');
+    await until(
+      async () => (await failures())?.[0] === 'gw_tls_handshake_failures_total{reason="protocol"} 3',
+    );
     const lines = gate.log.filter((line) => line.includes('a TLS handshake failed'));
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(/src\.addr="127\.0\.0\.1:\d+".* count=1/);
