@@ -13,6 +13,7 @@ import type { PolicyKind, PolicyPlace } from './kernel/policy.ts';
 import { ai } from './llm/ai-backend.ts';
 import { ai as aiPolicyKind } from './llm/ai-policy.ts';
 import { llm } from './llm/backend.ts';
+import { modelRequestExpressions } from './llm/model.ts';
 import {
   llmRequestScope,
   llmRequestVariable,
@@ -117,7 +118,7 @@ export const sectionBackendKinds = [ui] as const;
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [
   networkScope,
-  { ...requestScope, keys: policyKinds.flatMap(requestKeys) },
+  { ...requestScope, keys: [...policyKinds.flatMap(requestKeys), ...modelRequestExpressions] },
   samplingScope,
   authorizationReplyScope,
   responseTransformationScope,

@@ -92,6 +92,7 @@ gateways:
         backends: [{ ai: { name: a, provider: { openAI: {} } } }]
       - name: d
         policies:
+          backendAuth: { crossAppAccess: { identityProvider: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }, resourceAuthorizationServer: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }, audience: a, subjectToken: { source: { expression: nosuch } } } }
           extAuthz: { conditional: [{ condition: nosuch, host: '127.0.0.1:9', protocol: { http: {} } }] }
           localRateLimit: { conditional: [{ condition: nosuch, maxTokens: 1, tokensPerFill: 1, fillInterval: 1s }] }
           remoteRateLimit: { conditional: [{ condition: nosuch, host: '127.0.0.1:9', domain: a, descriptors: [{ entries: [{ key: a, value: '1' }] }] }] }
@@ -108,6 +109,18 @@ llm:
       guardrails:
         request: [{ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: nosuch } } }]
         response: [{ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: nosuch } } }]
+    - name: b
+      provider: openAI
+      authorization: { rules: [nosuch] }
+      auth:
+        oauthTokenExchange:
+          host: 127.0.0.1:9
+          subjectToken: { source: { expression: nosuch } }
+          actorToken: { source: { expression: nosuch } }
+          additionalParams: { a: nosuch }
+    - name: c
+      provider: openAI
+      auth: { crossAppAccess: { identityProvider: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }, resourceAuthorizationServer: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }, audience: a, subjectToken: { source: { expression: nosuch } } } }
   virtualModels:
     - name: v
       routing: { conditional: { targets: [{ model: a, when: nosuch }, { model: a }] } }

@@ -30,6 +30,14 @@ const METHODS = [
   'azure',
 ] as const;
 
+/** Settings that are expressions over the request, by path. */
+export const BACKEND_AUTH_EXPRESSIONS = [
+  'oauthTokenExchange.subjectToken.source.expression',
+  'oauthTokenExchange.actorToken.source.expression',
+  'oauthTokenExchange.additionalParams',
+  'crossAppAccess.subjectToken.source.expression',
+] as const;
+
 /** Ways to authenticate at a backend, of which one is set; and further credentials. */
 export const backendAuthSchema = z
   .strictObject({

@@ -68,6 +68,12 @@ const ELSEWHERE_POLICIES = Object.fromEntries(
   ]),
 );
 
+/** Guardrails would repeat the largest part of the schema at one more depth of every place of a backend. */
+const ownPolicySchema = aiPolicyKind.schema
+  .omit({ promptGuard: true })
+  .describe('Changes of calls, as the policy `ai` of the route.')
+  .meta({ elsewhere: { promptGuard: 'write it under `policies.ai` of the route' } });
+
 const entrySchema = z.strictObject({
   name: z.string().min(1).describe('Name of the provider in traces. Unique in the backend.'),
   provider: z
@@ -106,7 +112,7 @@ const entrySchema = z.strictObject({
   policies: z
     .strictObject({
       backendAuth: modelAuthSchema.optional(),
-      ai: aiPolicyKind.schema.optional(),
+      ai: ownPolicySchema.optional(),
     })
     .meta({ elsewhere: ELSEWHERE_POLICIES })
     .optional()
@@ -203,7 +209,7 @@ function compileOwnPolicy(
 ): CompiledPolicy | undefined {
   if (!('groups' in config)) {
     const ai = config.policies?.ai;
-    return ai && aiPolicyKind.compile(ai, context.at('policies', 'ai'));
+    return ai && aiPolicyKind.compile({ ...ai, promptGuard: undefined }, context.at('policies', 'ai'));
   }
   // A call is changed before one of several providers is chosen.
   for (const { entry, path } of providersOf(config))

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isCredentialName } from '../../core/credentials.ts';
-import type { BackendAuthConfig } from '../credentials/backend-auth.ts';
+import { BACKEND_AUTH_EXPRESSIONS, type BackendAuthConfig } from '../credentials/backend-auth.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../kernel/header-changes.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
@@ -93,6 +93,12 @@ export const modelSchema = z
       backendTunnel: 'tunnels to providers are not supported: they are connected to directly',
     },
   });
+
+/** Settings of models that are expressions of the request phase, as documented in agctl-expressions(7). */
+export const modelRequestExpressions = [
+  'models[].authorization.rules',
+  ...BACKEND_AUTH_EXPRESSIONS.map((path) => `models[].auth.${path}`),
+];
 
 type ModelConfig = z.output<typeof modelSchema>;
 

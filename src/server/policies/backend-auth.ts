@@ -1,4 +1,5 @@
 import {
+  BACKEND_AUTH_EXPRESSIONS,
   type BackendAuthConfig,
   type BackendCredential,
   backendAuthSchema,
@@ -17,12 +18,7 @@ export const backendAuth = definePolicy({
   places: ['route', 'backend'],
   isForBackendCall: true,
   schema: backendAuthSchema,
-  requestExpressions: [
-    'oauthTokenExchange.subjectToken.source.expression',
-    'oauthTokenExchange.actorToken.source.expression',
-    'oauthTokenExchange.additionalParams',
-    'crossAppAccess.subjectToken.source.expression',
-  ],
+  requestExpressions: BACKEND_AUTH_EXPRESSIONS,
   trace: { kind: 'backend_auth', stage: 'backend auth', isBackendPolicy: true },
   checkRoute(config, { backends }, context) {
     checkServers(config, backends, context);

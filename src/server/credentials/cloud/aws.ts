@@ -13,10 +13,11 @@ const sessionName = text
 const FIXED = 'only fixed values are supported: a role is assumed for all requests';
 
 const roleSchema = z.strictObject({
-  roleArn: text.regex(/^arn:[\w-]+:iam::\d+:role\/\S+$/, {
-    error: 'expected an ARN such as `arn:aws:iam::123456789012:role/name`',
-  })
-    .describe('The role.'),
+  roleArn: text
+    .regex(/^arn:[\w-]+:iam::\d+:role\/\S+$/, {
+      error: 'expected an ARN such as `arn:aws:iam::123456789012:role/name`',
+    })
+    .describe('ARN of the role.'),
   sessionName: z
     .union([sessionName, z.strictObject({}).meta({ elsewhere: { expression: FIXED } })])
     .optional()
