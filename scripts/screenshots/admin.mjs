@@ -32,10 +32,7 @@ export const admin = {
           name: 'request',
           path: '/ui/requests?text=completions',
           async prepare(page) {
-            await page
-              .getByRole('row', { name: /completions/ })
-              .first()
-              .click();
+            await page.locator('.virtual tbody tr').first().click();
             await page.getByRole('dialog', { name: /completions/ }).waitFor();
           },
         },

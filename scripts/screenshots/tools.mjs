@@ -11,8 +11,12 @@ const EVERYTHING = join(root, 'test/kit/everything-server.ts');
 const yaml = (issuer) => `# Tools for the agents of the support team, and their models.
 config:
   adminAddr: off
+  database: {url: 'sqlite://./agctl.db'}
   modelCatalog:
   - inline: '{"providers": {"echo": {"models": {"small": {"rates": {"input": "0.6", "output": "2.4"}}}}}}'
+frontendPolicies:
+  accessLog:
+    database: {payloads: full}
 gateways:
   support:
     port: 0
@@ -57,6 +61,11 @@ llm:
   - name: plain
     provider: echo
 `;
+
+const KEYS = [
+  ['ann-laptop', 'gpt-4o-mini, claude-*', '10USD/day, 2000000tokens/month'],
+  ['ci-runner', '', '500000tokens/day'],
+];
 
 const QUESTION = 'Which tools may an agent of the support team call, and who decides that?';
 
@@ -108,7 +117,7 @@ export const tools = {
             await page.getByLabel('Bearer token').fill('support-team-1234567890');
             await page.getByRole('button', { name: 'Connect' }).click();
             await page.getByText('✓ Connected').waitFor();
-            await page.getByLabel('Filter').fill('mirrored');
+            await page.getByLabel('Search tools').fill('mirrored');
             await page.getByRole('button', { name: 'test_mirrored_header' }).click();
             await page.getByRole('form').getByRole('textbox').first().fill('eu-west');
             await page.getByRole('button', { name: 'Call' }).click();
@@ -135,6 +144,38 @@ export const tools = {
             await page.keyboard.press('Control+Enter');
             await page.getByText('Time to first text').nth(1).waitFor();
             await page.getByText('temperature set to').waitFor();
+          },
+        },
+        {
+          name: 'connect',
+          path: '/ui/connect',
+          prepare: (page) => page.getByRole('heading', { name: 'Cursor' }).waitFor(),
+        },
+        {
+          name: 'keys',
+          path: '/ui/keys',
+          async prepare(page) {
+            await page.getByLabel('Name').waitFor();
+            if ((await page.getByRole('row', { name: /^ann-laptop/ }).count()) > 0) return;
+            for (const [name, models, budgets] of KEYS) {
+              if ((await page.getByRole('row', { name: new RegExp(`^${name}`) }).count()) > 0) continue;
+              await page.getByLabel('Name').fill(name);
+              await page.getByLabel('Models (').fill(models);
+              await page.getByLabel('Budgets (').fill(budgets);
+              await page.getByRole('button', { name: 'Create' }).click();
+              await page.getByRole('row', { name: new RegExp(`^${name}|^There`) }).waitFor();
+            }
+          },
+        },
+        {
+          name: 'conversations',
+          path: '/ui/conversations',
+          async prepare(page) {
+            await page
+              .getByRole('button', { name: /chat small/ })
+              .first()
+              .click();
+            await page.getByRole('region', { name: 'Conversation' }).getByText('answer').first().waitFor();
           },
         },
         {

@@ -53,7 +53,7 @@ const textOf =
 /** Measures the longest text of a column in the font of the table. */
 function ruler(element: Element): (name: string, texts: readonly string[]) => number {
   const context = document.createElement('canvas').getContext('2d');
-  const { fontFamily, fontSize } = getComputedStyle(element);
+  const { fontFamily, fontSize } = getComputedStyle(element.querySelector('table') ?? element);
   return (name, texts) => {
     if (context === null) return NARROWEST;
     context.font = `bold ${fontSize} ${fontFamily}`;

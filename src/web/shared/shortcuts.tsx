@@ -117,7 +117,7 @@ export function ShortcutList({ pages }: { readonly pages: readonly Page[] }): Re
   return (
     <>
       <button type="button" className="plain keys" onClick={open} aria-keyshortcuts="?">
-        Keys
+        Shortcuts
       </button>
       <dialog ref={dialog} aria-label="Keyboard shortcuts">
         <h2>Keyboard shortcuts</h2>

@@ -1,7 +1,11 @@
 import type { ReactNode } from 'react';
 import { chooseTheme, THEMES, type Theme, useTheme } from './theme.ts';
 
-const NAMES: Readonly<Record<Theme, string>> = { system: 'System theme', light: 'Light', dark: 'Dark' };
+const NAMES: Readonly<Record<Theme, string>> = {
+  system: 'System theme',
+  light: 'Light theme',
+  dark: 'Dark theme',
+};
 
 /** Light, dark, or what the system says. */
 export function ThemeSelect(): ReactNode {

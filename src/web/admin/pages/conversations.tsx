@@ -30,6 +30,8 @@ const PROTOCOLS = [
   ['mcp', 'tools'],
 ] as const;
 const PAGE = 50;
+/** As in `records.css`. */
+const BESIDE = matchMedia('(min-width: 68rem)');
 
 /** Searches the record of requests, and shows what was said in one of them. */
 export function Conversations(): ReactNode {
@@ -46,7 +48,7 @@ export function Conversations(): ReactNode {
   const detail = useRef<HTMLElement>(null);
   // On a narrow screen, the conversation is below the list.
   useEffect(() => {
-    if (id !== undefined) detail.current?.scrollIntoView({ block: 'nearest' });
+    if (id !== undefined) detail.current?.scrollIntoView({ block: BESIDE.matches ? 'nearest' : 'start' });
   }, [id]);
   const chosen = records?.find((record) => record.id === id) ?? records?.[0];
   const move = (by: number): void => {

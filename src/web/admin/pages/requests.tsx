@@ -19,6 +19,7 @@ import {
   subjectOf,
   targetOf,
   tookText,
+  toolOf,
 } from '../model/fields.ts';
 import { type Filter, narrow, readFilter, valuesOf, writeFilter } from '../model/filter.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
@@ -176,23 +177,31 @@ function Choice({
   );
 }
 
-const statusText = (entry: Entry): string =>
-  `✓ ${statusOf(entry) || 'none'}${isError(entry) ? ' failed' : ''}`;
-/** On a narrow screen there is one column for what a request is about, so one that names nothing shows its path. */
+const statusText = (entry: Entry): string => `✓ ${statusOf(entry) || 'none'}`;
+/**
+ * On a narrow screen there is one column for what a request is about: tool and target, model and provider, or the path
+ * of a request that names nothing.
+ */
 const aboutText = (entry: Entry): string => {
-  const [subject, target] = [subjectOf(entry), targetOf(entry)];
+  const [subject, target] = [toolOf(entry) || subjectOf(entry), targetOf(entry)];
   return subject === '' ? lineOf(entry) : target === '' ? subject : `${subject} · ${target}`;
 };
 
 const TIME: Column<Entry> = { name: 'Time', cell: ({ at }) => clock(at) };
-const STATUS: Column<Entry> = {
-  name: 'Status',
-  text: statusText,
-  cell: (entry) => <Status entry={entry} />,
-};
 const COLUMNS: readonly Column<Entry>[] = [
   TIME,
-  STATUS,
+  {
+    name: 'Status',
+    shownOn: 'wide',
+    text: (entry) => statusText(entry) + (isError(entry) ? ' failed' : ''),
+    cell: (entry) => <Status entry={entry} />,
+  },
+  {
+    name: 'Status',
+    shownOn: 'narrow',
+    text: statusText,
+    cell: (entry) => <Status entry={entry} isShort />,
+  },
   { name: 'About', shownOn: 'narrow', shrinks: true, cell: aboutText },
   { name: 'Took', shownOn: 'wide', isNumber: true, cell: tookText },
   { name: 'About', shownOn: 'wide', shrinks: true, cell: subjectOf },

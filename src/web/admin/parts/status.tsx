@@ -5,14 +5,20 @@ import { MARKS, statusOf } from '../model/fields.ts';
 import type { Entry } from '../model/requests.ts';
 
 /** The status of a request with the symbol of its outcome: a response with status 200 may report a failed call. */
-export function Status({ entry }: { readonly entry: Entry }): ReactNode {
+export function Status({
+  entry,
+  isShort = false,
+}: {
+  readonly entry: Entry;
+  readonly isShort?: boolean;
+}): ReactNode {
   const status = statusOf(entry);
   const { outcome, problem } = outcomeOfFields(entry.fields);
   const isHidden = outcome === 'bad' && status > 0 && status < 400;
   return (
     <span className={outcome} title={problem === undefined ? undefined : visible(problem)}>
       {MARKS[outcome]} {status === 0 ? 'none' : status}
-      {isHidden ? ' failed' : ''}
+      {isHidden ? <span className={isShort ? 'unseen' : ''}> failed</span> : null}
     </span>
   );
 }
