@@ -5,7 +5,7 @@ import { marked } from 'marked';
 import { describe, expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const pages = globSync('{*.md,docs/**/*.md}', { cwd: root, exclude: ['docs/site/node_modules/**'] }).sort();
+const pages = globSync('{*.md,docs/**/*.md}', { cwd: root, exclude: ['docs/site/**'] }).sort();
 
 interface Token {
   readonly type: string;
@@ -66,5 +66,11 @@ describe('links of the documentation', () => {
     visit('README.md');
     const unlinked = ['CHANGELOG.md'];
     expect(pages.filter((page) => !reached.has(page))).toEqual(unlinked);
+  });
+
+  test('each page of docs/ is in the navigation of the site', () => {
+    const config = readFileSync(join(root, 'docs/site/.vitepress/config.mts'), 'utf8');
+    const own = pages.filter((page) => /^docs\/[^/]+\.md$/.test(page)).map((page) => page.slice(5, -3));
+    expect(own.filter((name) => !config.includes(`'${name}'`))).toEqual([]);
   });
 });
