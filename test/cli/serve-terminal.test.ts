@@ -57,7 +57,7 @@ describe.skipIf(!hasTerminal)('serve on a terminal', { timeout: 60_000 }, () => 
     const lines = screen.split('\n').filter((line) => line !== '');
     const banner = lines.findIndex((line) => line.startsWith('ready in '));
     expect(lines.findIndex((line) => line.includes('started bind'))).toBeGreaterThan(banner);
-    expect(screen).toMatch(/^\d\d:\d\d:\d\d ✓ 200 +<?\d+ms {2}GET \/good · default\/good · agent=curl "x"$/m);
+    expect(screen).toMatch(/^\d\d:\d\d:\d\d ✓ 200 +<?\d+ms {2}GET \/good · agent=curl "x" · default\/good$/m);
     expect(screen).toMatch(/^\d\d:\d\d:\d\d ! 404 +<?\d+ms {2}GET \/missing · route not found/m);
     expect(await term.styled()).toContain('\u001b[32m✓ 200');
     expect(await term.styled()).toContain('\u001b[31m✗ 503');

@@ -82,7 +82,8 @@ function notesOf(fields: RequestFields, added: NonNullable<LineOptions['added']>
     tokensText(fields),
     cost === undefined ? '' : moneyText(cost),
     userOf(fields),
-    routeOf(fields),
+    // Before the route, because a narrow terminal cuts the end: somebody has asked for them.
     ...added.map(([name, value]) => `${escapeControls(name)}=${fieldText({ value }, 'value')}`),
+    routeOf(fields),
   ].filter((note) => note !== '');
 }
