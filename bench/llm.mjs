@@ -1,5 +1,5 @@
 // npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream,translated,translated-stream] [--connections 32] [--bin NAME=PATH ...]
-// [--no-peers]
+// [--no-peers] [--record]
 // Chat completions and streams, compared with a minimal relay, Portkey and nginx.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,6 +29,8 @@ const { values } = parseArgs({
     connections: { type: 'string' },
     bin: { type: 'string', multiple: true },
     peers: { type: 'boolean', default: true },
+    /** Also a gateway that records its requests in SQLite. */
+    record: { type: 'boolean', default: false },
   },
   allowNegative: true,
 });
@@ -53,6 +55,12 @@ async function startAll() {
     writeFileSync(file, JSON.stringify(llmConfig(upstream)));
     await add(name, startGateway(bin, file));
     all.at(-1).translates = true;
+    if (!values.record) continue;
+    const recorded = llmConfig(upstream);
+    recorded.config = { ...recorded.config, database: { url: `sqlite://${folder}/${running.length}.db` } };
+    const recordFile = join(folder, `${running.length}-record.yaml`);
+    writeFileSync(recordFile, JSON.stringify(recorded));
+    await add(`${name}, recorded`, startGateway(bin, recordFile));
   }
   const portkey = values.peers ? peerScript('@portkey-ai/gateway') : undefined;
   if (portkey !== undefined) {

@@ -33,7 +33,7 @@ export const RECORD_LIMITS = {
   recordSearchTime: 150,
   /** Records that the first step of a search looks at; fast steps make the next one larger. */
   recordSearchStep: 2_000,
-  recordSearchMaxStep: 256_000,
+  recordSearchMaxStep: 64_000,
   /** Rows of a table of usage. */
   usageRows: 10_000,
   /** Age at which sums of hours become sums of days (UTC). */

@@ -60,6 +60,12 @@ function collect(value: unknown, texts: string[]): void {
  * on what a word is.
  */
 export function wordsOf(text: string): string {
-  const plain = text.toWellFormed().normalize('NFKD').replace(/\p{M}+/gu, '');
-  return plain.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, ' ').trim();
+  const plain = text
+    .toWellFormed()
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '');
+  return plain
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim();
 }

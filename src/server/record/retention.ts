@@ -74,13 +74,30 @@ export class Retention {
       const days = Math.floor((this.#clock.now() - limits.usageHours) / DAY) * 24;
       await database.transaction([
         { sql: 'DELETE FROM agctl_usage WHERE hour < ?', values: [Math.floor(before / DAY) * 24] },
-        { sql: SUM_DAYS, values: [days] },
-        { sql: 'DELETE FROM agctl_usage WHERE hour < ? AND hour % 24 <> 0', values: [days] },
       ]);
+      await this.#sumDays(days);
     } catch (error) {
       log.warn(SCOPE, 'old records could not be deleted; they are tried again', {
         problem: problemOf(error),
       });
+    }
+  }
+
+  /** One day in each transaction: a gateway that was not running for a month has many. */
+  async #sumDays(end: number): Promise<void> {
+    const { database } = this.#options;
+    for (let from = 0; !this.#isClosed; ) {
+      const [row] = await database.query(
+        'SELECT min(hour) AS hour FROM agctl_usage WHERE hour >= ? AND hour < ? AND hour % 24 <> 0',
+        [from, end],
+      );
+      if (typeof row?.['hour'] !== 'number') return;
+      const day = Math.floor(row['hour'] / 24) * 24;
+      from = day + 24;
+      await database.transaction([
+        { sql: SUM_DAY, values: [day, from] },
+        { sql: 'DELETE FROM agctl_usage WHERE hour > ? AND hour < ?', values: [day, from] },
+      ]);
     }
   }
 
@@ -106,10 +123,10 @@ export class Retention {
 const problemOf = (error: unknown): string =>
   error instanceof AppError ? (error.detail ?? error.message) : messageOf(error);
 
-/** Adds the sums of hours to the first hour of their day: a table of 24 times fewer rows. */
-const SUM_DAYS = `INSERT INTO agctl_usage (${[...USAGE_KEYS, ...USAGE_SUMS].join(', ')})
+/** Adds the sums of the hours of a day to its first hour: a table of 24 times fewer rows. */
+const SUM_DAY = `INSERT INTO agctl_usage (${[...USAGE_KEYS, ...USAGE_SUMS].join(', ')})
 SELECT hour / 24 * 24, ${USAGE_KEYS.slice(1).join(', ')}, ${USAGE_SUMS.map((name) => `sum(${name})`).join(', ')}
-FROM agctl_usage WHERE hour < ? AND hour % 24 <> 0
+FROM agctl_usage WHERE hour > ? AND hour < ?
 GROUP BY hour / 24, ${USAGE_KEYS.slice(1).join(', ')} ${USAGE_CONFLICT}`;
 
 /** The last statement deletes at most `count` records; those before, what belongs to them. */

@@ -9,6 +9,7 @@ CREATE INDEX agctl_records_time ON agctl_records (${byTime});
 CREATE INDEX agctl_records_model ON agctl_records (model, time) WHERE model IS NOT NULL;
 CREATE INDEX agctl_records_caller ON agctl_records (caller, time) WHERE caller IS NOT NULL;
 CREATE INDEX agctl_records_user ON agctl_records (user_name, time) WHERE user_name IS NOT NULL;
+CREATE INDEX agctl_records_group ON agctl_records (user_group, time) WHERE user_group IS NOT NULL;
 CREATE INDEX agctl_records_target ON agctl_records (target, time) WHERE target IS NOT NULL;
 CREATE INDEX agctl_records_tool ON agctl_records (tool, time) WHERE tool IS NOT NULL;
 CREATE INDEX agctl_records_session ON agctl_records (session, time) WHERE session IS NOT NULL;

@@ -79,7 +79,7 @@ export async function searchRecords(database: Database, search: Search): Promise
     const now = performance.now();
     if (now - started > LIMITS.recordSearchTime) return pageOf(found, at);
     if (now - stepStarted < LIMITS.recordSearchTime / 8)
-      size = Math.min(LIMITS.recordSearchMaxStep, size * 4);
+      size = Math.min(LIMITS.recordSearchMaxStep, size * 2);
   }
 }
 
@@ -185,7 +185,7 @@ function quoted(words: string): string {
 }
 
 /** Conditions that an index answers, the most selective first. */
-const INDEXED = ['trace', 'session', 'tool', 'key', 'user', 'target', 'model', 'failed'] as const;
+const INDEXED = ['trace', 'session', 'tool', 'key', 'user', 'group', 'target', 'model', 'failed'] as const;
 
 function conditionsOf({ equal, status }: Search): Map<string, Condition> {
   const conditions = new Map<string, Condition>();
