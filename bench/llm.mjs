@@ -20,6 +20,7 @@ import {
 import { conditions, table } from './harness/report.mjs';
 import { interleave, median, ratio } from './harness/rounds.mjs';
 import { llmConfig, nginxArgs, portkeyHeaders, requestOf, WORKLOADS } from './llm-cases.mjs';
+import { KEYS_WORKLOADS, startWithKeys } from './llm-keys.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -55,6 +56,10 @@ async function startAll() {
     writeFileSync(file, JSON.stringify(llmConfig(upstream)));
     await add(name, startGateway(bin, file));
     all.at(-1).translates = true;
+    if (values.only.split(',').some((workload) => KEYS_WORKLOADS.includes(workload))) {
+      const keyed = await keep(startWithKeys(bin, upstream, folder, `keys-${running.length}`));
+      all.push({ name: `${name}, 10k keys with budgets`, ...keyed, only: KEYS_WORKLOADS });
+    }
     if (!values.record) continue;
     const recorded = llmConfig(upstream);
     recorded.config = { ...recorded.config, database: { url: `sqlite://${folder}/${running.length}.db` } };
@@ -79,16 +84,17 @@ async function startAll() {
 
 function casesOf({ all, mock }, workload, connections) {
   const { plain } = workload;
-  const toCase = ({ name, port, pid, headers, translates = false }) => {
+  const measured = all.filter(({ only }) => only?.some((name) => WORKLOADS[name] === workload) ?? true);
+  const toCase = ({ name, port, pid, headers, keysFile, translates = false }) => {
     const request = requestOf(plain === undefined || translates ? workload : WORKLOADS[plain]);
     const url = `http://127.0.0.1:${port}${request.path}`;
     return {
       name,
-      request: { ...request, headers: { ...request.headers, ...headers }, url, pid, connections },
+      request: { ...request, headers: { ...request.headers, ...headers }, url, pid, connections, keysFile },
     };
   };
   // The provider alone, to compute what a gateway adds.
-  return [...all, { name: 'no gateway', headers: {}, ...mock }].map(toCase);
+  return [...measured, { name: 'no gateway', headers: {}, ...mock }].map(toCase);
 }
 
 /** The cases that can be measured; another gateway that answers anything else is left out. */

@@ -3,9 +3,20 @@ import { readFileSync } from 'node:fs';
 import { createHistogram } from 'node:perf_hooks';
 import autocannon from 'autocannon';
 
-const { url, method, headers, body, connections, seconds, warmup, pid, mustContain, uniqueIds } = JSON.parse(
-  process.argv[2],
-);
+const { url, method, headers, body, connections, seconds, warmup, pid, mustContain, uniqueIds, keysFile } =
+  JSON.parse(process.argv[2]);
+
+/** Each request with the next of the keys, if there are several. */
+function rotatingKeys() {
+  if (keysFile === undefined) return {};
+  const keys = readFileSync(keysFile, 'utf8').split('\n');
+  let next = 0;
+  const setupRequest = (request) => {
+    next = (next + 1) % keys.length;
+    return { ...request, headers: { ...request.headers, authorization: `Bearer ${keys[next]}` } };
+  };
+  return { requests: [{ setupRequest }] };
+}
 // Linux counts in ticks of 10 ms (proc(5)), which is 0.25 % of a run of 4 s.
 const TICK_MICROS = 10_000;
 
@@ -31,6 +42,7 @@ async function run(duration) {
     duration,
     // Two requests in flight under one JSON-RPC id would be a client error, and relays may drop one of them.
     idReplacement: uniqueIds,
+    ...rotatingKeys(),
     ...(mustContain === undefined ? {} : { verifyBody: (text) => text.includes(mustContain) }),
   });
   let elapsed = 0;

@@ -7,6 +7,11 @@ const SCOPE = 'proxy::budgets';
 
 /** After a failure of the store, calls are refused for this long without asking it again, in ms. */
 const RETRY_AFTER = 1_000;
+/**
+ * Time between the starts of two transactions, in ms. One costs about as much CPU time as ten charges in it, so a busy
+ * gateway collects them; up to 200 calls a second, none waits.
+ */
+const INTERVAL = 5;
 /** How long another process counts as present after it has written, in ms. */
 const PRESENCE = 10_000;
 
@@ -64,17 +69,23 @@ export class Batches {
   #scheduled(): Promise<void> {
     if (this.#next === undefined) {
       this.#next = Promise.withResolvers();
-      // At the end of the turn: calls that end in the same turn share a transaction.
-      if (this.#running === undefined) setImmediate(() => this.#start());
+      if (this.#running === undefined) this.#startSoon();
     }
     return this.#next.promise;
   }
 
+  #startSoon(): void {
+    const wait = this.#lastAt + INTERVAL - performance.now();
+    // At least at the end of the turn: calls that end in the same turn share a transaction.
+    if (wait > 0) setTimeout(() => this.#start(), wait);
+    else setImmediate(() => this.#start());
+  }
+
   #start(): void {
-    if (this.#running !== undefined) return;
+    if (this.#running !== undefined || this.#next === undefined) return;
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
-      if (this.#next !== undefined) this.#start();
+      if (this.#next !== undefined) this.#startSoon();
     });
   }
 
