@@ -32,11 +32,12 @@ export const limitedConfig = (
     },
   });
 
-/** Sends `count` requests over `connections` connections, in turn to these origins. Those without a response are undefined. */
+/** Sends `count` requests over `connections` connections, in turn to these origins. Those without a response are undefined; `replied` is called after each other one. */
 export async function load(
   origins: readonly (() => string)[],
   count: number,
   connections = 16,
+  replied: () => void = () => undefined,
 ): Promise<(HttpReply | undefined)[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const replies: (HttpReply | undefined)[] = [];
@@ -45,7 +46,9 @@ export async function load(
     while (sent < count) {
       sent += 1;
       const origin = origins[sent % origins.length] as () => string;
-      replies.push(await send(origin(), { agent }).catch(() => undefined));
+      const reply = await send(origin(), { agent }).catch(() => undefined);
+      replies.push(reply);
+      if (reply !== undefined) replied();
     }
   };
   await Promise.all(Array.from({ length: connections }, client));
@@ -81,11 +84,12 @@ export async function killReplicas(kills: number): Promise<KillOutcome> {
   let sent = 0;
   for (let kill = 0; kill < kills; kill += 1) {
     const victim: ServeProcess = await serve(config);
-    // Killed at another time in each round, while requests are in flight.
-    const until = 20 + ((kill * 37) % 180);
-    const timer = setTimeout(() => victim.kill('SIGKILL'), until);
-    const replies = await load([() => victim.url, () => stays.url], 200, CONNECTIONS);
-    clearTimeout(timer);
+    // Killed after another number of responses in each round, while requests are in flight at both.
+    let left = 10 + ((kill * 37) % 150);
+    const replies = await load([() => victim.url, () => stays.url], 200, CONNECTIONS, () => {
+      left -= 1;
+      if (left === 0) victim.kill('SIGKILL');
+    });
     victim.kill('SIGKILL');
     await victim.finished;
     sent += replies.length;

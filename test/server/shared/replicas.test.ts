@@ -24,6 +24,8 @@ describe.skipIf(REDIS_SERVER === undefined)('processes that share a real Redis',
 
   test('a replica that is killed under load holds no tokens: each one taken stands for a request', async () => {
     const outcome = await killReplicas(repeats(2, 50));
+    // Those of the replica that stays, and some of the others.
+    expect(outcome.answered).toBeGreaterThan(outcome.sent / 2);
     expect(outcome.received).toBeGreaterThanOrEqual(outcome.answered);
     expect(outcome.taken).toBeGreaterThanOrEqual(outcome.received);
     expect(outcome.taken - outcome.answered).toBeLessThanOrEqual(outcome.inFlight);
