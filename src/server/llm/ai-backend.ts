@@ -189,8 +189,8 @@ export const ai = defineBackend({
     context.inspection.addBackend(context.path, () => ({ endpoints: all.map(({ stats }) => stats.info) }));
     const policy = compileOwnPolicy(config, context);
     return {
-      handle: (ctx) => {
-        policy?.request?.(ctx);
+      handle: async (ctx) => {
+        await policy?.request?.(ctx);
         return handleCall(ctx, runtime);
       },
       close: async () => {

@@ -198,7 +198,6 @@ describe('a route with the backend ai', () => {
       { name: 'a', provider: { openAI: {} }, pathPrefix: '/v1', pathOverride: '/chat' },
       /pathOverride: `pathPrefix` and `pathOverride` are mutually exclusive/,
     ],
-    ['tokenize', { name: 'a', provider: { openAI: {} }, tokenize: true }, /tokenize: unknown field/],
     [
       'two providers of one name',
       {

@@ -7,7 +7,6 @@ const route = (backend: object) => ({
 });
 
 test.for<[string, object, string]>([
-  ['ui', { ui: {} }, 'gateways serve no admin pages'],
   ['services', { services: [] }, 'Kubernetes control plane'],
   ['a service as a backend', route({ service: { name: 'a', port: 1 } }), 'write `host: name:port`'],
   ['a dynamic backend', route({ dynamic: {} }), 'a backend has a fixed address'],
