@@ -24,7 +24,7 @@ export const admin = {
           name: 'requests',
           path: '/ui/requests',
           async prepare(page) {
-            await page.locator('.virtual').getByText('tools/call').first().waitFor();
+            await page.locator('.virtual').getByText('read_file').first().waitFor();
             await page.keyboard.press('j');
           },
         },

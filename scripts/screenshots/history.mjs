@@ -21,12 +21,15 @@ function random(seed) {
   };
 }
 
-/** @param now ms since 1970; the newest request is a few seconds older */
+/** Real requests follow: a machine under load may need this long to send them. In ms. */
+const NEWEST = 60_000;
+
+/** @param now ms since 1970; the newest request is a minute older */
 export function history(now, length = 900) {
   const chance = random(7);
   const entries = [];
   for (let at = now - 14.5 * 60_000; entries.length < length; at += chance() * 1900) {
-    if (at > now - 4_000) break;
+    if (at > now - NEWEST) break;
     entries.push({ time: new Date(at).toISOString(), fields: chance() < 0.6 ? tool(chance) : call(chance) });
   }
   return entries.map((entry, index) => ({ id: index + 1, ...entry }));

@@ -13,6 +13,7 @@ export function ThemeSelect(): ReactNode {
   return (
     <select
       aria-label="Theme"
+      title="Theme"
       value={theme}
       onChange={({ target }) => chooseTheme(THEMES.find((each) => each === target.value) ?? 'system')}
     >
