@@ -85,7 +85,21 @@ browserTest('every page uses the width of the window, and none scrolls sideways'
 browserTest('every page says that the gateway does not answer', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin, {});
   await page.route('**/api/requests', (route) => route.abort());
-  for (const path of ['', 'requests', 'usage', 'trace', 'mcp', 'llm', 'cel', 'auth', 'config', 'system']) {
+  for (const path of [
+    '',
+    'requests',
+    'usage',
+    'trace',
+    'mcp',
+    'llm',
+    'cel',
+    'auth',
+    'connect',
+    'keys',
+    'config',
+    'system',
+    'conversations',
+  ]) {
     await page.goto(`${ui.url}/${path}`);
     await page.getByText('✗ The gateway does not answer at').waitFor();
   }
