@@ -1,4 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +11,7 @@ import { until } from '../kit/until.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Followed extends AsyncDisposable {
+  readonly folder: string;
   /** What each command block has printed, in order. */
   readonly printed: readonly string[];
   /** Files that the guide lets the reader write. */
@@ -20,8 +22,8 @@ interface Followed extends AsyncDisposable {
 }
 
 /**
- * Follows a guide as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, runs each `sh`
- * block, starts `agctl serve` in the background. Variables stay for later blocks. `replace`: texts that differ in tests,
+ * Follows a guide as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as
+ * servers.json; runs each `sh` block, starts `agctl serve` in the background. Variables stay for later blocks. `replace`: texts that differ in tests,
  * such as ports.
  */
 export async function followGuide(
@@ -46,9 +48,8 @@ export async function followGuide(
   const saved = join(folder.path, '.environment');
   writeFileSync(saved, '');
   const close = async (): Promise<void> => {
-    const ended = new Promise((resolve) =>
-      service === undefined ? resolve(0) : service.once('exit', resolve),
-    );
+    const isRunning = service?.exitCode === null && service.signalCode === null;
+    const ended = isRunning ? once(service as ChildProcess, 'exit') : undefined;
     service?.kill('SIGTERM');
     await ended;
     await folder.remove();
@@ -60,7 +61,8 @@ export async function followGuide(
         files.set(file, text);
         mkdirSync(dirname(join(folder.path, file)), { recursive: true });
         writeFileSync(join(folder.path, file), text);
-      } else if (/^agctl serve\b/.test(text)) {
+      } else if (lang === 'json') writeFileSync(join(folder.path, 'servers.json'), text);
+      else if (/^agctl (?:--env-from \S+ )?serve\b/.test(text)) {
         service = spawn('bash', ['-c', `. ${saved}; exec ${text}`], { cwd: folder.path, env });
         service.stdout?.on('data', (chunk) => (output.stdout += chunk));
         service.stderr?.on('data', (chunk) => (output.stderr += chunk));
@@ -75,6 +77,7 @@ export async function followGuide(
     throw error;
   }
   return {
+    folder: folder.path,
     printed,
     files,
     get log() {

@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -32,6 +33,24 @@ test('the guide on an OpenAI key: programs call with their own keys, and only th
   } finally {
     await provider.close();
   }
+});
+
+test('the guide on servers of a desktop: servers are imported, started, and a client gets the URL', async () => {
+  const server = (name: string): string =>
+    join(root, `node_modules/@modelcontextprotocol/${name}/dist/index.js`);
+  const port = await freePort();
+  await using followed = await followGuide('desktop-servers.md', {
+    3000: String(port),
+    '"npx"': '"node"',
+    '"-y", "@modelcontextprotocol/server-filesystem"': `"${server('server-filesystem')}"`,
+    '"-y", "@modelcontextprotocol/server-memory"': `"${server('server-memory')}"`,
+  });
+  const [, checked, connected] = followed.printed;
+  expect(checked).toContain('files');
+  expect(connected).toContain(`http://127.0.0.1:${port}/mcp`);
+  const written = await readFile(join(followed.folder, 'gateway.yaml'), 'utf8');
+  expect(written).toContain('NOTES_TOKEN');
+  expect(written).not.toContain('secret-of-notes');
 });
 
 test('the guide on tools per client: a reader is shown tools that read, an editor all', async () => {
