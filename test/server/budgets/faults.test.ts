@@ -4,7 +4,19 @@ import { describe, expect, test } from 'vitest';
 import { budgetGateway, createKey, spending, spentIn } from '../../kit/budgets.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import type { TestGateway } from '../../kit/gateway.ts';
-import { answering, CHAT, chat, completion, errorOf, llmProvider } from '../../kit/llm-provider.ts';
+import {
+  answering,
+  CHAT,
+  chat,
+  chunk,
+  completion,
+  DONE,
+  errorOf,
+  llmProvider,
+  streaming,
+  USAGE,
+} from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 
 /** May use 21 tokens, and uses 19. */
@@ -92,6 +104,35 @@ describe('a database that cannot be used', () => {
       gate.log.join('').includes('virtual keys cannot be read: those that are known stay valid'),
     );
     expect((await chat(gate, SMALL, authorization)).status).toBe(200);
+  });
+});
+
+describe('the end of an answer', () => {
+  test.each([
+    ['a response', false],
+    ['a stream', true],
+  ])('of %s is sent only when its charge is written', async (_what, stream) => {
+    await using folder = await temporaryFolder();
+    let locked: { release(): void } | undefined;
+    const events = streaming((response) =>
+      response.end(chunk({ content: 'Hello' }) + chunk(undefined, { usage: USAGE }) + DONE),
+    );
+    await using provider = await llmProvider((request, response, received) => {
+      locked = lock(folder.path);
+      return (stream ? events : answering(completion('Hi')))(request, response, received);
+    });
+    await using gate = await budgetGateway(provider, folder.path, budget());
+    let isComplete = false;
+    const call = chat(gate, { ...SMALL, stream }).finally(() => {
+      isComplete = true;
+    });
+    await until(() => locked !== undefined);
+    // By now, the answer would have been there.
+    for (let count = 0; count < 20; count++) await send(`${gate.url}/v1/models`);
+    expect(isComplete).toBe(false);
+    locked?.release();
+    expect((await call).status).toBe(200);
+    expect(await spentIn(gate)).toEqual(['all: 19 tokens']);
   });
 });
 
