@@ -16,7 +16,7 @@ interface Token {
 
 function tokensOf(file: string): Token[] {
   const found: Token[] = [];
-  marked.walkTokens(
+  void marked.walkTokens(
     marked.lexer(readFileSync(join(root, file), 'utf8')),
     (token) => void found.push(token as Token),
   );

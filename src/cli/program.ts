@@ -6,8 +6,8 @@ import type { Bind, Context } from './context.ts';
 import { withEnvFile } from './env-file.ts';
 import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
-import { completionCommand, setupCommands } from './setup-program.ts';
 import { formerConfigCommands, proxyCommands, usageCommand } from './proxy-program.ts';
+import { completionCommand, setupCommands } from './setup-program.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
 
 /**

@@ -96,7 +96,7 @@ export async function followGuide(
 /** The code blocks of a guide, also those inside lists. */
 function blocksOf(name: string, replace: Readonly<Record<string, string>>): { lang: string; text: string }[] {
   const blocks: { lang: string; text: string }[] = [];
-  marked.walkTokens(marked.lexer(readFileSync(join(root, 'docs/guides', name), 'utf8')), (token) => {
+  void marked.walkTokens(marked.lexer(readFileSync(join(root, 'docs/guides', name), 'utf8')), (token) => {
     if (token.type !== 'code') return;
     const { lang = '', text } = token as Tokens.Code;
     const replaced = Object.entries(replace).reduce((all, [from, to]) => all.replaceAll(from, to), text);

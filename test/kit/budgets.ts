@@ -36,9 +36,14 @@ export function budgetGateway(
   return modelsGateway([entry], { policies }, { config: settings }, { folder, ...options });
 }
 
-export const FORMATS = ['completions', 'messages', 'responses', 'generateContent', 'embeddings', 'realtime'].map(
-  (type) => ({ type }),
-);
+export const FORMATS = [
+  'completions',
+  'messages',
+  'responses',
+  'generateContent',
+  'embeddings',
+  'realtime',
+].map((type) => ({ type }));
 
 /** The spending of a gateway in this process. */
 export function spending({ live }: Pick<TestGateway, 'live'>): Spending {

@@ -8,7 +8,9 @@ const JAG = 'urn:ietf:params:oauth:token-type:id-jag';
 const bearer = (token: string): { authorization: string } => ({ authorization: `Bearer ${token}` });
 
 /** The identity provider of the user; issues `assertion-1`, `assertion-2`, …. */
-function identityProvider(members: object = { issued_token_type: JAG, token_type: 'N_A' }): Promise<HttpUpstream> {
+function identityProvider(
+  members: object = { issued_token_type: JAG, token_type: 'N_A' },
+): Promise<HttpUpstream> {
   let count = 0;
   return httpUpstream((_, response) => {
     count += 1;
@@ -122,7 +124,9 @@ describe('backendAuth.crossAppAccess', () => {
 
   test('a refusal of the second server is the client’s error, and a dead server is not', async () => {
     await using provider = await identityProvider();
-    await using refusing = await httpUpstream((_, response) => json(response, 400, { error: 'invalid_grant' }));
+    await using refusing = await httpUpstream((_, response) =>
+      json(response, 400, { error: 'invalid_grant' }),
+    );
     await using service = await httpUpstream();
     await using gate = await proxyGateway(service.address, settings(provider.address, refusing.address));
     const reply = await send(gate.url, { headers: bearer('t') });

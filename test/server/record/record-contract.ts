@@ -170,7 +170,10 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
       const request = JSON.stringify({ messages: [{ role: 'user', content: 'Où est le café?' }] });
       const response = JSON.stringify({ texts: ['Around the corner'], toolCalls: [] });
       await store([
-        queued({ time: NOW + MINUTE }, { request, response, words: wordsOf('Où est le café Around the corner') }),
+        queued(
+          { time: NOW + MINUTE },
+          { request, response, words: wordsOf('Où est le café Around the corner') },
+        ),
         queued({ time: NOW + 2 * MINUTE, error: 'the provider said: rate_limit', status: 429 }),
         queued(
           { time: NOW + 3 * MINUTE, caller: 'k9' },
