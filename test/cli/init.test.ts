@@ -8,6 +8,7 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { openSession, toolCall } from '../kit/mcp.ts';
 import { service } from '../kit/process.ts';
 import { hasTerminal, terminal } from '../kit/terminal.ts';
+import { until } from '../kit/until.ts';
 
 const EVERYTHING = join(import.meta.dirname, '../kit/everything-server.ts');
 const SECRET = 'ghp_0123456789abcdefghij';
@@ -378,8 +379,11 @@ test('the memory of a new configuration answers calls', async () => {
   await mine.init(['--with', 'memory']);
   await using gateway = await service(['serve'], { cwd: mine.cwd, env: { HOME: mine.home } });
   const session = await openSession(`${gateway.url}/mcp`);
-  const { result } = await session.request('tools/list');
-  expect(JSON.stringify(result)).toContain('search_knowledge');
+  // A server that takes longer to start joins later.
+  await until(async () => {
+    const { result } = await session.request('tools/list');
+    return JSON.stringify(result).includes('search_knowledge');
+  }, 30_000);
 });
 
 test('nothing is overwritten', async () => {
