@@ -195,6 +195,7 @@ export const LOG_MODULES: readonly string[] = [
   'mcp::session',
   'mcp::sse',
   'mcp::stdio',
+  'proxy::budgets',
   'proxy::gateway',
   'proxy::httpproxy',
   'proxy::mirror',

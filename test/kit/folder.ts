@@ -7,7 +7,8 @@ export async function temporaryFolder(): Promise<
   { path: string; remove(): Promise<void> } & AsyncDisposable
 > {
   const path = await mkdtemp(join(tmpdir(), 'agctl-test-'));
-  const remove = (): Promise<void> => rm(path, { recursive: true, force: true });
+  // Again, because Node.js writes its cache of compiled code while a process ends.
+  const remove = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 10 });
   return { path, remove, [Symbol.asyncDispose]: remove };
 }
 
