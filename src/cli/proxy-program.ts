@@ -65,7 +65,7 @@ export function usageCommand(program: Command, run: Bind): void {
   )
     .addHelpText(
       'after',
-      `${WHICH_GATEWAY}\nThe gateway needs a database (config.database).\n\nExamples:\n  agctl usage --local\n  agctl usage --local --by user,model --since 30d -o csv\n`,
+      `${NEAREST}\nThe gateway needs a database (config.database).\n\nExamples:\n  agctl usage\n  agctl usage --by user,model --since 30d -o csv\n`,
     )
     .action(run(() => import('./commands/usage.ts')));
 }

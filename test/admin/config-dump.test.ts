@@ -163,7 +163,7 @@ describe('the configuration dump', () => {
 
   test('a large configuration dump is sent in pieces without blocking requests', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `g${index}`);
-    const routes = Array.from({ length: 1500 }, (_, index) => ({
+    const routes = Array.from({ length: 600 }, (_, index) => ({
       name: `r${index}`,
       gateways: names,
       matches: [{ path: { exact: `/r${index}` } }],
@@ -183,7 +183,7 @@ describe('the configuration dump', () => {
       answered += 1;
     }
     const { body } = await dump;
-    expect(body.length).toBeGreaterThan(5_000_000);
+    expect(body.length).toBeGreaterThan(2_000_000);
     expect(Object.keys((JSON.parse(body.toString()) as ConfigDump).binds)).toHaveLength(8);
     expect(answered).toBeGreaterThan(10);
   });

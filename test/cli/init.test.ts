@@ -96,6 +96,25 @@ test('a server that several clients have is imported once, and another one of th
   expect(names).toEqual(['files', 'my-server', 'my-server-2']);
 });
 
+test('the configuration is formatted, and servers that npx installs start in advance', async () => {
+  const github = { command: 'npx', args: ['-y', 'server-github'], env: { GITHUB_TOKEN: SECRET } };
+  await using mine = await laptop({
+    '~/.cursor/mcp.json': { mcpServers: { github, plain: server('--a', 'b') } },
+  });
+  const { stdout } = await mine.init();
+  expect(mine.config().mcp.targets).toMatchObject([
+    { stdio: { warm: 1 } },
+    { stdio: { cmd: process.execPath } },
+  ]);
+  expect(mine.config().mcp.targets[1].stdio).not.toHaveProperty('warm');
+  expect(await cli(['config', 'fmt', '--check', 'gateway.yaml'], { cwd: mine.cwd })).toMatchObject({
+    code: 0,
+  });
+  expect(stdout).toContain(
+    'agctl --env-from gateway.env serve\n  agctl --env-from gateway.env connect claude',
+  );
+});
+
 test('secrets become references, whose values only the owner of gateway.env can read', async () => {
   await using mine = await laptop({
     '~/.cursor/mcp.json': {

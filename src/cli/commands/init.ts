@@ -208,13 +208,13 @@ function report({ files, imported, variables, withValues, shown, folder, cwd }: 
   }
   if (leftOut.length > 0)
     lines.push('', 'not imported', ...leftOut.map(({ what, reason }) => `  ${what}: ${reason}`));
-  const serve = missing.length > 0 ? `agctl --env-from ${ENV_FILE} serve` : 'agctl serve';
+  const program = missing.length > 0 ? `agctl --env-from ${ENV_FILE}` : 'agctl';
   lines.push(
     '',
     'next',
     ...(folder === cwd ? [] : [`  cd ${shown(folder)}`]),
-    `  ${serve}`,
-    '  agctl connect claude     or another client: agctl connect --help',
+    `  ${program} serve`,
+    `  ${program} connect claude     or another client: agctl connect --help`,
     '',
   );
   return lines.join('\n');

@@ -47,7 +47,7 @@ export function composeConfig({ imported, port, schema, isEcho }: Composition): 
   commentEntries(document, ['mcp', 'targets'], targets);
   commentEntries(document, ['llm', 'models'], models);
   for (const key of ['mcp', 'llm']) spaceBefore(document, key);
-  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+  return document.toString({ lineWidth: 0 });
 }
 
 function pairAt(document: Document, path: readonly string[]): { key: unknown; value: unknown } | undefined {

@@ -85,6 +85,12 @@ function target(name: string, entry: unknown, context: PlaceholderContext): Entr
   return { ...server, ...(tools === undefined ? {} : { tools }) };
 }
 
+/**
+ * Commands that install the server at their first start, which takes longer than a client waits. A process that is started
+ * in advance is not ended with a session, so the installation completes.
+ */
+const DOWNLOADS = /^(?:npx|bunx|uvx|pipx)$/;
+
 /** `command` is a text, a list with the arguments, or, in older settings of Zed, an object. */
 function local(name: string, entry: Entry, context: PlaceholderContext): Entry {
   const { command } = entry;
@@ -101,6 +107,7 @@ function local(name: string, entry: Entry, context: PlaceholderContext): Entry {
       ...(args.length === 0 ? {} : { args: args.map((_, index) => argument(args, index, name, context)) }),
       ...(Object.keys(env).length === 0 ? {} : { env }),
       ...(typeof cwd === 'string' && cwd !== '' ? { cwd: withReferences(cwd, context) } : {}),
+      ...(DOWNLOADS.test(cmd) ? { warm: 1 } : {}),
     },
   };
 }

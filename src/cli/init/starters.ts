@@ -14,7 +14,7 @@ export const starterTarget: ImportedEntry = {
   source: '',
   value: {
     name: 'everything',
-    stdio: { cmd: 'npx', args: ['-y', '@modelcontextprotocol/server-everything'] },
+    stdio: { cmd: 'npx', args: ['-y', '@modelcontextprotocol/server-everything'], warm: 1 },
   },
 };
 

@@ -276,7 +276,7 @@ class Builder {
         end: exact?.ends[reference.end - 1] ?? end,
         path,
         label: 'no value and no fallback',
-        help: `define it, or give a fallback: \`\${${reference.name}:-value}\`; a literal dollar sign is \`$$\``,
+        help: `define it (\`--env-from FILE\` reads a file of variables), or give a fallback: \`\${${reference.name}:-value}\`; a literal dollar sign is \`$$\``,
       });
     }
   }
