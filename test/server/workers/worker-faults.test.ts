@@ -121,7 +121,10 @@ test('a worker with an uncaught error finishes its requests, and another one tak
   await using backend = await httpUpstream((_, response) => {
     release = () => response.end('late');
   });
-  await using gate = await workerGateway(config([{ name: 'slow', backends: [{ host: backend.address }] }]), {
+  const slowRoute = config([{ name: 'slow', backends: [{ host: backend.address }] }]);
+  // Longer than another worker takes to start on a busy machine.
+  slowRoute.config.connectionTerminationDeadline = '30s';
+  await using gate = await workerGateway(slowRoute, {
     env: misbehaving('SIGUSR2', "setImmediate(() => { throw new Error('on command'); });"),
   });
   const pids = gate.pids();
