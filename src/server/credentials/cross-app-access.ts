@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { AppError } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { validatedToken } from '../kernel/shared-slots.ts';
-import { credentialLocation, locationSchema } from './location.ts';
+import { locationSchema } from './location.ts';
+import { exchangeOncePerRequest } from './subject-token.ts';
 import { openTokenCache, tokenCacheSchema } from './token-cache.ts';
 import { clientAuthSchema, endpointFields, GRANTS, tokenEndpoint } from './token-endpoint.ts';
 import type { TokenExchange } from './token-exchange.ts';
@@ -71,7 +69,6 @@ export function crossAppAccess(
 ): TokenExchange | undefined {
   const { audience, resources, scopes, subjectToken } = config;
   const accessScopes = config.accessTokenScopes ?? scopes;
-  const subject = credentialLocation(subjectToken.source, context.at('subjectToken', 'source'));
   const provider = tokenEndpoint(config.identityProvider, context.at('identityProvider'));
   const resource = tokenEndpoint(
     config.resourceAuthorizationServer,
@@ -87,19 +84,10 @@ export function crossAppAccess(
     });
   if (provider === undefined || resource === undefined) return undefined;
   const cache = openTokenCache(config.cache, context);
-  // A repeated call of the backend finds the token of the client removed.
-  const issued = new WeakMap<RequestContext, string>();
   return {
-    async token(ctx) {
-      const known = issued.get(ctx);
-      if (known !== undefined) return known;
-      const own =
-        subject.read(ctx) ?? (subjectToken.source === undefined ? validatedToken.get(ctx) : undefined);
-      if (own === undefined)
-        throw new AppError('bad_request', { message: 'the request has no token of a user to exchange' });
-      ctx.observer?.hide(own, true);
+    token: exchangeOncePerRequest(subjectToken.source, context.at('subjectToken', 'source'), (_, own) => {
       const key = createHash('sha256').update(own).digest('base64url');
-      const token = await cache.get(key, async () => {
+      return cache.get(key, async () => {
         const wanted = new URLSearchParams({
           requested_token_type: ID_JAG,
           audience,
@@ -113,10 +101,7 @@ export function crossAppAccess(
         if (accessScopes.length > 0) presented.set('scope', accessScopes.join(' '));
         return resource.request(GRANTS.jwtBearer, presented);
       });
-      subject.remove(ctx);
-      issued.set(ctx, token);
-      return token;
-    },
+    }),
     async close() {
       await Promise.all([provider.close(), resource.close()]);
     },

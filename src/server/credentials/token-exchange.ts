@@ -6,9 +6,9 @@ import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
-import { validatedToken } from '../kernel/shared-slots.ts';
 import { type CredentialLocation, credentialLocation, locationSchema } from './location.ts';
 import { placementSchema } from './placement.ts';
+import { exchangeOncePerRequest } from './subject-token.ts';
 import { openTokenCache, tokenCacheSchema } from './token-cache.ts';
 import { clientAuthSchema, endpointFields, GRANTS, tokenEndpoint } from './token-endpoint.ts';
 
@@ -100,7 +100,6 @@ export interface TokenExchange {
 /** Compiles a token exchange; undefined if the server or secret cannot be used, which is reported. */
 export function tokenExchange(config: Config, context: CompileContext): TokenExchange | undefined {
   const { subjectToken, actorToken } = config;
-  const subject = credentialLocation(subjectToken.source, context.at('subjectToken', 'source'));
   const actor = actorToken && credentialLocation(actorToken.source, context.at('actorToken', 'source'));
   const extra = Object.entries(config.additionalParams).map(
     ([name, source]) => [name, context.at('additionalParams', name).cel(source, requestScope)] as const,
@@ -108,36 +107,30 @@ export function tokenExchange(config: Config, context: CompileContext): TokenExc
   const endpoint = tokenEndpoint(config, context);
   if (endpoint === undefined) return undefined;
   const cache = openTokenCache(config.cache, context);
-  // A repeated call of the backend finds the token of the client removed.
-  const issued = new WeakMap<RequestContext, string>();
   return {
-    async token(ctx) {
-      const known = issued.get(ctx);
-      if (known !== undefined) return known;
-      const own =
-        subject.read(ctx) ?? (subjectToken.source === undefined ? validatedToken.get(ctx) : undefined);
-      if (own === undefined)
-        throw new AppError('bad_request', { message: 'the request has no token to exchange' });
-      const acting = readActor(ctx, actor);
-      const parameters = parametersOf(config, own, acting);
-      const resolver = resolverFor(ctx);
-      for (const [name, expression] of extra) {
-        const value = tryEvaluate(expression, resolver);
-        if (typeof value !== 'string')
-          throw new AppError('bad_request', {
-            message: 'the request lacks what the token exchange needs',
-            detail: `additionalParams.${name} is not a string`,
-          });
-        parameters.append(name, value);
-      }
-      for (const token of [own, acting]) ctx.observer?.hide(token, true);
-      const key = createHash('sha256').update(parameters.toString()).digest('base64url');
-      const token = await cache.get(key, () => endpoint.request(GRANTS[config.grantType], parameters));
-      subject.remove(ctx);
-      actor?.remove(ctx);
-      issued.set(ctx, token);
-      return token;
-    },
+    token: exchangeOncePerRequest(
+      subjectToken.source,
+      context.at('subjectToken', 'source'),
+      async (ctx, own) => {
+        const acting = readActor(ctx, actor);
+        const parameters = parametersOf(config, own, acting);
+        const resolver = resolverFor(ctx);
+        for (const [name, expression] of extra) {
+          const value = tryEvaluate(expression, resolver);
+          if (typeof value !== 'string')
+            throw new AppError('bad_request', {
+              message: 'the request lacks what the token exchange needs',
+              detail: `additionalParams.${name} is not a string`,
+            });
+          parameters.append(name, value);
+        }
+        if (acting !== undefined) ctx.observer?.hide(acting, true);
+        const key = createHash('sha256').update(parameters.toString()).digest('base64url');
+        const token = await cache.get(key, () => endpoint.request(GRANTS[config.grantType], parameters));
+        actor?.remove(ctx);
+        return token;
+      },
+    ),
     close: () => endpoint.close(),
   };
 }

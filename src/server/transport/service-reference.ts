@@ -28,7 +28,7 @@ export const serviceFields = {
 export const serviceMeta = {
   elsewhere: {
     service: 'services exist only with a Kubernetes control plane: write `host: name:port`',
-    invalid: 'it stands for a reference that could not be resolved: write `host: name:port`',
+    invalid: 'it marks a reference that could not be resolved: write `host: name:port`',
   },
 };
 
