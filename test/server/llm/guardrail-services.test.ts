@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { azureIdentity } from '../../kit/azure-identity.ts';
 import { environment } from '../../kit/environment.ts';
 import { WIRES } from '../../kit/llm-events.ts';
 import {
@@ -282,28 +283,13 @@ describe('azureContentSafety', () => {
   });
 
   test('azureContentSafety without a key is called with a token of the managed identity', async () => {
-    await using identity = await httpUpstream((_, response) => {
-      const token = {
-        access_token: 'entra-1',
-        expires_on: '4102444800',
-        resource: 'r',
-        token_type: 'Bearer',
-      };
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
-    });
-    using _env = environment({
-      AZURE_CLIENT_ID: undefined,
-      AZURE_TENANT_ID: undefined,
-      AZURE_TOKEN_CREDENTIALS: 'ManagedIdentityCredential',
-      IDENTITY_ENDPOINT: `http://${identity.address}/msi/token`,
-      IDENTITY_HEADER: 'header',
-    });
+    using _identity = await azureIdentity({ AZURE_TOKEN_CREDENTIALS: 'ManagedIdentityCredential' });
     await using provider = await llmProvider();
     await using azure = await safety();
     const request = [kinds.azureContentSafety(azure, { policies: undefined })];
     await using served = await llmGateway(provider, { model: { guardrails: { request } } });
     expect((await chat(served, say('good'))).status).toBe(200);
-    expect(azure.received[0]?.headers['authorization']).toBe('Bearer entra-1');
+    expect(azure.received[0]?.headers['authorization']).toBe('Bearer of-the-system');
   });
 
   test('azureContentSafety checks long texts in pieces of 10,000 characters', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NO_AWS, signature, signatureIn } from '../../kit/aws.ts';
+import { azureIdentity } from '../../kit/azure-identity.ts';
 import { environment } from '../../kit/environment.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { proxyGateway, routesConfig } from '../../kit/routes.ts';
@@ -166,20 +167,7 @@ describe('backendAuth.gcp', () => {
 
 describe('backendAuth.azure', () => {
   test('the backend gets a token of the managed identity that is configured', async () => {
-    await using identity = await httpUpstream((_, response, { target }) => {
-      const expires = Math.floor(Date.now() / 1000) + 7200;
-      const token = target.includes('client_id=c-1') ? 'of-c-1' : 'of-the-system';
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(
-        JSON.stringify({ access_token: token, expires_on: String(expires), token_type: 'Bearer' }),
-      );
-    });
-    // The library remembers the address for the life of the process.
-    using _env = environment({
-      IDENTITY_ENDPOINT: `http://${identity.address}/token`,
-      IDENTITY_HEADER: 'machine',
-      AZURE_CLIENT_ID: undefined,
-    });
+    using identity = await azureIdentity();
     for (const [managedIdentity, token] of [
       [{}, 'of-the-system'],
       [{ userAssignedIdentity: { clientId: 'c-1' } }, 'of-c-1'],
