@@ -1,5 +1,5 @@
 import type { TracePlace } from '../../core/trace/event.ts';
-// biome-ignore lint/suspicious/noImportCycles: see request-context.ts.
+// oxlint-disable-next-line import/no-cycle -- see request-context.ts.
 import type { RequestObserver, RequestSpan } from './observer.ts';
 
 /** Part of a source text, as UTF-16 offsets. */

@@ -6,9 +6,9 @@ import type {
   TracePlace,
   TraceSeverity,
 } from '../../core/trace/event.ts';
-// biome-ignore lint/suspicious/noImportCycles: see request-context.ts.
+// oxlint-disable-next-line import/no-cycle -- see request-context.ts.
 import type { CelResult, TracedExpression } from './expression.ts';
-// biome-ignore lint/suspicious/noImportCycles: see request-context.ts.
+// oxlint-disable-next-line import/no-cycle -- see request-context.ts.
 import type { Listener, Policy, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
 
 /** What a policy did to a request. */

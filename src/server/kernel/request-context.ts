@@ -6,7 +6,7 @@ import type { BodyWriter } from '../../core/body-writer.ts';
 import type { AppError, Reason } from '../../core/errors.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { HeaderList } from './header-list.ts';
-// biome-ignore lint/suspicious/noImportCycles: a request has an observer, which is shown the request. The only circle, of three files.
+// oxlint-disable-next-line import/no-cycle -- a request has an observer, which is shown the request. The only circle, of three files.
 import type { RequestObserver, RequestSpan } from './observer.ts';
 import { RequestBody } from './request-body.ts';
 import type { SlotHolder } from './slot.ts';
