@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { WorkerProcess } from '../../../src/server/workers/worker-process.ts';
 import { chaos } from '../../kit/config.ts';
@@ -13,18 +14,23 @@ const config = (routes: readonly object[] = [BODY]) => ({
   gateways: { default: { port: 0, routes } },
 });
 
-/** Sends requests on connections of their own until the returned function is called, which resolves to the outcomes. */
+/**
+ * Sends requests on connections of their own until the returned function is called, which resolves to the outcomes. With
+ * pauses: faults must meet requests in flight, and workers that start need the processor.
+ */
 function load(url: string): () => Promise<readonly string[]> {
   const outcomes: string[] = [];
   let isOver = false;
   const senders = Array.from({ length: 8 }, async () => {
-    while (!isOver)
+    while (!isOver) {
       outcomes.push(
         await freshly(url).then(
           ({ status }) => String(status),
           (error: { code?: string }) => String(error.code),
         ),
       );
+      await setTimeout(5);
+    }
   });
   return async () => {
     isOver = true;
