@@ -15,6 +15,8 @@ export interface OidcProvider extends AsyncDisposable {
 export interface OidcProviderOptions {
   /** Whether responses to the client carry `iss` (RFC 9207). Keycloak can leave it out per client. */
   readonly sendsIss?: boolean;
+  /** In seconds. */
+  readonly idTokenLifetime?: number;
 }
 
 const MOUNT = '/realms/main';
@@ -30,6 +32,7 @@ export const ACCESS_TOKEN_LIFETIME = 300;
  */
 export async function startOidcProvider({
   sendsIss = true,
+  idTokenLifetime = 600,
 }: OidcProviderOptions = {}): Promise<OidcProvider> {
   const asked: string[] = [];
   const server = createServer();
@@ -37,7 +40,7 @@ export async function startOidcProvider({
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}${MOUNT}`;
   const provider = await quietly(async () => {
     const { Provider } = await import('oidc-provider');
-    return new Provider(issuer, configuration());
+    return new Provider(issuer, configuration(idTokenLifetime));
   });
   const callback = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -65,7 +68,7 @@ export async function startOidcProvider({
   };
 }
 
-function configuration(): object {
+function configuration(idTokenLifetime: number): object {
   const { jwk, privateKey } = signingKey('oidc-1');
   return {
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: jwk.kid, alg: jwk.alg, use: 'sig' }] },
@@ -83,6 +86,12 @@ function configuration(): object {
     features: {
       devInteractions: { enabled: false },
       registration: { enabled: true },
+      rpInitiatedLogout: {
+        // Its own page says on the console that it should be replaced.
+        logoutSource: (context: { body: string }, form: string) => {
+          context.body = `${form}<button form="op.logoutForm" name="logout" value="yes">yes</button>`;
+        },
+      },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: () => ({
@@ -107,7 +116,7 @@ function configuration(): object {
       Interaction: 600,
       Grant: 600,
       RefreshToken: 600,
-      IdToken: 600,
+      IdToken: idTokenLifetime,
     },
   };
 }

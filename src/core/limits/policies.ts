@@ -28,6 +28,12 @@ export const POLICIES_LIMITS = {
   /** RFC 7518 §3.3: "a key of size 2048 bits or larger MUST be used". */
   rsaBits: 2048,
   metadataBytes: 256 * KIB,
+  /**
+   * oidc: sessions that are renewed at once or were renewed within `renewedSessionMemory`; further ones are not renewed.
+   * So long, requests that a browser sent before it had the new cookie get the same renewed session.
+   */
+  sessionRenewals: 1_000,
+  renewedSessionMemory: 30 * SECOND,
   registrationBytes: 64 * KIB,
   /**
    * Client registrations per `registrationsInterval`, from one address (an office may share one) and in total; more are

@@ -1,143 +1,35 @@
 import { describe, expect, test } from 'vitest';
 import { browserTest } from '../../kit/browser.ts';
-import { gateway, type TestGateway, type TestGatewayOptions } from '../../kit/gateway.ts';
-import { json } from '../../kit/idp.ts';
+import { GOOD_TLS } from '../../kit/certificates.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
+import { Browser, backend, client, SECRET, type Site, scripted, site } from '../../kit/oidc-site.ts';
 import { freePort } from '../../kit/ports.ts';
 import { send } from '../../kit/send.ts';
-import { seconds, signingKey, token } from '../../kit/tokens.ts';
+import { seconds } from '../../kit/tokens.ts';
+import { until } from '../../kit/until.ts';
 import { type HttpUpstream, httpUpstream, refusingPort } from '../../kit/upstream.ts';
-
-const SECRET = { OIDC_COOKIE_SECRET: '0123456789abcdef0123456789abcdef' };
-
-/** Cookies of one browser, which follows redirects only when it is told to. */
-class Browser {
-  readonly cookies = new Map<string, string>();
-
-  async open(url: string, headers: Record<string, string> = {}): ReturnType<typeof send> {
-    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-    const reply = await send(url, { headers: { ...(cookie === '' ? {} : { cookie }), ...headers } });
-    for (const field of [reply.headers['set-cookie'] ?? []].flat()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(field) ?? [];
-      if (/Max-Age=0/i.test(field) || /expires=Thu, 01 Jan 1970/i.test(field)) this.cookies.delete(name);
-      else this.cookies.set(name, value);
-    }
-    return reply;
-  }
-
-  /** Follows redirects until there is none. */
-  async follow(url: string): Promise<{ url: string; reply: Awaited<ReturnType<typeof send>> }> {
-    let at = url;
-    for (let hops = 0; hops < 20; hops += 1) {
-      const reply = await this.open(at);
-      const location = reply.headers['location'];
-      if (typeof location !== 'string') return { url: at, reply };
-      at = new URL(location, at).href;
-    }
-    throw new Error('too many redirects');
-  }
-}
-
-interface Site extends AsyncDisposable {
-  readonly gate: TestGateway;
-  readonly url: string;
-}
-
-/** A gateway with `oidc` in front of a backend, at a port that its redirect URI names. */
-async function site(
-  upstream: HttpUpstream,
-  policy: object,
-  { port, ...options }: TestGatewayOptions & { port?: number } = {},
-): Promise<Site> {
-  const own = port ?? (await freePort());
-  const route = {
-    name: 'pages',
-    matches: [{ path: { pathPrefix: '/app' } }],
-    policies: { oidc: { redirectURI: `http://127.0.0.1:${own}/oauth/callback`, ...policy } },
-    backends: [{ host: upstream.address }],
-  };
-  const more = { frontendPolicies: { accessLog: { add: { subject: 'default(jwt.sub, "nobody")' } } } };
-  const yaml = JSON.stringify({ gateways: { default: { port: own, routes: [route] } }, ...more });
-  const gate = await gateway(yaml, { env: SECRET, ...options });
-  return { gate, url: `http://127.0.0.1:${own}`, [Symbol.asyncDispose]: () => gate.close() };
-}
-
-interface Scripted extends HttpUpstream {
-  issuer: string;
-  /** Claims of ID tokens, instead of the usual ones. */
-  claims: Record<string, unknown>;
-  /** Of the token endpoint, instead of tokens. */
-  answer: { status: number } | undefined;
-}
-
-/** A provider that signs in at once, and says what a test wants it to say. */
-async function scripted(): Promise<Scripted> {
-  const key = signingKey('k1');
-  const nonces = new Map<string, string>();
-  const provider: Scripted = Object.assign(
-    await httpUpstream((_, response, { target, body }) => {
-      const url = new URL(target, provider.issuer);
-      if (url.pathname === '/.well-known/openid-configuration')
-        return json(response, 200, {
-          issuer: provider.issuer,
-          authorization_endpoint: `${provider.issuer}/authorize`,
-          token_endpoint: `${provider.issuer}/token`,
-          jwks_uri: `${provider.issuer}/keys`,
-        });
-      if (url.pathname === '/keys') return json(response, 200, { keys: [key.jwk] });
-      if (url.pathname === '/authorize') {
-        const code = `code-${nonces.size}`;
-        nonces.set(code, url.searchParams.get('nonce') ?? '');
-        const back = new URL(url.searchParams.get('redirect_uri') ?? '');
-        back.searchParams.set('code', code);
-        back.searchParams.set('state', url.searchParams.get('state') ?? '');
-        return response.writeHead(302, { location: back.href }).end();
-      }
-      if (provider.answer !== undefined)
-        return json(response, provider.answer.status, { error: 'invalid_grant' });
-      const code = new URLSearchParams(body).get('code') ?? '';
-      const nonce = nonces.get(code);
-      if (nonce === undefined) return json(response, 400, { error: 'invalid_grant' });
-      nonces.delete(code);
-      const claims = {
-        iss: provider.issuer,
-        aud: 'web',
-        sub: 'alice',
-        iat: seconds(),
-        exp: seconds(600),
-        nonce,
-      };
-      return json(response, 200, {
-        access_token: 'a',
-        token_type: 'Bearer',
-        id_token: token(key, { ...claims, ...provider.claims }),
-      });
-    }),
-    { issuer: '', claims: {}, answer: undefined as { status: number } | undefined },
-  );
-  provider.issuer = `http://${provider.address}`;
-  return provider;
-}
-
-const client = (issuer: string): object => ({ issuer, clientId: 'web', clientSecret: 'c/s+1' });
-const backend = (): Promise<HttpUpstream> => httpUpstream((_, response) => response.end('the page'));
 
 describe('oidc at a real provider', () => {
   /** A gateway in front of a page, whose client is registered at the provider. */
-  async function registeredSite(issuer: string, upstream: HttpUpstream): Promise<Site> {
+  async function registeredSite(issuer: string, upstream: HttpUpstream, tls?: object): Promise<Site> {
     const port = await freePort();
-    const redirectURI = `http://127.0.0.1:${port}/oauth/callback`;
+    const origin = tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`;
+    const after = `${origin}/bye`;
     const registered = await send(`${issuer}/clients-registrations/openid-connect`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
-        redirect_uris: [redirectURI],
+        redirect_uris: [`${origin}/oauth/callback`],
+        post_logout_redirect_uris: [after],
         token_endpoint_auth_method: 'client_secret_basic',
+        grant_types: ['authorization_code', 'refresh_token'],
       }),
     });
     const answer = JSON.parse(registered.text) as Record<string, string>;
-    const policy = { issuer, clientId: answer['client_id'], clientSecret: answer['client_secret'] };
-    return site(upstream, policy, { port });
+    const logout = { path: '/app/logout', redirectURI: after };
+    const policy = { issuer, clientId: answer['client_id'], clientSecret: answer['client_secret'], logout };
+    return site(upstream, policy, { port, ...(tls && { tls }) });
   }
 
   test('oidc signs a user in at the provider, and returns to the page', async () => {
@@ -153,23 +45,44 @@ describe('oidc at a real provider', () => {
     expect(provider.asked.filter((line) => line.endsWith('/token'))).toHaveLength(1);
   });
 
+  test('oidc renews the session at the provider shortly before the ID token expires', async () => {
+    await using provider = await startOidcProvider({ idTokenLifetime: 2 });
+    await using upstream = await backend();
+    await using page = await registeredSite(provider.issuer, upstream);
+    const browser = new Browser();
+    await browser.follow(`${page.url}/app`);
+    await until(async () => {
+      const { status, headers } = await browser.open(`${page.url}/app`);
+      return status === 200 && headers['set-cookie'] !== undefined;
+    });
+    expect(provider.asked.filter((line) => line.endsWith('/token'))).toHaveLength(2);
+    expect(provider.asked.filter((line) => line.endsWith('/auth'))).toHaveLength(1);
+  });
+
   browserTest(
-    'oidc signs a user of a real browser in, whose scripts then have the session',
+    'oidc signs a user of a real browser in and out, over HTTPS with HTTP/2, and its scripts have the session',
     async (chromium) => {
       await using provider = await startOidcProvider();
       await using upstream = await httpUpstream((_, response) => {
-        response.writeHead(200, { 'content-type': 'text/html' }).end('<title>in</title>the page');
+        response.writeHead(200, { 'content-type': 'text/html' });
+        response.end('<title>in</title><a href="/app/logout">sign out</a>');
       });
-      await using site = await registeredSite(provider.issuer, upstream);
-      const page = await chromium.newPage();
+      await using site = await registeredSite(provider.issuer, upstream, GOOD_TLS);
+      // Its certificates come from an authority of the tests.
+      const context = await chromium.newContext({ ignoreHTTPSErrors: true });
+      const page = await context.newPage();
       await page.goto(`${site.url}/app/a?b=1#part`);
       expect([page.url(), await page.title()]).toEqual([`${site.url}/app/a?b=1#part`, 'in']);
+      expect(await page.evaluate("performance.getEntriesByType('navigation')[0].nextHopProtocol")).toBe('h2');
       const fetched = (): Promise<number> => page.evaluate(async () => (await fetch('/app/data')).status);
       expect(await fetched()).toBe(200);
       expect(await page.evaluate('document.cookie')).toBe('');
-      await page.context().clearCookies({ domain: '127.0.0.1', name: /^agctl_oidc/ });
+      await page.getByText('sign out').click();
+      await page.getByRole('button', { name: /yes/i }).click();
+      await page.waitForURL(`${site.url}/bye**`);
+      expect((await context.cookies(site.url)).map(({ name }) => name)).toEqual([]);
+      expect(provider.asked).toContain('POST /realms/main/session/end/confirm');
       expect(await fetched()).toBe(401);
-      await page.context().close();
     },
   );
 });

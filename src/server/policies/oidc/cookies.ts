@@ -2,7 +2,8 @@ import { hkdfSync } from 'node:crypto';
 import { compactDecrypt } from 'jose/jwe/compact/decrypt';
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
 import { cookiesWithout } from '../../credentials/location.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import { emptyReply } from '../../kernel/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 
 /** Browsers keep at least 4096 bytes per cookie, with its name and attributes (RFC 6265 §6.1). */
 const CHUNK = 3600;
@@ -91,6 +92,20 @@ export class SealedCookies {
     ctx.headers.delete('cookie');
     if (kept.length > 0) ctx.headers.set('cookie', kept.join('; '));
   }
+}
+
+/** Sends the browser to another page, with cookies. */
+export function redirect(location: string, cookies: readonly string[]): Reply {
+  const reply = emptyReply(302);
+  reply.headers.append('location', location);
+  return withCookies(reply, cookies);
+}
+
+/** RFC 6749 §10.3: what contains a credential is not cached. */
+export function withCookies(reply: Reply, cookies: readonly string[]): Reply {
+  reply.headers.set('cache-control', 'no-store');
+  for (const cookie of cookies) reply.headers.append('set-cookie', cookie);
+  return reply;
 }
 
 const chunkName = (name: string, index: number): string => (index === 0 ? name : `${name}.${index}`);

@@ -1,4 +1,10 @@
-import type { AuthorizationServer, Client, ClientAuth } from 'oauth4webapi';
+import type {
+  AuthorizationServer,
+  Client,
+  ClientAuth,
+  TokenEndpointRequestOptions,
+  TokenEndpointResponse,
+} from 'oauth4webapi';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
@@ -30,6 +36,15 @@ export interface Endpoints {
   readonly auth: 'clientSecretBasic' | 'clientSecretPost';
   /** Whether callbacks name the issuer (RFC 9207): then one without it is refused. */
   readonly sendsIssuer: boolean;
+  /** Where browsers are signed out (OpenID Connect RP-Initiated Logout), and where refresh tokens are revoked (RFC 7009). */
+  readonly endSession: string | undefined;
+  readonly revocation: string | undefined;
+}
+
+/** What the provider issues. The signature of the ID token is not verified yet. */
+export interface Tokens {
+  readonly idToken: string;
+  readonly refreshToken?: string;
 }
 
 /** Secrets of one sign-in, which the browser keeps in an encrypted cookie meanwhile. */
@@ -99,61 +114,78 @@ export class Provider {
   }
 
   /**
-   * Redeems the code of a callback, and returns the ID token, whose signature the caller verifies. Rejects with
-   * `SignInError`, or with `provider_failed`.
+   * Redeems the code of a callback. Rejects with `SignInError`, or with `provider_failed`. The caller verifies the signature
+   * of the ID token.
    */
-  async redeem(query: URLSearchParams, { state, nonce, verifier }: Login): Promise<string> {
-    const { token, auth, sendsIssuer } = await this.endpoints();
+  async redeem(query: URLSearchParams, { state, nonce, verifier }: Login): Promise<Tokens> {
     const oauth = await library();
-    const { issuer, clientId, clientSecret, redirectUri } = this.#options;
-    const server: AuthorizationServer = {
-      issuer,
-      token_endpoint: token,
-      authorization_response_iss_parameter_supported: sendsIssuer,
-      // The keys decide, when the caller verifies the signature.
-      id_token_signing_alg_values_supported: [...ACCEPTED_ALGORITHMS],
-    };
-    const client: Client = { client_id: clientId, [oauth.clockTolerance]: LEEWAY };
-    const clientAuth: ClientAuth =
-      auth === 'clientSecretPost'
-        ? oauth.ClientSecretPost(clientSecret)
-        : oauth.ClientSecretBasic(clientSecret);
+    const { server, client, auth, options } = await this.#request(oauth);
     let callback: URLSearchParams;
     try {
       callback = oauth.validateAuthResponse(server, client, query, state);
     } catch (error) {
       throw new SignInError(messageOf(error), { cause: error });
     }
-    let response: Response;
-    try {
-      response = await oauth.authorizationCodeGrantRequest(
-        server,
-        client,
-        clientAuth,
-        callback,
-        redirectUri,
-        verifier,
-        {
-          [oauth.allowInsecureRequests]: true,
-          [oauth.customFetch]: (url, request) =>
-            this.#options.client.fetchLike(url, request as RequestInit, LIMITS.metadataBytes),
-        },
-      );
-    } catch (error) {
-      throw new AppError('provider_failed', { detail: messageOf(error) });
-    }
-    // A provider that fails is not a refusal of the code.
-    if (response.status >= 500)
-      throw new AppError('provider_failed', { detail: `the token endpoint answered ${response.status}` });
-    try {
-      const { id_token: idToken } = await oauth.processAuthorizationCodeResponse(server, client, response, {
+    const { redirectUri } = this.#options;
+    const response = await answerOf(
+      oauth.authorizationCodeGrantRequest(server, client, auth, callback, redirectUri, verifier, options),
+    );
+    return tokensOf(
+      oauth.processAuthorizationCodeResponse(server, client, response, {
         expectedNonce: nonce,
         requireIdToken: true,
-      });
-      return idToken as string;
-    } catch (error) {
-      throw new SignInError(messageOf(error), { cause: error });
-    }
+      }),
+    );
+  }
+
+  /** Gets new tokens (OpenID Connect Core §12). Rejects like `redeem`. */
+  async refresh(refreshToken: string): Promise<Tokens> {
+    const oauth = await library();
+    const { server, client, auth, options } = await this.#request(oauth);
+    const response = await answerOf(
+      oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, options),
+    );
+    // RFC 6749 §6: without a new refresh token, the old one stays valid.
+    return { refreshToken, ...(await tokensOf(oauth.processRefreshTokenResponse(server, client, response))) };
+  }
+
+  /** Revokes a refresh token, where the provider can. Rejects like `redeem`. */
+  async revoke(refreshToken: string): Promise<void> {
+    const oauth = await library();
+    const { server, client, auth, options } = await this.#request(oauth);
+    if (server.revocation_endpoint === undefined) return;
+    await answerOf(oauth.revocationRequest(server, client, auth, refreshToken, options));
+  }
+
+  /** What each request to the provider needs. */
+  async #request(oauth: Library): Promise<{
+    server: AuthorizationServer;
+    client: Client;
+    auth: ClientAuth;
+    options: TokenEndpointRequestOptions;
+  }> {
+    const { token, auth, sendsIssuer, revocation } = await this.endpoints();
+    const { issuer, clientId, clientSecret } = this.#options;
+    return {
+      server: {
+        issuer,
+        token_endpoint: token,
+        ...(revocation !== undefined && { revocation_endpoint: revocation }),
+        authorization_response_iss_parameter_supported: sendsIssuer,
+        // The keys decide, when the caller verifies the signature.
+        id_token_signing_alg_values_supported: [...ACCEPTED_ALGORITHMS],
+      },
+      client: { client_id: clientId, [oauth.clockTolerance]: LEEWAY },
+      auth:
+        auth === 'clientSecretPost'
+          ? oauth.ClientSecretPost(clientSecret)
+          : oauth.ClientSecretBasic(clientSecret),
+      options: {
+        [oauth.allowInsecureRequests]: true,
+        [oauth.customFetch]: (url: string, request: object) =>
+          this.#options.client.fetchLike(url, request as RequestInit, LIMITS.metadataBytes),
+      },
+    };
   }
 
   async #load(): Promise<void> {
@@ -170,17 +202,41 @@ export class Provider {
   }
 }
 
-/** OpenID Connect Discovery §3 and §4.3. */
+/** A response of the provider. One that fails is not a refusal: it may accept the same request later. */
+async function answerOf(request: Promise<Response>): Promise<Response> {
+  let response: Response;
+  try {
+    response = await request;
+  } catch (error) {
+    throw new AppError('provider_failed', { detail: messageOf(error) });
+  }
+  if (response.status >= 500 || response.status === 429)
+    throw new AppError('provider_failed', { detail: `the token endpoint answered ${response.status}` });
+  return response;
+}
+
+async function tokensOf(response: Promise<TokenEndpointResponse>): Promise<Tokens> {
+  const { id_token: idToken, refresh_token: refreshToken } = await response.catch((error: unknown) => {
+    throw new SignInError(messageOf(error), { cause: error });
+  });
+  if (idToken === undefined) throw new SignInError('the provider has sent no ID token');
+  return { idToken, ...(refreshToken !== undefined && { refreshToken }) };
+}
+
+/** OpenID Connect Discovery §3 and §4.3; RP-Initiated Logout §2.1, RFC 8414 §2. */
 function endpointsOf(value: unknown, issuer: string): Endpoints {
   const metadata = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   if (metadata['issuer'] !== issuer)
     throw new Error(
       `its metadata names the issuer ${String(metadata['issuer']).slice(0, 200)}, expected ${issuer}`,
     );
-  const url = (name: string): string => {
+  const urlIn = (name: string): string | undefined => {
     const text = metadata[name];
-    if (typeof text !== 'string' || !/^https?:\/\//.test(text) || !URL.canParse(text))
-      throw new Error(`its metadata has no \`${name}\``);
+    return typeof text === 'string' && /^https?:\/\//.test(text) && URL.canParse(text) ? text : undefined;
+  };
+  const url = (name: string): string => {
+    const text = urlIn(name);
+    if (text === undefined) throw new Error(`its metadata has no \`${name}\``);
     return text;
   };
   const methods = metadata['token_endpoint_auth_methods_supported'];
@@ -194,6 +250,8 @@ function endpointsOf(value: unknown, issuer: string): Endpoints {
     keys: url('jwks_uri'),
     auth: isPostOnly ? 'clientSecretPost' : 'clientSecretBasic',
     sendsIssuer: metadata['authorization_response_iss_parameter_supported'] === true,
+    endSession: urlIn('end_session_endpoint'),
+    revocation: urlIn('revocation_endpoint'),
   };
 }
 

@@ -1,0 +1,160 @@
+import { AppError } from '../../../core/errors.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Remote } from '../../kernel/shared-state.ts';
+import { Slot } from '../../kernel/slot.ts';
+import { type Claims, TokenError } from '../jwt/jwt-precheck.ts';
+import { KeySetUnavailableError } from '../jwt/key-set.ts';
+import { acceptToken } from '../jwt/outcome.ts';
+import { LEEWAY, type TokenValidator } from '../jwt/token-validator.ts';
+import { type SealedCookies, withCookies } from './cookies.ts';
+import type { Tokens } from './provider.ts';
+import type { Renewal } from './renewals.ts';
+
+/** How long a session lasts at most, in seconds: without a refresh token (upstream), and with one since the sign-in. */
+const SESSION_LIFETIME = 60 * 60;
+const RENEWED_LIFETIME = 12 * 60 * 60;
+/** A session is renewed so long before its ID token expires, in seconds: backends may get the token. */
+const RENEW_BEFORE = 30;
+
+/** Operations on renewals, which one process performs for all workers. */
+export type RenewalOperations = { readonly renew: (refreshToken: string) => Promise<Renewal> };
+
+interface Session {
+  readonly token: string;
+  readonly refresh?: string;
+  /** Unix time in seconds. */
+  readonly expires: number;
+}
+
+/** Cookies of a session that was renewed during the request. */
+const renewedCookies = new Slot<readonly string[]>();
+
+/** Sessions of browsers. The gateway keeps none: the ID and refresh tokens are in encrypted cookies. */
+export class Sessions {
+  readonly #cookies: SealedCookies;
+  readonly #validator: TokenValidator;
+  readonly #renewals: Remote<RenewalOperations>;
+
+  constructor(cookies: SealedCookies, validator: TokenValidator, renewals: Remote<RenewalOperations>) {
+    this.#cookies = cookies;
+    this.#validator = validator;
+    this.#renewals = renewals;
+  }
+
+  /** Whether the request has a session, which is renewed if necessary. Its cookies are removed, and its claims set. */
+  async resume(ctx: RequestContext): Promise<boolean> {
+    const session = await this.read(ctx);
+    if (session === undefined || session.expires <= unixTime()) return false;
+    let { token } = session;
+    let claims = await this.#validClaims(token);
+    if (session.refresh !== undefined && needsRenewal(claims)) {
+      const renewed = await this.#renew(ctx, { ...session, refresh: session.refresh }, claims);
+      if (renewed !== undefined) ({ token, claims } = renewed);
+    }
+    if (claims === undefined) return false;
+    this.#cookies.remove(ctx);
+    acceptToken(ctx, { key: 'oidc' }, token, claims);
+    return true;
+  }
+
+  /** `Set-Cookie` fields of a new session. Rejects with `TokenError`; undefined if the tokens are too large for cookies. */
+  async begin(tokens: Tokens): Promise<{ cookies: string[]; claims: Claims } | undefined> {
+    const { idToken: token, refreshToken: refresh } = tokens;
+    const claims = await this.#claimsOf(token);
+    const now = unixTime();
+    const short = { token, expires: now + lifetimeWithoutRenewal(claims, now) };
+    const renewable = refresh !== undefined && { token, refresh, expires: now + RENEWED_LIFETIME };
+    const cookies = (renewable && (await this.#seal(renewable, now))) || (await this.#seal(short, now));
+    return cookies && { cookies, claims };
+  }
+
+  /** The session in the cookies of a request, also one that has expired. */
+  async read(ctx: RequestContext): Promise<Session | undefined> {
+    const session = await this.#cookies.read(ctx, this.#name, 'session');
+    if (typeof session?.['token'] !== 'string' || typeof session['expires'] !== 'number') return undefined;
+    ctx.observer?.hide(session['token']);
+    if (typeof session['refresh'] === 'string') ctx.observer?.hide(session['refresh']);
+    return session as unknown as Session;
+  }
+
+  /** Adds the cookies of a renewed session to the response, which shared caches then may not store. */
+  respond(ctx: RequestContext, reply: Reply): void {
+    const cookies = renewedCookies.get(ctx);
+    if (cookies !== undefined) withCookies(reply, cookies);
+  }
+
+  /**
+   * The renewed session. Without one, the current claims are used as long as they are valid: undefined. Rejects if the
+   * provider cannot be asked, and the current token is no longer valid.
+   */
+  async #renew(
+    ctx: RequestContext,
+    session: Session & { readonly refresh: string },
+    current: Claims | undefined,
+  ): Promise<{ token: string; claims: Claims } | undefined> {
+    // Undefined: a reload has removed the component that does this.
+    const renewal = (await this.#renewals.renew(session.refresh)) as Renewal | undefined;
+    let problem = 'the configuration has changed';
+    if (renewal !== undefined && 'tokens' in renewal) {
+      const { idToken: token, refreshToken: refresh = session.refresh } = renewal.tokens;
+      const claims = await this.#validClaims(token);
+      const cookies = await this.#seal({ token, refresh, expires: session.expires }, unixTime());
+      if (claims !== undefined && cookies !== undefined && isSameUser(claims, session.token)) {
+        renewedCookies.set(ctx, cookies);
+        ctx.observer?.policy({ kind: 'oidc', action: 'apply', reason: 'the session was renewed' });
+        return { token, claims };
+      }
+      problem = 'the provider has sent an ID token that is not valid, is of another user, or is too large';
+    } else if (renewal !== undefined) problem = renewal.problem;
+    ctx.observer?.policy({ kind: 'oidc', action: 'skip', reason: `not renewed: ${problem}` });
+    const isRefused = renewal === undefined || 'tokens' in renewal || renewal.isRefused;
+    if (current === undefined && !isRefused) throw new AppError('provider_failed', { detail: problem });
+    return undefined;
+  }
+
+  /** Claims of a token; undefined if it is not valid. */
+  async #validClaims(token: string): Promise<Claims | undefined> {
+    try {
+      return await this.#claimsOf(token);
+    } catch (error) {
+      if (error instanceof TokenError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Rejects with `TokenError`, or with `keys_unavailable`. */
+  async #claimsOf(token: string): Promise<Claims> {
+    try {
+      return await this.#validator.validate(token);
+    } catch (error) {
+      if (!(error instanceof KeySetUnavailableError)) throw error;
+      throw new AppError('keys_unavailable', { detail: error.message });
+    }
+  }
+
+  #seal(session: Session, now: number): Promise<string[] | undefined> {
+    return this.#cookies.set(this.#name, 'session', session, session.expires - now);
+  }
+
+  get #name(): string {
+    return this.#cookies.name('s');
+  }
+}
+
+function needsRenewal(claims: Claims | undefined): boolean {
+  if (claims === undefined) return true;
+  const { exp, iat } = claims as Record<'exp' | 'iat', number>;
+  return exp - Math.min(RENEW_BEFORE, (exp - iat) / 2) <= unixTime();
+}
+
+function lifetimeWithoutRenewal(claims: Claims, now: number): number {
+  return Math.max(1, Math.min(SESSION_LIFETIME, Number(claims['exp']) + LEEWAY - now));
+}
+
+/** OpenID Connect Core §12.2. The token of the session comes from an encrypted cookie, so it was verified once. */
+function isSameUser({ sub }: Claims, token: string): boolean {
+  const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
+  return (JSON.parse(payload) as Claims)['sub'] === sub;
+}
+
+const unixTime = (): number => Math.floor(Date.now() / 1000);

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto';
+import { AppError } from '../../../core/errors.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { TokenError } from '../jwt/jwt-precheck.ts';
+import { redirect, type SealedCookies } from './cookies.ts';
+import { type Login, type Provider, SignInError } from './provider.ts';
+import type { Sessions } from './sessions.ts';
+
+/** How long a sign-in at the provider may take, in seconds (upstream). */
+const LOGIN_LIFETIME = 5 * 60;
+/** Sign-ins that a browser may have begun and not ended; then its cookies for them are removed. */
+const OPEN_LOGINS = 5;
+/** Longer paths are not returned to: the cookie would be too large. */
+const RETURN_LENGTH = 2048;
+
+/** The steps of a sign-in. */
+export class SignIn {
+  readonly #provider: Provider;
+  readonly #sessions: Sessions;
+  readonly #cookies: SealedCookies;
+
+  constructor(provider: Provider, sessions: Sessions, cookies: SealedCookies) {
+    this.#provider = provider;
+    this.#sessions = sessions;
+    this.#cookies = cookies;
+  }
+
+  /** Sends a browser to the provider. A script would only see a page of another site: it gets status 401. */
+  async begin(ctx: RequestContext): Promise<Reply> {
+    if (!isNavigation(ctx)) {
+      ctx.observer?.policy({ kind: 'oidc', action: 'deny', reason: 'no session' });
+      throw new AppError('oidc_failed', {
+        status: 401,
+        message: 'sign-in is required: open this address in a browser',
+        headers: ['www-authenticate', 'Cookie'],
+      });
+    }
+    const { url, login } = await this.#provider.start();
+    const open = this.#cookies.namesIn(ctx, 'l');
+    const value = { ...login, to: returnPath(ctx), expires: Date.now() / 1000 + LOGIN_LIFETIME };
+    const added = await this.#cookies.set(this.#loginCookie(login.state), 'login', value, LOGIN_LIFETIME);
+    ctx.observer?.policy({ kind: 'oidc', action: 'deny', reason: 'no session: sign-in begins' });
+    return redirect(url, [
+      ...(open.length >= OPEN_LOGINS ? this.#cookies.clear(open) : []),
+      ...(added ?? []),
+    ]);
+  }
+
+  /** Ends a sign-in: the callback of the provider. */
+  async end(ctx: RequestContext, query: URLSearchParams): Promise<Reply> {
+    for (const secret of ['code', 'state']) ctx.observer?.hide(query.get(secret) ?? undefined);
+    const name = this.#loginCookie(query.get('state') ?? '');
+    const login = await this.#cookies.read(ctx, name, 'login');
+    if (login === undefined || Number(login['expires']) <= Date.now() / 1000)
+      throw refusal('the sign-in was not begun in this browser, or took too long');
+    try {
+      const tokens = await this.#provider.redeem(query, login as unknown as Login);
+      for (const token of [tokens.idToken, tokens.refreshToken]) ctx.observer?.hide(token);
+      const begun = await this.#sessions.begin(tokens);
+      if (begun === undefined) throw refusal('the ID token is too large for cookies');
+      const { cookies, claims } = begun;
+      ctx.observer?.policy({
+        kind: 'oidc',
+        action: 'apply',
+        reason: 'signed in',
+        snapshot: { sub: claims['sub'] },
+      });
+      return redirect(String(login['to']), [...cookies, ...this.#cookies.clear([name])]);
+    } catch (error) {
+      if (error instanceof SignInError || error instanceof TokenError)
+        throw refusal(error.message, [name], this.#cookies);
+      throw error;
+    }
+  }
+
+  /** Several sign-ins of one browser have a cookie each. */
+  #loginCookie(state: string): string {
+    return this.#cookies.name(`l${createHash('sha256').update(state).digest('hex').slice(0, 16)}`);
+  }
+}
+
+/** A failed callback (400). The reason may come from the provider, so only the log has it. */
+function refusal(detail: string, cleared: string[] = [], cookies?: SealedCookies): AppError {
+  const headers = (cookies?.clear(cleared) ?? []).flatMap((cookie) => ['set-cookie', cookie]);
+  return new AppError('oidc_failed', { detail, headers });
+}
+
+/** Path and query to return to. Only one slash at the start: `//host` and `/\host` are other sites to browsers. */
+function returnPath({ path, query }: RequestContext): string {
+  const target = path + query;
+  return target.length <= RETURN_LENGTH && /^\/(?![/\\])[^\\]*$/.test(target) ? target : '/';
+}
+
+/** Whether a browser shows the response to its user (Fetch Metadata), as far as the request says so. */
+function isNavigation({ method, headers }: RequestContext): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  if (headers.get('x-requested-with')?.toLowerCase() === 'xmlhttprequest') return false;
+  const mode = headers.get('sec-fetch-mode');
+  return mode === undefined || mode === 'navigate';
+}
