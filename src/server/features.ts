@@ -1,10 +1,14 @@
 import { budgetsSchema } from './budgets/schema.ts';
 import {
+  destinationVariable,
+  environmentVariable,
+  sourceVariable,
+} from './expressions/connection-variables.ts';
+import {
   backendVariable,
   proxyVariable,
   requestVariable,
   responseVariable,
-  sourceVariable,
 } from './expressions/request-variables.ts';
 import { type DocumentedScope, networkScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
@@ -23,7 +27,7 @@ import {
 } from './llm/variables.ts';
 import { mcpAuthorization } from './mcp/authorization-policy.ts';
 import { mcp } from './mcp/backend.ts';
-import { extMcpVariable } from './mcp/guardrails/ext-mcp-variable.ts';
+import { extMcpVariable, mcpGuardrailsVariable } from './mcp/guardrails/ext-mcp-variable.ts';
 import { mcpGuardrails } from './mcp/guardrails/policy.ts';
 import { mcpAuthorizationScope, mcpVariable } from './mcp/variables.ts';
 import { logScope, samplingScope, traceFilterScope } from './observe/scopes.ts';
@@ -141,6 +145,8 @@ function requestKeys({ key, requestExpressions = [], conditional = false }: Poli
 registerVariables([
   requestVariable,
   sourceVariable,
+  destinationVariable,
+  environmentVariable,
   jwtVariable,
   basicAuthVariable,
   apiKeyVariable,
@@ -151,6 +157,7 @@ registerVariables([
   responseVariable,
   mcpVariable,
   extMcpVariable,
+  mcpGuardrailsVariable,
   llmVariable,
   llmRequestVariable,
 ]);

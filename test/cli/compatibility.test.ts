@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { CEL_FUNCTIONS, CEL_VARIABLES, UNSET_VARIABLES } from '../../src/cli/compatibility/cel-names.ts';
 import { COMPATIBILITY } from '../../src/cli/compatibility/names.ts';
-import { compatibilityOf } from '../../src/cli/compatibility/page.ts';
+import { compatibilityOf, isFunction, isVariable } from '../../src/cli/compatibility/page.ts';
 
 describe.each(COMPATIBILITY)('docs/compatibility.md: $title', (place) => {
   const { names, missing = {}, at } = place;
@@ -28,4 +29,17 @@ describe.each(COMPATIBILITY)('docs/compatibility.md: $title', (place) => {
         expect({ part, ...compatibilityOf({ at: below }, part) }).toMatchObject({ part, isAccepted: false });
     }
   });
+});
+
+test('docs/compatibility.md gives a reason for each variable of expressions that is never set, and for no other', () => {
+  // Claims and metadata of a key have any names, so these two could be there.
+  const free = ['apiKey.key', 'jwt.rawToken'];
+  const unset = CEL_VARIABLES.filter((path) => !isVariable(path));
+  expect([...unset, ...free].toSorted()).toEqual(Object.keys(UNSET_VARIABLES).toSorted());
+  expect(CEL_FUNCTIONS.filter((name) => !isFunction(name))).toEqual([]);
+  expect([isVariable('request.nosuch'), isVariable('nosuch'), isFunction('.nosuch')]).toEqual([
+    false,
+    false,
+    false,
+  ]);
 });

@@ -45,8 +45,8 @@ async function warnings(place: keyof typeof PLACES, source: string): Promise<str
 
 describe('validation warnings on variables', () => {
   test.each([
-    ['request', 'source.subjectCn == "a"', 'source.subjectCn', 'this gateway never sets it'],
-    ['log', 'source.identity.namespace', 'source.identity', 'this gateway never sets it'],
+    ['request', 'proxy.bind == "a"', 'proxy.bind', 'this gateway never sets it'],
+    ['log', 'source.unverifiedWorkload.name', 'source.unverifiedWorkload', 'this gateway never sets it'],
     ['log', 'llm.serviceTier', 'llm.serviceTier', 'this gateway never sets it'],
     ['log', 'proxy.route.kind', 'proxy.route.kind', 'this gateway never sets it'],
     ['request', 'request.path == "/" && backend.name == "b"', 'backend.name', 'no backend has been called'],

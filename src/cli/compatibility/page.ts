@@ -1,4 +1,8 @@
 import { loadConfigText } from '../../server/config/load.ts';
+import { declarationOf, foreignMember } from '../../server/expressions/cel/declarations.ts';
+import { FUNCTIONS } from '../../server/expressions/cel/functions/index.ts';
+import { MACROS } from '../../server/expressions/cel/macros.ts';
+import { CEL_FUNCTIONS, CEL_VARIABLES, UNSET_VARIABLES } from './cel-names.ts';
 import { COMPATIBILITY, type CompatibilityPlace } from './names.ts';
 
 /** What the configuration schema says of a name. */
@@ -42,7 +46,7 @@ may be missing, and are then refused. A key that is not built is refused with th
 
 /** \`docs/compatibility.md\`. */
 export function compatibilityPage(): string {
-  return [INTRODUCTION, ...COMPATIBILITY.map(section)].join('\n');
+  return [INTRODUCTION, ...COMPATIBILITY.map(section), ...expressionSections()].join('\n');
 }
 
 function section(place: CompatibilityPlace): string {
@@ -57,3 +61,38 @@ function section(place: CompatibilityPlace): string {
   const where = at === '' ? '' : `: \`${at.replaceAll('.0', '[]').replaceAll('*', '<name>')}\``;
   return [`## ${title}${where}\n`, '| Name | State | Why |', '|---|---|---|', ...rows, ''].join('\n');
 }
+
+/** Whether expressions have a variable or member, which may be unset. */
+export function isVariable(path: string): boolean {
+  const names = path.split('.');
+  const [root = ''] = names;
+  if (foreignMember(names) !== undefined || declarationOf([root]) === undefined) return false;
+  // Members of claims and the like are not declared.
+  return names.every((_, length) => {
+    const owner = declarationOf(names.slice(0, length));
+    const isFree = length > 0 && owner?.members === undefined;
+    return isFree || declarationOf(names.slice(0, length + 1)) !== undefined;
+  });
+}
+
+function expressionSections(): string[] {
+  const rows = CEL_VARIABLES.map((path) => {
+    const reason = UNSET_VARIABLES[path];
+    return `| \`${path}\` | ${reason === undefined ? 'works | ' : `never set | ${reason} `}|`;
+  });
+  const missing = CEL_FUNCTIONS.filter((name) => !isFunction(name)).map((name) => `\`${name}\``);
+  const functions = CEL_FUNCTIONS.map((name) => `\`${name}\``).join(', ');
+  return [
+    '## Variables of expressions\n',
+    'A variable that is never set may be used: it is null, and a member is absent. The configuration is then accepted with a warning.\n',
+    '| Name | State | Why |',
+    '|---|---|---|',
+    ...rows,
+    '',
+    '## Functions of expressions\n',
+    missing.length === 0 ? `All work: ${functions}.` : `Not built: ${missing.join(', ')}. All: ${functions}.`,
+    '',
+  ];
+}
+
+export const isFunction = (name: string): boolean => FUNCTIONS.has(name) || MACROS.has(name);

@@ -1,11 +1,12 @@
 import { GATEWAY } from '../kernel/gateway-name.ts';
-import type { ClientConnection, RequestContext } from '../kernel/request-context.ts';
+import { HeaderList } from '../kernel/header-list.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Declaration } from './cel/declarations.ts';
 import { HeadersView } from './cel/headers-view.ts';
-import { Timestamp } from './cel/time.ts';
+import { Duration, Timestamp } from './cel/time.ts';
 import { CelStruct, toCel } from './cel/values.ts';
-import { defineVariable, type MemberOf, type Members } from './variable.ts';
+import { defined, defineVariable, type MemberOf, type Members } from './variable.ts';
 
 const views = new Slot<HeadersView>();
 
@@ -39,28 +40,6 @@ const REQUEST = {
   },
 } as const satisfies Declaration;
 
-const SOURCE = {
-  type: 'map',
-  doc: 'The client. Only proxies in `config.http.trustedProxies` can name another one than that of the connection.',
-  members: {
-    address: { type: 'string', doc: 'IP address.' },
-    port: { type: 'int', doc: 'Port; 0 if a proxy has not named it.' },
-    rawAddress: { type: 'string', doc: 'IP address of the connection.' },
-    rawPort: { type: 'int', doc: 'Port of the connection.' },
-  },
-  elsewhere: [
-    'identity',
-    'spiffeId',
-    'subjectAltNames',
-    'issuer',
-    'subject',
-    'subjectCn',
-    'certificate',
-    'unverifiedWorkload',
-    'connectHeaders',
-  ],
-} as const satisfies Declaration;
-
 const PROXY = {
   type: 'map',
   doc: 'The gateway, listener and route of the request.',
@@ -87,8 +66,14 @@ const PROXY = {
       members: { name: { type: 'string', doc: 'Its name; null before a route is selected.' } },
       elsewhere: ['namespace', 'kind', 'rule'],
     },
+    requestProcessingDuration: {
+      type: 'duration',
+      doc: 'Time from the arrival of the request to the call of the backend; for the log only, like the next two.',
+    },
+    upstreamDuration: { type: 'duration', doc: 'Time until the response headers of the backend.' },
+    responseProcessingDuration: { type: 'duration', doc: 'Time from these to the response headers.' },
   },
-  elsewhere: ['bind', 'requestProcessingDuration', 'upstreamDuration', 'responseProcessingDuration'],
+  elsewhere: ['bind'],
 } as const satisfies Declaration;
 
 const BACKEND = {
@@ -97,8 +82,8 @@ const BACKEND = {
   members: {
     name: { type: 'string', doc: 'Address of the called upstream; null before the call.' },
     protocol: { type: 'string', doc: '`http`, `mcp` or `llm`.' },
+    type: { type: 'string', doc: '`static`, `mcp` or `ai`.' },
   },
-  elsewhere: ['type'],
 } as const satisfies Declaration;
 
 const RESPONSE = {
@@ -109,8 +94,8 @@ const RESPONSE = {
     headers: { type: 'map', doc: 'Header fields by name, as in `request.headers`.' },
     body: { type: 'string or bytes', doc: 'The recorded part of the body.' },
     bodyPrefix: { type: 'string or bytes', doc: 'The same as `body`.' },
+    grpcStatus: { type: 'int', doc: 'The header `grpc-status` of a gRPC response without messages.' },
   },
-  elsewhere: ['grpcStatus'],
 } as const satisfies Declaration;
 
 /** Default case of a `switch` over declared members: the compiler reports missing members. */
@@ -169,37 +154,13 @@ function moment(milliseconds: number): Timestamp {
   return new Timestamp(BigInt(milliseconds) * 1_000_000n);
 }
 
-class SourceView extends CelStruct {
-  readonly #ctx: Pick<RequestContext, 'client'>;
-
-  constructor(ctx: Pick<RequestContext, 'client'>) {
-    super();
-    this.#ctx = ctx;
-  }
-
-  field(name: MemberOf<typeof SOURCE>): unknown {
-    const { client } = this.#ctx;
-    switch (name) {
-      case 'address':
-        return client.address;
-      case 'port':
-        return client.port;
-      case 'rawAddress':
-        return (client.peer ?? client).address;
-      case 'rawPort':
-        return (client.peer ?? client).port;
-      default:
-        return undeclared(name);
-    }
-  }
-
-  fields(): readonly string[] {
-    // Without a trusted proxy, the others are the same.
-    return this.#ctx.client.peer === undefined
-      ? ['address', 'port']
-      : ['address', 'port', 'rawAddress', 'rawPort'];
-  }
+/** A time span in ms as a CEL duration. */
+function between(from: number | undefined, to: number | undefined): Duration | undefined {
+  if (from === undefined || to === undefined) return undefined;
+  return new Duration(BigInt(Math.round((to - from) * 1_000_000)));
 }
+
+const BACKEND_TYPES = { http: 'static', mcp: 'mcp', llm: 'ai' } as const;
 
 /** A response in expressions: the response to the client, or that of an authorization service. */
 export class ResponseView extends CelStruct {
@@ -225,6 +186,12 @@ export class ResponseView extends CelStruct {
       case 'body':
       case 'bodyPrefix':
         return this.#body();
+      case 'grpcStatus': {
+        const { status } =
+          /^(?<status>\d{1,2})$/.exec(new HeaderList(this.#rawHeaders).get('grpc-status') ?? '')?.groups ??
+          {};
+        return status === undefined ? undefined : BigInt(status);
+      }
       default:
         return undeclared(name);
     }
@@ -237,27 +204,32 @@ export class ResponseView extends CelStruct {
 
 export const requestVariable = defineVariable('request', REQUEST, (ctx) => new RequestView(ctx));
 
-/** The variable `source` of a connection without a request. */
-export const sourceOf = (client: ClientConnection): CelStruct => new SourceView({ client });
-
-export const sourceVariable = defineVariable('source', SOURCE, (ctx) => new SourceView(ctx));
-
 export const proxyVariable = defineVariable(
   'proxy',
   PROXY,
-  (ctx) =>
-    toCel({
-      gateway: { name: GATEWAY.name, namespace: GATEWAY.namespace },
-      listener: { name: ctx.listener },
-      route: { name: ctx.route ?? null },
-    } satisfies Members<typeof PROXY>),
+  (ctx) => {
+    const { started, called, answered, replied } = ctx.timings;
+    return toCel(
+      defined<Members<typeof PROXY>>({
+        gateway: { name: GATEWAY.name, namespace: GATEWAY.namespace },
+        listener: { name: ctx.listener },
+        route: { name: ctx.route ?? null },
+        requestProcessingDuration: between(started, called),
+        upstreamDuration: between(called, answered),
+        responseProcessingDuration: between(answered, replied),
+      }),
+    );
+  },
   { isLive: true },
 );
 
 export const backendVariable = defineVariable(
   'backend',
   BACKEND,
-  (ctx) => toCel({ name: ctx.endpoint ?? null, protocol: ctx.protocol } satisfies Members<typeof BACKEND>),
+  ({ endpoint, protocol }) =>
+    toCel({ name: endpoint ?? null, protocol, type: BACKEND_TYPES[protocol] } satisfies Members<
+      typeof BACKEND
+    >),
   { isLive: true },
 );
 

@@ -1,5 +1,6 @@
 import type { ExpressionScope } from '../kernel/expression.ts';
 import { foreignMember } from './cel/declarations.ts';
+import { CERTIFICATE_MEMBERS } from './client-certificate.ts';
 
 /** A scope with its documentation for `agctl-expressions(7)`. */
 export interface DocumentedScope extends ExpressionScope {
@@ -15,6 +16,8 @@ export interface DocumentedScope extends ExpressionScope {
 export const REQUEST_ROOTS = [
   'request',
   'source',
+  'destination',
+  'env',
   'jwt',
   'basicAuth',
   'apiKey',
@@ -43,7 +46,9 @@ export const requestScope: Omit<DocumentedScope, 'keys'> = {
 export const networkScope: DocumentedScope = {
   name: 'network',
   roots: ['source'],
-  unavailable: {},
+  unavailable: Object.fromEntries(
+    Object.keys(CERTIFICATE_MEMBERS).map((name) => [`source.${name}`, 'the client has sent nothing yet']),
+  ),
   doc: 'When a client has connected, before anything is read from it.',
   keys: ['frontendPolicies.networkAuthorization.rules'],
 };

@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -52,10 +53,19 @@ export interface ClientConnection {
   readonly label: string;
   /** The socket. Node removes it from a finished request whose body was read as a stream. */
   readonly connection: object;
+  /** What TLS says of the client, read when its connection was established: a closed socket no longer knows it. */
+  tls?: ClientTls;
   /** The connection itself, if a trusted proxy has named the client. */
   readonly peer?: ClientConnection;
   /** The gateway's own side of the connection. */
   readonly local: { readonly localAddress?: string | undefined; readonly localPort?: number | undefined };
+}
+
+export interface ClientTls {
+  /** Host name that the client has asked for (SNI). */
+  readonly serverName?: string | undefined;
+  /** Its certificate, which an authority of the listener has issued. */
+  readonly certificate?: X509Certificate | undefined;
 }
 
 /** A property of the socket: all requests of a connection share it. */
@@ -77,9 +87,9 @@ function newClient(socket: Socket): ClientConnection {
   });
 }
 
-/** Remembers which listener a TLS connection was made to. */
-export function enteredBy(socket: Socket, listener: string): void {
-  clientOf(socket).tlsListener = listener;
+/** Remembers which listener a TLS connection was made to, and what TLS says of its client. */
+export function enteredBy(socket: Socket, listener: string, tls: ClientTls): void {
+  Object.assign(clientOf(socket), { tlsListener: listener, tls });
 }
 
 /** The connection of the client with this address. */
@@ -473,6 +483,6 @@ export class RequestContext implements SlotHolder {
 }
 
 /** Converts the IPv4-mapped address of a dual-stack socket, `::ffff:a.b.c.d`, to `a.b.c.d`. */
-function canonicalAddress(address: string): string {
+export function canonicalAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }

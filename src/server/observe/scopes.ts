@@ -38,7 +38,7 @@ export const traceFilterScope: DocumentedScope = {
 /** Expressions of the access log, metrics and spans. Evaluated after the response ends, when every variable is set. */
 export const logScope: DocumentedScope = {
   name: 'log',
-  roots: [...REQUEST_ROOTS, 'response', 'mcp', 'extMcp', 'llm'],
+  roots: [...REQUEST_ROOTS, 'response', 'mcp', 'extMcp', 'mcpGuardrails', 'llm'],
   unavailable: {},
   doc: 'After the response ends.',
   keys: [

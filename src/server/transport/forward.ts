@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
 import {
@@ -9,7 +10,7 @@ import {
 import type { Upstream } from './upstream.ts';
 
 /**
- * Last header of a request that one worker forwards to another: the addresses of the client's connection. Only read from
+ * Last header of a request that one worker forwards to another: the client's connection, and its certificate. Only read from
  * requests on the worker's own socket, where no client can send one.
  */
 const CLIENT_HEADER = 'x-agctl-client';
@@ -23,9 +24,12 @@ const NOT_FORWARDED = new FieldNames(['expect', CLIENT_HEADER]);
  * @throws AppError if the worker cannot be reached or does not answer
  */
 export async function forwardToWorker(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
-  const { address, port, local, scheme } = ctx.client;
+  const { address, port, local, scheme, tls } = ctx.client;
   const { localAddress = '', localPort = 0 } = local;
-  const client = [address, port, localAddress, localPort, scheme].join(' ');
+  const certificate = tls?.certificate?.raw.toString('base64') ?? '';
+  const client = [address, port, localAddress, localPort, scheme, certificate, tls?.serverName ?? ''].join(
+    ' ',
+  );
   const { status, headers, body } = await upstream.relay({
     method: ctx.method,
     path: ctx.request.url ?? '/',
@@ -38,14 +42,18 @@ export async function forwardToWorker(ctx: RequestContext, upstream: Upstream): 
 
 /** Removes the header of `forwardToWorker` and returns the client's connection from it. */
 export function forwardedClient(headers: HeaderList, { socket }: IncomingMessage): ClientConnection {
-  const [address = '', port, localAddress = '', localPort, scheme] = (headers.get(CLIENT_HEADER) ?? '').split(
-    ' ',
-  );
+  const [address = '', port, localAddress = '', localPort, scheme, certificate = '', serverName = ''] = (
+    headers.get(CLIENT_HEADER) ?? ''
+  ).split(' ');
   headers.delete(CLIENT_HEADER);
   const local = { localAddress, localPort: Number(localPort) };
   return clientConnection(address, Number(port), {
     connection: socket,
     local,
     scheme: scheme === 'https' ? 'https' : 'http',
+    tls: {
+      serverName: serverName || undefined,
+      certificate: certificate === '' ? undefined : new X509Certificate(Buffer.from(certificate, 'base64')),
+    },
   });
 }

@@ -28,7 +28,10 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
       relay(socket, socket.servername === '' ? undefined : (socket.servername as string | undefined));
       return;
     }
-    enteredBy(socket, name);
+    enteredBy(socket, name, {
+      serverName: socket.servername || undefined,
+      certificate: socket.authorized ? socket.getPeerX509Certificate() : undefined,
+    });
     if (socket.alpnProtocol === 'h2') http2.accept(socket);
     else http1.server.emit('connection', socket);
   };

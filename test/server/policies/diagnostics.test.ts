@@ -176,7 +176,7 @@ describe('variables outside their scope', () => {
   ])('validation reports that %s is not available in %s', async (name, policies) => {
     const { found } = await problemsOf(policies);
     expect(found).toMatchObject([notHere(name)]);
-    expect(found[0]?.help).toMatch(/^available here: request, source, jwt, /);
+    expect(found[0]?.help).toMatch(/^available here: request, source, destination, env, jwt, /);
   });
 
   test('accessLog expressions may use every variable', async () => {

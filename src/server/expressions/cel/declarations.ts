@@ -18,13 +18,14 @@ export type ValueType =
   | 'bool'
   | 'bytes'
   | 'timestamp'
+  | 'duration'
   | 'map'
   | 'list'
   | 'any'
   | 'string or bytes';
 
 /** Root variables of other gateways. No scope has them; they are known for error messages. */
-const ELSEWHERE = ['destination', 'extproc', 'mcpGuardrails', 'metadata', 'env'] as const;
+const ELSEWHERE = ['extproc'] as const;
 
 const declared = new Map<string, Declaration>();
 

@@ -53,6 +53,7 @@ const TYPES: Readonly<Record<ValueType, string | undefined>> = {
   bool: undefined,
   bytes: 'bytes',
   timestamp: 'a time',
+  duration: 'a time',
   map: 'a map',
   list: 'a list',
   any: undefined,

@@ -10,3 +10,10 @@ export const extMcpVariable = defineVariable(
   { type: 'map', doc: 'Values of `metadata` in answers of `remote` processors of `mcpGuardrails`, by name.' },
   (ctx) => toCel(extMcpValues.get(ctx) ?? null),
 );
+
+/** The name that upstream has now. */
+export const mcpGuardrailsVariable = defineVariable(
+  'mcpGuardrails',
+  { type: 'map', doc: 'The same as `extMcp`.' },
+  (ctx) => extMcpVariable.value(ctx),
+);

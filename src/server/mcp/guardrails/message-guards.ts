@@ -189,7 +189,7 @@ export class ProcessorChain implements MessageGuards {
     if (headers !== undefined) mutations.push(headers);
     if (values === undefined) return;
     extMcpValues.set(this.#ctx, { ...extMcpValues.get(this.#ctx), ...values });
-    this.#ctx.invalidateVariable('extMcp');
+    for (const name of ['extMcp', 'mcpGuardrails']) this.#ctx.invalidateVariable(name);
   }
 
   async #apply(
