@@ -93,10 +93,10 @@ function timeOf(given: Parameters, name: string): number | undefined {
   return time;
 }
 
-/** `404`, `5xx`, or `error` for everything from 400. */
+/** `404`, `5xx`, or `error` for requests that failed. */
 function statusOf(text: string | undefined): Search['status'] {
   if (text === undefined) return undefined;
-  if (text === 'error') return [400, 599];
+  if (text === 'error') return 'error';
   if (/^[1-5]xx$/.test(text)) return [Number(text[0]) * 100, Number(text[0]) * 100 + 99];
   if (/^[1-5]\d\d$/.test(text)) return [Number(text), Number(text)];
   throw new InvalidParameter(

@@ -1,8 +1,9 @@
 import type { Limits } from '../../core/limits.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
+import type { Completion, StreamedCompletion } from './conversation.ts';
 import type { ProviderError } from './errors.ts';
 import type { FormatKey, Operation } from './formats/format.ts';
+import type { PromptMessage } from './prompt.ts';
 import type { ProviderChatFormat } from './translation/chat-format.ts';
 import type { ProviderEmbeddingFormat } from './translation/embeddings/embedding-format.ts';
 import type { Usage } from './usage.ts';

@@ -1,12 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 
-/** A message of the prompt, for expressions (`llm.prompt`). */
-export interface PromptMessage {
-  readonly role: string;
-  readonly content: string;
-}
-
 /** A tool call requested by the model (`llm.toolCalls`). */
 export interface ToolCall {
   readonly id?: string;
@@ -19,23 +13,6 @@ export interface ToolCall {
 export interface Completion {
   readonly texts: readonly string[];
   readonly toolCalls: readonly ToolCall[];
-}
-
-/** The messages of a request in any supported API. `get` reads a field. Contents are cut to `LIMITS.loggedPayload`. */
-export function promptOf(get: (field: string) => unknown): PromptMessage[] {
-  const system =
-    get('system') ?? get('instructions') ?? get('systemInstruction') ?? get('system_instruction');
-  const content =
-    get('messages') ?? get('input') ?? get('prompt') ?? get('contents') ?? get('content') ?? get('requests');
-  const items: unknown[] = Array.isArray(content) ? content : content === undefined ? [] : [content];
-  const first = system === undefined || system === null ? [] : [{ role: 'system', content: textOf(system) }];
-  return bounded([
-    ...first,
-    ...items.map((item): PromptMessage => {
-      const role = membersOf(item)?.['role'];
-      return { role: typeof role === 'string' ? role : 'user', content: textOf(item) };
-    }),
-  ]);
 }
 
 /** The output of a non-streaming response: chat and text completions, `/v1/responses`, `/v1/messages`. */
@@ -65,16 +42,21 @@ function ofCandidates(candidates: readonly unknown[]): Completion {
   });
   return {
     texts: cut(parts.map((list) => textOf(list.filter(({ thought }) => thought !== true)))),
-    toolCalls: parts.flat().flatMap(({ functionCall }): ToolCall[] => {
-      const { id, name, args } = membersOf(functionCall) ?? {};
-      if (typeof name !== 'string') return [];
-      return [{ ...(typeof id === 'string' ? { id } : {}), name, arguments: args ?? {} }];
-    }),
+    toolCalls: functionCallsIn(parts.flat()),
   };
 }
 
+/** Tool calls in parts of `generateContent`. */
+export function functionCallsIn(parts: readonly unknown[]): ToolCall[] {
+  return parts.flatMap((part): ToolCall[] => {
+    const { id, name, args } = membersOf(membersOf(part)?.['functionCall']) ?? {};
+    if (typeof name !== 'string') return [];
+    return [{ ...(typeof id === 'string' ? { id } : {}), name, arguments: args ?? {} }];
+  });
+}
+
 /** Tool calls in any supported API: name and arguments inside `function`, or arguments in `input`. */
-function callsIn(items: unknown): ToolCall[] {
+export function callsIn(items: unknown): ToolCall[] {
   if (!Array.isArray(items)) return [];
   return items.flatMap((item): ToolCall[] => {
     const call = membersOf(item) ?? {};
@@ -91,18 +73,13 @@ function parsed(given: unknown): unknown {
 }
 
 /** The text of a message, of its parts, or of one part; empty for other media. */
-function textOf(part: unknown): string {
+export function textOf(part: unknown): string {
   if (typeof part === 'string') return part;
   if (Array.isArray(part)) return part.map(textOf).join('');
   const { text, content, parts } = membersOf(part) ?? {};
   if (typeof text === 'string') return text;
   if (Array.isArray(parts)) return textOf(parts);
   return content === undefined ? '' : textOf(content);
-}
-
-function bounded(messages: readonly PromptMessage[]): PromptMessage[] {
-  const contents = cut(messages.map(({ content }) => content));
-  return messages.map(({ role }, index) => ({ role, content: contents[index] as string }));
 }
 
 /** Cuts texts so that together they have at most `LIMITS.loggedPayload` characters. */

@@ -49,7 +49,7 @@ const LLM = {
     },
     prompt: {
       type: 'list',
-      doc: 'The prompt after guardrails: `role` and `content` of each message, without images.',
+      doc: 'The prompt after guardrails: `role`, `content` and `toolCalls` of each message, without images. `toolCalls`, as below, only if an earlier turn of the model has some.',
     },
     completion: {
       type: 'list',

@@ -14,7 +14,7 @@ CREATE INDEX agctl_records_target ON agctl_records (target, time) WHERE target I
 CREATE INDEX agctl_records_tool ON agctl_records (tool, time) WHERE tool IS NOT NULL;
 CREATE INDEX agctl_records_session ON agctl_records (session, time) WHERE session IS NOT NULL;
 CREATE INDEX agctl_records_trace ON agctl_records (trace_id) WHERE trace_id IS NOT NULL;
-CREATE INDEX agctl_records_failed ON agctl_records (time) WHERE status >= 400;
+CREATE INDEX agctl_records_failed ON agctl_records (time) WHERE status >= 400 OR error IS NOT NULL;
 `;
 
 const columns = (id: string, integer: string): string => `

@@ -28,8 +28,8 @@ export interface Search {
   readonly from: number;
   readonly to: number;
   readonly equal: Readonly<Partial<Record<Filter, string>>>;
-  /** First and last status. */
-  readonly status?: readonly [number, number] | undefined;
+  /** First and last status, or requests that failed (`core/outcome.ts`). */
+  readonly status?: readonly [number, number] | 'error' | undefined;
   /** Words that all occur in the payload or the error. */
   readonly text?: string | undefined;
   /** Most records of the page. */
@@ -194,11 +194,11 @@ function conditionsOf({ equal, status }: Search): Map<string, Condition> {
     if (value !== undefined) conditions.set(name, { sql: `${FILTERS[name]} = ?`, values: [value] });
   }
   if (status === undefined) return conditions;
-  const [first, last] = status;
-  // The index of failed requests has no others.
-  if (first >= 400) conditions.set('failed', { sql: 'status >= 400', values: [] });
-  if (first !== 400 || last < 599)
-    conditions.set('status', { sql: 'status BETWEEN ? AND ?', values: [first, last] });
+  // The index of requests that were refused or failed has no others.
+  const isUnusual = status === 'error' || status[0] >= 400;
+  if (isUnusual) conditions.set('failed', { sql: '(status >= 400 OR error IS NOT NULL)', values: [] });
+  if (status === 'error') conditions.set('status', { sql: '(status < 400 OR status >= 500)', values: [] });
+  else conditions.set('status', { sql: 'status BETWEEN ? AND ?', values: status });
   return conditions;
 }
 

@@ -1,3 +1,4 @@
+import { outcomeOf } from '../../core/outcome.ts';
 import type { Database, SqlValue, Statement } from '../kernel/database.ts';
 import { type RecordedPayload, wordsOf } from './payload.ts';
 import { COLUMNS, type RequestRecord } from './request-record.ts';
@@ -175,7 +176,7 @@ function addUsage(batch: readonly QueuedRecord[]): Statement {
     const known = sums.get(key);
     const added = [
       1,
-      r.error === null && r.status < 400 ? 0 : 1,
+      outcomeOf(r.status, r.error ?? undefined) === 'bad' ? 1 : 0,
       r.input ?? 0,
       r.output ?? 0,
       r.cached ?? 0,

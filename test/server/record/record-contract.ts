@@ -101,6 +101,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
           session: 's',
           model: null,
           traceId: 'abc',
+          error: 'tool_error',
         }),
         queued({
           time: NOW + 3 * MINUTE,
@@ -132,6 +133,8 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
       for (const [equal, expected] of filters)
         expect(await times({ equal }), JSON.stringify(equal)).toEqual(expected);
       expect(await times({ status: [400, 599] })).toEqual([4, 3]);
+      expect(await times({ status: 'error' })).toEqual([3, 2]);
+      expect(await times({ status: 'error', equal: { tool: 'no such' } })).toEqual([]);
       expect(await times({ status: [500, 599] })).toEqual([3]);
       expect(await times({ status: [200, 299], equal: { key: 'k1' } })).toEqual([1]);
       expect(await times({ from: NOW + 2 * MINUTE, to: NOW + 4 * MINUTE })).toEqual([3, 2]);

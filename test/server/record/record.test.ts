@@ -26,6 +26,8 @@ const CATALOG = {
   ],
 };
 
+const WEATHER = { name: 'weather', arguments: '{"city":"Oslo"}' };
+
 const mcpSection = (...flags: string[]) => ({
   gateways: {
     default: {
@@ -106,6 +108,52 @@ describe('the record of an LLM call', () => {
     });
   });
 
+  test.each([
+    [
+      'Chat Completions',
+      '/v1/chat/completions',
+      {
+        ...CHAT,
+        messages: [
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [{ id: 'c1', type: 'function', function: WEATHER }],
+          },
+          { role: 'tool', tool_call_id: 'c1', content: 'rain' },
+        ],
+      },
+    ],
+    [
+      'Responses',
+      '/v1/responses',
+      {
+        model: 'gpt-4o-mini',
+        input: [
+          { type: 'function_call', call_id: 'c1', ...WEATHER },
+          { type: 'function_call_output', call_id: 'c1', output: 'rain' },
+        ],
+      },
+    ],
+  ])('keeps tool calls and results of earlier turns of %s', async (_, path, body) => {
+    await using provider = await llmProvider();
+    await using recording = await recordingGateway({
+      record: { payloads: 'full' },
+      more: llmSection(provider),
+    });
+    await send(`${recording.gate.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+    // The arguments are searched like everything that was said.
+    const [found] = await recording.records('text=oslo', 1);
+    expect((await recording.get(`/api/records/${found.id}`)).payload.messages).toEqual([
+      {
+        role: 'assistant',
+        content: '',
+        toolCalls: [{ id: 'c1', name: 'weather', arguments: { city: 'Oslo' } }],
+      },
+      { role: 'tool', content: 'rain' },
+    ]);
+  });
+
   test('says who cut a stream, and why its tokens are an estimate', async () => {
     await using provider = await llmProvider(
       streaming((response) => {
@@ -173,7 +221,8 @@ describe('the record of an LLM call', () => {
     await using recording = await recordingGateway({ more: llmSection(provider) });
     await chat(recording.gate);
     await chat(recording.gate, '{"model": 5}');
-    const [invalid, failed] = await recording.records('status=error', 2);
+    const [invalid] = await recording.records('status=4xx', 1);
+    const [failed] = await recording.records('status=error', 1);
     expect(failed).toMatchObject({
       status: 529,
       model: 'acme-mini',

@@ -5,8 +5,9 @@ import { Problem } from '../../shared/problem.tsx';
 import { navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { visible } from '../../shared/visible.ts';
+import { MARKS } from '../model/fields.ts';
 import { NoDatabase } from '../parts/no-database.tsx';
-import { type RecordPage, type ShownRecord, titleOf } from '../records/record.ts';
+import { outcomeOfRecord, type RecordPage, type ShownRecord, titleOf } from '../records/record.ts';
 import { RecordView } from '../records/record-view.tsx';
 import '../records/records.css';
 
@@ -215,9 +216,7 @@ function List({
               onClick={() => choose(record.id)}
             >
               <span>
-                <span className={record.status >= 400 || record.error !== undefined ? 'bad' : 'good'}>
-                  {record.status >= 400 || record.error !== undefined ? '✗' : '✓'}
-                </span>{' '}
+                <span className={outcomeOfRecord(record)}>{MARKS[outcomeOfRecord(record)]}</span>{' '}
                 {visible(titleOf(record))}
               </span>
               <span className="quiet">{clock(Date.parse(record.time))}</span>

@@ -5,9 +5,10 @@ import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
+import { MARKS } from '../model/fields.ts';
 import { dollars } from '../model/money.ts';
 import { Fact } from '../parts/fact.tsx';
-import { type FullRecord, saidIn, titleOf } from './record.ts';
+import { type FullRecord, outcomeOfRecord, saidIn, titleOf } from './record.ts';
 
 /** Characters of one message that are displayed; copying includes all of them. */
 const SHOWN = 100_000;
@@ -35,8 +36,8 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
     <dl className="facts">
       <Fact name="Time">{time(record.time)}</Fact>
       <Fact name="Status">
-        <span className={status >= 400 || error !== undefined ? 'bad' : 'good'}>
-          {status >= 400 || error !== undefined ? '✗' : '✓'} {status}
+        <span className={outcomeOfRecord(record)}>
+          {MARKS[outcomeOfRecord(record)]} {status}
         </span>
         {error === undefined ? '' : `: ${visible(error)}`}
       </Fact>

@@ -1,3 +1,5 @@
+import { type Outcome, outcomeOf } from '../../../core/outcome.ts';
+
 /** A recorded request, from `/api/records`. Absent members are unknown. */
 export interface ShownRecord {
   readonly id: number;
@@ -29,11 +31,20 @@ export interface RecordPage {
   readonly next: string | null;
 }
 
+interface ToolCall {
+  readonly name?: unknown;
+  readonly arguments?: unknown;
+}
+
 /** What was said; only if payloads are recorded. */
 export interface Payload {
-  readonly messages?: readonly { readonly role?: unknown; readonly content?: unknown }[];
+  readonly messages?: readonly {
+    readonly role?: unknown;
+    readonly content?: unknown;
+    readonly toolCalls?: readonly ToolCall[];
+  }[];
   readonly texts?: readonly string[];
-  readonly toolCalls?: readonly { readonly name?: unknown; readonly arguments?: unknown }[];
+  readonly toolCalls?: readonly ToolCall[];
   readonly arguments?: unknown;
   readonly result?: unknown;
   readonly error?: unknown;
@@ -54,15 +65,18 @@ export function saidIn({ payload, tool }: FullRecord): readonly Said[] {
   const { messages = [], texts = [], toolCalls = [], arguments: args, result, error } = payload;
   const name = tool ?? 'tool';
   return [
-    ...messages.map(({ role, content }): Said => {
+    ...messages.flatMap(({ role, content, toolCalls: earlier = [] }): Said[] => {
       const by = typeof role === 'string' ? role : 'client';
-      const kind = by === 'assistant' ? 'model' : by === 'tool' ? 'tool' : 'client';
-      return { by, kind, text: textOf(content) };
+      const kind = by === 'assistant' || by === 'model' ? 'model' : by === 'tool' ? 'tool' : 'client';
+      const text = textOf(content);
+      // A message that only calls tools says nothing.
+      return [
+        ...(text === '' && earlier.length > 0 ? [] : [{ by, kind, text } as const]),
+        ...earlier.map(called),
+      ];
     }),
     ...texts.map((text): Said => ({ by: 'answer', kind: 'model', text })),
-    ...toolCalls.map(
-      (call): Said => ({ by: `calls ${textOf(call.name)}`, kind: 'tool', text: textOf(call.arguments) }),
-    ),
+    ...toolCalls.map(called),
     ...(args === undefined ? [] : [{ by: `calls ${name}`, kind: 'client' as const, text: textOf(args) }]),
     ...(result === undefined
       ? []
@@ -70,6 +84,12 @@ export function saidIn({ payload, tool }: FullRecord): readonly Said[] {
     ...(error === undefined ? [] : [{ by: `${name} fails`, kind: 'problem' as const, text: textOf(error) }]),
   ];
 }
+
+const called = (call: ToolCall): Said => ({
+  by: `calls ${textOf(call.name)}`,
+  kind: 'tool',
+  text: textOf(call.arguments),
+});
 
 /** The texts of content parts, in the forms of MCP and of LLM APIs; anything else as JSON. */
 function textOf(value: unknown): string {
@@ -86,6 +106,9 @@ function resultText(result: unknown): string {
 
 const isTextPart = (part: unknown): part is { readonly text: string } =>
   typeof part === 'object' && part !== null && typeof (part as { text?: unknown }).text === 'string';
+
+/** Whether it failed, as on all pages. */
+export const outcomeOfRecord = ({ status, error }: ShownRecord): Outcome => outcomeOf(status, error);
 
 /** `chat gpt-4o-mini`, `tools/call echo` */
 export const titleOf = ({ operation, tool, model, path }: ShownRecord): string =>
