@@ -13,6 +13,12 @@ export const RECORD_LIMITS = {
   /** Wait before a failed transaction is repeated, doubled each time up to the second value. */
   recordRetry: SECOND,
   recordMaxRetry: 30 * SECOND,
+  /**
+   * With `failureMode: deny`, the database counts as working this long after it has stored something; then a request waits
+   * for an attempt, for at most the second value.
+   */
+  recordFreshness: SECOND,
+  recordProbe: SECOND,
   /** A shutdown waits this long for the last records to be stored. */
   recordFlush: 5 * SECOND,
   /** Interval of warnings that records are lost. */

@@ -1,7 +1,7 @@
 import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import type { Database } from '../kernel/database.ts';
+import type { Database, Statement } from '../kernel/database.ts';
 import type { Bound } from '../kernel/inspection.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { payloadOf } from './payload.ts';
@@ -11,6 +11,9 @@ import { Retention } from './retention.ts';
 import { type QueuedRecord, storeStatements } from './statements.ts';
 
 const SCOPE = 'agctl::record';
+
+/** Writes a page, so a full disk is noticed. */
+const PROBE: Statement = { sql: "UPDATE agctl_schema SET version = version WHERE feature = 'record'" };
 
 export interface RecorderOptions {
   readonly database: Database;
@@ -34,6 +37,8 @@ export class Recorder {
   #writing: Promise<void> | undefined;
   /** Wait before the next attempt, in ms; 0 if the last one succeeded. */
   #wait = 0;
+  /** When the database has last stored something, on the clock of `performance.now()`. */
+  #storedAt = Number.NEGATIVE_INFINITY;
   #lostReported = 0;
   #lostReportedAt = Number.NEGATIVE_INFINITY;
   /** Records since the start. */
@@ -45,9 +50,22 @@ export class Recorder {
     if (options.deletesOld) this.#retention = new Retention(options);
   }
 
-  /** False while the database fails: since the last attempt. */
-  get isStoring(): boolean {
-    return this.#wait === 0;
+  /**
+   * Whether the database takes records. If it has not stored anything for `LIMITS.recordFreshness` ms, the answer waits for
+   * an attempt, for at most `LIMITS.recordProbe` ms.
+   */
+  isStoring(): boolean | Promise<boolean> {
+    if (this.#wait > 0) return false;
+    const { recordFreshness, recordProbe } = this.#options.limits;
+    if (performance.now() - this.#storedAt < recordFreshness) return true;
+    this.#write();
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const late = setTimeout(resolve, recordProbe, false).unref();
+    void this.#writing?.then(() => {
+      clearTimeout(late);
+      resolve(this.#wait === 0);
+    });
+    return promise;
   }
 
   /** Adds a request that has ended. */
@@ -107,24 +125,25 @@ export class Recorder {
   }
 
   #next(): void {
-    if (this.#queue.length === 0) return;
+    if (this.#queue.length === 0 && this.#wait === 0) return;
     const { recordBatch, recordDelay } = this.#options.limits;
     const delay = this.#wait > 0 ? this.#wait : recordDelay;
     if (this.#wait === 0 && this.#queue.length >= recordBatch) this.#write();
     else this.#timer ??= setTimeout(() => this.#write(), delay).unref();
   }
 
-  /** Stores the oldest records. They stay in the queue until they are stored. */
+  /** Stores the oldest records, which stay in the queue until they are stored. Without one, tries whether it could. */
   async #attempt(): Promise<void> {
     const { database, log, limits } = this.#options;
     const batch = this.#batch();
     try {
-      await database.transaction(storeStatements(database.kind, batch));
+      await database.transaction(batch.length === 0 ? [PROBE] : storeStatements(database.kind, batch));
       this.#queue.splice(0, batch.length);
       for (const { size } of batch) this.#size -= size;
       this.stored += batch.length;
       if (this.#wait > 0) log.info(SCOPE, 'requests are recorded again', { waiting: this.#queue.length });
       this.#wait = 0;
+      this.#storedAt = performance.now();
     } catch (error) {
       const problem = error instanceof AppError ? (error.detail ?? error.message) : messageOf(error);
       if (this.#wait === 0)

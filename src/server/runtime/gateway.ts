@@ -262,8 +262,17 @@ export class RunningGateway implements Gateway {
     callPrices.set(ctx, runtime.catalog);
     runtime.trustedProxies?.apply(ctx);
     this.#requests.began(ctx);
-    if (runtime.record?.refusesOnFailure && !this.#recorder?.isStoring)
-      return Promise.resolve(replyToError(unrecorded(), ctx));
+    if (runtime.record?.refusesOnFailure !== true) return this.#dispatch(ctx, active);
+    const isStoring = this.#recorder?.isStoring() ?? false;
+    if (isStoring === true) return this.#dispatch(ctx, active);
+    return Promise.resolve(isStoring).then((isRecorded) =>
+      isRecorded ? this.#dispatch(ctx, active) : replyToError(unrecorded(), ctx),
+    );
+  }
+
+  /** In this process, or in the worker that has the state of the request. */
+  #dispatch(ctx: RequestContext, active: ActiveConfig): Promise<Reply> {
+    const { runtime } = active;
     const worker = active.placement?.(ctx);
     if (worker !== undefined) return this.#forward(ctx, worker);
     if (this.traceSubscribers.active || this.#debugLog.isOn) this.#observe(ctx, runtime);
