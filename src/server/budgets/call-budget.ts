@@ -8,8 +8,10 @@ import type { Spending } from './spending.ts';
 
 /** A counter of a call, and what is shown of it. */
 export interface NamedClaim extends Claim {
-  /** Name of the budget, for clients, logs and metrics. */
+  /** Name of the budget, for clients, logs and metrics; `virtual key` for those of keys. */
   readonly budget: string;
+  /** Name of the virtual key whose budget it is. */
+  readonly key?: string | undefined;
   /** Whether calls go on if it cannot be counted: `failureMode: failOpen`. */
   readonly isOpen: boolean;
 }
@@ -80,7 +82,7 @@ export class CallBudget {
     const closed = affected.find(({ isOpen }) => !isOpen);
     for (const { budget } of affected) this.#meter(budget, closed === undefined ? 'uncounted' : 'refused');
     if (closed !== undefined) {
-      const message = `budget \`${closed.budget}\` does not allow calls that cannot be counted: ${why}`;
+      const message = `${titleOf(closed)} does not allow calls that cannot be counted: ${why}`;
       ctx.observer?.policy({ kind: 'budgets', action: 'deny', reason: message });
       throw new AppError('llm_forbidden', { message, ...(detail !== undefined && { detail }) });
     }
@@ -151,10 +153,10 @@ function exceeded(
   amounts: Amounts,
   { left, start }: { readonly left: number; readonly start: number },
 ): AppError {
-  const { budget, unit, window, limit } = claim;
+  const { budget, key, unit, window, limit } = claim;
   const end = windowEnd(window, start);
   const resets = end === undefined ? 'it does not reset' : `it resets at ${isoSeconds(end)}`;
-  const shown = `budget \`${budget}\` (${budgetText({ unit, window, amount: limit })})`;
+  const shown = `${titleOf(claim)} (${budgetText({ unit, window, amount: limit })})`;
   const message =
     left <= 0
       ? `${shown} is used up; ${resets}`
@@ -163,7 +165,7 @@ function exceeded(
     kind: 'budgets',
     action: 'deny',
     reason: message,
-    snapshot: { budget, limit, left },
+    snapshot: { budget, ...(key !== undefined && { key }), limit, left },
   });
   const headers =
     end === undefined
@@ -177,5 +179,8 @@ function exceeded(
   // Clients of OpenAI and Anthropic repeat a 429 several times otherwise.
   return new AppError('budget_exceeded', { message, headers: [...headers, 'x-should-retry', 'false'] });
 }
+
+const titleOf = ({ budget, key }: NamedClaim): string =>
+  key === undefined ? `budget \`${budget}\`` : `the budget of key \`${key}\``;
 
 const isoSeconds = (time: number): string => new Date(time).toISOString().replace('.000Z', 'Z');

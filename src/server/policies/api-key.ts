@@ -206,7 +206,7 @@ function compileVirtualKeys(
     if (claims.length > 0)
       callBudget
         .ensure(ctx, () => new CallBudget(spending, (budget, outcome) => count([budget, outcome])))
-        .add(claims.map((claim) => ({ ...claim, budget: 'virtual key', isOpen })));
+        .add(claims.map((claim) => ({ ...claim, budget: 'virtual key', key: name, isOpen })));
     return { metadata: { ...metadata, id, name }, allowedModels };
   };
   return (ctx, hashed) => {

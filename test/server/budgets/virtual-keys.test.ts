@@ -131,7 +131,7 @@ describe('virtual keys', () => {
       200, 429, 200,
     ]);
     expect(errorOf(await chat(gate, SMALL, bearer(ann.secret))).message).toMatch(
-      /^budget `virtual key` \(0\.03USD\/day\) has 0\.011 USD left, and this call may use 0\.021 USD/,
+      /^the budget of key `ann` \(0\.03USD\/day\) has 0\.011 USD left, and this call may use 0\.021 USD/,
     );
     const { keys } = JSON.parse((await send(`${gate.admin}/api/keys`)).text) as { keys: unknown[] };
     expect(keys[0]).toMatchObject({
