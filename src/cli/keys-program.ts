@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
-import { WHICH_GATEWAY, withAdminOptions } from './proxy-program.ts';
+import { NEAREST, WHICH_GATEWAY, withAdminOptions } from './proxy-program.ts';
 
 /** The commands of virtual keys; returns the group. */
 export function keysCommands(program: Command, run: Bind): Command {
@@ -27,7 +27,7 @@ export function keysCommands(program: Command, run: Bind): Command {
   withAdminOptions(
     keys.command('list').description('list keys with their budgets and use').addOption(output()),
   )
-    .addHelpText('after', WHICH_GATEWAY)
+    .addHelpText('after', NEAREST)
     .action(run(() => import('./commands/keys-list.ts')));
   withAdminOptions(
     keys

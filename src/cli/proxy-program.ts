@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
 
-const NEAREST =
+/** The same for commands that only look. */
+export const NEAREST =
   '\nWhich gateway: --admin, the environment variable AGCTL_ADMIN, or else the one on this machine.\n';
 
 /**
@@ -201,7 +202,7 @@ function stateCommands(proxy: Command, run: Bind): void {
             .choices(['text', 'json', 'yaml'])
             .default('text'),
         ),
-    ).addHelpText('after', WHICH_GATEWAY);
+    ).addHelpText('after', NEAREST);
   leaf('memory', 'memory usage and limits').action(run(() => import('./commands/proxy-memory.ts')));
   leaf('tasks', 'list open requests and other tasks').action(run(() => import('./commands/proxy-tasks.ts')));
   withAdminOptions(proxy.command('shutdown').description('stop the gateway once open requests have finished'))

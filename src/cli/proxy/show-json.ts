@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import type { Context } from '../context.ts';
-import { type AdminOptions, adminAddress } from './address.ts';
+import { type AdminOptions, nearestAdmin } from './address.ts';
 import { ask, notAnAdmin } from './admin-client.ts';
 import { indentJson } from './json-text.ts';
 import { print } from './print.ts';
@@ -11,14 +11,14 @@ export interface ShowOptions extends AdminOptions {
   readonly output: 'text' | 'json' | 'yaml';
 }
 
-/** Prints the JSON of an endpoint: unchanged, as YAML, or as text. */
+/** Prints the JSON of an endpoint, by default of the gateway on this machine: unchanged, as YAML, or as text. */
 export async function showJson(
   path: string,
   textOf: (value: unknown) => string,
   options: ShowOptions,
   context: Context,
 ): Promise<number> {
-  const address = adminAddress(options, context);
+  const address = nearestAdmin(options, context);
   const { body } = await ask(address, { method: 'GET', path });
   const text = isUtf8(body) ? body.toString('utf8') : '';
   let value: unknown;
