@@ -21,14 +21,20 @@ interface Followed extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>;
 }
 
+/** Servers that a guide lets the reader start, which run while later blocks are followed. */
+const SERVICE = /^(?:[A-Z_]+=\S+ )*agctl (?:--env-from \S+ )?(?:memory )?serve\b/;
+/** Commands that need a daemon, a cluster or root: test/docs-code.test.ts checks what can be checked without. */
+const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo) /;
+
 /**
  * Follows a guide as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as
- * servers.json; runs each `sh` block, starts `agctl serve` in the background. Variables stay for later blocks. `replace`: texts that differ in tests,
- * such as ports.
+ * servers.json; runs each `sh` block, starts servers in the background. Variables stay for later blocks. `replace`: texts
+ * that differ in tests, such as ports. `addresses`: variables with the gateway's other addresses; `--local` leads to ADMIN_ADDR.
  */
 export async function followGuide(
   name: string,
   replace: Readonly<Record<string, string>> = {},
+  addresses: { readonly ADMIN_ADDR?: string; readonly STATS_ADDR?: string } = {},
 ): Promise<Followed> {
   const folder = await temporaryFolder();
   const bin = join(folder.path, '.bin');
@@ -39,37 +45,51 @@ export async function followGuide(
   const env = {
     PATH: [bin, dirname(process.execPath), '/usr/bin:/bin'].join(':'),
     HOME: folder.path,
-    ...{ ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off' },
+    ...{ ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off', ...addresses },
   };
+  const here = { ...replace, '--local': `--admin ${addresses.ADMIN_ADDR}` };
   const printed: string[] = [];
   const files = new Map<string, string>();
   const output = { stdout: '', stderr: '' };
-  let service: ChildProcess | undefined;
+  const services: ChildProcess[] = [];
   const saved = join(folder.path, '.environment');
   writeFileSync(saved, '');
   const close = async (): Promise<void> => {
-    const isRunning = service?.exitCode === null && service.signalCode === null;
-    const ended = isRunning ? once(service as ChildProcess, 'exit') : undefined;
-    service?.kill('SIGTERM');
-    await ended;
+    await Promise.all(
+      services
+        .filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
+        .map((service) => {
+          const ended = once(service, 'exit');
+          service.kill('SIGTERM');
+          return ended;
+        }),
+    );
     await folder.remove();
   };
   try {
-    for (const { lang, text } of blocksOf(name, replace)) {
+    for (const { lang, text } of blocksOf(name, here)) {
       const file = /^# file: (\S+)\n/.exec(text)?.[1];
       if (file !== undefined) {
         files.set(file, text);
         mkdirSync(dirname(join(folder.path, file)), { recursive: true });
         writeFileSync(join(folder.path, file), text);
       } else if (lang === 'json') writeFileSync(join(folder.path, 'servers.json'), text);
-      else if (/^agctl (?:--env-from \S+ )?serve\b/.test(text)) {
-        service = spawn('bash', ['-c', `. ${saved}; exec ${text}`], { cwd: folder.path, env });
+      else if (SERVICE.test(text)) {
+        const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=agctl )/, 'exec ')}`], {
+          cwd: folder.path,
+          env,
+        });
+        services.push(service);
+        let printedNow = '';
         service.stdout?.on('data', (chunk) => (output.stdout += chunk));
-        service.stderr?.on('data', (chunk) => (output.stderr += chunk));
-        await until(() => output.stderr.includes('ready in'), 30_000).catch(() => {
+        service.stderr?.on('data', (chunk) => {
+          output.stderr += chunk;
+          printedNow += chunk;
+        });
+        await until(() => /ready in/.test(printedNow), 30_000).catch(() => {
           throw new Error(`${name}: ${output.stderr}`);
         });
-      } else if (lang === 'sh')
+      } else if (lang === 'sh' && !ELSEWHERE.test(text))
         printed.push(await run(`. ${saved}\n${text}\nexport -p >${saved}`, folder.path, env));
     }
   } catch (error) {

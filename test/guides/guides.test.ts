@@ -4,12 +4,31 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { loadConfigText } from '../../src/server/config/load.ts';
+import { findProblems } from '../../src/server/runtime/find-problems.ts';
 import { llmProvider } from '../kit/llm-provider.ts';
+import { startOidcProvider } from '../kit/oidc-provider.ts';
 import { freePort } from '../kit/ports.ts';
+import { REDIS_SERVER, redisServer } from '../kit/redis.ts';
 import { until } from '../kit/until.ts';
+import { httpUpstream } from '../kit/upstream.ts';
 import { followGuide } from './guide.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+const server = (name: string): string =>
+  join(root, `node_modules/@modelcontextprotocol/server-${name}/dist/index.js`);
+
+/** MCP servers of guides, from node_modules instead of the registry: in JSON, and in YAML. */
+const DESKTOP = {
+  '"npx"': '"node"',
+  '"-y", "@modelcontextprotocol/server-filesystem"': `"${server('filesystem')}"`,
+  '"-y", "@modelcontextprotocol/server-memory"': `"${server('memory')}"`,
+};
+const FILES = {
+  'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "."]': `cmd: node, args: ["${server('filesystem')}", "."]`,
+};
+
+const admin = async (): Promise<object> => ({ ADMIN_ADDR: `127.0.0.1:${await freePort()}` });
 
 test('the guide on an OpenAI key: programs call with their own keys, and only the provider gets its key', async () => {
   const provider = await llmProvider();
@@ -36,15 +55,8 @@ test('the guide on an OpenAI key: programs call with their own keys, and only th
 });
 
 test('the guide on servers of a desktop: servers are imported, started, and a client gets the URL', async () => {
-  const server = (name: string): string =>
-    join(root, `node_modules/@modelcontextprotocol/${name}/dist/index.js`);
   const port = await freePort();
-  await using followed = await followGuide('desktop-servers.md', {
-    3000: String(port),
-    '"npx"': '"node"',
-    '"-y", "@modelcontextprotocol/server-filesystem"': `"${server('server-filesystem')}"`,
-    '"-y", "@modelcontextprotocol/server-memory"': `"${server('server-memory')}"`,
-  });
+  await using followed = await followGuide('desktop-servers.md', { 3000: String(port), ...DESKTOP });
   const [, checked, connected] = followed.printed;
   expect(checked).toContain('files');
   expect(connected).toContain(`http://127.0.0.1:${port}/mcp`);
@@ -54,10 +66,9 @@ test('the guide on servers of a desktop: servers are imported, started, and a cl
 });
 
 test('the guide on tools per client: a reader is shown tools that read, an editor all', async () => {
-  const server = join(root, 'node_modules/@modelcontextprotocol/server-filesystem/dist/index.js');
   await using followed = await followGuide('tools-per-client.md', {
     3000: String(await freePort()),
-    'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "."]': `cmd: node, args: ["${server}", "."]`,
+    ...FILES,
   });
   const [, reader = '', editor = ''] =
     /^reader\n([\s\S]*)editor\n([\s\S]*)$/.exec(followed.printed.at(-1) ?? '') ?? [];
@@ -71,6 +82,134 @@ test('the guide on rate limits: the fourth call is rejected, with the time of th
   const lines = (followed.printed[0] ?? '').trim().split('\n');
   expect(lines.slice(0, 3)).toEqual(Array.from({ length: 3 }, () => '200 retry-after='));
   expect(lines[3]).toMatch(/^429 retry-after=[1-9]\d*$/);
+});
+
+test('the guide on budgets: a key is refused when its budget is used up, and after it was revoked', async () => {
+  await using followed = await followGuide('budgets.md', { 4000: String(await freePort()) }, await admin());
+  const [, calls = '', listed = ''] = followed.printed;
+  expect(calls.match(/^\d{3}$/gm)).toEqual(['200', '200', '200', '429', '429']);
+  expect(calls).toContain('insufficient_quota');
+  expect(listed).toContain('12 of 20tokens/day');
+  expect(listed).toMatch(/^ann +5 +2 +6 +6/m);
+  expect(followed.environment['ANN_KEY']).toMatch(/^sk-/);
+});
+
+test('the guide on cost: a call is charged to its key and team by the imported prices', async () => {
+  const model = { id: 'any', cost: { input: 0.25, output: 2 } };
+  const prices = { openai: { models: { 'gpt-5-mini': model } }, anthropic: { models: { claude: model } } };
+  await using list = await httpUpstream((_request, response) => response.end(JSON.stringify(prices)));
+  await using followed = await followGuide(
+    'cost.md',
+    { 4000: String(await freePort()), 'https://models.dev': `http://${list.address}` },
+    await admin(),
+  );
+  expect(followed.printed.at(-1)).toMatch(/^crawler +echo +1 +0 +2 +2 +0 +0\.0060$/m);
+  expect(followed.printed.at(-1)).toMatch(/^search,.*,0\.006$/m);
+  expect(await readFile(join(followed.folder, 'prices.json'), 'utf8')).toContain('gpt-5-mini');
+});
+
+test('the guide on guardrails: keys are rejected, other data is masked', async () => {
+  await using followed = await followGuide('guardrails.md', { 4000: String(await freePort()) });
+  const [answers = ''] = followed.printed;
+  expect(answers.match(/^\d{3}$/gm)).toEqual(['200', '400', '200']);
+  for (const text of ['Card <CREDIT_CARD> of <EMAIL_ADDRESS>', 'Remove the key', 'Call <PHONE_NUMBER>'])
+    expect(answers).toContain(text);
+});
+
+test('the guide on memory: documents are found, and a turn is kept', async () => {
+  const port = String(await freePort());
+  await using followed = await followGuide('memory.md', { 8080: port, 3006: String(await freePort()) });
+  const [, setting, found, , exported] = followed.printed;
+  expect(setting).toContain(`http://127.0.0.1:${port}/mcp`);
+  expect(found).toContain('Releases are made on Tuesdays');
+  expect(exported).toContain('moves to Wednesday');
+});
+
+test('the guide on TLS: clients of a trusted proxy have limits of their own', async () => {
+  await using followed = await followGuide('tls.md', { 8443: String(await freePort()) });
+  expect(followed.printed.at(-1)).toBe('200\n200\n429\n200\n');
+});
+
+test.skipIf(REDIS_SERVER === undefined)(
+  'the guide on replicas: two gateways count one limit together',
+  async () => {
+    await using redis = await redisServer();
+    const [one, two] = [await freePort(), await freePort()];
+    await using followed = await followGuide('replicas.md', {
+      'redis://127.0.0.1:6379': redis.url,
+      'http://127.0.0.1:300$((call % 2 + 1))': `http://127.0.0.1:$((call % 2 ? ${one} : ${two}))`,
+      3001: String(one),
+      3002: String(two),
+    });
+    expect(followed.printed.at(-1)).toBe('200\n200\n200\n429\n429\n429\n');
+  },
+);
+
+test('the guide on Prometheus: a request is counted, and all queries read metrics that exist', async () => {
+  const stats = String(await freePort());
+  await using followed = await followGuide(
+    'prometheus.md',
+    { 15020: stats, 4000: String(await freePort()) },
+    { STATS_ADDR: `127.0.0.1:${stats}` },
+  );
+  expect(followed.printed[0]).toMatch(/^gw_requests_total\{.*status="200".*\} 1$/m);
+  expect(followed.printed[0]).toMatch(/^gw_gen_ai_client_token_usage_sum\{.*\} 1$/m);
+  const { rule_files: rules } = parse(followed.files.get('prometheus.yml') ?? '') as { rule_files: string[] };
+  for (const file of rules) expect(globSync(`deploy/prometheus/${file}`, { cwd: root })).toHaveLength(1);
+  const dashboard = readFileSync(join(root, 'deploy/grafana/agctl.json'), 'utf8');
+  const guide = readFileSync(join(root, 'docs/guides/prometheus.md'), 'utf8');
+  const used = [...guide.matchAll(/gw_[a-z_]+[a-z]/g)].map(([name]) => name);
+  expect(used.filter((name) => name !== 'gw_requests_total' && !dashboard.includes(name))).toEqual([]);
+});
+
+test('the guide on Kubernetes: the values are those of the chart, and the configuration in them is valid', async () => {
+  const guide = readFileSync(join(root, 'docs/guides/kubernetes.md'), 'utf8');
+  const [, text = ''] = /```yaml\n([\s\S]*?)```/.exec(guide) ?? [];
+  const values = parse(text) as { config: object; envFromSecrets: string[] };
+  const chart = parse(readFileSync(join(root, 'deploy/helm/agctl/values.yaml'), 'utf8')) as object;
+  expect(Object.keys(values).filter((key) => !(key in chart))).toEqual([]);
+  const secrets = [...guide.matchAll(/--from-literal=(\w+)/g)].map(([, name]) => [name, 'a'.repeat(64)]);
+  const loaded = loadConfigText(JSON.stringify(values.config), 'values.yaml', Object.fromEntries(secrets));
+  expect(await findProblems(loaded, { folder: root, env: {} })).toEqual([]);
+  expect(guide).toContain(`create secret generic ${values.envFromSecrets[0]} `);
+});
+
+test('the guide on Keycloak: a token of the realm opens the server, no token gets the address of the sign-in', async () => {
+  await using provider = await startOidcProvider({ hasPasswords: true });
+  await using followed = await followGuide('keycloak.md', {
+    8180: new URL(provider.issuer).port,
+    3000: String(await freePort()),
+    ...FILES,
+  });
+  const [, checked, refused, answered = '', connected] = followed.printed;
+  expect(checked).not.toContain('✗');
+  expect(refused).toMatch(/^HTTP\/1.1 401[\s\S]*resource_metadata=/);
+  expect(answered).toContain('"serverInfo"');
+  expect(answered).toContain('200   the token is valid');
+  expect(connected).toContain('/mcp');
+});
+
+test('the guide from LiteLLM: models, fallbacks and the master key are imported', async () => {
+  const port = String(await freePort());
+  await using followed = await followGuide('from-litellm.md', { 4000: port });
+  const [imported, , checked, models = ''] = followed.printed;
+  expect(imported).toContain('database_url');
+  expect(checked).toContain('0 problems');
+  expect(models).toMatch(/"gpt-5-mini"[\s\S]*"claude"|"claude"[\s\S]*"gpt-5-mini"/);
+});
+
+test('the guide from mcp-proxy: the servers of its file are offered under one address', async () => {
+  const port = String(await freePort());
+  await using followed = await followGuide('from-mcp-proxy.md', { 8080: port, ...DESKTOP });
+  expect(followed.printed[1]).toContain('files_read_text_file');
+  expect(followed.printed[1]).toContain('notes_');
+});
+
+test('the guide from agentgateway: a former file is converted and served', async () => {
+  const port = String(await freePort());
+  await using followed = await followGuide('from-agentgateway.md', { 3000: port, ...FILES });
+  expect(await readFile(join(followed.folder, 'gateway.yaml'), 'utf8')).not.toContain('binds');
+  expect((await fetch(`http://127.0.0.1:${port}/mcp`)).status).toBe(406);
 });
 
 test('the guide on GitHub Actions uses inputs and hooks that exist', () => {

@@ -15,12 +15,35 @@ declare module 'oidc-provider' {
     readonly session?: { readonly accountId: string };
   }
 
+  interface AccessToken {
+    resourceServer: object;
+    readonly expiration: number;
+    save(): Promise<string>;
+  }
+
+  interface TokenRequest {
+    readonly oidc: { readonly client: object; readonly params?: Readonly<Record<string, unknown>> };
+    body: object;
+  }
+
   export class Provider extends EventEmitter {
     constructor(issuer: string, configuration: object);
     readonly Grant: new (owner: {
       accountId: string;
       clientId: string;
     }) => Grant;
+    readonly AccessToken: new (
+      token: object,
+    ) => AccessToken;
+    readonly ResourceServer: new (
+      audience: string,
+      settings: object,
+    ) => object;
+    registerGrantType(
+      name: string,
+      handler: (ctx: TokenRequest) => Promise<void>,
+      parameters: readonly string[],
+    ): void;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     interactionFinished(request: IncomingMessage, response: ServerResponse, result: object): Promise<void>;

@@ -17,6 +17,8 @@ export interface OidcProviderOptions {
   readonly sendsIss?: boolean;
   /** In seconds. */
   readonly idTokenLifetime?: number;
+  /** Whether the client `mcp-client` exists and gets tokens for `alice` with a password, as Keycloak allows for tests. */
+  readonly hasPasswords?: boolean;
 }
 
 const MOUNT = '/realms/main';
@@ -33,6 +35,7 @@ export const ACCESS_TOKEN_LIFETIME = 300;
 export async function startOidcProvider({
   sendsIss = true,
   idTokenLifetime = 600,
+  hasPasswords = false,
 }: OidcProviderOptions = {}): Promise<OidcProvider> {
   const asked: string[] = [];
   const server = createServer();
@@ -40,8 +43,9 @@ export async function startOidcProvider({
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}${MOUNT}`;
   const provider = await quietly(async () => {
     const { Provider } = await import('oidc-provider');
-    return new Provider(issuer, configuration(idTokenLifetime));
+    return new Provider(issuer, { ...configuration(idTokenLifetime), ...(hasPasswords && PASSWORD_CLIENT) });
   });
+  if (hasPasswords) grantToPasswords(provider);
   const callback = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { pathname } = new URL(request.url ?? '/', issuer);
@@ -119,6 +123,42 @@ function configuration(idTokenLifetime: number): object {
       IdToken: idTokenLifetime,
     },
   };
+}
+
+const PASSWORD_CLIENT = {
+  clients: [
+    {
+      client_id: AUDIENCE,
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'password'],
+      redirect_uris: ['http://127.0.0.1:33418/callback'],
+    },
+  ],
+  extraTokenClaims: () => ({ realm_access: { roles: ['tools'] } }),
+};
+
+/** Gives everybody with a name a token for the realm's audience. */
+function grantToPasswords(provider: Provider): void {
+  provider.registerGrantType(
+    'password',
+    async (ctx) => {
+      const { client, params } = ctx.oidc;
+      const token = new provider.AccessToken({
+        client,
+        accountId: String(params?.['username']),
+        gty: 'password',
+        scope: SCOPES,
+      });
+      token.resourceServer = new provider.ResourceServer(AUDIENCE, {
+        scope: SCOPES,
+        audience: AUDIENCE,
+        accessTokenFormat: 'jwt',
+        jwt: { sign: { alg: 'ES256' } },
+      });
+      ctx.body = { access_token: await token.save(), expires_in: token.expiration, token_type: 'Bearer' };
+    },
+    ['username', 'password'],
+  );
 }
 
 /** What a person would do at the login and the consent page. */
