@@ -62,7 +62,13 @@ browserTest(
     await page.setViewportSize({ width: 390, height: 780 });
     await page.getByLabel('Words that were said').fill('');
     await list.waitFor();
+    await shown.waitFor({ state: 'hidden' });
+    await list.getByRole('button', { name: /chat acme-mini/ }).click();
+    await shown.getByText('the secret of the sea').waitFor();
+    expect(await list.isVisible()).toBe(false);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    await page.goBack();
+    await list.waitFor();
     expect(problems).toEqual([]);
   },
 );

@@ -39,7 +39,7 @@ function NamespaceSelect({ renew }: ToolsProps): ReactNode {
   if (data === undefined || names.size < 2) return null;
   return (
     <label className="namespace">
-      Namespace{' '}
+      <span>Namespace</span>
       <select value={current} onChange={(event) => chooseNamespace(event.target.value)}>
         {[...names].sort().map((name) => (
           <option key={name}>{name}</option>

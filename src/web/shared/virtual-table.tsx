@@ -9,7 +9,7 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react';
-import type { Column } from './column.ts';
+import type { Column, Screen } from './column.ts';
 import { useColumnWidths } from './column-widths.ts';
 import './virtual-table.css';
 import './unseen.css';
@@ -38,10 +38,10 @@ const MARGIN = 12;
 export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
   const { caption, rows, keyOf, chosen, choose, open, className } = props;
   const box = useRef<HTMLDivElement>(null);
-  const isNarrow = useNarrow();
+  const screen = useScreen();
   const columns = useMemo(
-    () => props.columns.filter(({ shownOn }) => shownOn === undefined || (shownOn === 'narrow') === isNarrow),
-    [props.columns, isNarrow],
+    () => props.columns.filter(({ shownOn }) => shownOn === undefined || shownOn.includes(screen)),
+    [props.columns, screen],
   );
   const widths = useColumnWidths(box, rows, columns);
   const { first, last } = useRowsInSight(box, rows.length);
@@ -114,15 +114,18 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
   );
 }
 
-const NARROW = matchMedia('(max-width: 48rem)');
+const PHONE = matchMedia('(max-width: 48rem)');
+const TABLET = matchMedia('(max-width: 64rem)');
 
-function useNarrow(): boolean {
+function useScreen(): Screen {
   return useSyncExternalStore(
     (changed) => {
-      NARROW.addEventListener('change', changed);
-      return () => NARROW.removeEventListener('change', changed);
+      for (const media of [PHONE, TABLET]) media.addEventListener('change', changed);
+      return () => {
+        for (const media of [PHONE, TABLET]) media.removeEventListener('change', changed);
+      };
     },
-    () => NARROW.matches,
+    () => (PHONE.matches ? 'phone' : TABLET.matches ? 'tablet' : 'desktop'),
   );
 }
 

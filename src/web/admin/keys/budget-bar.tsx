@@ -3,6 +3,13 @@ import type { ShownBudget } from '../../../core/virtual-key.ts';
 import { count, time } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
 
+/** `1,000,000 tokens/month` for `1000000tokens/month`; a limit in another form is unchanged. */
+const limitText = (limit: string): string =>
+  limit.replace(
+    /^([\d.,_]+)\s*(?=[a-z])/i,
+    (_, value: string) => `${count(Number.parseFloat(value.replaceAll(/[,_]/g, '')))} `,
+  );
+
 /** How much of a budget is used: by calls that have ended, and by open ones. */
 export function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readonly of: string }): ReactNode {
   const { limit, spent, reserved, resetsAt } = budget;
@@ -18,9 +25,9 @@ export function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readon
         {count(Number(spent))} {unit}
       </span>{' '}
       <span className="quiet">
-        of {visible(limit)}
+        of {visible(limitText(limit))}
         {Number(reserved) === 0 ? '' : `, ${count(Number(reserved))} reserved by open calls`}
-        {resetsAt === undefined ? '' : `, resets on ${time(resetsAt)}`}
+        {resetsAt === undefined ? '' : `, resets on ${time(resetsAt).replace(/:00$/, '')}`}
       </span>
     </div>
   );

@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { isRecord, textOf } from '../../../core/trace/read-event.ts';
 import type { TraceModel, TraceStep } from '../../../core/trace-model.ts';
 import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
 import type { ChatState } from './conversation.tsx';
 
 /** Tokens, price, times, and the effects of the gateway on the call. */
@@ -19,7 +20,7 @@ export function Outcome({ label, state }: { readonly label: string; readonly sta
           {acted.map(({ what, where, tone }, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: an effect keeps its position.
             <li key={index}>
-              <span className={tone}>{SIGNS[tone]}</span> {visible(what)}{' '}
+              <span className={tone}>{SIGNS[tone]}</span> <WithCode text={what} />{' '}
               <code className="quiet">{visible(where)}</code>
             </li>
           ))}

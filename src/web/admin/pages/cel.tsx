@@ -1,6 +1,7 @@
 import { type FormEvent, type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
 import { takeInitialContent } from '../cel/context.ts';
 import { evaluate, type Outcome, yamlQuoted } from '../cel/evaluate.ts';
 import { EXAMPLES, SAMPLES } from '../cel/samples.ts';
@@ -152,7 +153,7 @@ function Failure({
     <>
       <p className="bad">
         ✗ {code === undefined ? '' : `${code}: `}
-        {visible(message)}
+        <WithCode text={message} />
       </p>
       {start === undefined || end === undefined ? null : (
         <>
@@ -166,8 +167,16 @@ function Failure({
           </button>
         </>
       )}
-      {label === undefined ? null : <p>{visible(label)}</p>}
-      {help === undefined ? null : <p>{visible(help)}</p>}
+      {label === undefined ? null : (
+        <p>
+          <WithCode text={label} />
+        </p>
+      )}
+      {help === undefined ? null : (
+        <p>
+          <WithCode text={help} />
+        </p>
+      )}
     </>
   );
 }

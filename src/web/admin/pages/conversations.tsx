@@ -25,10 +25,11 @@ const SINCE = [
   ['7d', 'last 7 days'],
   ['all', 'any time'],
 ] as const;
+/** Of what MCP clients send, only tool calls are about something: the others open sessions and read lists. */
 const PROTOCOLS = [
   ['', 'all'],
   ['llm', 'models'],
-  ['mcp', 'tools'],
+  ['mcp', 'tool calls'],
 ] as const;
 const PAGE = 50;
 /** As in `records.css`. */
@@ -45,21 +46,29 @@ export function Conversations(): ReactNode {
   const filter: Filter = { text, protocol, session, since: query.get('since') ?? SINCE[1][0] };
   const found = useRecords({ ...filter, text: useDeferredValue(text) });
   const { records, error } = found;
-  const [id, setId] = useState<number>();
+  const asked = query.get('id') ?? '';
+  const id = /^\d{1,15}$/.test(asked) ? Number(asked) : undefined;
+  const open = (next: number | undefined): void =>
+    show({ ...filter, id: String(next ?? '') }, BESIDE.matches);
+  // On a narrow screen, the conversation takes the place of the list.
   const detail = useRef<HTMLElement>(null);
-  // On a narrow screen, the conversation is below the list.
   useEffect(() => {
-    if (id !== undefined) detail.current?.scrollIntoView({ block: BESIDE.matches ? 'nearest' : 'start' });
+    if (id === undefined || BESIDE.matches) return;
+    scrollTo(0, 0);
+    detail.current?.focus({ preventScroll: true });
   }, [id]);
-  const chosen = records?.find((record) => record.id === id) ?? records?.[0];
+  const shown = id ?? records?.[0]?.id;
   const move = (by: number): void => {
-    const at = chosen === undefined ? -1 : (records?.indexOf(chosen) ?? -1);
+    const at = records?.findIndex((record) => record.id === shown) ?? -1;
     const next = records?.[at + by];
-    if (next !== undefined) setId(next.id);
+    if (next !== undefined) open(next.id);
   };
   useShortcuts([
     { keys: 'j', what: 'next request', run: () => move(1) },
     { keys: 'k', what: 'request before', run: () => move(-1) },
+    ...(id === undefined || BESIDE.matches
+      ? []
+      : [{ keys: 'Escape', what: 'back to the list', run: () => open(undefined) }]),
   ]);
   if (error?.status === 409) return <NoDatabase what="Conversations" more={PAYLOADS} />;
   return (
@@ -80,15 +89,18 @@ export function Conversations(): ReactNode {
           )}
         </p>
       ) : (
-        <div className="records">
+        <div className={id === undefined ? 'records' : 'records opened'}>
           <List
             records={records}
-            chosen={chosen}
-            choose={setId}
+            chosen={shown}
+            choose={open}
             more={found.next === null ? undefined : found.more}
           />
-          <section ref={detail} className="panel detail" aria-label="Conversation">
-            {chosen === undefined ? null : <RecordView key={chosen.id} id={chosen.id} />}
+          <section ref={detail} className="panel detail" aria-label="Conversation" tabIndex={-1}>
+            <button type="button" className="back" onClick={() => open(undefined)}>
+              <span aria-hidden="true">‹</span> All requests
+            </button>
+            {shown === undefined ? null : <RecordView key={shown} id={shown} />}
           </section>
         </div>
       )}
@@ -120,6 +132,7 @@ function useRecords({ text, protocol, since, session }: Filter): Found {
   const given = {
     text,
     protocol,
+    operation: protocol === 'mcp' ? 'tools/call' : '',
     since: session === '' && since !== 'all' ? since : '',
     session,
     limit: String(PAGE),
@@ -146,13 +159,14 @@ function useRecords({ text, protocol, since, session }: Filter): Found {
   return { ...state, more: () => load(state.next), reload: () => setRound(round + 1) };
 }
 
+/** Goes to the address of a search, with the request that is open. */
+function show(address: Filter & { readonly id?: string }, replace: boolean): void {
+  const given = Object.entries(address).filter(([, value]) => value !== '');
+  navigate('/conversations', Object.fromEntries(given), { replace });
+}
+
 function FilterBar({ filter }: { readonly filter: Filter }): ReactNode {
-  const set = (change: Partial<Filter>): void =>
-    navigate(
-      '/conversations',
-      Object.fromEntries(Object.entries({ ...filter, ...change }).filter(([, value]) => value !== '')),
-      { replace: true },
-    );
+  const set = (change: Partial<Filter>): void => show({ ...filter, ...change }, true);
   const choice = (
     label: string,
     name: 'protocol' | 'since',
@@ -200,7 +214,7 @@ function List({
   more,
 }: {
   readonly records: readonly ShownRecord[];
-  readonly chosen: ShownRecord | undefined;
+  readonly chosen: number | undefined;
   readonly choose: (id: number) => void;
   readonly more: (() => void) | undefined;
 }): ReactNode {
@@ -212,7 +226,7 @@ function List({
             <button
               type="button"
               className="record"
-              aria-current={record === chosen ? 'true' : undefined}
+              aria-current={record.id === chosen ? 'true' : undefined}
               onClick={() => choose(record.id)}
             >
               <span>

@@ -65,7 +65,7 @@ function KeyTable({
     <section className="panel" aria-labelledby="keys">
       <h2 id="keys">Keys</h2>
       <div className="scroll">
-        <table>
+        <table className="cards">
           <thead>
             <tr>
               {['Name', 'State', 'Models', 'Budgets', 'Created', 'Expires', ''].map((name) => (
@@ -95,21 +95,31 @@ function KeyRow({ shown, changed }: { readonly shown: ShownKey; readonly changed
         <Link to="/requests" query={{ text: name }}>
           {visible(name)}
         </Link>{' '}
-        <code className="quiet">…{visible(hint)}</code>
+        <code className="quiet whole">…{visible(hint)}</code>
       </th>
-      <td className={tone}>
-        {mark} {state}
+      <td className={`short ${tone}`} data-name="State">
+        <span>
+          {mark} {state}
+        </span>
       </td>
-      <td className="any">{allowedModels === undefined ? 'all' : visible(allowedModels.join(', '))}</td>
-      <td>
-        {budgets.length === 0 ? 'none' : null}
-        {budgets.map((budget) => (
-          <BudgetBar key={budget.limit} budget={budget} of={name} />
-        ))}
+      <td className="any" data-name="Models">
+        {allowedModels === undefined ? 'all' : visible(allowedModels.join(', '))}
       </td>
-      <td className="short">{time(createdAt)}</td>
-      <td className="short">{expiresAt === undefined ? 'never' : time(expiresAt)}</td>
-      <td>{state === 'revoked' ? null : <Revoke shown={shown} changed={changed} />}</td>
+      <td data-name="Budgets">
+        <div>
+          {budgets.length === 0 ? 'none' : null}
+          {budgets.map((budget) => (
+            <BudgetBar key={budget.limit} budget={budget} of={name} />
+          ))}
+        </div>
+      </td>
+      <td className="short" data-name="Created">
+        {time(createdAt)}
+      </td>
+      <td className="short" data-name="Expires">
+        {expiresAt === undefined ? 'never' : time(expiresAt)}
+      </td>
+      <td className="short">{state === 'revoked' ? null : <Revoke shown={shown} changed={changed} />}</td>
     </tr>
   );
 }

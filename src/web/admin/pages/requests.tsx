@@ -179,7 +179,7 @@ function Choice({
 
 const statusText = (entry: Entry): string => `✓ ${statusOf(entry) || 'none'}`;
 /**
- * On a narrow screen there is one column for what a request is about: tool and target, model and provider, or the path
+ * Where there is no room for more, there is one column for what a request is about: tool and target, model and provider, or the path
  * of a request that names nothing.
  */
 const aboutText = (entry: Entry): string => {
@@ -192,28 +192,28 @@ const COLUMNS: readonly Column<Entry>[] = [
   TIME,
   {
     name: 'Status',
-    shownOn: 'wide',
+    shownOn: ['tablet', 'desktop'],
     text: (entry) => statusText(entry) + (isError(entry) ? ' failed' : ''),
     cell: (entry) => <Status entry={entry} />,
   },
   {
     name: 'Status',
-    shownOn: 'narrow',
+    shownOn: ['phone'],
     text: statusText,
     cell: (entry) => <Status entry={entry} isShort />,
   },
-  { name: 'About', shownOn: 'narrow', shrinks: true, cell: aboutText },
-  { name: 'Took', shownOn: 'wide', isNumber: true, cell: tookText },
-  { name: 'About', shownOn: 'wide', shrinks: true, cell: subjectOf },
-  { name: 'Target', shownOn: 'wide', cell: targetOf },
-  { name: 'Request', shownOn: 'wide', shrinks: true, cell: lineOf },
-  { name: 'Route', shownOn: 'wide', shrinks: true, cell: routeOf },
+  { name: 'About', shownOn: ['phone', 'tablet'], shrinks: true, cell: aboutText },
+  { name: 'Took', shownOn: ['tablet', 'desktop'], isNumber: true, cell: tookText },
+  { name: 'About', shownOn: ['desktop'], shrinks: true, cell: subjectOf },
+  { name: 'Target', shownOn: ['desktop'], cell: targetOf },
+  { name: 'Request', shownOn: ['desktop'], shrinks: true, cell: lineOf },
+  { name: 'Route', shownOn: ['desktop'], shrinks: true, cell: routeOf },
 ];
 
 /** Only for LLM calls: otherwise these columns would take room from the others. */
 const OF_MODELS: readonly Column<Entry>[] = [
-  { name: 'Tokens', shownOn: 'wide', isNumber: true, cell: tokens },
-  { name: 'Cost', shownOn: 'wide', isNumber: true, cell: (entry) => money(costOf(entry)) },
+  { name: 'Tokens', shownOn: ['tablet', 'desktop'], isNumber: true, cell: tokens },
+  { name: 'Cost', shownOn: ['tablet', 'desktop'], isNumber: true, cell: (entry) => money(costOf(entry)) },
 ];
 const WITH_MODELS = [...COLUMNS, ...OF_MODELS];
 
