@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { mcpClients } from './clients/clients.ts';
+import { mcpClients } from '../core/clients/mcp-clients.ts';
 import { FILE_OPTION } from './config-program.ts';
 import type { Bind } from './context.ts';
 import { withAdminOptions } from './proxy-program.ts';
@@ -40,6 +40,8 @@ function connectCommand(program: Command, run: Bind): void {
     )
     .description("print the setting with which a client uses the gateway, or write it to the client's file")
     .option('-w, --write', 'change the settings file, after a copy of it')
+    .option('--llm', "use the gateway's models, instead of its tools: claude, codex, gemini")
+    .option('--model <name>', 'with --llm: the model to ask (default: the first of the configuration)')
     .option('--remove', 'show what would be removed; with --write, remove it')
     .option('--name <name>', 'name of the gateway in the client', 'agctl')
     .option(
@@ -49,11 +51,11 @@ function connectCommand(program: Command, run: Bind): void {
     .option('--settings <path>', "another settings file than the client's usual one")
     .optionsGroup('Which endpoint:')
     .option('-f, --file <path>', FILE_OPTION)
-    .option('--url <url>', 'URL of the MCP endpoint');
+    .option('--url <url>', 'URL of the MCP endpoint; with --llm, base URL of the models without /v1');
   withAdminOptions(command)
     .addHelpText(
       'after',
-      '\nThe endpoint is that of the configuration; with --local or --admin, that of a running gateway. If it asks for a key, the setting refers to an environment variable where the client can read one, and never contains the key.\n\nExit code 0: printed or written. 1: the settings file cannot be changed.\n\nExamples:\n  agctl connect cursor\n  agctl connect claude --write\n  agctl connect codex --remove --write\n',
+      '\nThe endpoint is that of the configuration; with --local or --admin, that of a running gateway. If it asks for a key, the setting refers to an environment variable where the client can read one, and never contains the key. Variables of the configuration need not be set.\n\nExit code 0: printed or written. 1: the settings file cannot be changed.\n\nExamples:\n  agctl connect cursor\n  agctl connect claude --write\n  agctl connect claude --llm --write\n  agctl connect codex --remove --write\n',
     )
     .action(run(() => import('./commands/connect.ts')));
 }

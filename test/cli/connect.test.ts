@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { expect, test } from 'vitest';
-import { mcpClients } from '../../src/cli/clients/clients.ts';
 import { parseSettings } from '../../src/cli/clients/settings-file.ts';
+import { mcpClients } from '../../src/core/clients/mcp-clients.ts';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { serve } from '../kit/process.ts';
@@ -50,7 +50,8 @@ test.each([
       mcpServers: {
         agctl: {
           command: 'npx',
-          args: ['-y', 'mcp-remote', URL_, '--header', `Authorization:Bearer \${CLIENT_KEY}`],
+          args: ['-y', 'mcp-remote', URL_, '--header', `Authorization:\${AUTHORIZATION}`],
+          env: { AUTHORIZATION: 'Bearer <CLIENT_KEY>' },
         },
       },
     },
@@ -190,6 +191,67 @@ test('VS Code gets its input once, and loses it with the server', async () => {
   });
 });
 
+const MODELS = `
+gateways: { default: { port: 3100, address: 127.0.0.1 } }
+llm: { policies: { apiKey: { keys: [{ key: $CLIENT_KEY }] } }, models: [{ name: "*", provider: echo }, { name: small, provider: echo }] }
+`;
+const BASE = 'http://127.0.0.1:3100';
+
+test.each([
+  [
+    'claude',
+    '.claude/settings.json',
+    '{"permissions": {"allow": ["Bash"]}}',
+    `"ANTHROPIC_BASE_URL": "${BASE}",\n    "ANTHROPIC_AUTH_TOKEN": "<CLIENT_KEY>",\n    "ANTHROPIC_MODEL": "small"`,
+  ],
+  [
+    'codex',
+    '.codex/config.toml',
+    '# mine\napproval_policy = "never"\nmodel = "gpt-5"\n\n[mcp_servers.other]\ncommand = "x"\n',
+    `[model_providers.agctl]\nname = "agctl"\nbase_url = "${BASE}/v1"\nwire_api = "responses"\nenv_key = "CLIENT_KEY"`,
+  ],
+  [
+    'gemini',
+    '.gemini/.env',
+    'OTHER=1\nGEMINI_API_KEY=hunter2hunter2\n',
+    `GOOGLE_GEMINI_BASE_URL=${BASE}\nGEMINI_API_KEY=<CLIENT_KEY>\nGEMINI_MODEL=small`,
+  ],
+])(
+  'connect %s --llm prints, writes to ~/%s and removes the address of the models',
+  async (client, path, before, expected) => {
+    await using mine = await laptop(MODELS, { [path]: before });
+    const printed = await mine.connect(client, '--llm');
+    expect([printed.code, printed.stdout]).toEqual([0, expect.stringContaining(expected)]);
+    expect(printed.stderr).toContain('CLIENT_KEY');
+    const written = await mine.connect(client, '--llm', '--write');
+    expect([written.code, written.stdout]).toEqual([0, expect.not.stringContaining('hunter2')]);
+    for (const line of expected.split('\n')) expect(mine.read(path)).toContain(line);
+    if (client === 'codex')
+      expect(JSON.parse(JSON.stringify(parseToml(mine.read(path))))).toMatchObject({
+        approval_policy: 'never',
+        model: 'small',
+        model_provider: 'agctl',
+        mcp_servers: { other: { command: 'x' } },
+      });
+    expect((await mine.connect(client, '--llm', '--write')).stderr).toContain('nothing to change');
+    expect((await mine.connect(client, '--llm', '--remove', '--write')).code).toBe(0);
+    expect(mine.read(path)).not.toMatch(/127\.0\.0\.1|agctl|small/);
+    expect(mine.read(path)).toMatch(/Bash|# mine|OTHER=1/);
+  },
+);
+
+test('connect reads a configuration whose variables are not set, and says which file has them', async () => {
+  await using mine = await laptop(WITH_KEY.replaceAll('CLIENT_KEY', 'OTHER_KEY'), {
+    'project/gateway.env': 'OTHER_KEY=a',
+  });
+  const { code, stdout, stderr } = await mine.connect('cursor');
+  expect([code, JSON.parse(stdout).mcpServers.agctl]).toEqual([
+    0,
+    { url: URL_, headers: { Authorization: `Bearer \${env:OTHER_KEY}` } },
+  ]);
+  expect(stderr).toContain('not set here: OTHER_KEY: start the gateway with --env-from gateway.env');
+});
+
 test('secrets on changed lines are masked', async () => {
   await using mine = await laptop(CONFIG, {
     '.cursor/mcp.json': `{"mcpServers": {"o": {"env": {"TOKEN": "hunter2"}, "args": ["${SECRET}"]}}}`,
@@ -267,6 +329,8 @@ test.each([
   [['cursr'], 'unknown client `cursr`, did you mean cursor?'],
   [['cursor', 'zed'], 'too many arguments'],
   [['cursor', '--name', 'a b'], '--name: expected letters'],
+  [['cursor', '--llm'], '--llm: cursor has no documented setting'],
+  [['cursor', '--model', 'small'], '--model goes with --llm'],
   [['cursor', '--url', 'ftp://x'], '--url: expected an http or https URL'],
   [['cursor', '-f', 'gateway.yaml', '--local'], 'name two different gateways'],
   [['cursor', '-f', 'no.yaml'], 'no such file'],

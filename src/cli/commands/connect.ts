@@ -1,18 +1,30 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, resolve } from 'node:path';
+import { dirname, relative, resolve } from 'node:path';
+import type { ClientSettings } from '../../core/clients/client.ts';
+import { llmClients } from '../../core/clients/llm-clients.ts';
+import { mcpClients } from '../../core/clients/mcp-clients.ts';
+import { settingText } from '../../core/clients/setting-text.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import { replaceFile } from '../../core/replace-file.ts';
 import { nearest } from '../../core/suggest.ts';
-import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
-import { findClient, type McpClient, mcpClients, type Place } from '../clients/clients.ts';
+import { readConfigFile } from '../../server/config/load.ts';
+import { filesOf, type Place } from '../clients/place.ts';
 import { configFileOf } from '../config-file.ts';
-import { type Setting, snippet, withoutSetting, withSetting } from '../connect/change.ts';
-import { endpointsOfConfig, endpointsOfDump, keyVariableOf, type McpEndpoint } from '../connect/endpoint.ts';
+import { type Setting, withoutSetting, withSetting } from '../connect/change.ts';
+import {
+  type Endpoint,
+  endpointsOfConfig,
+  endpointsOfDump,
+  type Kind,
+  keyVariableOf,
+} from '../connect/endpoint.ts';
+import { loadForReading } from '../connect/load-for-reading.ts';
 import { shownDiff } from '../connect/shown-diff.ts';
 import type { Context, Run } from '../context.ts';
+import { ENV_FILE } from '../init/files.ts';
 import { shownPath } from '../init/sources.ts';
 import type { AdminOptions } from '../proxy/address.ts';
 import { loadDump } from '../proxy/dump.ts';
@@ -26,10 +38,12 @@ interface Options extends AdminOptions {
   readonly settings?: string;
   readonly write?: boolean;
   readonly remove?: boolean;
+  readonly llm?: boolean;
+  readonly model?: string;
 }
 
 export const run: Run<Options> = async (options, context) => {
-  const client = clientOf(options.operands);
+  const client = clientOf(options);
   const place: Place = {
     platform: process.platform,
     home: context.env['HOME'] || homedir(),
@@ -39,30 +53,41 @@ export const run: Run<Options> = async (options, context) => {
   if (!/^[\w-]{1,64}$/.test(options.name))
     throw new CommandError('usage', '--name: expected letters, digits, `_` and `-`');
   const settings =
-    options.settings === undefined
-      ? (client.files(place)[0] as string)
-      : resolve(context.cwd, options.settings);
-  const endpoint = options.remove
-    ? { url: '', policies: [], keyVariable: undefined }
-    : await endpointOf(options, context);
+    options.settings === undefined ? filesOf(client, place)[0] : resolve(context.cwd, options.settings);
+  const endpoint = options.remove ? NOWHERE : await endpointOf(options, context);
   const keyVariable = options.keyVariable ?? keyVariableOf(endpoint);
-  const setting: Setting = { client, name: options.name, server: { url: endpoint.url, keyVariable } };
+  const model = options.llm ? (options.model ?? endpoint.model) : undefined;
+  const setting: Setting = {
+    client,
+    name: options.name,
+    endpoint: { url: endpoint.url, keyVariable, model },
+  };
   const shown = shownPath(settings, place);
   if (options.write || options.remove) {
     change({ setting, settings, shown, options, context });
   } else {
     context.stderr.write(`# ${client.title}: ${shown}, or add --write\n`);
-    context.stdout.write(snippet(setting));
+    context.stdout.write(`${settingText(client, setting.endpoint, options.name)}\n`);
   }
   if (!options.remove) context.stderr.write(hints(client, endpoint, keyVariable));
   return EXIT_CODES.ok.code;
 };
 
-function clientOf(operands: readonly string[] = []): McpClient {
-  const keys = mcpClients.map(({ key }) => key);
-  const [name] = operands;
-  const client = name === undefined ? undefined : findClient(name);
+const NOWHERE: Endpoint = { url: '', policies: [], keyVariable: undefined, model: undefined };
+
+function clientOf({ operands: [name] = [], llm = false, model }: Options): ClientSettings {
+  if (model !== undefined && !llm)
+    throw new CommandError('usage', '--model goes with --llm', 'MCP clients choose no model');
+  const clients: readonly ClientSettings[] = llm ? llmClients : mcpClients;
+  const keys = clients.map(({ key }) => key);
+  const client = clients.find(({ key }) => key === name);
   if (client !== undefined) return client;
+  if (llm && mcpClients.some(({ key }) => key === name))
+    throw new CommandError(
+      'usage',
+      `--llm: ${escapeControls(name ?? '')} has no documented setting for the address of its models`,
+      `clients: ${keys.join(', ')}`,
+    );
   const near = name === undefined ? undefined : nearest(name, keys);
   throw new CommandError(
     'usage',
@@ -74,9 +99,9 @@ function clientOf(operands: readonly string[] = []): McpClient {
 }
 
 /** The endpoint of `--url`, of a running gateway, or of the configuration. @throws CommandError if there is none */
-async function endpointOf(options: Options, context: Context): Promise<McpEndpoint> {
-  if (options.url !== undefined)
-    return { url: checkedUrl(options.url), policies: [], keyVariable: undefined };
+async function endpointOf(options: Options, context: Context): Promise<Endpoint> {
+  if (options.url !== undefined) return { ...NOWHERE, url: checkedUrl(options.url) };
+  const kind: Kind = options.llm ? 'llm' : 'mcp';
   const isRunning = options.local || options.admin !== undefined || options.proxyAdminPort !== undefined;
   if (isRunning && options.file !== undefined)
     throw new CommandError(
@@ -85,15 +110,21 @@ async function endpointOf(options: Options, context: Context): Promise<McpEndpoi
       'use one of them',
     );
   const endpoints = isRunning
-    ? endpointsOfDump((await loadDump(withoutFile(options), context)).value)
-    : ofFile(configFileOf(options.file, context), context);
+    ? endpointsOfDump((await loadDump(withoutFile(options), context)).value, kind)
+    : ofFile(configFileOf(options.file, context), context, kind);
   const [first, ...others] = endpoints;
   if (first === undefined)
-    throw new CommandError(
-      'not_ok',
-      'the gateway has no MCP endpoint',
-      'add `mcp: { targets: [ … ] }`, or name an endpoint with --url',
-    );
+    throw kind === 'mcp'
+      ? new CommandError(
+          'not_ok',
+          'the gateway has no MCP endpoint',
+          'add `mcp: { targets: [ … ] }`, or name an endpoint with --url; --llm sets up the models of the gateway',
+        )
+      : new CommandError(
+          'not_ok',
+          'the gateway has no models',
+          'add `llm: { models: [ … ] }`, or name a base URL with --url',
+        );
   const more = [...new Set(others.map(({ url }) => url))].filter((url) => url !== first.url);
   if (more.length > 0)
     context.stderr.write(`# endpoint ${first.url}; for another one use --url: ${more.join(', ')}\n`);
@@ -107,8 +138,20 @@ const withoutFile = ({ local, admin, proxyAdminPort }: Options): AdminOptions =>
   ...(proxyAdminPort === undefined ? {} : { proxyAdminPort }),
 });
 
-const ofFile = (file: string, { env }: Context): readonly McpEndpoint[] =>
-  endpointsOfConfig(loadConfigText(readConfigFile(file), file, env));
+function ofFile(file: string, context: Context, kind: Kind): readonly Endpoint[] {
+  const { loaded, unset } = loadForReading(readConfigFile(file), file, context.env);
+  const endpoints = endpointsOfConfig(loaded, kind);
+  if (unset.length > 0) context.stderr.write(unsetHint(unset, file, context));
+  return endpoints;
+}
+
+/** The gateway needs the variables although this command does not; `init` writes them to a file beside it. */
+function unsetHint(unset: readonly string[], file: string, { cwd }: Context): string {
+  const beside = resolve(cwd, dirname(file), ENV_FILE);
+  const shown = relative(cwd, beside) || ENV_FILE;
+  const how = existsSync(beside) ? `: start the gateway with --env-from ${shown}` : '';
+  return `# not set here: ${unset.join(', ')}${how}\n`;
+}
 
 function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -188,7 +231,7 @@ function backupOf(path: string): string {
   }
 }
 
-function hints(client: McpClient, { policies }: McpEndpoint, keyVariable: string | undefined): string {
+function hints(client: ClientSettings, { policies }: Endpoint, keyVariable: string | undefined): string {
   if (keyVariable !== undefined)
     return `# ${client.keyHint?.(keyVariable) ?? `${client.title} reads the key from the variable ${keyVariable}: set it where ${client.title} is started`}\n`;
   const signIn = policies.some((key) => key === 'mcpAuthentication' || key === 'jwtAuth');

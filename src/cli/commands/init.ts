@@ -4,7 +4,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { convertConfig } from '../../server/config/convert/convert.ts';
-import type { Place } from '../clients/clients.ts';
+import type { Place } from '../clients/place.ts';
 import type { Context, Run } from '../context.ts';
 import { composeConfig } from '../init/compose.ts';
 import { ENV_FILE, envFileText, newFiles, schemaPath, writeNew } from '../init/files.ts';

@@ -2,6 +2,7 @@ import { CommandError } from '../../core/exit-codes.ts';
 import type { LoadedConfig } from '../../server/config/load.ts';
 import {
   answeringRoutes,
+  type BackendPlan,
   type GatewayPlan,
   type ListenerPlan,
   type RoutePlan,
@@ -9,13 +10,19 @@ import {
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { routesOf } from '../proxy/dump-parts.ts';
 
-/** An MCP endpoint of a gateway, as clients on this machine reach it. */
-export interface McpEndpoint {
+/** What clients use a gateway for: the tools of MCP servers, or models. */
+export type Kind = 'mcp' | 'llm';
+
+/** An endpoint of a gateway, as clients on this machine reach it. */
+export interface Endpoint {
+  /** Of models: the base address without `/v1`. */
   readonly url: string;
   /** Keys of the policies in front of it. */
   readonly policies: readonly string[];
   /** The variable of its first key, if the configuration refers to one. */
   readonly keyVariable: string | undefined;
+  /** A model that can be asked by its name. */
+  readonly model: string | undefined;
 }
 
 /** The policies that take a key of the client as bearer token. */
@@ -25,12 +32,12 @@ const KEY_POLICIES: ReadonlySet<string> = new Set(['apiKey']);
 export const DEFAULT_KEY_VARIABLE = 'AGCTL_KEY';
 
 /** The variable that holds the client's key; undefined if the endpoint asks for none. */
-export function keyVariableOf({ policies, keyVariable }: McpEndpoint): string | undefined {
+export function keyVariableOf({ policies, keyVariable }: Endpoint): string | undefined {
   return policies.some((key) => KEY_POLICIES.has(key)) ? (keyVariable ?? DEFAULT_KEY_VARIABLE) : undefined;
 }
 
-/** The MCP endpoints of a configuration. @throws CommandError if it is invalid */
-export function endpointsOfConfig({ config, source }: LoadedConfig): readonly McpEndpoint[] {
+/** The endpoints of a configuration. @throws CommandError if it is invalid */
+export function endpointsOfConfig({ config, source }: LoadedConfig, kind: Kind): readonly Endpoint[] {
   if (config === undefined)
     throw new CommandError(
       'not_ok',
@@ -40,20 +47,29 @@ export function endpointsOfConfig({ config, source }: LoadedConfig): readonly Mc
   return planGateways(config).gateways.flatMap((gateway) =>
     gateway.listeners.flatMap((listener) =>
       answeringRoutes(listener.routes)
-        .filter(({ backends }) => backends.some((backend) => backend.config.mcp !== undefined))
-        .map((route): McpEndpoint => {
+        .filter(({ backends }) => backends.some((backend) => kindsOf(backend.config).includes(kind)))
+        .map((route): Endpoint => {
           const policies = [...listener.policies, ...route.policies];
           const apiKey = policies.find(({ key }) => key === 'apiKey');
           return {
-            url: urlOf(gateway, listener, route),
+            url: urlOf(gateway, listener, route, kind),
             policies: policies.map(({ key }) => key),
             keyVariable:
               apiKey && variableAt(source.text, source.valueRange([...apiKey.path, 'keys', 0, 'key'])),
+            model: route.backends
+              .flatMap((backend) => backend.config.llm?.models ?? [])
+              .map(({ name }) => name)
+              .find((name) => !name.includes('*')),
           };
         }),
     ),
   );
 }
+
+const kindsOf = ({ mcp, llm, ai }: BackendPlan['config']): readonly Kind[] => [
+  ...(mcp === undefined ? [] : (['mcp'] as const)),
+  ...(llm === undefined && ai === undefined ? [] : (['llm'] as const)),
+];
 
 /** The name of the variable, if a value is a reference to one. */
 function variableAt(
@@ -68,23 +84,31 @@ function urlOf(
   { port, address }: GatewayPlan,
   { hostname, protocol }: ListenerPlan,
   { config }: RoutePlan,
+  kind: Kind,
 ): string {
   const host = [...config.hostnames, hostname].find((name) => name !== undefined && !name.startsWith('*'));
   const [path] = (config.matches ?? []).flatMap(({ path: each }) => each.exact ?? each.pathPrefix ?? []);
-  return joined(protocol === 'HTTPS' ? 'https' : 'http', host ?? reachable(address), port, path);
+  return joined(
+    protocol === 'HTTPS' ? 'https' : 'http',
+    host ?? reachable(address),
+    port,
+    pathOf(kind, path),
+  );
 }
 
-/** The MCP endpoints of a running gateway, from its dump, which has no names of variables. */
-export function endpointsOfDump(dump: Readonly<Record<string, unknown>>): readonly McpEndpoint[] {
+/** The endpoints of a running gateway, from its dump, which has no names of variables. */
+export function endpointsOfDump(dump: Readonly<Record<string, unknown>>, kind: Kind): readonly Endpoint[] {
+  const own = kind === 'mcp' ? /^mcp\b/ : /^(?:llm|ai)\b/;
   return routesOf(dump)
-    .filter(({ backends }) => backends.some((backend) => /^mcp\b/.test(backend)))
+    .filter(({ backends }) => backends.some((backend) => own.test(backend)))
     .map(({ address, matches, policies }) => {
       const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
       const [, path] = /(\/\S*?)\*?$/.exec(matches[0] ?? '') ?? [];
       return {
-        url: joined('http', reachable(host.replaceAll(/[[\]]/g, '')), Number(port), path),
+        url: joined('http', reachable(host.replaceAll(/[[\]]/g, '')), Number(port), pathOf(kind, path)),
         policies,
         keyVariable: undefined,
+        model: undefined,
       };
     });
 }
@@ -94,9 +118,17 @@ const reachable = (address: string | undefined): string =>
     ? '127.0.0.1'
     : address;
 
-/** A route for every path serves MCP at `/mcp` too, which is what clients expect. */
-function joined(scheme: string, host: string, port: number, path = '/'): string {
+/**
+ * The path that clients are given. A route for every path serves MCP at `/mcp` too, which is what clients expect; clients of
+ * models add `/v1` and the rest themselves.
+ */
+function pathOf(kind: Kind, path = '/'): string {
+  if (kind === 'mcp') return path === '/' ? '/mcp' : path.replace(/(?<=.)\/$/, '');
+  return path.replace(/\/(?:(?:v1|v1beta|chat)(?:\/.*)?)?$/, '');
+}
+
+function joined(scheme: string, host: string, port: number, path: string): string {
   const shown = host.includes(':') ? `[${host}]` : host;
   const isDefault = (scheme === 'https' && port === 443) || (scheme === 'http' && port === 80);
-  return `${scheme}://${shown}${isDefault ? '' : `:${port}`}${path === '/' ? '/mcp' : path.replace(/(?<=.)\/$/, '')}`;
+  return `${scheme}://${shown}${isDefault ? '' : `:${port}`}${path}`;
 }

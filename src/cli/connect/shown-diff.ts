@@ -12,6 +12,10 @@ export function shownDiff(path: string, before: string, after: string): string {
 }
 
 function masked(line: string): string {
+  const [, name, value] = /^.(?:export )?([A-Za-z_]\w*)=(.*)$/.exec(line) ?? [];
+  // A line of a file with variables.
+  if (name !== undefined && value !== undefined && !/^<.*>$/.test(value) && isSecretVariable(name, value))
+    return `${line.slice(0, -value.length)}****`;
   const members = line.replaceAll(
     /("?)([\w-]+)\1(\s*[:=]\s*)"((?:[^"\\]|\\.)*)"/g,
     (whole, quote, name, between, value) =>

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative, resolve, sep } from 'node:path';
 import { parse } from 'yaml';
+import { type McpClient, mcpClients } from '../../core/clients/mcp-clients.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { readNamedFile } from '../../core/named-file.ts';
-import { findClient, type McpClient, mcpClients, type Place } from '../clients/clients.ts';
+import { filesOf, type Place } from '../clients/place.ts';
 import { formatOf, isObject, parseSettings } from '../clients/settings-file.ts';
 import type { Imported } from './imported.ts';
 import { isLitellm, readLitellm } from './litellm.ts';
@@ -32,7 +33,7 @@ interface Servers {
 /** Every settings file in its usual place that has MCP servers. Files that cannot be read are skipped. */
 export function findSources(place: Place): readonly Source[] {
   const found = mcpClients.flatMap((client) =>
-    client.files(place).flatMap((path) => {
+    filesOf(client, place).flatMap((path) => {
       if (!existsSync(path)) return [];
       try {
         const source = readSource(path, place, client);
@@ -52,11 +53,11 @@ export function findSources(place: Place): readonly Source[] {
  * @throws CommandError with exit name `usage` if there is none
  */
 export function namedSources(name: string, place: Place): readonly Source[] {
-  const client = findClient(name);
+  const client = mcpClients.find(({ key }) => key === name);
   if (client === undefined) return [readSource(resolve(place.cwd, name), place)];
   const found = findSources(place).filter((source) => source.client === client);
   if (found.length > 0) return found;
-  const places = client.files(place).map((path) => shownPath(path, place));
+  const places = filesOf(client, place).map((path) => shownPath(path, place));
   throw new CommandError(
     'usage',
     `no MCP servers of ${client.title} found`,
@@ -72,7 +73,7 @@ export function namedSources(name: string, place: Place): readonly Source[] {
 function readSource(path: string, place: Place, known?: McpClient): Source {
   const shown = shownPath(path, place);
   const text = readNamedFile(path, { maxBytes: LIMITS.settingsFileBytes });
-  const client = known ?? mcpClients.find((each) => each.files(place).includes(path));
+  const client = known ?? mcpClients.find((each) => filesOf(each, place).includes(path));
   const source = { path, shown, client };
   if (/\.ya?ml$/i.test(path)) return { ...source, content: yamlContent(text, shown) };
   let settings: Entry;

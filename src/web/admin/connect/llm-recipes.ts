@@ -1,19 +1,23 @@
-import { KEY, type Recipe, shellWord, type Target } from './recipe.ts';
+import { shellWord } from '../../../core/clients/client.ts';
+import { llmClients } from '../../../core/clients/llm-clients.ts';
+import { type Recipe, recipeOf, type Target } from './recipe.ts';
 
 /** Settings of programs and libraries that call models, for the models of a route. */
-export const llmRecipes = (target: Target): readonly Recipe[] =>
-  [curl, openAiPython, openAiNode, environment, aiSdk, claudeCode, anthropicPython, codex].map((of) =>
-    of(target),
-  );
+export const llmRecipes = (target: Target): readonly Recipe[] => [
+  curl(target),
+  ...llmClients.map((client) => recipeOf(client, target)),
+  ...[openAiPython, openAiNode, environment, aiSdk, anthropicPython].map((of) => of(target)),
+];
 
 /** SDKs insist on a key, whatever the gateway does with it. */
-const pythonKey = ({ access }: Target): string =>
-  access === 'open' ? '"not-needed"' : `os.environ["${KEY}"]`;
-const nodeKey = ({ access }: Target): string => (access === 'open' ? "'not-needed'" : `process.env.${KEY}`);
+const pythonKey = ({ keyVariable }: Target): string =>
+  keyVariable === undefined ? '"not-needed"' : `os.environ["${keyVariable}"]`;
+const nodeKey = ({ keyVariable }: Target): string =>
+  keyVariable === undefined ? "'not-needed'" : `process.env.${keyVariable}`;
 
-function curl({ url, model, access }: Target): Recipe {
+function curl({ url, model, keyVariable }: Target): Recipe {
   const body = { model, messages: [{ role: 'user', content: 'Hello' }] };
-  const header = access === 'open' ? '' : ` \\\n  -H "authorization: Bearer $${KEY}"`;
+  const header = keyVariable === undefined ? '' : ` \\\n  -H "authorization: Bearer $${keyVariable}"`;
   return {
     client: 'curl',
     where: 'In a terminal',
@@ -48,10 +52,10 @@ const answer = await client.chat.completions.create({
 console.log(answer.choices[0].message.content);`,
 });
 
-const environment = ({ url, access }: Target): Recipe => ({
+const environment = ({ url, keyVariable }: Target): Recipe => ({
   client: 'Programs with the OpenAI SDK',
   where: 'Their environment',
-  text: `export OPENAI_BASE_URL=${shellWord(`${url}/v1`)}\nexport OPENAI_API_KEY=${access === 'open' ? 'not-needed' : `"$${KEY}"`}`,
+  text: `export OPENAI_BASE_URL=${shellWord(`${url}/v1`)}\nexport OPENAI_API_KEY=${keyVariable === undefined ? 'not-needed' : `"$${keyVariable}"`}`,
 });
 
 const aiSdk = (target: Target): Recipe => ({
@@ -68,15 +72,6 @@ const { text } = await generateText({
 console.log(text);`,
 });
 
-const claudeCode = ({ url, model, access }: Target): Recipe => ({
-  client: 'Claude Code',
-  where: 'Its environment',
-  text: `export ANTHROPIC_BASE_URL=${shellWord(url)}
-export ANTHROPIC_AUTH_TOKEN=${access === 'open' ? 'not-needed' : `"$${KEY}"`}
-export ANTHROPIC_MODEL=${shellWord(model)}
-claude`,
-});
-
 const anthropicPython = (target: Target): Recipe => ({
   client: 'Anthropic SDK, Python',
   where: 'pip install anthropic',
@@ -90,19 +85,4 @@ answer = client.messages.create(
     messages=[{"role": "user", "content": "Hello"}],
 )
 print(answer.content[0].text)`,
-});
-
-const codex = ({ name, url, model, access }: Target): Recipe => ({
-  client: 'Codex',
-  where: '~/.codex/config.toml',
-  text: [
-    `model = ${JSON.stringify(model)}`,
-    `model_provider = "${name}"`,
-    '',
-    `[model_providers.${name}]`,
-    `name = "${name}"`,
-    `base_url = ${JSON.stringify(`${url}/v1`)}`,
-    'wire_api = "responses"',
-    ...(access === 'open' ? [] : [`env_key = "${KEY}"`]),
-  ].join('\n'),
 });

@@ -1,11 +1,10 @@
+import { type ClientEndpoint, type ClientSettings, placeOf } from '../../../core/clients/client.ts';
+import { settingText } from '../../../core/clients/setting-text.ts';
+
 /** What a client is set up for. */
-export interface Target {
+export interface Target extends ClientEndpoint {
   /** Name of the entry in the client's settings: letters, digits and hyphens. */
   readonly name: string;
-  /** Address of the MCP endpoint, or base address of the models without `/v1`. */
-  readonly url: string;
-  /** How clients prove who they are: `key` in a header, `oauth` by a sign-in of their own. */
-  readonly access: 'open' | 'key' | 'oauth';
   /** A model that can be asked; for models only. */
   readonly model: string;
 }
@@ -18,14 +17,18 @@ export interface Recipe {
   readonly text: string;
 }
 
+/** A client's own command if it has one, else its settings. */
+export function recipeOf(client: ClientSettings, target: Target): Recipe {
+  const command = client.command?.(target, target.name);
+  return {
+    client: client.title,
+    where: command === undefined ? placeOf(client) : 'In a terminal',
+    text: command ?? settingText(client, target, target.name),
+  };
+}
+
 /** Environment variable that holds the key: a key in a file or in a shell's history is read by others. */
 export const KEY = 'AGCTL_KEY';
-
-/** A text as one word of a POSIX shell. */
-export const shellWord = (text: string): string =>
-  /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
-
-export const json = (value: unknown): string => JSON.stringify(value, null, 2);
 
 /** A name for settings, from the name of a route. */
 export const entryName = (text: string): string =>

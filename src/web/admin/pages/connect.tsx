@@ -53,7 +53,8 @@ function Recipes({
   const [typed, setOrigin] = useState<string>();
   if (endpoint === undefined) return null;
   const origin = typed ?? endpoint.origin;
-  const target = targetOf(kind, endpoint, origin);
+  const access = accessOf(endpoint);
+  const target = targetOf(kind, endpoint, origin, access);
   const recipes: readonly Recipe[] = kind === 'mcp' ? mcpRecipes(target) : llmRecipes(target);
   return (
     <>
@@ -84,7 +85,7 @@ function Recipes({
           />
         </label>
       </div>
-      <p className="quiet">{ACCESS[target.access]}</p>
+      <p className="quiet">{ACCESS[access]}</p>
       <div className="recipes">
         {recipes.map(({ client, where, text }) => (
           <section key={client} className="panel" aria-label={client}>
@@ -98,7 +99,10 @@ function Recipes({
   );
 }
 
-const ACCESS: Readonly<Record<Target['access'], ReactNode>> = {
+/** How clients prove who they are: `key` in a header, `oauth` by a sign-in of their own. */
+type Access = 'open' | 'key' | 'oauth';
+
+const ACCESS: Readonly<Record<Access, ReactNode>> = {
   open: 'This route needs no key.',
   key: (
     <>
@@ -113,17 +117,18 @@ const ACCESS: Readonly<Record<Target['access'], ReactNode>> = {
 const WITH_KEY = new Set(['apiKey', 'jwtAuth', 'jwt', 'basicAuth', 'virtualKeys', 'extAuthz']);
 const CHAT = '/v1/chat/completions';
 
-function targetOf(kind: Kind, endpoint: Endpoint, origin: string): Target {
-  const { path, policies, backends, routeName } = endpoint;
+function accessOf({ policies }: Endpoint): Access {
+  if (policies.includes('mcpAuthentication')) return 'oauth';
+  return policies.some((policy) => WITH_KEY.has(policy)) ? 'key' : 'open';
+}
+
+function targetOf(kind: Kind, endpoint: Endpoint, origin: string, access: Access): Target {
+  const { path, backends, routeName } = endpoint;
   const model = backends.flatMap(({ models = [] }) => models)[0]?.name ?? '';
   return {
     name: entryName(routeName),
     url: kind === 'mcp' ? `${origin}${path}` : `${origin}${path.replace(CHAT, '')}`,
-    access: policies.includes('mcpAuthentication')
-      ? 'oauth'
-      : policies.some((policy) => WITH_KEY.has(policy))
-        ? 'key'
-        : 'open',
+    keyVariable: access === 'key' || (access === 'oauth' && kind === 'llm') ? KEY : undefined,
     model: model.includes('*') || model === '' ? 'gpt-4o-mini' : model,
   };
 }
