@@ -1,19 +1,21 @@
 // npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH] [--workers N] [--quiet]
 // npm run conformance -- --command 'node server.js' | --url http://127.0.0.1:3000/mcp [--target direct] [--revision …]
+// npm run conformance -- --url URL --target compare [--command 'node server.js'] [--revision …]
 // npm run conformance -- --leg client [--revision 2025-11-25] [--target http|direct]
 // The first judges what clients of the gateway get, the second the same with another server than the fixture (`--target direct`:
-// without the gateway), the third what targets get from a client through the gateway.
+// without the gateway), the third both, where only scenarios that the server itself passes count (`--command`: the same server
+// over stdio, behind the gateway), the fourth what targets get from a client through the gateway.
 // Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, with another server when
-// a required scenario failed; 2 on a wrong option, and 70 when nothing could be judged.
+// a required scenario failed, with `compare` when the gateway failed one that the server passes; 2 on a wrong option, and 70 when nothing could be judged.
 
 import { parseArgs } from 'node:util';
 import { runClientLeg } from './client-leg.ts';
-import { expectedScore, runConformance } from './score.ts';
+import { compareWithDirect, expectedScore, runConformance } from './score.ts';
 
 const choices = {
   leg: ['server', 'client'],
   revision: ['2025-11-25', '2026-07-28'],
-  target: ['stdio', 'http', 'direct'],
+  target: ['stdio', 'http', 'direct', 'compare'],
 };
 
 function readOptions() {
@@ -34,8 +36,10 @@ function readOptions() {
     if (!allowed.includes(values[name])) throw new Error(`--${name} must be one of ${allowed.join(', ')}`);
   }
   const { command, url, leg, target } = values;
-  if (command !== undefined && (url !== undefined || target === 'direct'))
-    throw new Error('--command excludes --url and --target direct');
+  if (target === 'compare' && url === undefined)
+    throw new Error('--target compare needs --url, where the server answers without the gateway');
+  if (target !== 'compare' && command !== undefined && (url !== undefined || target === 'direct'))
+    throw new Error('--command excludes --url (without --target compare) and --target direct');
   if (leg === 'client' && (command ?? url) !== undefined)
     throw new Error('--leg client excludes --command and --url');
   return values;
@@ -52,7 +56,16 @@ function line({ name, required, passed, succeeded, decided, reasons }) {
   return [head, ...reasons.map((reason) => `      ${reason}`)].join('\n');
 }
 
+async function compare({ revision, command, url }) {
+  const server = command === undefined ? { url } : { command };
+  const { passed, required, lost } = await compareWithDirect(revision, server, url);
+  for (const scenario of lost) console.log(line(scenario));
+  console.log(`required scenarios: ${passed}/${required}; passed by the server only: ${lost.length}`);
+  return lost.length === 0 ? 0 : 1;
+}
+
 async function main(options) {
+  if (options.target === 'compare') return compare(options);
   const isClient = options.leg === 'client';
   const server = otherServer(options);
   const { scenarios, passed, required } = isClient

@@ -55,6 +55,24 @@ export async function runConformance(trial: Trial): Promise<Score> {
   };
 }
 
+/**
+ * Judges a server through the gateway and by itself: a server may miss scenarios, but the gateway must not add to them.
+ *
+ * @param direct where the same server answers over HTTP
+ * @returns the score through the gateway, and the scenarios, also those not required, that only the server itself passes
+ * @throws Error when the server or the gateway could not be judged
+ */
+export async function compareWithDirect(
+  revision: Revision,
+  server: OtherServer,
+  direct: string,
+): Promise<Score & { lost: Scenario[] }> {
+  const alone = await runConformance({ revision, target: 'direct', server: { url: direct } });
+  const passes = new Set(alone.scenarios.filter(({ passed }) => passed).map(({ name }) => name));
+  const score = await runConformance({ revision, target: 'http', server });
+  return { ...score, lost: score.scenarios.filter(({ name, passed }) => !passed && passes.has(name)) };
+}
+
 /** Starts the processes of the target: the suite allows 1 s for some responses, which is about what it judges, not how fast. */
 async function warmUp(url: string): Promise<void> {
   const meta = {
