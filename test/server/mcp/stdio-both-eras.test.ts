@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../../kit/at-once.ts';
 import { ERAS } from '../../kit/both-eras.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, type Json, type McpReply, post } from '../../kit/mcp.ts';
@@ -66,6 +69,43 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
       await until(() => pids(gate).filter(isAlive).length === 1);
     },
   );
+
+  test('whose child process exits repeatedly causes few restarts, with increasing delays', async () => {
+    await using folder = await temporaryFolder();
+    const mark = join(folder.path, 'starts');
+    await using gate = await gateway(mcpConfig([chaos('a', `--mark=${mark}`, '--exit=1'), chaos('b')]));
+    const caller = await connect(`${gate.url}/mcp`);
+    const began = performance.now();
+    await until(async () => {
+      await caller.call('a_echo');
+      return performance.now() - began > 700;
+    });
+    const starts = readFileSync(mark, 'utf8').split('\n').length - 1;
+    // Starts at 0, 100, 300 and 700 ms; without delays each of the dozens of calls would start one.
+    expect(starts).toBeGreaterThan(1);
+    expect(starts).toBeLessThanOrEqual(4);
+  });
+
+  test('whose child process does not read its input gets an error once 4 MiB wait for it, and the next call another process', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const url = `${gate.url}/mcp`;
+    const caller = await connect(url);
+    await caller.call('echo');
+    const [pid = 0] = pids(gate).filter(isAlive);
+    process.kill(pid, 'SIGSTOP');
+    const leave = new AbortController();
+    const calls = Array.from({ length: 5 }, (_, id) => {
+      const text = 'x'.repeat(1_900_000);
+      const { message, headers } = caller.request('tools/call', { name: 'echo', arguments: { text } }, id);
+      return post(url, message, headers, { signal: leave.signal });
+    });
+    const { error } = await Promise.any(calls);
+    expect(error.message).toBe('target "a" is not available: the server does not read its input');
+    for (const call of calls) call.catch(() => undefined);
+    leave.abort();
+    process.kill(pid, 'SIGKILL');
+    await until(async () => (await caller.call('echo')).error === undefined);
+  });
 
   test('gets its own response after lines that are no message, and responses to other, equal and unknown ids', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
