@@ -1,4 +1,5 @@
-import { type ClientConnection, canonicalAddress, type RequestContext } from '../kernel/request-context.ts';
+import { type ClientConnection, canonicalAddress } from '../kernel/client-connection.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import type { Declaration } from './cel/declarations.ts';
 import { CelStruct, toCel } from './cel/values.ts';
 import { CERTIFICATE_MEMBERS, type CertificateMembers, certificateMembers } from './client-certificate.ts';

@@ -1,12 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { type ClientConnection, clientConnection } from '../kernel/client-connection.ts';
 import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
-import {
-  type ClientConnection,
-  clientConnection,
-  type Reply,
-  type RequestContext,
-} from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import type { Upstream } from './upstream.ts';
 
 /**

@@ -1,13 +1,9 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { LIMITS, type Limits } from '../../core/limits.ts';
+import type { ClientConnection } from '../kernel/client-connection.ts';
 import { HeaderList } from '../kernel/header-list.ts';
-import {
-  type ClientConnection,
-  type ClientResponse,
-  type Reply,
-  RequestContext,
-} from '../kernel/request-context.ts';
+import { type ClientResponse, type Reply, RequestContext } from '../kernel/request-context.ts';
 import { type Handshake, handshake, type Takeover } from '../kernel/upgrade.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { messageOf } from '../../core/errors.ts';
-import { enteredBy } from '../kernel/request-context.ts';
+import { enteredBy } from '../kernel/client-connection.ts';
 import { listen, openSource } from './connection-source.ts';
 import { drain, draining } from './drain.ts';
 import { type Entrance, entranceFor } from './entrance.ts';
