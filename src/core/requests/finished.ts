@@ -80,6 +80,7 @@ export function subjectOf(fields: RequestFields): string {
     const operation = fieldText(fields, 'gen_ai.operation.name') || fieldText(fields, 'http.path');
     return joined(operation, asked === '' || asked === model ? model : `${asked} → ${model}`);
   }
+  if (fields['protocol'] === 'tcp') return joined('tcp', fieldText(fields, 'endpoint'));
   const call = fieldText(fields, 'a2a.method');
   return call === ''
     ? joined(fieldText(fields, 'http.method'), fieldText(fields, 'http.path'))

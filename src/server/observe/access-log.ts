@@ -22,8 +22,9 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CelResult, Expression } from '../kernel/expression.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
+import type { RelayedConnection } from '../transport/entrance.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
-import { type Field, type FieldValue, requestFields } from './request-fields.ts';
+import { connectionFields, type Field, type FieldValue, requestFields } from './request-fields.ts';
 import { logScope } from './scopes.ts';
 
 export const accessLogSchema = z
@@ -142,6 +143,14 @@ export class AccessLog {
     }
     for (const listener of this.#listeners) listener(fields, ctx);
     return base;
+  }
+
+  /** Writes the line of a connection whose bytes were passed on. Expressions of the configuration are for requests. */
+  relayed(connection: RelayedConnection, { removed }: AccessLogPolicy): void {
+    const { directives, sink, format } = this.#options;
+    if (!directives.allows('request', 'info')) return;
+    const fields = connectionFields(connection).filter(([name]) => !removed.has(name));
+    sink.write(typeof format === 'object' ? terminalLine(fields, [], format) : this.#print(fields));
   }
 }
 

@@ -8,6 +8,7 @@ import { withoutParameters } from '../kernel/request-target.ts';
 import { a2aCall, credentialParameters, jwtClaims, retryAttempt } from '../kernel/shared-slots.ts';
 import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
+import type { RelayedConnection } from '../transport/entrance.ts';
 
 export type FieldValue = CelResult | undefined;
 /** One access-log field. `quoted`: free text, always quoted in the text format. */
@@ -60,6 +61,24 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   add(fields, 'reason', ctx.reason === 'Upstream' ? undefined : ctx.reason);
   add(fields, 'retry.attempt', retryAttempt.get(ctx));
   add(fields, 'duration', `${Math.round(ctx.timings.duration)}ms`);
+  return fields;
+}
+
+/** The fields of a connection whose bytes were passed on (`tcpRoutes`), in printing order. */
+export function connectionFields(connection: RelayedConnection): Field[] {
+  const fields: Field[] = [];
+  add(fields, 'gateway', GATEWAY.label);
+  add(fields, 'listener', connection.listener);
+  add(fields, 'route', connection.route);
+  add(fields, 'endpoint', connection.endpoint);
+  add(fields, 'src.addr', connection.client);
+  add(fields, 'tls.server.name', connection.serverName);
+  add(fields, 'protocol', 'tcp');
+  add(fields, 'bytes.received', connection.received);
+  add(fields, 'bytes.sent', connection.sent);
+  add(fields, 'error', connection.error, 'quoted');
+  add(fields, 'error.detail', connection.detail, 'quoted');
+  add(fields, 'duration', `${Math.round(connection.duration)}ms`);
   return fields;
 }
 

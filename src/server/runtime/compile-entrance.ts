@@ -24,7 +24,7 @@ export function compileEntrance(
   return {
     name,
     hostname,
-    ...(isTcp && { relay: compileRelay(tcpRoutes, path, options) }),
+    ...(isTcp && { relay: compileRelay(name, tcpRoutes, path, options) }),
     tls:
       tls &&
       components.get(`${key}/tls`, [tls, defaults], site, (inside) =>
@@ -33,9 +33,15 @@ export function compileEntrance(
   };
 }
 
-function compileRelay(routes: readonly TcpRoutePlan[], path: Path, options: ContextOptions) {
+function compileRelay(
+  listener: string,
+  routes: readonly TcpRoutePlan[],
+  path: Path,
+  options: ContextOptions,
+): NonNullable<Entrance['relay']> {
   const context = (index: number) => createContext(options, routes[index]?.path ?? path, NO_NAMES, []);
   return compileTcpRoutes(
+    listener,
     routes.map(({ config }) => config),
     context,
   );

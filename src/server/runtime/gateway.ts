@@ -127,6 +127,7 @@ export class RunningGateway implements Gateway {
       handle: (ctx, active) => this.#handle(ctx, active),
       replied: (ctx, reply) => this.#replied(ctx, reply),
       ended: (ctx, status, bodyBytes) => this.#finished.add(ctx, status, bodyBytes),
+      relayed: (connection, { runtime: { accessLog } }) => this.#accessLog.relayed(connection, accessLog),
     };
   }
 

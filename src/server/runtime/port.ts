@@ -7,6 +7,7 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
+import type { RelayedConnection } from '../transport/entrance.ts';
 import type { Acceptor } from '../transport/injected-connections.ts';
 import { openListener } from '../transport/listener.ts';
 import type { Listener } from '../transport/listener-options.ts';
@@ -70,6 +71,7 @@ export interface PortEvents {
   handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply>;
   replied(ctx: RequestContext, reply: Reply): void;
   ended(ctx: RequestContext, status: number, bodyBytes: number): void;
+  relayed(connection: RelayedConnection, active: ActiveConfig): void;
 }
 
 /** Ports with the same key stay open across a reload. */
@@ -89,7 +91,7 @@ export function portKey({ name, port, address, listeners }: GatewayPlan): string
 export async function openPort(
   { port, address, portPath, listeners }: GatewayPlan,
   first: ActiveConfig,
-  { handle, replied, ended }: PortEvents,
+  { handle, replied, ended, relayed }: PortEvents,
   activeConfigFor: (port: number) => ActiveConfig,
   isOwnPort: boolean,
   acceptor?: Acceptor,
@@ -114,6 +116,7 @@ export async function openPort(
       activeConfig.ensure(ctx, () => state.active);
       ended(ctx, status, bodyBytes);
     },
+    relayed: (connection) => relayed(connection, state.active),
     connected: () => state.active.bind?.connected(),
     disconnected: (received, sent) => state.active.bind?.disconnected(received, sent),
   }).catch((error: unknown) => {

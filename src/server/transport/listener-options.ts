@@ -1,6 +1,6 @@
 import type { ConnectionSettings } from './connection-settings.ts';
 import type { SourceOptions } from './connection-source.ts';
-import type { Entrance } from './entrance.ts';
+import type { Entrance, RelayEnded } from './entrance.ts';
 import type { RequestEvents } from './http1.ts';
 
 export interface ListenerOptions extends RequestEvents, SourceOptions {
@@ -9,6 +9,8 @@ export interface ListenerOptions extends RequestEvents, SourceOptions {
   readonly transport?: 'HTTP' | 'TLS' | 'TCP';
   /** The listeners of a port that is not for HTTP. Read for each connection. */
   entrances?(): readonly Entrance[];
+  /** Called once per connection whose bytes were passed on, when it has ended. */
+  relayed?: RelayEnded;
   /** A connection was closed because there is nobody to serve it. */
   unserved?(why: string): void;
 }

@@ -22,7 +22,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
 async function openTcp(options: ListenerOptions): Promise<Listener> {
   const source = await openSource({ ...options, isRelay: true }, (socket) => {
     const [entrance] = options.entrances?.() ?? [];
-    entrance?.relay?.(socket, undefined);
+    entrance?.relay?.(socket, undefined, options.relayed);
   });
   return {
     port: source.port,

@@ -3,6 +3,7 @@ import { connect as connectTls } from 'node:tls';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { TlsOptions } from './backend-tls.ts';
 import { hostLookup } from './host-lookup.ts';
+import { explainUpstreamError } from './upstream-error.ts';
 import type { Reachability } from './upstream-request.ts';
 
 /** A service that gets the bytes of clients. */
@@ -14,11 +15,19 @@ export interface TcpTarget {
   readonly reachability: Reachability;
 }
 
+/** Called with the first reason for which a connection ends, unless one of its sides ends it. */
+export type RelayFailed = (error: string, detail: string) => void;
+
 /**
  * Passes bytes between a client and a service until both have ended, with back-pressure in both directions. Closes both if
  * one fails, or if nothing was passed for `limits.tcpIdle`.
  */
-export function relayTcp(client: Socket, target: TcpTarget, limits: Pick<Limits, 'tcpIdle'>): void {
+export function relayTcp(
+  client: Socket,
+  target: TcpTarget,
+  limits: Pick<Limits, 'tcpIdle'>,
+  failed: RelayFailed,
+): void {
   const upstream = connectTo(target);
   const end = (): void => {
     clearTimeout(timer);
@@ -33,15 +42,23 @@ export function relayTcp(client: Socket, target: TcpTarget, limits: Pick<Limits,
     target.reachability.answered();
     upstream.setNoDelay(true);
     // Each byte counts on both sides: one of them is enough.
-    upstream.setTimeout(limits.tcpIdle, end);
+    upstream.setTimeout(limits.tcpIdle, () => {
+      failed('no bytes were passed for too long', `${limits.tcpIdle} ms`);
+      end();
+    });
     // Ends are passed on as well: a client may stop sending and still wait for an answer.
     client.pipe(upstream).pipe(client);
   });
   upstream.on('error', (error) => {
     if (!isConnected) target.reachability.failed(error);
+    const what = isConnected ? 'the connection to the service failed' : 'the service cannot be reached';
+    failed(what, explainUpstreamError(error));
     end();
   });
-  client.on('error', end);
+  client.on('error', (error) => {
+    failed('the connection of the client failed', explainUpstreamError(error));
+    end();
+  });
   // `close` without an `end` before it is a connection that was reset.
   client.once('close', () => upstream.destroySoon());
   upstream.once('close', () => {

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
 import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { clientOf } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
 import { type BackendTls, backendTlsSchema, compileBackendTls } from './backend-tls.ts';
-import { entranceFor } from './entrance.ts';
+import { type Entrance, entranceFor, type RelayEnded, type RelayedConnection } from './entrance.ts';
 import { isOneReference, referredHost, serviceFields, serviceMeta } from './service-reference.ts';
 import { relayTcp, type TcpTarget } from './tcp-relay.ts';
 import { Reachability } from './upstream-request.ts';
@@ -78,32 +79,73 @@ export const tcpRouteMeta = meta;
 export type TcpRouteConfig = z.output<typeof tcpRouteSchema>;
 
 interface TcpRoute {
-  readonly targets: readonly { readonly weight: number; readonly target: TcpTarget }[];
+  readonly name: string;
+  readonly targets: readonly {
+    readonly weight: number;
+    readonly target: TcpTarget & { readonly address: string };
+  }[];
 }
 
 /** Compiles the `tcpRoutes` of a listener. Returns what passes a connection on, or closes it if no route takes it. */
 export function compileTcpRoutes(
+  listener: string,
   routes: readonly TcpRouteConfig[],
   context: (index: number) => CompileContext,
-): (socket: Socket, serverName: string | undefined) => void {
+): NonNullable<Entrance['relay']> {
   const choices = routes.flatMap((route, index) => {
-    const compiled = compileTcpRoute(route, context(index));
+    const compiled = compileTcpRoute(route, index, context(index));
     const names = route.hostnames.length === 0 ? [undefined] : route.hostnames.map(canonicalName);
     return names.map((hostname) => ({ hostname, compiled }));
   });
   const { settings, log } = context(0);
-  return (socket, serverName) => {
+  return (socket, serverName, ended) => {
     const choice = entranceFor(choices, serverName);
     const target = choice && pick(choice.compiled);
+    const failed = observed(
+      socket,
+      { listener, route: choice?.compiled.name, endpoint: target?.address, serverName },
+      ended,
+    );
     if (target === undefined) {
       log.debug('proxy::tcp', 'no route for a connection', { sni: serverName ?? '' });
+      failed('no route for the connection');
       socket.destroy();
-    } else relayTcp(socket, target, settings.limits);
+    } else relayTcp(socket, target, settings.limits, failed);
   };
 }
 
-function compileTcpRoute({ backends, policies: ofRoute }: TcpRouteConfig, context: CompileContext): TcpRoute {
+/** Reports the connection of a client when it has ended. Returns what is told why it ends: the first reason counts. */
+function observed(
+  socket: Socket,
+  known: Pick<RelayedConnection, 'listener' | 'route' | 'endpoint' | 'serverName'>,
+  ended: RelayEnded | undefined,
+): (error: string, detail?: string) => void {
+  const started = performance.now();
+  const client = clientOf(socket).label;
+  let why: { readonly error: string; readonly detail: string | undefined } | undefined;
+  socket.once('close', () =>
+    ended?.({
+      ...known,
+      client,
+      received: socket.bytesRead,
+      sent: socket.bytesWritten,
+      duration: performance.now() - started,
+      error: why?.error,
+      detail: why?.detail,
+    }),
+  );
+  return (error, detail) => {
+    why ??= { error, detail };
+  };
+}
+
+function compileTcpRoute(
+  { name, namespace, backends, policies: ofRoute }: TcpRouteConfig,
+  index: number,
+  context: CompileContext,
+): TcpRoute {
   return {
+    name: `${namespace ?? 'default'}/${name ?? `route${index}`}`,
     targets: backends.flatMap((backend, index) => {
       const inside = context.at('backends', index);
       const found = addressOf(backend, inside.at('backend'));
@@ -119,6 +161,7 @@ function compileTcpRoute({ backends, policies: ofRoute }: TcpRouteConfig, contex
       return {
         weight: backend.weight,
         target: {
+          address,
           host: address.slice(0, colon).replace(/^\[|\]$/g, ''),
           port: Number(address.slice(colon + 1)),
           tls: tls && at && compileBackendTls(tls, at),
@@ -150,7 +193,7 @@ function addressOf(
   return isAddress ? { address, backendTLS } : undefined;
 }
 
-function pick({ targets }: TcpRoute): TcpTarget | undefined {
+function pick({ targets }: TcpRoute): TcpRoute['targets'][number]['target'] | undefined {
   let point = Math.random() * targets.reduce((sum, { weight }) => sum + weight, 0);
   for (const { weight, target } of targets) {
     point -= weight;

@@ -25,7 +25,7 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
   );
   const serve = (socket: TLSSocket, { name, relay }: Entrance): void => {
     if (relay !== undefined) {
-      relay(socket, socket.servername === '' ? undefined : (socket.servername as string | undefined));
+      relay(socket, socket.servername || undefined, options.relayed);
       return;
     }
     enteredBy(socket, name, {
@@ -39,7 +39,7 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
   const enter = (socket: Socket, entrance: Entrance, serverName?: string): void => {
     const { tls, relay } = entrance;
     if (tls === undefined) {
-      relay?.(socket, serverName);
+      relay?.(socket, serverName, options.relayed);
       return;
     }
     let end = ends.get(tls);

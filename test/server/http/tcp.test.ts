@@ -7,6 +7,7 @@ import { AUTHORITY, certificateOf, certificatePath, GOOD_TLS, TRUSTING } from '.
 import { gateway, type TestGatewayOptions } from '../../kit/gateway.ts';
 import { http2Client, sendHttps } from '../../kit/http2.ts';
 import { until } from '../../kit/until.ts';
+import { refusingPort } from '../../kit/upstream.ts';
 
 /** Answers each connection with its name, and then with what it gets. */
 async function echo(
@@ -91,6 +92,47 @@ describe('protocol TCP', () => {
     const large = 'x'.repeat(5_000_000);
     expect((await exchange(tcp(gate.port), large)).length).toBe(large.length + 4);
     await until(() => one.open.size === 0);
+  });
+
+  test.each(['text', 'json'])(
+    'the access log has one line per connection, when it has ended: %s',
+    async (format) => {
+      const config = {
+        config: { logging: { format } },
+        frontendPolicies: { accessLog: { remove: ['gateway'] } },
+      };
+      const tcpRoutes = [to(one.host, { name: 'db' })];
+      await using gate = await bind([{ name: 'raw', protocol: 'TCP', tcpRoutes }], {}, config);
+      const socket = tcp(gate.port);
+      await once(socket, 'data');
+      expect(gate.accessLog).toEqual([]);
+      await exchange(socket, 'hello');
+      await until(() => gate.accessLog.length === 1);
+      const [line = ''] = gate.accessLog;
+      expect(line.replaceAll(/:\d+/g, ':1')).toMatch(
+        format === 'text'
+          ? /\tinfo\trequest listener=raw route=default\/db endpoint=127.0.0.1:1 src.addr=127.0.0.1:1 protocol=tcp bytes.received=5 bytes.sent=9 duration=\d+ms\n$/
+          : /"scope":"request","listener":"raw","route":"default\/db","endpoint":"127.0.0.1:1","src.addr":"127.0.0.1:1","protocol":"tcp","bytes.received":1,"bytes.sent":1,"duration":"\d+ms"}\n$/,
+      );
+    },
+  );
+
+  test('the line of a connection says why it failed', async () => {
+    const listeners = [
+      { protocol: 'TLS', tcpRoutes: [to(`127.0.0.1:${await refusingPort()}`, { hostnames: ['a.example'] })] },
+    ];
+    await using gate = await bind(listeners);
+    tls(gate.port, 'a.example').on('error', () => undefined);
+    expect(await gate.accessLine(1)).toMatchObject({
+      route: 'default/route0',
+      'tls.server.name': 'a.example',
+      error: 'the service cannot be reached',
+      'error.detail': expect.stringContaining('refused'),
+      'bytes.sent': '0',
+    });
+    tls(gate.port, 'b.example').on('error', () => undefined);
+    const { route, error } = await gate.accessLine(2);
+    expect([route, error]).toEqual([undefined, 'no route for the connection']);
   });
 
   test('backends share connections by weight', async () => {
