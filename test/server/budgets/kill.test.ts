@@ -69,7 +69,8 @@ async function client(url: string, cycle: number, seen: Seen): Promise<void> {
 }
 
 function spentOf(folder: string): Map<string, number> {
-  using database = new DatabaseSync(join(folder, 'agctl.db'));
+  // Somebody else may look at the file of a test that runs for half an hour.
+  using database = new DatabaseSync(join(folder, 'agctl.db'), { timeout: 5_000 });
   const rows = database.prepare('SELECT counter, spent FROM agctl_spending').all();
   return new Map(
     rows.map(({ counter, spent }) => {
