@@ -262,6 +262,18 @@ describe('names in the documentation', () => {
   });
 });
 
+test('each message in docs/troubleshooting.md is one of the program', () => {
+  const sources = globSync('src/**/*.ts', { cwd: root })
+    .map((file) => readFileSync(join(root, file), 'utf8'))
+    .join('\n')
+    .replace(/\$\{[^}]*\}/g, '…');
+  const page = readFileSync(join(root, 'docs/troubleshooting.md'), 'utf8');
+  const messages = [...page.matchAll(/^\| (?:\d{3} )?`([^`]* [^`]*)`/gm)].map(([, text]) => text as string);
+  expect(messages.length).toBeGreaterThan(35);
+  const isKnown = (text: string): boolean => text.split('…').every((part) => sources.includes(part.trim()));
+  expect(messages.filter((text) => !isKnown(text))).toEqual([]);
+});
+
 test('each JSON text in the documentation can be parsed', () => {
   for (const { page, text } of blocksIn('json')) {
     const complete = text.replaceAll('{…}', '{}').replaceAll('[…]', '[]');

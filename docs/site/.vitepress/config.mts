@@ -31,7 +31,7 @@ export default defineConfig({
         text: 'Guides',
         items: [{ text: 'Overview', link: '/guides/' }, ...guides.map((name) => item(`guides/${name}`))],
       },
-      { text: 'Start', items: pages('first-steps') },
+      { text: 'Start', items: pages('first-steps', 'troubleshooting', 'faq', 'comparison') },
       { text: 'MCP', items: pages('mcp-sessions', 'mcp-tools', 'stdio', 'openapi', 'mcp-revisions') },
       { text: 'LLM', items: pages('llm', 'llm-providers', 'llm-translation', 'guardrails', 'budgets') },
       { text: 'Gateway', items: pages('routing', 'traffic', 'listeners', 'sign-in', 'reload', 'workers') },
