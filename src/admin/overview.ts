@@ -18,7 +18,7 @@ import type { Admin } from './sources.ts';
 export async function overviewOf(admin: Admin): Promise<Overview> {
   const { gateway, levels, startedAt } = admin;
   const { openRequests, backends } = await activityOf(gateway);
-  const { source, diagnostics } = admin.served();
+  const { source, diagnostics, runtime } = admin.served();
   const redactor = admin.redactor();
   const overview: Overview = {
     version: VERSION,
@@ -28,6 +28,7 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     uptimeSeconds: Math.floor((Date.now() - startedAt) / 1000),
     config: source.file,
     openRequests,
+    isRecording: runtime.database !== undefined,
     logLevel: levels.current,
     problems: diagnosticsJson(diagnostics, redactor),
     ...reloadView(admin),

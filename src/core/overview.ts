@@ -9,6 +9,8 @@ export interface Overview {
   /** Path of the configuration file. */
   readonly config: string;
   readonly openRequests: number;
+  /** Whether requests are recorded in a database, so that `/api/usage` has their history. */
+  readonly isRecording: boolean;
   readonly logLevel: string;
   /** Problems of the configuration, in the form of `/api/config/validate`. */
   readonly problems: ProblemsView;

@@ -69,6 +69,19 @@ browserTest(
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
     await page.goBack();
     await list.waitFor();
+    // As after a restart: the page knows no request.
+    await page.route('**/api/requests', (route) => route.abort());
+    await page.setViewportSize({ width: 1280, height: 720 });
+    await page.goto(`${gate.admin}/ui/`);
+    await page.getByText('1 tool call in 24 h: echo 1').waitFor();
+    await page.getByRole('radio', { name: '30 d' }).check();
+    await page.getByRole('region', { name: 'Requests per day' }).locator('canvas').waitFor();
+    await page.getByText('12 in, 7 out').waitFor();
+    await page.goto(`${gate.admin}/ui/usage`);
+    await page.getByRole('radio', { name: '24 h' }).check();
+    await page.getByRole('region', { name: 'Requests per hour' }).locator('canvas').waitFor();
+    for (const name of ['acme-mini', 'echo', 'one'])
+      await page.getByRole('rowheader', { name, exact: true }).waitFor();
     expect(problems).toEqual([]);
   },
 );

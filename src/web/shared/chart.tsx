@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
 import type { ChartData, Series } from './chart-data.ts';
-import { clock } from './format.ts';
+import { periodName } from './format.ts';
 import type { Plot } from './plot.ts';
 import { Tabs } from './tabs.tsx';
 import './chart.css';
@@ -35,7 +35,7 @@ export function Chart(props: ChartProps): ReactNode {
 }
 
 const bucketName = ({ from, step }: ChartData, at: number): string =>
-  `${clock(from + at * step)} – ${clock(from + (at + 1) * step)}`;
+  periodName(from + at * step, from + (at + 1) * step);
 
 /**
  * The drawing. A slider for keyboards and screen readers: arrows move from bucket to bucket and are read with their
@@ -157,9 +157,12 @@ const textAt = (data: ChartData, at: number): string =>
   ].join(', ');
 
 function Values({ title, data }: { readonly title: string; readonly data: ChartData }): ReactNode {
-  const { series, show, from, step } = data;
+  const { series, show } = data;
   const rows = series[0].values
-    .map((_, at) => ({ label: clock(from + at * step), values: series.map((one) => one.values[at]) }))
+    .map((_, at) => ({
+      label: bucketName(data, at).replace(/ – .*/, ''),
+      values: series.map((one) => one.values[at]),
+    }))
     .filter(({ values }) => values.some((value) => value !== undefined && value !== 0));
   if (rows.length === 0) return <p className="quiet">There is no data in this period.</p>;
   return (

@@ -29,6 +29,14 @@ export function time(text: string): string {
   return `${date.getDate()} ${MONTHS[date.getMonth()]} ${date.getFullYear()}, ${clock(date.getTime())}`;
 }
 
+const DAY = 86_400_000;
+
+/** A period of a chart: days by their date in UTC, as the gateway counts them; shorter ones from time to time. */
+export function periodName(from: number, to: number): string {
+  if (to - from >= DAY) return new Date(from).toISOString().slice(0, 10);
+  return `${clock(from)} – ${clock(to)}`;
+}
+
 /** A time range; the common part is written once. */
 export function times(from: string, to: string): string {
   const [first, last] = [time(from), time(to)];

@@ -164,8 +164,9 @@ function aligned({ from, step, series, kind }: ChartData): AlignedData {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
+/** Days are those of UTC, as in `periodName`. */
 function timeLabel(at: number, gap: number): string {
   const date = new Date(at);
-  if (gap >= DAY) return `${date.getDate()} ${MONTHS[date.getMonth()]}`;
+  if (gap >= DAY) return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
   return gap >= 60_000 ? clock(at).slice(0, 5) : clock(at);
 }

@@ -9,15 +9,16 @@ export interface Loaded<T> {
 
 /**
  * Loads JSON from the server when the page opens, and again every `everyMs` if given. Keeps the last successful
- * response.
+ * response. Without a path, nothing is loaded.
  */
-export function useLoaded<T>(path: string, everyMs?: number): Loaded<T> {
+export function useLoaded<T>(path: string | undefined, everyMs?: number): Loaded<T> {
   const [data, setData] = useState<T>();
   const [error, setError] = useState<Error>();
   const [round, setRound] = useState(0);
   const reload = useCallback(() => setRound((count) => count + 1), []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a change of `round` loads it again.
   useEffect(() => {
+    if (path === undefined) return undefined;
     const gone = new AbortController();
     ask<T>(path, { signal: gone.signal }).then(
       (value) => {

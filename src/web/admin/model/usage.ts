@@ -1,7 +1,7 @@
 import { costOf, durationOf, inputOf, isError, outputOf } from './fields.ts';
 import type { Entry } from './requests.ts';
 
-// Statistics over requests, computed in the page: the gateway keeps no history.
+// Statistics over requests that the page knows. What a database has recorded is in `recorded.ts`.
 
 /** A period in ms since 1970; `to` is excluded. */
 export interface Period {
@@ -19,8 +19,7 @@ export interface Buckets extends Period {
 const BUCKETS = 30;
 
 /** The period of that length that ends now. It begins at a multiple of its step, so that bars do not change. */
-export function periodBefore(now: number, span: number): Period {
-  const step = span / BUCKETS;
+export function periodBefore(now: number, span: number, step = span / BUCKETS): Period {
   const to = Math.ceil(now / step) * step;
   return { from: to - span, to };
 }

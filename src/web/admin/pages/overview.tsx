@@ -1,4 +1,4 @@
-import { type ReactNode, useMemo } from 'react';
+import type { ReactNode } from 'react';
 import type { Overview as Data } from '../../../core/overview.ts';
 import { clock, count, duration } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
@@ -8,14 +8,16 @@ import { lineOf, subjectOf, targetOf, tookText } from '../model/fields.ts';
 import { dollars } from '../model/money.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
-import { figuresOf, within } from '../model/usage.ts';
 import { Fact } from '../parts/fact.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
+import { NotRead } from '../parts/not-read.tsx';
 import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
 import { Problems, ReloadFailure } from '../parts/problem-lists.tsx';
 import { Status } from '../parts/status.tsx';
 import { TimeCharts } from '../parts/time-charts.tsx';
+import { RecordedToolCalls } from '../parts/tool-calls.tsx';
 import { Topology } from '../parts/topology.tsx';
+import { type PeriodFigures, useFigures } from '../parts/use-figures.ts';
 
 const SHOWN = 20;
 
@@ -50,29 +52,29 @@ export function Overview(): ReactNode {
 /** Figures and charts of the recent requests. */
 function Activity({ overview }: { readonly overview: Data | undefined }): ReactNode {
   const { entries } = useRequests();
-  const chosen = usePeriod(entries);
-  const { from, to } = chosen.period;
-  const recent = useMemo(() => within(entries, { from, to }), [entries, from, to]);
-  if (entries.length === 0) return null;
+  const isRecording = overview?.isRecording === true;
+  const chosen = usePeriod(entries, isRecording);
+  const figures = useFigures(chosen, entries);
+  if (entries.length === 0 && !isRecording) return null;
   return (
     <section aria-label="Activity">
       <PeriodSelect chosen={chosen} />
-      <Tiles entries={recent} seconds={(to - from) / 1000} openRequests={overview?.openRequests} />
-      <TimeCharts entries={recent} period={chosen.period} zoom={chosen.zoom} />
+      <NotRead figures={figures} />
+      <Tiles figures={figures} openRequests={overview?.openRequests} />
+      <TimeCharts figures={figures} zoom={chosen.zoom} />
     </section>
   );
 }
 
 function Tiles({
-  entries,
-  seconds,
+  figures: { period, total, isRecorded },
   openRequests,
 }: {
-  readonly entries: readonly Entry[];
-  readonly seconds: number;
+  readonly figures: PeriodFigures;
   readonly openRequests: number | undefined;
 }): ReactNode {
-  const { requests, errors, p95, input, output, cost } = useMemo(() => figuresOf(entries), [entries]);
+  const { requests, errors, p95, input, output, cost } = total;
+  const seconds = (period.to - period.from) / 1000;
   const share = requests === 0 ? 0 : (errors / requests) * 100;
   return (
     <dl className="facts tiles">
@@ -85,7 +87,7 @@ function Tiles({
           <small className="quiet">{share === 0 || share >= 1 ? share.toFixed(0) : share.toFixed(1)} %</small>
         </span>
       </Fact>
-      <Fact name="Latency p95">{p95 === undefined ? '–' : duration(p95)}</Fact>
+      {isRecorded ? null : <Fact name="Latency p95">{p95 === undefined ? '–' : duration(p95)}</Fact>}
       {input + output === 0 ? null : (
         <Fact name="Tokens">
           {count(input + output)}{' '}
@@ -116,7 +118,9 @@ function Served({ overview }: { readonly overview: Data }): ReactNode {
         agctl {version}, up {uptimeText(uptimeSeconds)}, configuration{' '}
         <Link to="/config">{visible(config)}</Link>, log level <code>{logLevel}</code>
       </p>
-      <Topology overview={overview} />
+      <RecordedToolCalls isRecording={overview.isRecording}>
+        <Topology overview={overview} />
+      </RecordedToolCalls>
     </div>
   );
 }

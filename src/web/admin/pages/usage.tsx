@@ -1,16 +1,21 @@
 import { type ReactNode, useMemo } from 'react';
+import type { Overview } from '../../../core/overview.ts';
 import { count } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { field, modelOf, routeOf, toolOf } from '../model/fields.ts';
 import { commonPrefix, readMetrics, total } from '../model/metrics.ts';
 import { dollars } from '../model/money.ts';
+import { OVERVIEW } from '../model/paths.ts';
+import { type Group, type Usage as Recorded, recordedBy, usagePath } from '../model/recorded.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
-import { type Figures, figuresBy, within } from '../model/usage.ts';
+import { type Figures, figuresBy, type Period } from '../model/usage.ts';
 import { Fact } from '../parts/fact.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
+import { NotRead } from '../parts/not-read.tsx';
 import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
 import { TimeCharts } from '../parts/time-charts.tsx';
+import { EVERY as RECORDED_EVERY, useFigures } from '../parts/use-figures.ts';
 
 /** How often the counters are updated, in ms. */
 const EVERY = 10_000;
@@ -18,35 +23,37 @@ const EVERY = 10_000;
 /** Tokens, cost, time and errors: over time, by model, tool, target and route. */
 export function Usage(): ReactNode {
   const { entries } = useRequests();
-  const chosen = usePeriod(entries);
-  const { from, to } = chosen.period;
-  const recent = useMemo(() => within(entries, { from, to }), [entries, from, to]);
+  const { data: overview } = useLoaded<Overview>(OVERVIEW);
+  const isRecording = overview?.isRecording === true;
+  const chosen = usePeriod(entries, isRecording);
+  const figures = useFigures(chosen, entries);
+  const { entries: recent, isRecorded, total } = figures;
   return (
     <>
       <SinceStart />
       <PeriodSelect chosen={chosen}>
         <span className="quiet">
-          {count(recent.length)} requests. The gateway keeps the most recent ones; this page adds those that
-          arrive while it is open.
+          {count(total.requests)} requests
+          {isRecorded
+            ? ', from the database.'
+            : '. The gateway keeps the most recent ones; this page adds those that arrive while it is open.'}
         </span>
       </PeriodSelect>
-      {entries.length === 0 ? (
+      <NotRead figures={figures} />
+      {entries.length === 0 && !isRecorded ? (
         <NoRequests />
       ) : (
         <>
-          <TimeCharts entries={recent} period={chosen.period} zoom={chosen.zoom} />
-          {recent.length === 0 ? <p className="panel">There was no request in this period.</p> : null}
+          <TimeCharts figures={figures} zoom={chosen.zoom} />
+          {total.requests === 0 ? <p className="panel">There was no request in this period.</p> : null}
           <div className="tables">
-            {TABLES.map(({ title, column, filter, nameOf, isOfModels }) => (
-              <FigureTable
-                key={title}
-                title={title}
-                column={column}
-                filter={filter}
-                isOfModels={isOfModels}
-                rows={figuresBy(recent, nameOf)}
-              />
-            ))}
+            {isRecorded
+              ? RECORDED_TABLES.map((table) => (
+                  <RecordedTable key={table.title} table={table} period={chosen.period} />
+                ))
+              : TABLES.map((table) => (
+                  <FigureTable key={table.title} table={table} rows={figuresBy(recent, table.nameOf)} />
+                ))}
           </div>
         </>
       )}
@@ -54,14 +61,16 @@ export function Usage(): ReactNode {
   );
 }
 
-/** The requests of a row are found by its name in this filter. */
-const TABLES: readonly {
+interface Table {
   readonly title: string;
   readonly column: string;
+  /** The requests of a row are found by its name in this filter. */
   readonly filter: 'model' | 'route' | 'text';
-  readonly nameOf: (entry: Entry) => string;
+  /** Whether tokens and cost mean something. */
   readonly isOfModels: boolean;
-}[] = [
+}
+
+const TABLES: readonly (Table & { readonly nameOf: (entry: Entry) => string })[] = [
   { title: 'By model', column: 'Model', filter: 'model', nameOf: modelOf, isOfModels: true },
   { title: 'By tool', column: 'Tool', filter: 'text', nameOf: toolOf, isOfModels: false },
   {
@@ -73,6 +82,27 @@ const TABLES: readonly {
   },
   { title: 'By route', column: 'Route', filter: 'route', nameOf: routeOf, isOfModels: true },
 ];
+
+const RECORDED_TABLES: readonly (Table & { readonly by: Group })[] = [
+  { title: 'By model', column: 'Model', filter: 'model', by: 'model', isOfModels: true },
+  { title: 'By tool', column: 'Tool', filter: 'text', by: 'tool', isOfModels: false },
+  { title: 'By target', column: 'MCP target', filter: 'text', by: 'target', isOfModels: false },
+  { title: 'By key', column: 'Key', filter: 'text', by: 'key', isOfModels: true },
+  { title: 'By user', column: 'User', filter: 'text', by: 'user', isOfModels: true },
+];
+
+function RecordedTable({
+  table,
+  period,
+}: {
+  readonly table: (typeof RECORDED_TABLES)[number];
+  readonly period: Period;
+}): ReactNode {
+  const { data } = useLoaded<Recorded>(usagePath(table.by, period), RECORDED_EVERY);
+  return data === undefined ? null : (
+    <FigureTable table={table} rows={recordedBy(data, table.by)} isRecorded />
+  );
+}
 
 /** The gateway's own counters since its start. */
 function SinceStart(): ReactNode {
@@ -113,18 +143,14 @@ const whole = (value: number): string => count(Math.round(value));
 const milliseconds = (value: number): string => `${whole(value)} ms`;
 
 function FigureTable({
-  title,
-  column,
-  filter,
-  isOfModels,
+  table: { title, column, filter, isOfModels },
   rows,
+  isRecorded = false,
 }: {
-  readonly title: string;
-  readonly column: string;
-  readonly filter: 'model' | 'route' | 'text';
-  /** Whether tokens and cost mean something. */
-  readonly isOfModels: boolean;
+  readonly table: Table;
   readonly rows: readonly (Figures & { readonly name: string })[];
+  /** Latency is not recorded. */
+  readonly isRecorded?: boolean;
 }): ReactNode {
   if (rows.length === 0) return null;
   return (
@@ -135,13 +161,15 @@ function FigureTable({
           <thead>
             <tr>
               <th scope="col">{column}</th>
-              {['Requests', 'Errors', ...(isOfModels ? ['Input', 'Output', 'Cost'] : []), 'p50', 'p95'].map(
-                (name) => (
-                  <th key={name} scope="col" className="number">
-                    {name}
-                  </th>
-                ),
-              )}
+              {[
+                ...['Requests', 'Errors'],
+                ...(isOfModels ? ['Input', 'Output', 'Cost'] : []),
+                ...(isRecorded ? [] : ['p50', 'p95']),
+              ].map((name) => (
+                <th key={name} scope="col" className="number">
+                  {name}
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>
@@ -163,8 +191,12 @@ function FigureTable({
                     <td className="number">{cost === undefined ? '–' : dollars(cost)}</td>
                   </>
                 ) : null}
-                <td className="number">{p50 === undefined ? '–' : milliseconds(p50)}</td>
-                <td className="number">{p95 === undefined ? '–' : milliseconds(p95)}</td>
+                {isRecorded ? null : (
+                  <>
+                    <td className="number">{p50 === undefined ? '–' : milliseconds(p50)}</td>
+                    <td className="number">{p95 === undefined ? '–' : milliseconds(p95)}</td>
+                  </>
+                )}
               </tr>
             ))}
           </tbody>

@@ -1,37 +1,47 @@
 import { type ReactNode, useEffect, useState } from 'react';
-import { clock } from '../../shared/format.ts';
+import { periodName } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
+import { DAY, HOUR } from '../model/recorded.ts';
 import type { Entry } from '../model/requests.ts';
 import { type Period, periodBefore } from '../model/usage.ts';
 
 const MINUTE = 60_000;
-const SPANS = [
+/** Of a long period, the page knows too few requests: its figures are those of the database, in steps of hours or days. */
+const SPANS: readonly { readonly label: string; readonly span: number; readonly recordedStep?: number }[] = [
   { label: '15 min', span: 15 * MINUTE },
-  { label: '1 h', span: 60 * MINUTE },
-  { label: '6 h', span: 6 * 60 * MINUTE },
-  { label: '24 h', span: 24 * 60 * MINUTE },
-] as const;
+  { label: '1 h', span: HOUR },
+  { label: '6 h', span: 6 * HOUR, recordedStep: HOUR },
+  { label: '24 h', span: DAY, recordedStep: HOUR },
+  { label: '7 d', span: 7 * DAY, recordedStep: DAY },
+  { label: '30 d', span: 30 * DAY, recordedStep: DAY },
+];
 /** How often the period moves on, in ms. */
 const EVERY = 10_000;
 
 export interface ChosenPeriod {
   readonly period: Period;
   readonly span: number;
+  /** Length of the buckets of recorded figures in ms; undefined for what the page knows itself. */
+  readonly step: number | undefined;
+  readonly spans: typeof SPANS;
   readonly isZoomed: boolean;
   readonly setSpan: (span: number) => void;
   /** Displays this period until another one is chosen. */
   readonly zoom: (period: Period | undefined) => void;
 }
 
-/** The time before now, or a part of it that was selected in a chart. */
-export function usePeriod(entries: readonly Entry[]): ChosenPeriod {
-  const [span, setSpan] = useState<number>(SPANS[0].span);
+/** The time before now, or a part of it that was selected in a chart. Recorded figures allow longer ones. */
+export function usePeriod(entries: readonly Entry[], isRecording: boolean): ChosenPeriod {
+  const [span, setSpan] = useState<number>(15 * MINUTE);
+  const step = isRecording ? SPANS.find((each) => each.span === span)?.recordedStep : undefined;
   const [part, zoom] = useState<Period>();
   const now = useNow(entries[0]?.at ?? 0);
   return {
-    period: part ?? periodBefore(now, span),
+    period: part ?? periodBefore(now, span, step),
     span,
+    step,
+    spans: isRecording ? SPANS : SPANS.filter((each) => each.span <= DAY),
     isZoomed: part !== undefined,
     setSpan: (next) => {
       zoom(undefined);
@@ -51,8 +61,15 @@ function useNow(newest: number): number {
   return Math.max(now, newest + 1);
 }
 
+/** Recorded days are those of UTC; `to` is excluded. */
+function shownPeriod({ from, to }: Period, step: number | undefined): string {
+  if (step !== DAY) return periodName(from, to);
+  const [first, last] = [periodName(from, from + DAY), periodName(to - DAY, to)];
+  return first === last ? first : `${first} – ${last}`;
+}
+
 export function PeriodSelect({
-  chosen: { period, span, isZoomed, setSpan, zoom },
+  chosen: { period, span, spans, step, isZoomed, setSpan, zoom },
   children,
 }: {
   readonly chosen: ChosenPeriod;
@@ -64,16 +81,14 @@ export function PeriodSelect({
   return (
     <fieldset className="row bar">
       <legend className="unseen">Period</legend>
-      {SPANS.map(({ label, span: value }) => (
+      {spans.map(({ label, span: value }) => (
         <label key={label} className="choice">
           <input type="radio" name="span" checked={span === value} onChange={() => setSpan(value)} /> {label}
         </label>
       ))}
       {isZoomed ? (
         <>
-          <strong>
-            {clock(period.from)} – {clock(period.to)}
-          </strong>
+          <strong>{shownPeriod(period, step)}</strong>
           <button type="button" aria-keyshortcuts="Escape" onClick={() => zoom(undefined)}>
             Whole period
           </button>

@@ -1,29 +1,29 @@
-import { type ReactNode, useMemo } from 'react';
+import type { ReactNode } from 'react';
 import { Chart } from '../../shared/chart.tsx';
 import type { ChartData, Series, Tone } from '../../shared/chart-data.ts';
 import { count, duration } from '../../shared/format.ts';
 import { dollars } from '../model/money.ts';
-import type { Entry } from '../model/requests.ts';
-import { bucketsOf, type Figures, figuresOf, type Period } from '../model/usage.ts';
+import { DAY, HOUR } from '../model/recorded.ts';
+import type { Figures, Period } from '../model/usage.ts';
+import type { PeriodFigures } from './use-figures.ts';
 
 /**
- * Requests, latency and, if there are LLM calls, tokens and cost over a period.
+ * Requests, latency (which is not recorded) and, if there are LLM calls, tokens and cost over a period.
  *
  * @param zoom Called with a part of the period that was selected in a chart.
  */
 export function TimeCharts({
-  entries,
-  period: { from, to },
+  figures: {
+    period: { from },
+    step,
+    buckets: figures,
+    isRecorded,
+  },
   zoom,
 }: {
-  readonly entries: readonly Entry[];
-  readonly period: Period;
+  readonly figures: PeriodFigures;
   readonly zoom: (period: Period) => void;
 }): ReactNode {
-  const { step, figures } = useMemo(() => {
-    const buckets = bucketsOf(entries, { from, to });
-    return { step: buckets.step, figures: buckets.entries.map(figuresOf) };
-  }, [entries, from, to]);
   const one = (name: string, tone: Tone, pick: (one: Figures) => number | undefined): Series => ({
     name,
     tone,
@@ -49,10 +49,12 @@ export function TimeCharts({
         one('answered', 'main', ({ requests, errors }) => requests - errors),
         one('errors', 'bad', ({ errors }) => errors),
       ])}
-      {chart('Latency', 'lines', duration, [
-        one('p50', 'main', ({ p50 }) => p50),
-        one('p95', 'second', ({ p95 }) => p95),
-      ])}
+      {isRecorded
+        ? null
+        : chart('Latency', 'lines', duration, [
+            one('p50', 'main', ({ p50 }) => p50),
+            one('p95', 'second', ({ p95 }) => p95),
+          ])}
       {hasTokens
         ? chart('Tokens', 'bars', short, [
             one('input', 'main', ({ input }) => input),
@@ -72,8 +74,10 @@ function short(value: number): string {
   return value >= 1e4 ? `${count(Math.round(value / 100) / 10)}k` : whole(value);
 }
 
-/** `30 s`, `2 min`, `48 min` */
+/** `30 s`, `2 min`, `48 min`, `hour`, `day` */
 function stepText(step: number): string {
+  if (step === DAY) return 'day';
+  if (step === HOUR) return 'hour';
   if (step < 60_000) return `${count(step / 1000)} s`;
   return `${count(step / 60_000)} min`;
 }

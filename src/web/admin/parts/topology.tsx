@@ -5,9 +5,9 @@ import { CopyButton } from '../../shared/copy.tsx';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { clientAddress } from '../model/client-address.ts';
-import { field, isError, toolOf } from '../model/fields.ts';
-import { valuesOf } from '../model/filter.ts';
+import { field, isError } from '../model/fields.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
+import { ToolCalls } from './tool-calls.tsx';
 
 /** Gateways, their routes and backends, with their state. */
 export function Topology({ overview }: { readonly overview: Overview }): ReactNode {
@@ -170,7 +170,7 @@ function Target({ target }: { readonly target: TargetView }): ReactNode {
           {counted(tools, 'tool')}
         </Link>
       )}
-      <Calls target={name} />
+      <ToolCalls target={name} />
       {website === undefined ? null : (
         <>
           {' '}
@@ -183,37 +183,6 @@ function Target({ target }: { readonly target: TargetView }): ReactNode {
     </li>
   );
 }
-
-/** How often the tools of a target were called, as far as the page knows. */
-function Calls({ target }: { readonly target: string }): ReactNode {
-  const { entries } = useRequests();
-  const calls = useMemo(
-    () => valuesOf(entries, (entry) => (field(entry, 'mcp.target') === target ? toolOf(entry) : '')),
-    [entries, target],
-  );
-  const own = useMemo(
-    () => entries.filter((entry) => field(entry, 'mcp.target') === target && toolOf(entry) !== ''),
-    [entries, target],
-  );
-  if (own.length === 0) return null;
-  const errors = own.filter(isError).length;
-  return (
-    <div className="quiet">
-      <Link to="/requests" query={{ text: `mcp.target=${target}` }}>
-        {counted(own.length, 'tool call')}
-        {errors === 0 ? '' : `, ✗ ${counted(errors, 'error')}`}
-      </Link>{' '}
-      {calls
-        .slice(0, MOST_CALLED)
-        .map((tool) => `${tool} ${own.filter((entry) => toolOf(entry) === tool).length}`)
-        .join(', ')}
-      {calls.length > MOST_CALLED ? ` and ${calls.length - MOST_CALLED} more` : ''}
-    </div>
-  );
-}
-
-/** Tools that are named; the Usage page has all of them. */
-const MOST_CALLED = 5;
 
 function Model({ model }: { readonly model: ModelView }): ReactNode {
   const { name, provider, address, requests, pending, failures, latency } = model;
