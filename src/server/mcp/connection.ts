@@ -7,7 +7,14 @@ import { parseMessage, type RpcMessage } from './message.ts';
 import { MODERN_REVISION, notificationMessage } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { Channel, Target } from './target.ts';
-import { detailOf, TargetFailure, timeoutFailure, timeoutMessage, withTimeout } from './target-failure.ts';
+import {
+  detailOf,
+  startingMessage,
+  TargetFailure,
+  timeoutFailure,
+  timeoutMessage,
+  withTimeout,
+} from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { TimedOutLists } from './timed-out-lists.ts';
 
@@ -70,7 +77,9 @@ export class Connection {
   /** The gateway itself has sent `notifications/initialized` to the server. */
   #isConfirmed = false;
   /** Why lists are returned without this target: it failed or is slow to connect. Undefined while it is connected. */
-  #unavailable: string | undefined;
+  #unavailable: (() => string) | undefined;
+  /** When the last attempt to connect began, on the clock of `performance.now()`. */
+  #startedAt = 0;
   /** Headers of the client's GET request, for opening the server's stream. Undefined until a client opens one. */
   #listenHeaders: readonly string[] | undefined;
   readonly timedOutLists: TimedOutLists;
@@ -137,16 +146,17 @@ export class Connection {
     if (!isList || this.#unavailable === undefined || this.#rpc !== undefined)
       return withTimeout(ready, this.target.limits, undefined, this.target);
     ready.catch(() => undefined);
-    return Promise.reject(new Error(this.#unavailable));
+    return Promise.reject(new Error(this.#unavailable()));
   }
 
   /** The session starts without this target. Once connected, the gateway sends `notifications/initialized` itself. */
   markLate(): void {
     this.#joinsLate = true;
-    this.#unavailable = timeoutMessage(this.target.limits.slowTargetStartWait);
+    this.#noteSlow();
+    const waited = timeoutMessage(this.target.limits.slowTargetStartWait);
     this.#log.warn('mcp', 'target is slow to start; the session starts without it', {
       target: this.target.name,
-      problem: detailOf(this.timeoutFailure(this.#unavailable, true)),
+      problem: detailOf(this.timeoutFailure(waited, true)),
     });
   }
 
@@ -255,6 +265,7 @@ export class Connection {
     const rpc = this.#createRpc();
     this.#connecting = rpc;
     const startedAt = performance.now();
+    this.#startedAt = startedAt;
     const slow = isFirst
       ? undefined
       : setTimeout(() => this.#noteSlow(), this.target.limits.targetResponseWait);
@@ -290,7 +301,8 @@ export class Connection {
       return { rpc, result, message };
     } catch (error) {
       this.#fail(error);
-      this.#unavailable = messageOf(error);
+      const reason = messageOf(error);
+      this.#unavailable = () => reason;
       void rpc.close();
       throw error;
     } finally {
@@ -300,7 +312,7 @@ export class Connection {
   }
 
   #noteSlow(): void {
-    this.#unavailable = timeoutMessage(this.target.limits.targetResponseWait);
+    this.#unavailable = () => startingMessage(performance.now() - this.#startedAt);
   }
 
   /** Sends `list_changed` if lists were returned without this target or before it was restarted. */

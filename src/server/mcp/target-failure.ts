@@ -34,6 +34,10 @@ export function publicProblem(target: string, error: unknown, otherwise = ':'): 
 /** Error text for a target that did not answer within that many ms. */
 export const timeoutMessage = (milliseconds: number): string => `no answer within ${milliseconds / 1000} s`;
 
+/** What lists say of a target that began to start that many ms ago; they may have waited for others for most of that time. */
+export const startingMessage = (milliseconds: number): string =>
+  `still starting, no answer for ${Math.round(milliseconds / 100) / 10} s`;
+
 /** The failure of a target that exceeded a timeout. Its detail for the log also has the address and `diagnosis`. */
 export function timeoutFailure(
   { endpoint }: Pick<Target, 'endpoint'>,
