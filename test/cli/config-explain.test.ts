@@ -36,6 +36,13 @@ describe('keys', () => {
     expect([code, stdout]).toEqual([0, expect.stringContaining('localRateLimit is a key at several places')]);
     expect(stdout).toContain('maxTokens');
   });
+
+  test('a key is found by the end of its path, such as a path inside a target', async () => {
+    const { code, stdout } = await explain('stdio.warm');
+    expect(code).toBe(0);
+    expect(stdout).toContain('stdio.warm is a key at several places:\n\n  mcp.targets.stdio.warm\n');
+    expect(stdout).toContain('\nmcp.targets.stdio.warm\n\ninteger');
+  });
 });
 
 test.each([

@@ -122,21 +122,22 @@ function objectsIn(node: SchemaNode): readonly SchemaNode[] {
   return [...own, ...inner.flatMap(objectsIn)];
 }
 
-/** Where a key is that was named without its path, or that has a similar name. */
+/** Where a key is that was named without its path or by the end of it, or that has a similar name. */
 function elsewhere(root: SchemaNode, word: string, segments: readonly string[]): string {
   const places = new Map<string, string[]>();
   collect(root, [], places);
   const last = segments.at(-1) ?? '';
-  const named = places.get(last);
-  const [only, ...others] = named ?? [];
-  if (segments.length === 1 && only !== undefined) {
+  const path = segments.join('.');
+  const known = places.get(last) ?? [];
+  const [only, ...others] = known.filter((place) => `.${place}`.endsWith(`.${path}`));
+  if (only !== undefined) {
     if (others.length === 0) return keyText(only);
     const shown = [only, ...others].slice(0, 12);
     const more = others.length + 1 - shown.length;
-    return `${last} is a key at several places:\n\n${shown.map((place) => `  ${place}`).join('\n')}\n${more > 0 ? `  and ${more} more\n` : ''}\n${keyText(only)}`;
+    return `${path} is a key at several places:\n\n${shown.map((place) => `  ${place}`).join('\n')}\n${more > 0 ? `  and ${more} more\n` : ''}\n${keyText(only)}`;
   }
   const near = nearest(last, [...places.keys()]);
-  const help = only ?? (near === undefined ? undefined : places.get(near)?.[0]);
+  const help = known[0] ?? (near === undefined ? undefined : places.get(near)?.[0]);
   throw new CommandError(
     'usage',
     `no key \`${escapeControls(word)}\` in a configuration`,
