@@ -34,6 +34,16 @@ process.on('uncaughtException', ({ message }) => {
   process.exit(1);
 });
 
+/** A value that a JSON Schema allows, with required properties only. */
+function example({ type, enum: values, default: usual, properties = {}, required = [] } = {}) {
+  const value = usual ?? values?.[0];
+  if (value !== undefined) return value;
+  const scalars = { string: 'text', number: 1, integer: 1, boolean: true, array: [] };
+  const kind = [type].flat()[0];
+  if (kind in scalars) return scalars[kind];
+  return Object.fromEntries(required.map((key) => [key, example(properties[key])]));
+}
+
 const { serverInfo } = await request('initialize', {
   protocolVersion: '2025-06-18',
   capabilities: {},
@@ -51,8 +61,12 @@ const samples = [
   ['memory_search_knowledge', { query: 'what can the gateway do?', limit: 1 }],
 ].filter(([name]) => tools.some((known) => known.name === name));
 const calls = tool === undefined ? samples : [[tool, JSON.parse(argumentsJson)]];
-if (calls.length === 0)
-  console.log(`To call one: node call-tool.mjs ${url} ${tools[0]?.name ?? 'tool'} '{"argument":"value"}'`);
+if (calls.length === 0 && tools.length > 0) {
+  const [{ name, inputSchema }] = tools;
+  console.log(
+    `To call one: node examples/call-tool.mjs ${url} ${name} '${JSON.stringify(example(inputSchema))}'`,
+  );
+}
 for (const [name, args] of calls) {
   const { content, isError } = await request('tools/call', { name, arguments: args });
   const text = content.map((part) => part.text ?? `(${part.type})`).join(' ');

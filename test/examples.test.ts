@@ -54,6 +54,13 @@ describe('examples/tools.yaml, called with examples/call-tool.mjs', () => {
     expect(noted?.headers['x-api-key']).toBe('demo');
   });
 
+  test('call-tool.mjs suggests a call with arguments that the tool accepts', async () => {
+    const { stdout } = await callTool();
+    const [, tool = '', args = ''] = /To call one: node \S+ \S+ (\w+) '(.+)'\n/.exec(stdout) ?? [];
+    expect([tool, args]).toEqual(['order', '{"path":{"id":1}}']);
+    expect((await callTool(tool, args)).code).toBe(0);
+  });
+
   test('call-tool.mjs exits with 1 and prints the text of a result with isError', async () => {
     const { code, stdout, stderr } = await callTool('order', '{"path":{"id":404}}');
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^order failed: HTTP 404 Not Found: /)]);
