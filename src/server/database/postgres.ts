@@ -218,6 +218,7 @@ const TRANSIENT = new Set(['57P01', '57P02', '57P03', '53300', 'EPIPE']);
 const OPEN_PROBLEMS: ReadonlyMap<string, readonly [reason: string, help: string]> = new Map([
   ['ECONNREFUSED', ['refuses connections', 'start it, or correct host and port of `url`']],
   ['ENOTFOUND', ['cannot be found: the host is unknown', 'correct the host of `url`']],
+  ['EAI_AGAIN', ['cannot be found: DNS does not answer', 'correct the host of `url`, or try again']],
   ['28P01', ['rejects the password', 'correct user and password of `url`']],
   ['28000', ['rejects the user', 'correct the user of `url`, or pg_hba.conf of the server']],
   ['3D000', ['does not exist', 'create the database (createdb), or correct its name in `url`']],

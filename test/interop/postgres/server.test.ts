@@ -55,14 +55,14 @@ describe.skipIf(!hasServer)('a PostgreSQL server', () => {
 
   test.each([
     ['a wrong port', (url: URL) => (url.port = '1'), 'refuses connections'],
-    ['an unknown host', (url: URL) => (url.hostname = 'no-such-host.invalid'), 'not known'],
+    ['an unknown host', (url: URL) => (url.hostname = 'no-such-host.invalid'), /unknown host|host name/],
     ['an unknown database', (url: URL) => (url.pathname = '/no_such_database'), 'does not exist'],
   ])('the error for %s names the problem but not the password', async (_, spoil, problem) => {
     const url = new URL(process.env['MEMORY_DATABASE_URL'] ?? '');
     url.password = 'hunter2-secret';
     spoil(url);
     const error = await openPostgresStore({ url: url.href, log: recordingLog() }).catch((reason) => reason);
-    expect(error).toMatchObject({ code: 'memory_not_opened', message: expect.stringContaining(problem) });
+    expect(error).toMatchObject({ code: 'memory_not_opened', message: expect.stringMatching(problem) });
     expect(`${error.message} ${error.detail} ${error.stack}`).not.toContain('hunter2');
   });
 });

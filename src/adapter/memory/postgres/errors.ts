@@ -57,6 +57,10 @@ export function openError(server: string, error: unknown): AppError {
 const OPEN_HINTS = new Map([
   ['ECONNREFUSED', 'refuses connections: is it running, and are host and port correct?'],
   ['ENOTFOUND', 'unknown host: check its name in MEMORY_DATABASE_URL'],
+  [
+    'EAI_AGAIN',
+    'its host name cannot be resolved at the moment: check the name in MEMORY_DATABASE_URL, and DNS',
+  ],
   ['28P01', 'the password is wrong: check user and password in MEMORY_DATABASE_URL'],
   ['28000', 'rejects this user: check MEMORY_DATABASE_URL and pg_hba.conf'],
   ['3D000', 'the database does not exist: create it (createdb)'],
