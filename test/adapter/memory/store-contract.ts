@@ -319,6 +319,24 @@ function searching(store: () => Store): void {
     for (const text of HOSTILE) await store().lexical([text], { limit: 5 });
   });
 
+  test('of many texts, those with the rarest word are found, and its other words rank them', async () => {
+    const many = (count: number, text: string) =>
+      Array.from({ length: count }, (_, n) => entity({ id: `${text} ${n}`, searchText: text }));
+    await store().putEntities(
+      [
+        ...many(1_100, 'gnu'),
+        ...many(600, 'ibis'),
+        ...many(510, 'zebu'),
+        entity({ id: 'both', searchText: 'zebu ibis' }),
+      ],
+      [],
+      EMBEDDER,
+    );
+    const found = await store().lexical(['ibis', 'zebu'], { limit: 600 });
+    expect(found[0]?.id).toBe('both');
+    expect(found.slice(1).map(({ id }) => id.split(' ')[0])).toEqual(Array(510).fill('zebu'));
+  });
+
   test('a word in the title ranks above a word in a heading, and that above a word in the text', async () => {
     const filler = 'plain words that fill the passage';
     const fields = (title: string, heading: string, searchText: string) =>

@@ -224,22 +224,30 @@ export class PostgresEngine implements Engine {
   /** PostgreSQL ranks without word rarity, so each word's weight is computed from its frequency, as in BM25. */
   async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
     const { total, counts } = await this.frequencies([...new Set(terms)]);
-    const used = selectiveTerms(total, counts);
-    if (used.length === 0) return [];
+    const { selecting, ranking } = selectiveTerms(total, counts);
+    if (selecting.length === 0) return [];
+    const used = [...selecting, ...ranking];
     const weights = used.map(([, count]) => Math.log(1 + (total - count + 0.5) / (count + 0.5)));
     const types = scope.types === undefined ? [] : [scope.types];
     const rows = await this.all(
       // Materialized, because the query would otherwise be built again for every row. Only the best rows by weight
       // alone are ranked, because reading the words of a row is most of the cost.
-      `WITH t AS MATERIALIZED (SELECT phraseto_tsquery('memory_words', term) AS query, weight
-         FROM unnest($1::text[], $2::float8[]) AS listed (term, weight)),
-       hits AS MATERIALIZED (SELECT e.row, t.query, t.weight FROM t JOIN memory_entities AS e ON e.words @@ t.query
-         ${scope.types === undefined ? '' : 'WHERE e.type = ANY($5)'}),
+      `WITH t AS MATERIALIZED (SELECT phraseto_tsquery('memory_words', term) AS query, weight, place
+         FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS listed (term, weight, place)),
+       hits AS (SELECT e.row, t.weight FROM t JOIN memory_entities AS e ON e.words @@ t.query
+         WHERE t.place <= $5 ${scope.types === undefined ? '' : 'AND e.type = ANY($6)'}),
        best AS MATERIALIZED (SELECT row FROM hits GROUP BY row ORDER BY sum(weight) DESC, row LIMIT $4)
-       SELECT e.id, sum(hits.weight * (1 + ts_rank('{${WEIGHTS}}', e.words, hits.query, 1))) AS rank
-       FROM best JOIN hits USING (row) JOIN memory_entities AS e USING (row)
+       SELECT e.id, sum(t.weight * (1 + ts_rank('{${WEIGHTS}}', e.words, t.query, 1))) AS rank
+       FROM best JOIN memory_entities AS e USING (row) JOIN t ON e.words @@ t.query
        GROUP BY e.id ORDER BY rank DESC, e.id LIMIT $3`,
-      [used.map(([term]) => plainWords(term)), weights, scope.limit, MEMORY_STORE_LIMITS.ranked, ...types],
+      [
+        used.map(([term]) => plainWords(term)),
+        weights,
+        scope.limit,
+        MEMORY_STORE_LIMITS.ranked,
+        selecting.length,
+        ...types,
+      ],
     );
     return rows.map((row) => ({ id: row['id'] as string, rank: Number(row['rank']) }));
   }

@@ -27,18 +27,22 @@ export function distinct<
     const words = new Set(wordsOf(passage.entity.content));
     const adds = (better: T): boolean =>
       [...passage.covered.keys()].some((stem) => !better.covered.has(stem));
-    if (seen.some((better) => similarity(words, better.words) >= SAME && !adds(better.passage))) continue;
+    if (seen.some((better) => isSame(words, better.words) && !adds(better.passage))) continue;
     kept.push(passage);
     if (words.size > 0) seen.push({ words, passage });
   }
   return kept;
 }
 
-/** Jaccard index. */
-function similarity(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
+/** Whether the Jaccard index of two texts' words is at least `SAME`. */
+function isSame(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   const [small, large] = a.size < b.size ? [a, b] : [b, a];
-  if (small.size < SAME * large.size) return 0;
-  let common = 0;
-  for (const word of small) if (large.has(word)) common += 1;
-  return common / (a.size + b.size - common);
+  const needed = (SAME * (a.size + b.size)) / (1 + SAME);
+  // Most texts have little in common: the comparison ends as soon as too few words remain.
+  let possible = small.size;
+  for (const word of small) {
+    if (possible < needed) return false;
+    if (!large.has(word)) possible -= 1;
+  }
+  return possible >= needed;
 }

@@ -119,17 +119,18 @@ async function scored(
   const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const terms = words.map(({ word }) => word);
-  const byWords = Promise.all([
+  const byMeaning = async () => {
+    const meaning = await queryVector(searched, query, signal);
+    signal?.throwIfAborted();
+    const near = meaning.vector === undefined ? [] : await store.nearest(meaning.vector, embedder.id, scope);
+    return { ...meaning, near };
+  };
+  const [{ vector, unrelated, hint: notice, near }, lexical, { weights, highest }] = await Promise.all([
+    byMeaning(),
     terms.length > 0 ? store.lexical(terms, scope) : [],
     wordWeights(store, words),
   ]);
-  const [meaning, [lexical, { weights, highest }]] = await Promise.all([
-    queryVector(searched, query, signal),
-    byWords,
-  ]);
   signal?.throwIfAborted();
-  const { vector, unrelated } = meaning;
-  const near = vector === undefined ? [] : await store.nearest(vector, embedder.id, scope);
   const cosines = new Map(near.map(({ id, cosine }) => [id, cosine]));
   const onlyWords = lexical.map(({ id }) => id).filter((id) => !cosines.has(id));
   const [entities, more] = await Promise.all([
@@ -154,7 +155,7 @@ async function scored(
       };
     })
     .sort(bestFirst);
-  return { candidates, notice: meaning.hint };
+  return { candidates, notice };
 }
 
 /** What the candidates of each document cover together: a passage without a word may continue one that has it. */

@@ -128,10 +128,27 @@ export const FIELD_WEIGHTS = { title: 4, heading: 2, searchText: 1 } as const;
  */
 const COMMON = 5_000;
 const COMMON_SHARE = 4;
+/** Entities with the rarest words, from which candidates are chosen: ten times as many as a search needs. */
+const ENOUGH = 500;
 
-/** Selects the terms to search for, given the number of entities (of `total`) that contain each. */
-export function selectiveTerms(total: number, counts: ReadonlyMap<string, number>): [string, number][] {
-  const found = [...counts].filter(([, count]) => count > 0);
+/** The words of a search with the number of entities that contain each. */
+export interface SelectiveTerms {
+  /** The rarest ones: an entity is found by them. */
+  readonly selecting: readonly [term: string, count: number][];
+  /** The others only rank what is found: few of the many entities with a common word alone would be results. */
+  readonly ranking: readonly [term: string, count: number][];
+}
+
+/**
+ * Chooses how to search for terms, given the number of entities (of `total`) that contain each. Entities are found by as
+ * few of the rarest terms as suffice for `ENOUGH`, because ranking an entity takes most of the time.
+ */
+export function selectiveTerms(total: number, counts: ReadonlyMap<string, number>): SelectiveTerms {
+  const found = [...counts].filter(([, count]) => count > 0).sort(([, a], [, b]) => a - b);
   const selective = found.filter(([, count]) => count <= Math.max(COMMON, total / COMMON_SHARE));
-  return selective.length > 0 ? selective : found;
+  const used = selective.length > 0 ? selective : found;
+  let sum = 0;
+  let selecting = 0;
+  while (selecting < used.length && sum < ENOUGH) sum += used[selecting++]?.[1] ?? 0;
+  return { selecting: used.slice(0, selecting), ranking: used.slice(selecting) };
 }

@@ -84,13 +84,28 @@ export class WordIndex {
 
   search(terms: readonly string[], scope: SearchScope): { id: string; rank: number }[] {
     const { total, counts } = this.frequencies([...new Set(terms)]);
-    const used = selectiveTerms(total, counts);
-    if (used.length === 0) return [];
-    // When quoted, a term is a phrase of plain words, whatever it contains.
-    const query = used.map(([term]) => `"${term.replaceAll('"', '""')}"`).join(' OR ');
+    const { selecting, ranking } = selectiveTerms(total, counts);
+    if (selecting.length === 0) return [];
     const types = scope.types === undefined ? null : JSON.stringify(scope.types);
     return this.#search
-      .all({ $query: query, $types: types, $limit: scope.limit })
+      .all({ $query: matchQuery(selecting, ranking), $types: types, $limit: scope.limit })
       .map((row) => ({ id: row['id'] as string, rank: -(row['rank'] as number) }));
   }
+}
+
+type Counted = readonly [term: string, count: number];
+
+/**
+ * Matches what contains a selecting term. BM25 adds up all phrases of the query, so selecting terms count twice here,
+ * which changes little: they are rare and have most of the weight anyway.
+ */
+function matchQuery(selecting: readonly Counted[], ranking: readonly Counted[]): string {
+  const any = (terms: readonly Counted[]): string => terms.map(([term]) => phrase(term)).join(' OR ');
+  if (ranking.length === 0) return any(selecting);
+  return `(${any([...selecting, ...ranking])}) AND (${any(selecting)})`;
+}
+
+/** When quoted, a term is a phrase of plain words, whatever it contains. */
+function phrase(term: string): string {
+  return `"${term.replaceAll('"', '""')}"`;
 }
