@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { z } from 'zod';
+import { clientOf } from '../kernel/client-connection.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { clientOf } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
 import { type BackendTls, backendTlsSchema, compileBackendTls } from './backend-tls.ts';
 import { type Entrance, entranceFor, type RelayEnded, type RelayedConnection } from './entrance.ts';

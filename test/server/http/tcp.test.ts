@@ -243,9 +243,8 @@ describe('protocol TLS', () => {
   });
 
   test('a hello in pieces, one that is not TLS, and one that never comes', async () => {
-    await using gate = await bind([{ protocol: 'TLS', tcpRoutes: [to(secure.host)] }], {
-      limits: { tlsHandshakeTimeout: 200 },
-    });
+    const listener = { protocol: 'TLS', tcpRoutes: [to(secure.host)] };
+    await using gate = await bind([listener]);
     const { Duplex } = await import('node:stream');
     const raw = tcp(gate.port);
     const slow = new Duplex({
@@ -263,7 +262,8 @@ describe('protocol TLS', () => {
     client.destroy();
     raw.destroy();
     expect(await exchange(tcp(gate.port), 'GET / HTTP/1.1\r\n\r\n')).toBe('');
-    await once(plain(gate.port), 'close');
+    await using impatient = await bind([listener], { limits: { tlsHandshakeTimeout: 200 } });
+    await once(plain(impatient.port), 'close');
   });
 
   test('with `tls`, the gateway ends TLS and passes on what is inside', async () => {
