@@ -8,20 +8,20 @@ const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bi
 const go = folders.map((folder) => join(folder, 'go')).find((path) => existsSync(path));
 
 /**
- * The `missing` and `start` of a suite whose folder is a Go program: it is built, and its path is in `variable`.
+ * The `missing` and `start` of a suite whose folder has a `go.mod`: Go programs are built.
  *
- * @param others import paths of more programs in modules that it requires, by the variable for the path of each
+ * @param programs what to build, `.` for the folder or a package of a module that it requires, by the variable that then
+ *   has the path of the program
  */
-export function goProgram(folder, variable, others = {}) {
+export function goPrograms(folder, programs) {
   const missing = () => (go === undefined ? 'Go is not installed' : undefined);
   const start = async () => {
     const built = mkdtempSync(join(tmpdir(), 'agctl-go-'));
-    const programs = Object.entries({ [variable]: '.', ...others });
-    const env = Object.fromEntries(programs.map(([name]) => [name, join(built, name)]));
+    const env = Object.fromEntries(Object.keys(programs).map((name) => [name, join(built, name)]));
     const stop = async () => rmSync(built, { recursive: true, force: true });
     try {
       // A first build downloads the modules and compiles the standard library.
-      for (const [name, source] of programs)
+      for (const [name, source] of Object.entries(programs))
         await promisify(execFile)(go, ['build', '-o', env[name], source], {
           cwd: folder,
           env: { ...process.env, GOTOOLCHAIN: 'local' },

@@ -1,8 +1,8 @@
 // Envoy's rate-limit service, envoyproxy/ratelimit, which counts in Redis.
-import { goProgram } from '../go-program.mjs';
+import { goPrograms } from '../go-program.mjs';
 import * as redis from '../redis/suite.mjs';
 
-const service = goProgram(import.meta.dirname, 'RATELIMIT');
+const service = goPrograms(import.meta.dirname, { RATELIMIT: '.' });
 
 export const missing = () => service.missing() ?? redis.missing();
 

@@ -1,4 +1,4 @@
 // h2spec, the conformance checks for HTTP/2 servers of summerwind/h2spec.
-import { goProgram } from '../go-program.mjs';
+import { goPrograms } from '../go-program.mjs';
 
-export const { missing, start } = goProgram(import.meta.dirname, 'H2SPEC');
+export const { missing, start } = goPrograms(import.meta.dirname, { H2SPEC: '.' });

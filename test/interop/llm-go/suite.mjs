@@ -1,4 +1,4 @@
 // The official Go clients of OpenAI and Anthropic.
-import { goProgram } from '../go-program.mjs';
+import { goPrograms } from '../go-program.mjs';
 
-export const { missing, start } = goProgram(import.meta.dirname, 'LLM_GO');
+export const { missing, start } = goPrograms(import.meta.dirname, { LLM_GO: '.' });

@@ -1,4 +1,4 @@
 // Clients and servers of the Go SDK mark3labs/mcp-go, which many agents are built with.
-import { goProgram } from '../go-program.mjs';
+import { goPrograms } from '../go-program.mjs';
 
-export const { missing, start } = goProgram(import.meta.dirname, 'MCP_GO');
+export const { missing, start } = goPrograms(import.meta.dirname, { MCP_GO: '.' });
