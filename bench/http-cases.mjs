@@ -1,5 +1,5 @@
 // Configurations of each proxy for `bench http`.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OWN_PORTS } from './harness/own-ports.mjs';
 
@@ -46,7 +46,7 @@ export const LOG_POLICIES = {
 export const POLICY_NAMES = [...Object.keys(POLICIES), ...Object.keys(LOG_POLICIES)];
 
 /** A configuration with these policies, as JSON, which is valid YAML. `extAuthz` calls the given service. */
-export function gatewayConfig(upstream, names, extAuthz) {
+export function gatewayConfig(upstream, names, extAuthz, tls) {
   const pick = (table) => Object.entries(table).filter(([name]) => names.includes(name));
   const policies = {
     ...Object.fromEntries(pick(POLICIES)),
@@ -59,7 +59,7 @@ export function gatewayConfig(upstream, names, extAuthz) {
     gateways: {
       default: {
         port: 0,
-        protocol: 'HTTP',
+        ...(tls === undefined ? { protocol: 'HTTP' } : { tls }),
         address: '127.0.0.1',
         routes: [
           {
@@ -74,7 +74,7 @@ export function gatewayConfig(upstream, names, extAuthz) {
 }
 
 /** One process, persistent connections on both sides, no access log: the fastest configuration of these two. */
-export function nginxArgs(folder, port, upstream) {
+export function nginxArgs(folder, port, upstream, tls) {
   const file = join(folder, 'nginx.conf');
   writeFileSync(
     file,
@@ -85,7 +85,8 @@ export function nginxArgs(folder, port, upstream) {
        fastcgi_temp_path ${folder}/fastcgi; uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
        upstream mock { server ${upstream}; keepalive 128; keepalive_requests 1000000000; }
        server {
-         listen 127.0.0.1:${port};
+         listen 127.0.0.1:${port}${tls === undefined ? '' : ' ssl http2'};
+         ${tls === undefined ? '' : `ssl_certificate ${tls.cert}; ssl_certificate_key ${tls.key};`}
          location / { proxy_pass http://mock; proxy_http_version 1.1; proxy_set_header Connection ""; }
        }
      }\n`,
@@ -93,7 +94,9 @@ export function nginxArgs(folder, port, upstream) {
   return ['-p', folder, '-c', file];
 }
 
-export function haproxyArgs(folder, port, upstream) {
+export function haproxyArgs(folder, port, upstream, tls) {
+  const pem = join(folder, 'haproxy.pem');
+  if (tls !== undefined) writeFileSync(pem, readFileSync(tls.cert) + readFileSync(tls.key));
   const file = join(folder, 'haproxy.cfg');
   writeFileSync(
     file,
@@ -107,7 +110,7 @@ defaults
   timeout server 60s
   http-reuse always
 frontend bench
-  bind 127.0.0.1:${port}
+  bind 127.0.0.1:${port}${tls === undefined ? '' : ` ssl crt ${pem} alpn h2,http/1.1`}
   default_backend mock
 backend mock
   server mock ${upstream}

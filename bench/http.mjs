@@ -1,7 +1,10 @@
-// npm run bench http -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH ...] [--post] [--each | --plain] [--no-peers]
+// npm run bench http -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH ...] [--post] [--each | --plain]
+//   [--no-peers] [--no-tls | --only-tls]
 // Plain proxying of a 600-byte JSON reply, with 0, 1, 5 and 10 policies, compared with a bare relay, nginx and haproxy.
+// HTTPS and HTTP/2 (8 connections with 4 streams) have a table of their own, from h2load, without policies.
 // --post sends a body of 200 bytes; --each measures every policy alone, --plain none; --bin, given twice, compares two builds.
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
@@ -10,6 +13,7 @@ import {
   isInstalled,
   LOAD_CORE,
   pinSelf,
+  root,
   scratchFolder,
   start,
   startGateway,
@@ -29,6 +33,8 @@ const { values } = parseArgs({
     each: { type: 'boolean', default: false },
     plain: { type: 'boolean', default: false },
     peers: { type: 'boolean', default: true },
+    tls: { type: 'boolean', default: true },
+    'only-tls': { type: 'boolean', default: false },
   },
   allowNegative: true,
 });
@@ -36,6 +42,11 @@ const settings = {
   rounds: Number(values.rounds),
   seconds: Number(values.seconds),
   connections: Number(values.connections),
+};
+/** The certificate of the tests, for `localhost`. */
+const TLS = {
+  cert: join(root, 'test/kit/certificates/good.crt'),
+  key: join(root, 'test/kit/certificates/server.key'),
 };
 const folder = scratchFolder();
 const running = [];
@@ -99,6 +110,41 @@ async function startPeers(add, upstream) {
   }
 }
 
+/** The same proxies with TLS, each with HTTP/1.1 and HTTP/2. */
+async function startTlsCases() {
+  const upstream = `127.0.0.1:${(await keep(startPeer('upstream.mjs', [], LOAD_CORE))).port}`;
+  const cases = [];
+  const add = async (name, starting) => {
+    const { pid, port } = await keep(starting);
+    const url = `https://127.0.0.1:${port}/v1/items`;
+    const { connections } = settings;
+    const request = { ...GET, url, pid };
+    cases.push({ name: `${name} HTTPS`, request: { ...request, protocol: 'h1', connections } });
+    const [fewer, streams] = [Math.max(1, Math.round(connections / 4)), 4];
+    cases.push({
+      name: `${name} HTTP/2`,
+      request: { ...request, protocol: 'h2', connections: fewer, streams },
+    });
+  };
+  for (const [build, bin] of await gatewayBuilds(values.bin)) {
+    const file = join(folder, `${running.length}-tls.yaml`);
+    writeFileSync(file, JSON.stringify(gatewayConfig(upstream, [], undefined, TLS)));
+    await add(build, startGateway(bin, file));
+  }
+  if (values.peers)
+    for (const [name, args] of [
+      ['nginx', nginxArgs],
+      ['haproxy', haproxyArgs],
+    ]) {
+      if (!isInstalled(name, `apt-get install ${name}`)) continue;
+      const port = await freePort();
+      const own = join(folder, `${name}-tls`);
+      mkdirSync(own);
+      await add(name, start(name, args(own, port, upstream, TLS), { ready: port }));
+    }
+  return cases;
+}
+
 /** Every case must relay the mock's body; a proxy that answers anything else is not measured. */
 async function check(cases) {
   for (const {
@@ -126,8 +172,34 @@ function policyCosts(rows) {
   return table(['', 'CPU µs added', 'per policy', '1/rate µs added'], costs);
 }
 
-try {
-  pinSelf();
+async function measureTls() {
+  if (!isInstalled('h2load', 'apt-get install nghttp2-client')) return;
+  const cases = await startTlsCases();
+  for (const { name, request } of cases) {
+    const { status, length } = await getWithTls(request);
+    if (status !== 200 || length !== 600) throw new Error(`${name}: ${status}, ${length} bytes`);
+  }
+  console.log(
+    `\nTLS 1.3 to the client, HTTP/1.1 to the upstream; generator h2load; ratios to the first row\n`,
+  );
+  console.log(compare(cases, await interleave(cases, settings)));
+}
+
+/** A request with HTTP/1.1, whatever the case uses. */
+function getWithTls({ url, headers }) {
+  return new Promise((resolve, reject) => {
+    const asked = get(url, { headers, rejectUnauthorized: false, agent: false }, (response) => {
+      let length = 0;
+      response.on('data', (chunk) => {
+        length += chunk.length;
+      });
+      response.on('end', () => resolve({ status: response.statusCode, length }));
+    });
+    asked.on('error', reject);
+  });
+}
+
+async function measurePlain() {
   const cases = await startCases();
   await check(cases);
   console.log(conditions(settings, `${request.method}, 600-byte JSON reply, access log on a drained pipe`));
@@ -135,6 +207,12 @@ try {
   const rows = cases.map(({ name, policies }) => ({ name, policies, runs: figures.get(name) }));
   console.log(compare(cases, figures));
   if (!values.plain) console.log(`\n${policyCosts(rows)}`);
+}
+
+try {
+  pinSelf();
+  if (!values['only-tls']) await measurePlain();
+  if (values.tls) await measureTls();
 } finally {
   await Promise.all(running.map((process) => process.stop()));
 }

@@ -143,7 +143,7 @@ export function startGateway(bin, file, nodeArgs = [], options = {}) {
   return start(process.execPath, [...nodeArgs, bin, 'serve', '-f', file], {
     ...options,
     // The second form is a log in JSON.
-    ready: /(?:^ {2}gateway \S+ +|"gateways":"[^"=]+=)http:\/\/[^:"]+:(\d+)[\s\S]*?(?:^ready in|"ms":)/m,
+    ready: /(?:^ {2}gateway \S+ +|"gateways":"[^"=]+=)https?:\/\/[^:"]+:(\d+)[\s\S]*?(?:^ready in|"ms":)/m,
   });
 }
 

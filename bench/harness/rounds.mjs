@@ -3,8 +3,10 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { LOAD_CORE, pinned } from './processes.mjs';
 
-const generatorOf = ({ frames }) =>
-  fileURLToPath(new URL(frames === undefined ? 'load.mjs' : 'stream-load.mjs', import.meta.url));
+const generatorOf = ({ frames, protocol }) => {
+  const name = frames === undefined ? 'load.mjs' : 'stream-load.mjs';
+  return fileURLToPath(new URL(protocol === undefined ? name : 'tls-load.mjs', import.meta.url));
+};
 
 /** One run of the generator. Resolves to its figures; rejects if a request failed, because a refusal is fast. */
 export function load(request) {
