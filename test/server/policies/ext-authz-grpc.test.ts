@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { authorizationService } from '../../../src/server/policies/envoy/authorization-service.ts';
 import { toStruct } from '../../../src/server/transport/protobuf-struct.ts';
-import { AUTHORITY } from '../../kit/certificates.ts';
+import { AUTHORITY, certificatePath, GOOD_TLS, TRUSTING } from '../../kit/certificates.ts';
+import { gateway } from '../../kit/gateway.ts';
 import { type GrpcAnswer, grpcService, type TestGrpcService } from '../../kit/grpc-service.ts';
+import { sendHttps } from '../../kit/http2.ts';
 import { freePort } from '../../kit/ports.ts';
 import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { send, valuesOf } from '../../kit/send.ts';
@@ -66,6 +69,21 @@ describe('extAuthz over gRPC', () => {
     expect(attributes.metadata_context.filter_metadata['x.y'].fields.path).toMatchObject({
       stringValue: '/a',
     });
+  });
+
+  test('extAuthz names the SPIFFE ID in the certificate of the client', async () => {
+    await using authorizer = await service();
+    const tls = { ...GOOD_TLS, root: certificatePath('client-authority.crt') };
+    const route = { policies: { directResponse: { body: 'a' }, ...policy(authorizer.address) } };
+    await using gate = await gateway(
+      JSON.stringify({ gateways: { default: { port: 0, tls, routes: [route] } } }),
+    );
+    const own = {
+      cert: readFileSync(certificatePath('client.crt')),
+      key: readFileSync(certificatePath('client.key')),
+    };
+    await sendHttps(gate.port, {}, { ...TRUSTING, ...own });
+    expect(authorizer.received[0].attributes.source.principal).toBe('spiffe://example.org/ns/a/sa/ann');
   });
 
   test('extAuthz uses gRPC unless a protocol is configured', async () => {

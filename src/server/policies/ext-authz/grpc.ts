@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
+import { certificateMembers } from '../../expressions/client-certificate.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { HeaderList, isSettableHeader } from '../../kernel/header-list.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { ClientConnection, RequestContext } from '../../kernel/request-context.ts';
 import { withoutParameters } from '../../kernel/request-target.ts';
 import { jwtClaims } from '../../kernel/shared-slots.ts';
 import { fromStruct, toStruct } from '../../transport/protobuf-struct.ts';
@@ -33,7 +34,7 @@ function attributesOf(
   const { local } = client;
   const isPacked = plan.config.includeRequestBody?.packAsBytes === true;
   return {
-    source: peer(client.address, client.port),
+    source: peer(client.address, client.port, principalOf(client)),
     destination: peer(local.localAddress ?? '', local.localPort ?? 0),
     request: {
       time: { seconds: Math.floor(timings.startedAt / 1000), nanos: (timings.startedAt % 1000) * 1_000_000 },
@@ -56,9 +57,15 @@ function attributesOf(
   };
 }
 
-const peer = (address: string, port: number): object => ({
+const peer = (address: string, port: number, principal = ''): object => ({
   address: { socket_address: { protocol: 0, address: address.replace(/^::ffff:/, ''), port_value: port } },
+  principal,
 });
+
+/** The identity in the certificate of the client: its SPIFFE ID, as upstream. */
+function principalOf({ tls }: ClientConnection): string {
+  return tls?.certificate === undefined ? '' : String(certificateMembers(tls.certificate).spiffeId ?? '');
+}
 
 /** Headers by name in lower case; without a list of names, all of them. */
 function headersOf(ctx: RequestContext, names: readonly string[] | undefined): Record<string, string> {
