@@ -13,7 +13,7 @@ export const networkAuthorizationSchema = z
       .array(ruleSchema)
       .min(1)
       .describe(
-        'CEL expressions on `source`, one of which must be true. With the forms `allow:`, `deny:` and `require:`, a connection is closed if any `deny` rule is true; it needs all `require` rules and, if there are any, one of the `allow` rules.',
+        'CEL expressions on `source`, one of which must be true. With the forms `allow:`, `deny:` and `require:`, a connection is closed if any `deny` rule is true or cannot be evaluated; it needs all `require` rules and, if there are any, one of the `allow` rules.',
       ),
   })
   .describe('Closes connections of clients before anything is read from them, unless the rules allow them.');

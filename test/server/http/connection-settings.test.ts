@@ -53,6 +53,14 @@ describe('networkAuthorization', () => {
     await expect(send(tcp.url)).rejects.toThrow();
   });
 
+  test('closes connections if a deny rule cannot be evaluated, or a require rule is not true', async () => {
+    for (const rule of [{ deny: 'int(source.address) == 1' }, { require: 'int(source.address) == 1' }]) {
+      const rules = [{ allow: 'source.address == "127.0.0.1"' }, rule];
+      await using gate = await answering({ networkAuthorization: { rules } });
+      await expect(send(gate.url)).rejects.toThrow();
+    }
+  });
+
   test('allows what one of its rules allows', async () => {
     await using gate = await answering({
       networkAuthorization: { rules: ['source.address == "1.2.3.4"', 'source.port > 0'] },
