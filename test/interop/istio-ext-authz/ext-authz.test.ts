@@ -56,7 +56,8 @@ describe.each(['gRPC', 'HTTP'])("extAuthz with the authorizer of Istio's samples
   test('a denied request gets the status of the authorizer, with gRPC also its body, and no backend sees it', async () => {
     await using upstream = await httpUpstream();
     await using gate = await proxyGateway(upstream.address, policy());
-    for (const headers of [{}, { 'x-ext-authz': 'deny' }]) {
+    const asked: Record<string, string>[] = [{}, { 'x-ext-authz': 'deny' }];
+    for (const headers of asked) {
       const reply = await send(`${gate.url}/shop`, { headers });
       expect(reply.status, output).toBe(403);
       expect(reply.text).toContain(
