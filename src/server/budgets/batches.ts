@@ -96,7 +96,12 @@ export class Batches {
     this.#next = undefined;
     this.#changed = new Set();
     this.#read = new Set();
-    const charges = changed.map(({ counter, start, unwritten }) => ({ counter, start, amount: unwritten }));
+    const charges = changed.map(({ counter, start, unwritten, spent }) => ({
+      counter,
+      start,
+      amount: unwritten,
+      known: spent,
+    }));
     this.#lastAt = performance.now();
     try {
       const { totals, isAlone } = await this.#store.exchange(charges, read);

@@ -100,6 +100,15 @@ describe.each([
   });
 });
 
+test('totals in SQLite include what another process has charged since', async () => {
+  await using opened = await sqlite();
+  const [one, two] = [new DatabaseSpending(opened), new DatabaseSpending(opened)];
+  const totalOf = async (store: DatabaseSpending, known?: number): Promise<number | undefined> =>
+    (await store.exchange([{ counter: 'a', start: 0, amount: 1, known }], [])).totals[0];
+  expect([await totalOf(one), await totalOf(one, 1), await totalOf(one, 2)]).toEqual([1, 2, 3]);
+  expect([await totalOf(two), await totalOf(one, 3), await totalOf(one, 5)]).toEqual([4, 5, 6]);
+});
+
 test('SQLite tells whether another process has charged in the meantime', async () => {
   await using opened = await sqlite();
   const [one, two] = [new DatabaseSpending(opened), new DatabaseSpending(opened)];
