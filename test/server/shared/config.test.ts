@@ -56,6 +56,12 @@ describe('config.shared', () => {
 
   test.each([
     [{ tls: {} }, 'config.shared.tls: `tls` has no effect: the URL begins with `redis:`'],
+    [{ sentinel: { servers: ['a:b'] } }, 'config.shared.sentinel.servers.0: '],
+    [{ sentinel: { servers: [] } }, 'config.shared.sentinel.servers: '],
+    [
+      { redis: 'redis://mymaster:6379', sentinel: { servers: ['a'] } },
+      'config.shared.sentinel: the URL has a port, which has no effect',
+    ],
     [{ prefix: 'a:b' }, 'config.shared.prefix: '],
     [{ timeout: '0s' }, 'expected a duration from 1ms to 10s'],
     [{ timeout: '1h' }, 'expected a duration from 1ms to 10s'],

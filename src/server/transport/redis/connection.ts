@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
-import type { Redis } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { messageOf } from '../../../core/errors.ts';
 import type { StoreScript } from '../../kernel/shared-store.ts';
 import type { TlsOptions } from '../backend-tls.ts';
@@ -14,6 +14,13 @@ export interface RedisAddress {
   readonly database: number;
   /** Undefined without TLS. */
   readonly tls: TlsOptions | undefined;
+  /** The servers that are asked for the address. `host` is then the name of the primary, and `port` has no meaning. */
+  readonly sentinel?:
+    | {
+        readonly servers: readonly { readonly host: string; readonly port: number }[];
+        readonly password: string | undefined;
+      }
+    | undefined;
 }
 
 export interface ConnectionTimes {
@@ -40,16 +47,13 @@ export class RedisConnection {
   /** Called once when the server has closed the connection. */
   onClosed: ((problem: string) => void) | undefined;
 
-  constructor(
-    { host, port, username, password, database, tls }: RedisAddress,
-    { connectTimeout, timeout }: ConnectionTimes,
-  ) {
+  constructor(address: RedisAddress, { connectTimeout, timeout }: ConnectionTimes) {
+    const { username, password, database, tls } = address;
     this.#timeout = timeout;
     // Loaded with the first connection: it takes 100 ms.
     const library = createRequire(import.meta.url)('ioredis') as Library;
     this.#client = new library.Redis({
-      host,
-      port,
+      ...serverOptions(address, connectTimeout),
       ...(username !== undefined && { username }),
       ...(password !== undefined && { password }),
       ...(tls !== undefined && { tls }),
@@ -138,4 +142,30 @@ export class RedisConnection {
     this.onClosed = undefined;
     this.#client.disconnect();
   }
+}
+
+type ServerOptions = Pick<
+  RedisOptions,
+  | 'host'
+  | 'port'
+  | 'name'
+  | 'sentinels'
+  | 'sentinelRetryStrategy'
+  | 'sentinelCommandTimeout'
+  | 'sentinelPassword'
+  | 'sentinelTLS'
+  | 'enableTLSForSentinelMode'
+>;
+
+/** Every connection asks Sentinel again, so the next one after a failover goes to the new primary. */
+function serverOptions({ host, port, tls, sentinel }: RedisAddress, timeout: number): ServerOptions {
+  if (sentinel === undefined) return { host, port };
+  return {
+    name: host,
+    sentinels: [...sentinel.servers],
+    sentinelRetryStrategy: () => null,
+    sentinelCommandTimeout: timeout,
+    ...(sentinel.password !== undefined && { sentinelPassword: sentinel.password }),
+    ...(tls !== undefined && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+  };
 }

@@ -50,8 +50,9 @@ export class RedisStore implements SharedStore {
 
   constructor(options: RedisStoreOptions) {
     this.#options = options;
-    const { host, port } = options.address;
-    this.#server = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    const { host, port, sentinel } = options.address;
+    if (sentinel !== undefined) this.#server = `${host} (Sentinel)`;
+    else this.#server = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
   }
 
   /** Whether the server is in use. */

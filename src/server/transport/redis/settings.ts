@@ -8,6 +8,8 @@ import type { RedisAddress } from './connection.ts';
 const URL_FORM =
   'expected `redis://host:port` or, with TLS, `rediss://host:port`, with `user:password@` and `/database` if needed';
 
+const SERVER_FORM = 'expected `host` or `host:port`, such as `sentinel-1.example.com:26379`';
+
 export const sharedSchema = z
   .strictObject({
     redis: z
@@ -20,6 +22,25 @@ export const sharedSchema = z
     tls: backendTlsSchema
       .optional()
       .describe('TLS of the connections to the server. Files are read when agctl starts.'),
+    sentinel: z
+      .strictObject({
+        servers: z
+          .array(z.string().refine((text) => serverIn(text) !== undefined, { error: SERVER_FORM }))
+          .min(1)
+          .describe('`host:port` of each Sentinel (port 26379 by default).'),
+        password: z
+          .string()
+          .min(1)
+          .optional()
+          .meta({ secret: true })
+          .describe(
+            'Password of the Sentinels, if they have one. With `rediss:`, they are connected to with TLS.',
+          ),
+      })
+      .optional()
+      .describe(
+        'Redis Sentinel, which names the primary server at each connection. The host in `redis` is then the name of the primary, such as `redis://:password@mymaster`.',
+      ),
     prefix: z
       .string()
       .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: 'expected 1 to 64 letters, digits, `.`, `_` or `-`' })
@@ -60,7 +81,7 @@ export const sharedSchema = z
 export type SharedConfig = z.output<typeof sharedSchema>;
 
 /** The parts of the URL; undefined if it is none of Redis. */
-function addressIn(text: string): Omit<RedisAddress, 'tls'> | undefined {
+function addressIn(text: string): Omit<RedisAddress, 'tls' | 'sentinel'> | undefined {
   if (!/^rediss?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return undefined;
   const { hostname, port, username, password, pathname, search, hash } = new URL(text);
   const database = /^\/?(\d{0,5})$/.exec(pathname)?.[1];
@@ -80,8 +101,18 @@ function addressIn(text: string): Omit<RedisAddress, 'tls'> | undefined {
   }
 }
 
-/** Where to connect, and how. Reports problems of `tls`. */
-export function compileAddress({ redis, tls }: SharedConfig, context: CompileContext): RedisAddress {
+function serverIn(text: string): { readonly host: string; readonly port: number } | undefined {
+  const url = URL.parse(`redis://${text}`);
+  if (url === null || url.host !== text || url.hostname === '') return undefined;
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  return { host, port: url.port === '' ? 26_379 : Number(url.port) };
+}
+
+/** Where to connect, and how. Reports problems of `tls` and `sentinel`. */
+export function compileAddress(
+  { redis, tls, sentinel }: SharedConfig,
+  context: CompileContext,
+): RedisAddress {
   const address = addressIn(redis);
   if (address === undefined) throw new Error('the schema has accepted the URL');
   const hasTls = /^rediss:/i.test(redis);
@@ -94,5 +125,17 @@ export function compileAddress({ redis, tls }: SharedConfig, context: CompileCon
       atKey: true,
     });
   const options = tls === undefined ? {} : compileBackendTls(tls, context.at('tls'));
-  return { ...address, tls: hasTls ? options : undefined };
+  if (sentinel !== undefined && new URL(redis).port !== '')
+    context.at('sentinel').report({
+      code: 'AGW0105',
+      message: 'the URL has a port, which has no effect: Sentinel names the server',
+      help: 'remove the port; the host is the name of the primary in Sentinel',
+      atKey: true,
+    });
+  const servers = sentinel?.servers.flatMap((text) => serverIn(text) ?? []);
+  return {
+    ...address,
+    tls: hasTls ? options : undefined,
+    sentinel: servers && { servers, password: sentinel?.password },
+  };
 }
