@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { createProgram } from '../src/cli/program.ts';
 import { loadConfigText } from '../src/server/config/load.ts';
+import { policyKinds, policyKindsAt } from '../src/server/features.ts';
 import { findProblems } from '../src/server/runtime/find-problems.ts';
 import { codeOfPages, commandsOf } from './kit/documentation.ts';
 import { temporaryFolder } from './kit/folder.ts';
@@ -245,6 +246,24 @@ describe('names in the documentation', () => {
     );
     expect(names.length).toBeGreaterThan(30);
     expect(names.filter(({ name }) => !sources.includes(name))).toEqual([]);
+  });
+
+  test('README.md names each policy, docs/routing.md those of gateways, docs/admin.md each endpoint', () => {
+    const namesIn = (page: string): string[] =>
+      spans.filter((span) => span.page === page).map(({ text }) => text);
+    const policies = policyKinds.map(({ key }) => key as string);
+    expect(policies.filter((key) => !namesIn('README.md').includes(key))).toEqual([]);
+    const row = /^\| a gateway or listener: .*$/m.exec(
+      readFileSync(join(root, 'docs/routing.md'), 'utf8'),
+    )?.[0];
+    const ofGateways = policyKindsAt('gateway').map(({ key }) => `\`${key}\``);
+    expect(row?.split(' | ').at(-1)).toBe(`${ofGateways.join(', ')} |`);
+    const endpoints = [...sources.matchAll(/path: '(\/(?:api|debug)\/[^'?]+)'/g)].map(
+      ([, path]) => path as string,
+    );
+    const described = namesIn('docs/admin.md').map((text) => text.replace(/\?.*|ID$/, ''));
+    expect(endpoints.length).toBeGreaterThan(15);
+    expect(endpoints.filter((path) => !described.includes(path.replace(':id', '')))).toEqual([]);
   });
 
   test('each environment variable that the documentation names is read', () => {
