@@ -11,6 +11,8 @@ const item = (file: string): { text: string; link: string } => ({
 });
 const pages = (...names: string[]): { text: string; link: string }[] =>
   names.map((name) => item(`${name}.md`));
+const commands = readdirSync(join(docs, '../man')).flatMap((name) => (name.endsWith('.1') ? [name.slice(0, -2)] : []));
+const reference = (name: string, text: string): { text: string; link: string } => ({ text, link: `/reference/${name}` });
 const guides = readdirSync(join(docs, 'guides')).filter((name) => name !== 'README.md');
 
 /** The documentation as a site. Files outside of docs/ are copied by scripts/docs.mjs, too, so that links to them work. */
@@ -31,7 +33,7 @@ export default defineConfig({
         text: 'Guides',
         items: [{ text: 'Overview', link: '/guides/' }, ...guides.map((name) => item(`guides/${name}`))],
       },
-      { text: 'Start', items: pages('first-steps', 'troubleshooting', 'faq', 'comparison') },
+      { text: 'Start', items: pages('first-steps', 'concepts', 'troubleshooting', 'faq', 'comparison') },
       { text: 'MCP', items: pages('mcp-sessions', 'mcp-tools', 'stdio', 'openapi', 'mcp-revisions') },
       { text: 'LLM', items: pages('llm', 'llm-providers', 'llm-translation', 'guardrails', 'budgets') },
       { text: 'Gateway', items: pages('routing', 'traffic', 'listeners', 'sign-in', 'reload', 'workers') },
@@ -50,7 +52,21 @@ export default defineConfig({
         ),
       },
       { text: 'Memory', items: pages('memory') },
-      { text: 'Reference', items: pages('compatibility', 'dependencies', 'decisions/README') },
+      {
+        text: 'Reference',
+        items: [
+          reference('config', 'Configuration'),
+          reference('expressions', 'Expressions'),
+          reference('errors', 'Errors and codes'),
+          reference('metrics', 'Metrics'),
+          {
+            text: 'Commands',
+            collapsed: true,
+            items: commands.map((name) => reference(name, name.replaceAll('-', ' '))),
+          },
+          ...pages('compatibility', 'dependencies', 'decisions/README'),
+        ],
+      },
     ],
   },
 });
