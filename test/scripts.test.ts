@@ -25,3 +25,15 @@ test('scripts and benchmarks import only names that the modules of src and test 
   );
   expect(missing.flat()).toEqual([]);
 });
+
+test('manual pages become Markdown without macros, escapes and markup that Vue would read', async () => {
+  const { manualPageToMarkdown } = (await import(join(root, 'scripts/manual-pages.mjs'))) as {
+    manualPageToMarkdown: (roff: string) => string;
+  };
+  for (const file of globSync('man/*.[157]', { cwd: root })) {
+    const page = manualPageToMarkdown(readFileSync(join(root, file), 'utf8'));
+    const text = page.replace(/^```\n[\s\S]*?^```$/gm, '').replace(/<\/?code>|<br>/g, '');
+    expect(text.match(/^\.[A-Z].*|\\[-(fe%[&].*|[<>{}].*/m), file).toBeNull();
+    expect(text).toMatch(/^# agctl[\w-]*\n/);
+  }
+});

@@ -11,8 +11,13 @@ const item = (file: string): { text: string; link: string } => ({
 });
 const pages = (...names: string[]): { text: string; link: string }[] =>
   names.map((name) => item(`${name}.md`));
-const commands = readdirSync(join(docs, '../man')).flatMap((name) => (name.endsWith('.1') ? [name.slice(0, -2)] : []));
-const reference = (name: string, text: string): { text: string; link: string } => ({ text, link: `/reference/${name}` });
+const commands = readdirSync(join(docs, '../man')).flatMap((name) =>
+  name.endsWith('.1') ? [name.slice(0, -2)] : [],
+);
+const reference = (name: string, text: string): { text: string; link: string } => ({
+  text,
+  link: `/reference/${name}`,
+});
 const guides = readdirSync(join(docs, 'guides')).filter((name) => name !== 'README.md');
 
 /** The documentation as a site. Files outside of docs/ are copied by scripts/docs.mjs, too, so that links to them work. */
