@@ -19,6 +19,37 @@ export interface Key {
     | undefined;
 }
 
+/** How far keys move in a list or a text, in lines; a page has `page` of them. */
+export const MOVES: Readonly<Record<string, (page: number) => number>> = {
+  up: () => -1,
+  k: () => -1,
+  down: () => 1,
+  j: () => 1,
+  pageUp: (page) => -page,
+  pageDown: (page) => page,
+  home: () => -1_000_000,
+  g: () => -1_000_000,
+  end: () => 1_000_000,
+  G: () => 1_000_000,
+};
+
+const LONGEST_FILTER = 60;
+
+interface Filtered {
+  readonly filter: string;
+  readonly isTyping: boolean;
+}
+
+/** Applies a key to a filter that is being typed: Enter keeps it, Escape clears it. */
+export function typeFilter<Ui extends Filtered>(ui: Ui, { input, name }: Key): Ui {
+  if (name === 'enter') return { ...ui, isTyping: false };
+  if (name === 'escape') return { ...ui, isTyping: false, filter: '' };
+  if (name === 'backspace') return { ...ui, filter: ui.filter.slice(0, -1) };
+  return name === undefined && ui.filter.length + input.length < LONGEST_FILTER
+    ? { ...ui, filter: ui.filter + input }
+    : ui;
+}
+
 type InkKey = Parameters<Parameters<typeof useInput>[0]>[1];
 
 /** The keys of one read: fast typing or pasting arrives in one piece, with its tabs and line breaks. */

@@ -1,7 +1,7 @@
 import { problemOf, stepToShow } from '../../core/trace/problem.ts';
 import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 import type { DetailView } from './detail.ts';
-import type { Key } from './keys.ts';
+import { type Key, MOVES, typeFilter } from './keys.ts';
 import type { TraceView } from './trace-store.ts';
 
 /** What the user has selected on the screen. */
@@ -78,7 +78,7 @@ export function press(
   view: TraceView,
   page: number,
 ): { readonly ui: Ui; readonly action?: Action } {
-  if (ui.isTyping) return { ui: typed(ui, key) };
+  if (ui.isTyping) return { ui: typeFilter(ui, key) };
   if (ui.isHelp)
     return {
       ui: { ...ui, isHelp: key.input === 'q' ? ui.isHelp : false },
@@ -107,20 +107,9 @@ const by =
     ui.pane === 'detail' || ui.isZoomed
       ? { ...ui, top: Math.max(0, ui.top + amount(page)) }
       : move(ui, view, amount(page));
-const one = by(() => 1);
-const back = by(() => -1);
 
 const CHANGES: Readonly<Record<string, Change>> = {
-  up: back,
-  k: back,
-  down: one,
-  j: one,
-  pageUp: by((page) => -page),
-  pageDown: by((page) => page),
-  home: by(() => -1_000_000),
-  g: by(() => -1_000_000),
-  end: by(() => 1_000_000),
-  G: by(() => 1_000_000),
+  ...Object.fromEntries(Object.entries(MOVES).map(([key, amount]) => [key, by(amount)])),
   tab: (ui) => ({ ...ui, pane: ui.pane === 'steps' ? 'detail' : 'steps' }),
   enter: (ui) => ({ ...ui, isZoomed: !ui.isZoomed }),
   v: look('values'),
@@ -137,15 +126,6 @@ const CHANGES: Readonly<Record<string, Change>> = {
   '[': (ui, view) => another(ui, view, -1),
   ']': (ui, view) => another(ui, view, 1),
 };
-
-function typed(ui: Ui, { input, name }: Key): Ui {
-  if (name === 'enter') return { ...ui, isTyping: false };
-  if (name === 'escape') return { ...ui, isTyping: false, filter: '' };
-  if (name === 'backspace') return { ...ui, filter: ui.filter.slice(0, -1) };
-  return name === undefined && ui.filter.length + input.length < 60
-    ? { ...ui, filter: ui.filter + input }
-    : ui;
-}
 
 function move(ui: Ui, view: TraceView, amount: number): Ui {
   const steps = shownSteps(ui, shownTrace(ui, view));

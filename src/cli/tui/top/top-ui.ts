@@ -5,7 +5,7 @@ import {
   TEXT_FILTERS,
 } from '../../../core/requests/filter.ts';
 import { fieldText, subjectOf } from '../../../core/requests/finished.ts';
-import type { Key } from '../keys.ts';
+import { type Key, MOVES, typeFilter } from '../keys.ts';
 import { type Column, groupColumns, requestColumns, shownColumns, sorted } from './columns.ts';
 import {
   GROUP_KINDS,
@@ -174,22 +174,8 @@ const by =
   (amount: (page: number) => number): Change =>
   (ui, on) =>
     ui.isDetailed ? { ...ui, top: Math.max(0, ui.top + amount(on.page)) } : move(ui, on, amount(on.page));
-const one = by(() => 1);
-const back = by(() => -1);
-const first = by(() => -1_000_000);
-const last = by(() => 1_000_000);
-
 const CHANGES: Readonly<Record<string, Change>> = {
-  up: back,
-  k: back,
-  down: one,
-  j: one,
-  pageUp: by((page) => -page),
-  pageDown: by((page) => page),
-  home: first,
-  g: first,
-  end: last,
-  G: last,
+  ...Object.fromEntries(Object.entries(MOVES).map(([key, amount]) => [key, by(amount)])),
   '[': (ui, on) => move(ui, on, -1),
   ']': (ui, on) => move(ui, on, 1),
   tab: (ui) => toTab(ui, 1),
@@ -258,13 +244,7 @@ function nextColumn(ui: TopUi, { now, width, view }: Pressing): TopUi {
   return { ...ui, sort, isReversed: false, ...FIRST_ROW };
 }
 
-const LONGEST_FILTER = 60;
-
-function typed(ui: TopUi, { input, name }: Key): TopUi {
-  if (name === 'enter') return { ...ui, isTyping: false, ...FIRST_ROW };
-  if (name === 'escape') return { ...ui, isTyping: false, filter: '' };
-  if (name === 'backspace') return { ...ui, filter: ui.filter.slice(0, -1) };
-  return name === undefined && ui.filter.length + input.length < LONGEST_FILTER
-    ? { ...ui, filter: ui.filter + input }
-    : ui;
+function typed(ui: TopUi, key: Key): TopUi {
+  const next = typeFilter(ui, key);
+  return key.name === 'enter' ? { ...next, ...FIRST_ROW } : next;
 }
