@@ -5,6 +5,8 @@ import type { Diagnostic } from '../core/diagnostic.ts';
 import { CommandError } from '../core/exit-codes.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../core/listen.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
+import { parseAddress } from './proxy/address.ts';
+import { gatewayAt } from './proxy/admin-client.ts';
 
 /** Both loopback addresses, because `localhost` may resolve to either. */
 const DEFAULT_ADDRESS = 'localhost:15000';
@@ -52,9 +54,11 @@ export async function openAdminServer(sources: AdminSources): Promise<AdminServe
         'ADMIN_ADDR sets the address; `off` disables the admin server',
       );
     if (isConfigured) throw new ConfiguredAdminAddressError(diagnosticOf(error, source));
+    const other = await gatewayAt(parseAddress(DEFAULT_ADDRESS, 'config.adminAddr'));
     log.warn('admin', 'the admin server is disabled', {
       problem: error.message,
-      help: 'set config.adminAddr to another address, or to off',
+      ...(other === undefined ? {} : { usedBy: other }),
+      help: `commands with --local reach ${other === undefined ? 'whatever listens there' : 'that gateway'}: set config.adminAddr to another address, such as localhost:15001, and use --admin localhost:15001; or set it to off`,
     });
     return undefined;
   }

@@ -66,7 +66,9 @@ describe('the admin server of `agctl serve`', () => {
         expect(running.stderr).toContain(
           'problem="the admin server cannot listen on 127.0.0.1:15000: the address is already in use"',
         );
-        expect(running.stderr).toContain('help="set config.adminAddr');
+        expect(running.stderr).toMatch(
+          /commands with --local reach .*: set config.adminAddr to another address, such as localhost:15001/,
+        );
         expect((await send(running.url)).text).toBe('ok');
       } finally {
         await taken?.[Symbol.asyncDispose]();

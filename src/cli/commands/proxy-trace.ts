@@ -7,6 +7,7 @@ import { matches } from '../../core/trace/fail-on.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../core/trace-model.ts';
 import type { Context, Run } from '../context.ts';
+import { tellWhichGateway } from '../proxy/admin-client.ts';
 import { readInput } from '../proxy/dump.ts';
 import type { OwnReply } from '../proxy/own-request.ts';
 import { planTrace, type TraceOptions, type TracePlan } from '../proxy/trace-options.ts';
@@ -18,6 +19,8 @@ export const run: Run<TraceOptions> = async (options, context) => {
   const plan = await planTrace(options, context);
   if (plan.save !== undefined) await begin(plan.save, context);
   if (plan.form === 'screen') {
+    // Before the screen is opened.
+    if ('address' in plan.source) await tellWhichGateway(plan.source.address);
     const { showTrace } = await import('../tui/show-trace.ts');
     return showTrace(plan, { ...context, color: options.color });
   }

@@ -13,6 +13,8 @@ export interface AdminAddress {
   readonly socketPath?: string;
   /** Path in front of every endpoint, such as `/gw1`, without a trailing slash. */
   readonly prefix: string;
+  /** Where to say which gateway answers: a default address may be that of another gateway than the one that was meant. */
+  readonly tell?: Context['stderr'];
 }
 
 /** The options that select an admin server. */
@@ -30,12 +32,18 @@ const DEFAULT_PORT = 15_000;
  *
  * @throws CommandError with exit name `usage` if there is none, if there are two, or if the address is invalid
  */
-export function adminAddress(options: AdminOptions, { env }: Pick<Context, 'env'>): AdminAddress {
+export function adminAddress(
+  options: AdminOptions,
+  { env, stderr }: Pick<Context, 'env' | 'stderr'>,
+): AdminAddress {
   const { local, admin, proxyAdminPort } = options;
   if (admin !== undefined && (local || proxyAdminPort !== undefined))
     throw new CommandError('usage', '--admin and --local name two different gateways', 'use one of them');
   if (admin !== undefined) return parseAddress(admin, '--admin');
-  if (local || proxyAdminPort !== undefined) return localAddress(proxyAdminPort);
+  if (local || proxyAdminPort !== undefined) {
+    const address = localAddress(proxyAdminPort);
+    return stderr.isTTY === true ? { ...address, tell: stderr } : address;
+  }
   const fromEnvironment = env['AGCTL_ADMIN'];
   if (fromEnvironment !== undefined && fromEnvironment !== '')
     return parseAddress(fromEnvironment, 'AGCTL_ADMIN');
@@ -51,7 +59,7 @@ export function adminAddress(options: AdminOptions, { env }: Pick<Context, 'env'
  *
  * @throws CommandError with exit name `usage`
  */
-export function nearestAdmin(options: AdminOptions, context: Pick<Context, 'env'>): AdminAddress {
+export function nearestAdmin(options: AdminOptions, context: Pick<Context, 'env' | 'stderr'>): AdminAddress {
   const { admin, proxyAdminPort } = options;
   const isSelected =
     admin !== undefined || proxyAdminPort !== undefined || (context.env['AGCTL_ADMIN'] ?? '') !== '';

@@ -40,9 +40,44 @@ export async function ask(address: AdminAddress, request: AdminRequest): Promise
 
 /** Like `ask`, but leaves the body to the caller as a stream. */
 export async function open(address: AdminAddress, request: AdminRequest): Promise<IncomingMessage> {
+  await tellWhichGateway(address);
   const response = await answerTo(address, request);
   if (response.statusCode === 200) return response;
   throw refusal(address, request, response, await readBody(address, response, LIMITS.traceReplyBytes, true));
+}
+
+const told = new WeakSet<AdminAddress>();
+
+/** Prints once which gateway answers at an address, if the address asks for that. Nothing about servers that do not say. */
+export async function tellWhichGateway(address: AdminAddress): Promise<void> {
+  const { tell } = address;
+  if (tell === undefined || told.has(address)) return;
+  told.add(address);
+  const gateway = await gatewayAt(address);
+  if (gateway !== undefined) tell.write(`# ${address.shown} is the gateway of ${gateway}\n`);
+}
+
+/** In ms: this only adds to what a command does. */
+const IDENTITY_WITHIN = 1000;
+
+/** The gateway that answers at an address, as `gateway.yaml (pid 4711)`; undefined if none does. Safe to print. */
+export async function gatewayAt(address: AdminAddress): Promise<string | undefined> {
+  try {
+    const response = await answerTo(address, {
+      method: 'GET',
+      path: '/api/overview',
+      silence: IDENTITY_WITHIN,
+    });
+    const { config, pid } = JSON.parse(String(await readBody(address, response, LIMITS.dumpBytes))) as {
+      config?: unknown;
+      pid?: unknown;
+    };
+    return typeof config === 'string' && typeof pid === 'number'
+      ? `${escapeControls(config)} (pid ${pid})`
+      : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function answerTo(address: AdminAddress, request: AdminRequest): Promise<IncomingMessage> {

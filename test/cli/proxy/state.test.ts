@@ -45,6 +45,22 @@ describe('`proxy log`', () => {
     },
   );
 
+  test('at a terminal, a command without an address says once which gateway answers', async () => {
+    await using server = await fakeAdmin({
+      '/logging': says('current log level is info\n', 'text/plain'),
+      '/api/overview': says('{"config":"a/gateway.yaml\\u001b[2J","pid":4711}', 'application/json'),
+    });
+    const args = ['proxy', 'log', '-p', String(server.port)];
+    const { stdout, stderr } = await cli(args, { isTTY: true });
+    expect([stdout, stderr]).toEqual([
+      'current log level is info\n',
+      `# ${server.address} is the gateway of a/gateway.yaml\\u{1b}[2J (pid 4711)\n`,
+    ]);
+    const redirected = await cli(args);
+    expect([redirected.stderr, server.asked.length]).toEqual(['', 3]);
+    expect((await cli(['proxy', 'log', '--admin', server.address], { isTTY: true })).stderr).toBe('');
+  });
+
   test('`proxy log -o json` prints the levels as data', async () => {
     await using server = await admin();
     const { stdout } = await cli(['proxy', 'log', '--admin', server.address, '-o', 'json']);
