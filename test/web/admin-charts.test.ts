@@ -70,6 +70,8 @@ browserTest(
     await page.keyboard.press('Enter');
     await chart(page, /^Requests per 3 s/).waitFor();
     await page.getByRole('button', { name: 'Whole period' }).waitFor();
+    await page.reload();
+    await chart(page, /^Requests per 3 s/).waitFor();
     await page.getByRole('link', { name: 'Requests of this period' }).click();
     await page.getByText('8 of 8 requests').waitFor();
     expect(new URL(page.url()).searchParams.get('from')).toMatch(/^\d{4}-/);

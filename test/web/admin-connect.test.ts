@@ -86,4 +86,6 @@ browserTest('the command for models of the Connect page gets an answer', async (
   expect(await textOf(page, 'Claude Code')).toContain(
     `export ANTHROPIC_BASE_URL=http://127.0.0.1:${running.ports[1]}\n`,
   );
+  await page.getByLabel('Model', { exact: true }).fill('other');
+  expect(await textOf(page, 'Codex')).toContain('model = "other"\nmodel_provider = ');
 });

@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useId, useState } from 'react';
 import { Command, Problem } from '../../shared/problem.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -51,10 +51,13 @@ function Recipes({
   const [key, setKey] = useState(endpoints[0]?.key);
   const endpoint = endpoints.find((each) => each.key === key) ?? endpoints[0];
   const [typed, setOrigin] = useState<string>();
+  const [model, setModel] = useState<string>();
+  const list = useId();
   if (endpoint === undefined) return null;
   const origin = typed ?? endpoint.origin;
   const access = accessOf(endpoint);
-  const target = targetOf(kind, endpoint, origin, access);
+  const models = modelsOf(endpoint);
+  const target = targetOf(kind, endpoint, origin, access, model ?? models[0] ?? ANY_MODEL);
   const recipes: readonly Recipe[] = kind === 'mcp' ? mcpRecipes(target) : llmRecipes(target);
   return (
     <>
@@ -66,6 +69,7 @@ function Recipes({
             onChange={(event) => {
               setKey(event.target.value);
               setOrigin(undefined);
+              setModel(undefined);
             }}
           >
             {endpoints.map((each) => (
@@ -84,6 +88,23 @@ function Recipes({
             onChange={(event) => setOrigin(event.target.value.trim().replace(/\/+$/, ''))}
           />
         </label>
+        {kind === 'mcp' ? null : (
+          <label className="grow">
+            Model
+            <input
+              type="text"
+              list={list}
+              spellCheck={false}
+              value={target.model}
+              onChange={(event) => setModel(event.target.value)}
+            />
+            <datalist id={list}>
+              {models.map((name) => (
+                <option key={name} value={name} />
+              ))}
+            </datalist>
+          </label>
+        )}
       </div>
       <p className="quiet">{ACCESS[access]}</p>
       <div className="recipes">
@@ -122,13 +143,26 @@ function accessOf({ policies }: Endpoint): Access {
   return policies.some((policy) => WITH_KEY.has(policy)) ? 'key' : 'open';
 }
 
-function targetOf(kind: Kind, endpoint: Endpoint, origin: string, access: Access): Target {
-  const { path, backends, routeName } = endpoint;
-  const model = backends.flatMap(({ models = [] }) => models)[0]?.name ?? '';
+/** For an endpoint that takes any name. */
+const ANY_MODEL = 'gpt-4o-mini';
+
+const modelsOf = ({ backends }: Endpoint): readonly string[] =>
+  backends
+    .flatMap(({ models = [] }) => models)
+    .map(({ name }) => name)
+    .filter((name) => !name.includes('*'));
+
+function targetOf(
+  kind: Kind,
+  { path, routeName }: Endpoint,
+  origin: string,
+  access: Access,
+  model: string,
+): Target {
   return {
     name: entryName(routeName),
     url: kind === 'mcp' ? `${origin}${path}` : `${origin}${path.replace(CHAT, '')}`,
     keyVariable: access === 'key' || (access === 'oauth' && kind === 'llm') ? KEY : undefined,
-    model: model.includes('*') || model === '' ? 'gpt-4o-mini' : model,
+    model,
   };
 }

@@ -1,15 +1,22 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { periodName } from '../../shared/format.ts';
-import { Link } from '../../shared/router.tsx';
+import { Link, navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { DAY, HOUR } from '../model/recorded.ts';
 import type { Entry } from '../model/requests.ts';
 import { type Period, periodBefore } from '../model/usage.ts';
 
-const MINUTE = 60_000;
+interface Span {
+  readonly label: string;
+  /** In ms. */
+  readonly span: number;
+  readonly recordedStep?: number;
+}
+
 /** Of a long period, the page knows too few requests: its figures are those of the database, in steps of hours or days. */
-const SPANS: readonly { readonly label: string; readonly span: number; readonly recordedStep?: number }[] = [
-  { label: '15 min', span: 15 * MINUTE },
+const SHORTEST = 15 * 60_000;
+const SPANS: readonly [Span, ...Span[]] = [
+  { label: '15 min', span: SHORTEST },
   { label: '1 h', span: HOUR },
   { label: '6 h', span: 6 * HOUR, recordedStep: HOUR },
   { label: '24 h', span: DAY, recordedStep: HOUR },
@@ -24,18 +31,25 @@ export interface ChosenPeriod {
   readonly span: number;
   /** Length of the buckets of recorded figures in ms; undefined for what the page knows itself. */
   readonly step: number | undefined;
-  readonly spans: typeof SPANS;
+  readonly spans: readonly Span[];
   readonly isZoomed: boolean;
   readonly setSpan: (span: number) => void;
   /** Displays this period until another one is chosen. */
   readonly zoom: (period: Period | undefined) => void;
 }
 
-/** The time before now, or a part of it that was selected in a chart. Recorded figures allow longer ones. */
+/**
+ * The time before now, or a part of it that was selected in a chart. Recorded figures allow longer ones. The address of the page
+ * has both, so that a link shows the same.
+ */
 export function usePeriod(entries: readonly Entry[], isRecording: boolean): ChosenPeriod {
-  const [span, setSpan] = useState<number>(15 * MINUTE);
+  const { path, query } = useLocation();
+  const asked = SPANS.find(({ label }) => label.replace(' ', '') === query.get('span'))?.span ?? SHORTEST;
+  const span = asked > DAY && !isRecording ? SHORTEST : asked;
   const step = isRecording ? SPANS.find((each) => each.span === span)?.recordedStep : undefined;
-  const [part, zoom] = useState<Period>();
+  const part = partOf(query);
+  const show = (next: number, chosen?: Period): void =>
+    navigate(path, addressOf(next, chosen), { replace: true });
   const now = useNow(entries[0]?.at ?? 0);
   return {
     period: part ?? periodBefore(now, span, step),
@@ -43,11 +57,24 @@ export function usePeriod(entries: readonly Entry[], isRecording: boolean): Chos
     step,
     spans: isRecording ? SPANS : SPANS.filter((each) => each.span <= DAY),
     isZoomed: part !== undefined,
-    setSpan: (next) => {
-      zoom(undefined);
-      setSpan(next);
-    },
-    zoom,
+    setSpan: show,
+    zoom: (chosen) => show(span, chosen),
+  };
+}
+
+function partOf(query: URLSearchParams): Period | undefined {
+  const [from, to] = ['from', 'to'].map((name) => Date.parse(query.get(name) ?? ''));
+  return from !== undefined && to !== undefined && from < to ? { from, to } : undefined;
+}
+
+function addressOf(span: number, part: Period | undefined): Readonly<Record<string, string>> {
+  const { label } = SPANS.find((each) => each.span === span) ?? SPANS[0];
+  const name = label.replace(' ', '');
+  return {
+    ...(span === SHORTEST ? {} : { span: name }),
+    ...(part === undefined
+      ? {}
+      : { from: new Date(part.from).toISOString(), to: new Date(part.to).toISOString() }),
   };
 }
 

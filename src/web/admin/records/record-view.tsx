@@ -30,7 +30,7 @@ export function RecordView({ id }: { readonly id: number }): ReactNode {
 
 function Facts({ record }: { readonly record: FullRecord }): ReactNode {
   const { status, error, durationMs, key, user, provider, usedModel, target, session, route } = record;
-  const { inputTokens, outputTokens, costUsd } = record;
+  const { inputTokens, cachedInputTokens, outputTokens, costUsd, firstTokenMs } = record;
   const caller = user ?? key;
   return (
     <dl className="facts">
@@ -42,6 +42,7 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
         {error === undefined ? '' : `: ${visible(error)}`}
       </Fact>
       {durationMs === undefined ? null : <Fact name="Took">{duration(durationMs)}</Fact>}
+      {firstTokenMs === undefined ? null : <Fact name="First token after">{duration(firstTokenMs)}</Fact>}
       {caller === undefined ? null : <Fact name="Caller">{visible(caller)}</Fact>}
       {target === undefined ? null : <Fact name="Target">{visible(target)}</Fact>}
       {provider === undefined ? null : (
@@ -49,7 +50,11 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
       )}
       {inputTokens === undefined && outputTokens === undefined ? null : (
         <Fact name="Tokens">
-          {count(inputTokens ?? 0)} in, {count(outputTokens ?? 0)} out
+          {count(inputTokens ?? 0)} in
+          {cachedInputTokens === undefined || cachedInputTokens === 0
+            ? ''
+            : ` (${count(cachedInputTokens)} cached)`}
+          , {count(outputTokens ?? 0)} out
         </Fact>
       )}
       {costUsd === undefined ? null : <Fact name="Cost">{dollars(Number(costUsd))}</Fact>}

@@ -5,6 +5,7 @@ export interface ShownRecord {
   readonly id: number;
   readonly time: string;
   readonly durationMs?: number;
+  readonly firstTokenMs?: number;
   readonly protocol: string;
   readonly operation: string;
   readonly path: string;
@@ -21,6 +22,7 @@ export interface ShownRecord {
   readonly target?: string;
   readonly tool?: string;
   readonly inputTokens?: number;
+  readonly cachedInputTokens?: number;
   readonly outputTokens?: number;
   readonly costUsd?: string;
 }
