@@ -196,12 +196,27 @@ export class Clients {
   }
 }
 
-/** A response that is read until it ends. `first` resolves with its first bytes. */
+/** A response that is read until it ends. `first` resolves with its first bytes; `longestSilence` is in ms. */
 function stream({ body }) {
   const first = Promise.withResolvers();
   const ended = new Promise((resolve) => body.once('close', resolve));
-  body.on('data', first.resolve).on('error', () => undefined);
-  return { first: first.promise, ended, leave: () => body.destroy() };
+  let last = performance.now();
+  let longest = 0;
+  const heard = () => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  };
+  body
+    .on('data', first.resolve)
+    .on('data', heard)
+    .on('error', () => undefined);
+  return {
+    first: first.promise,
+    ended,
+    leave: () => body.destroy(),
+    isOpen: () => !body.closed,
+    longestSilence: () => Math.max(longest, performance.now() - last),
+  };
 }
 
 /** Runs `work(index)` `count` times, `concurrency` at a time; resolves to the messages of its errors. */

@@ -1,6 +1,7 @@
-// npm run bench mcp-streams -- [--streams 500] [--many 5000] [--bin PATH] [--node-arg=FLAG ...]
+// npm run bench mcp-streams -- [--streams 500] [--many 5000] [--hold 600] [--bin PATH] [--node-arg=FLAG ...]
 // The memory of idle streams: of a GET stream in a session of its own, of a further response stream in the same session, and of
-// a `subscriptions/listen` stream of revision 2026-07-28. Then how the resident memory falls after many streams have ended.
+// a `subscriptions/listen` stream of revision 2026-07-28. Then how the resident memory falls after many streams have ended;
+// with --hold they stay idle for so many seconds before, and the run fails if one ends or gets no heartbeat.
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { collectGarbage } from './harness/inside.mjs';
@@ -11,11 +12,14 @@ import { Clients, memoryOf, repeat, startMcpGateway } from './mcp-gateways.mjs';
 /** Fewer than `LIMITS.inFlightPerSession`. */
 const CALLS_PER_SESSION = 250;
 const CONCURRENCY = 16;
+/** Two heartbeats of 15 s, and time for a busy machine. */
+const SILENCE_MS = 35_000;
 
 const { values } = parseArgs({
   options: {
     streams: { type: 'string', default: '500' },
     many: { type: 'string', default: '5000' },
+    hold: { type: 'string', default: '0' },
     bin: { type: 'string' },
     'node-arg': { type: 'string', multiple: true, default: [] },
   },
@@ -32,10 +36,11 @@ const KINDS = {
 async function openSession(clients) {
   const session = await clients.open();
   const stream = await clients.listen(session);
-  return async () => {
+  const end = async () => {
     await clients.end(session);
     await stream.ended;
   };
+  return Object.assign(end, { stream });
 }
 
 async function openCall(clients, index, sessions) {
@@ -103,6 +108,19 @@ async function costs([name, { server, open }]) {
   }
 }
 
+/** Leaves the streams idle, and counts those that ended or were silent. */
+async function hold(streams, seconds) {
+  await delay(1_000 * seconds);
+  const dropped = streams.filter(({ isOpen }) => !isOpen()).length;
+  const silences = streams.map(({ longestSilence }) => longestSilence());
+  const silent = silences.filter((ms) => ms > SILENCE_MS).length;
+  const longest = (Math.max(...silences) / 1_000).toFixed(1);
+  console.log(
+    `${streams.length} streams, idle for ${seconds} s: ${dropped} ended, ${silent} silent (at most ${longest} s)\n`,
+  );
+  if (dropped + silent > 0) process.exitCode = 1;
+}
+
 /** Resident memory and heap before, with, and after many streams, without a forced collection until the last row. */
 async function release() {
   const count = Number(values.many);
@@ -123,6 +141,13 @@ async function release() {
     await add('before');
     const ends = await openAll(clients, openSession, 0, count, []);
     await add(`${count} streams`);
+    if (Number(values.hold) > 0) {
+      await hold(
+        ends.map(({ stream }) => stream),
+        Number(values.hold),
+      );
+      await add(`${values.hold} s later`);
+    }
     await endAll(ends);
     await add('ended');
     for (const seconds of [10, 30, 60]) {
