@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { type Json, post } from '../../kit/mcp.ts';
-import { type McpUpstream, reply } from '../../kit/mcp-upstream.ts';
+import { type McpUpstream, mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
 import { envelope, MODERN, metaKey, modern, modernCall, modernUpstream } from '../../kit/modern.ts';
 
 const VERSION = metaKey('protocolVersion');
@@ -176,7 +176,7 @@ describe('one request of revision 2026-07-28', () => {
   });
 });
 
-describe('refusals of a target with revision 2026-07-28', () => {
+describe('refusals of a target', () => {
   test('a 401 with its challenge reaches the client', async () => {
     await using up = await modernUpstream('up', ({ message }, response) => {
       if (message.method !== 'tools/call') return false;
@@ -204,6 +204,23 @@ describe('refusals of a target with revision 2026-07-28', () => {
     const reply = await modernCall(`${gate.url}/mcp`, 'say', {}, { id: 'own' });
     expect(reply.status).toBe(400);
     expect(reply.messages).toEqual([{ jsonrpc: '2.0', id: 'own', error }]);
+  });
+
+  test('a 400 of a target without an error of the protocol is an error of the protocol', async () => {
+    // As the Go SDK answers unknown methods in a session.
+    await using up = await mcpUpstream({
+      script: ({ message }, response) => {
+        if (message?.method !== 'tools/call') return false;
+        response.writeHead(400, { 'content-type': 'text/plain' }).end('not handled');
+        return true;
+      },
+    });
+    await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
+    const { status, error } = await modernCall(`${gate.url}/mcp`, 'say');
+    expect([status, error]).toEqual([
+      200,
+      { code: -32603, message: 'the server answered HTTP 400: not handled' },
+    ]);
   });
 
   test('closing the connection cancels the call at the target', async () => {

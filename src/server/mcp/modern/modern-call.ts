@@ -153,7 +153,8 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   }
 
   refused(error: UpstreamStatusError): void {
-    if (this.#reply === undefined) {
+    // A client that gets 400 without an error of this revision may take the gateway for an older server ("Backward Compatibility").
+    if (this.#reply === undefined && error.status !== 400) {
       this.#over();
       this.#answer(upstreamReply(error));
       return;
