@@ -46,6 +46,8 @@ export const llmClients: readonly ClientSettings[] = [
     members: ({ url, keyVariable, model }, name) => [
       ...(model === undefined ? [] : [{ path: ['model'] as const, value: model }]),
       { path: ['model_provider'], value: name },
+      // Only providers with the Responses API have the search that Codex declares: others refuse it as untranslatable.
+      { path: ['web_search'], value: 'disabled' },
       {
         path: ['model_providers', name],
         value: {
