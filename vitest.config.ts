@@ -29,8 +29,9 @@ export default defineConfig(({ mode }) => ({
     // Many tests wait for timers and processes: four files at a time keep two cores busy.
     maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Programs in Python and Go start slowly on a busy machine.
+    testTimeout: isInterop ? 300_000 : 60_000,
+    hookTimeout: isInterop ? 300_000 : 60_000,
     // Node.js keeps compiled code there, for workers and for what they start: `agctl` takes a third less CPU time to start.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
     // Ends what a test has started and left running.

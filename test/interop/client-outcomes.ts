@@ -9,7 +9,7 @@ export type Outcomes = Readonly<Record<string, unknown>>;
 /** Runs a program; what it prints is its report. */
 export async function outcomesOf(program: readonly string[]): Promise<Outcomes> {
   const [file, ...args] = program;
-  const { stdout } = await promisify(execFile)(file as string, args, { timeout: 50_000 });
+  const { stdout } = await promisify(execFile)(file as string, args, { timeout: 240_000 });
   return JSON.parse(stdout) as Outcomes;
 }
 

@@ -25,7 +25,7 @@ export function goPrograms(folder, programs) {
         await promisify(execFile)(go, ['build', '-o', env[name], source], {
           cwd: folder,
           env: { ...process.env, GOTOOLCHAIN: 'local' },
-          timeout: 600_000,
+          timeout: 1_800_000,
         });
     } catch (error) {
       await stop();

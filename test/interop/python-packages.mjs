@@ -20,7 +20,7 @@ export function pythonPackages(variable, packages) {
     const folder = mkdtempSync(join(tmpdir(), 'agctl-python-'));
     const python = join(folder, 'bin/python');
     const stop = async () => rmSync(folder, { recursive: true, force: true });
-    const run = (file, args) => promisify(execFile)(file, args, { timeout: 600_000 });
+    const run = (file, args) => promisify(execFile)(file, args, { timeout: 1_800_000 });
     try {
       await run('python3', ['-m', 'venv', folder]);
       await run(python, ['-m', 'pip', 'install', '--quiet', ...packages]);

@@ -18,7 +18,7 @@ const PROVIDERS = {
 let proxy: LitellmProxy;
 beforeAll(async () => {
   proxy = await litellmProxy();
-}, 180_000);
+});
 afterAll(() => proxy?.[Symbol.asyncDispose]());
 
 /** A gateway with the models of the proxy, and the official clients. */

@@ -52,7 +52,7 @@ export async function litellmProxy(): Promise<LitellmProxy> {
     const reply = await fetch(`${url}/health/liveliness`).catch(() => undefined);
     return reply?.ok === true;
   };
-  await until(isReady, 120_000, 200);
+  await until(isReady, 280_000, 200);
   return {
     url,
     server,

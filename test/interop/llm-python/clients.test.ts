@@ -154,7 +154,7 @@ describe('the official Python client of the Gemini API', () => {
       structured_output: WEATHER,
       image: SAID.image,
       // An estimate of the gateway: one token per four bytes.
-      count_tokens: 4,
+      count_tokens: 5,
       refused: raised('ClientError', 400, 'INVALID_ARGUMENT'),
       broken: raised('ServerError', 500, 'INTERNAL'),
       busy: raised('ClientError', 429, 'RESOURCE_EXHAUSTED'),
