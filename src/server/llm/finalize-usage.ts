@@ -1,10 +1,9 @@
 import type { RequestContext } from '../kernel/request-context.ts';
-import { tokenListeners } from '../kernel/shared-slots.ts';
-import { Slot } from '../kernel/slot.ts';
 import { endBudget } from './budget.ts';
 import type { LlmCall } from './call.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
 import { estimateUsage } from './token-estimate.ts';
+import { chargeSoFar } from './token-limits.ts';
 
 /**
  * Finalizes an ended call: reads a non-streaming response, estimates unreported tokens, looks up the price and charges
@@ -29,20 +28,7 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
     usage,
   );
   endBudget(ctx, call);
-  const rest = (usage === undefined ? 0 : usage.input + usage.output) - (chargedEarly.get(ctx) ?? 0);
-  for (const charge of tokenListeners.get(ctx) ?? []) charge(rest);
-}
-
-/** Tokens of a request that were charged before its call. */
-const chargedEarly = new Slot<number>();
-
-/** Charges token limits with an estimate of the request, once, whatever number of models it is sent to. */
-export function chargeEarly(ctx: RequestContext, call: LlmCall): void {
-  const listeners = tokenListeners.get(ctx);
-  if (listeners === undefined || call.isFree || chargedEarly.get(ctx) !== undefined) return;
-  const { input } = estimateUsage(call);
-  chargedEarly.set(ctx, input);
-  for (const charge of listeners) charge(input);
+  chargeSoFar(ctx, usage ?? { input: 0, output: 0 });
 }
 
 /**

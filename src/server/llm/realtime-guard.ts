@@ -116,7 +116,7 @@ const unreadable = (what: string): AppError =>
   llmError('llm_invalid', 'guardrail_unsupported', `guardrails cannot read ${what}`);
 
 /** The error event of the Realtime API. `cause`: the client's id of the event. */
-function errorEvent(error: unknown, cause: unknown): string {
+export function errorEvent(error: unknown, cause: unknown): string {
   const isOwn = error instanceof AppError;
   const isFault = !isOwn || error.status >= 500;
   return JSON.stringify({

@@ -21,7 +21,9 @@ import { membersOf, parseOrNothing } from './json-members.ts';
 import { configuredName, type Model } from './model.ts';
 import { addProviderHeaders, type OutgoingRequest } from './providers/provider.ts';
 import { realtimeGuard } from './realtime-guard.ts';
+import { realtimeResponseGuard } from './realtime-response-guard.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
+import { chargeSoFar } from './token-limits.ts';
 import { parseUsage, type Usage } from './usage.ts';
 
 /** Whether a request is for OpenAI's Realtime API over WebSocket. */
@@ -76,17 +78,10 @@ export interface RealtimeSession {
 
 /**
  * Opens a session at the provider and relays it. The reply has status 101, or the provider's refusal. Throws an
- * `AppError`: 400 if a guardrail for streamed responses is configured, because speech cannot be held back, or if the provider has no Realtime API; or
- * if the provider cannot be reached.
+ * `AppError`: 400 if the provider has no Realtime API; or if the provider cannot be reached.
  */
 export async function openRealtime(ctx: RequestContext, session: RealtimeSession): Promise<Reply> {
   const { model, stats } = session;
-  if (session.guardrails.response.some(({ checksStreams }) => checksStreams))
-    throw llmError(
-      'llm_invalid',
-      'guardrail_unsupported',
-      'guardrails for responses cannot check realtime sessions',
-    );
   if (model.provider.openSession !== undefined) return openLocally(ctx, session, model.provider.openSession);
   const hasRealtime = model.formats.some(({ type }) => type === 'realtime');
   if (model.upstream === undefined || !hasRealtime)
@@ -223,10 +218,12 @@ function refused(
 function relayOptions(
   ctx: RequestContext,
   call: LlmCall,
-  { guardrails: { request } }: RealtimeSession,
+  { guardrails: { request, response } }: RealtimeSession,
 ): RelayOptions {
+  const streamed = response.filter(({ checksStreams }) => checksStreams);
   return {
     check: request.length === 0 ? undefined : realtimeGuard(ctx, call, request),
+    release: streamed.length === 0 ? undefined : realtimeResponseGuard(ctx, call, streamed),
     maxMessage: call.limits.realtimeMessageBytes,
     received: (message) => readEvent(ctx, call, message),
     ended: (problem) => {
@@ -262,7 +259,9 @@ function readEvent(ctx: RequestContext, call: LlmCall, message: Buffer): void {
     input_tokens_details: counts?.['input_token_details'],
     output_tokens_details: counts?.['output_token_details'],
   });
-  if (usage !== undefined) call.usage = sum(call.usage, usage);
+  if (usage === undefined) return;
+  call.usage = sum(call.usage, usage);
+  chargeSoFar(ctx, call.usage);
 }
 
 /** `type` is among the first members of an event, with a few ids. */

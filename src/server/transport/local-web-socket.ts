@@ -4,7 +4,7 @@ import type { HeaderList } from '../kernel/header-list.ts';
 import type { RunningWork } from '../kernel/request-context.ts';
 import type { Handshake, Takeover } from '../kernel/upgrade.ts';
 import { type AcceptOptions, acceptWebSocket } from './accept-web-socket.ts';
-import type { RelayOptions } from './web-socket-relay.ts';
+import { BLOCKED, POLICY_VIOLATION, type RelayOptions } from './web-socket-relay.ts';
 
 /** What the gateway itself says in a session. */
 export interface LocalSession {
@@ -21,6 +21,8 @@ export class LocalWebSocket implements Takeover, RunningWork {
   #client: WebSocket | undefined;
   /** Ends when all messages that were received are checked. */
   #checking: Promise<void> | undefined;
+  /** Ends when all messages of the session were checked. */
+  #releasing: Promise<void> | undefined;
 
   constructor(session: LocalSession, options: RelayOptions) {
     this.#session = session;
@@ -98,15 +100,34 @@ export class LocalWebSocket implements Takeover, RunningWork {
   }
 
   #send(client: WebSocket, messages: readonly string[]): void {
+    const { release } = this.#options;
     for (const message of messages) {
       this.#options.received?.(Buffer.from(message));
-      client.send(message, () => this.#readOn(client));
+      if (release === undefined) client.send(message, () => this.#readOn(client));
+      else this.#release(client, message, release);
     }
     if (client.bufferedAmount > LIMITS.streamHighWaterBytes) client.pause();
   }
 
+  #release(client: WebSocket, message: string, release: NonNullable<RelayOptions['release']>): void {
+    client.pause();
+    const before = this.#releasing;
+    const releasing = (async () => {
+      await before;
+      if (client.readyState !== client.OPEN) return;
+      const { messages, isLast } = await release(Buffer.from(message), false);
+      for (const released of messages) client.send(released, () => this.#readOn(client));
+      if (isLast) client.close(POLICY_VIOLATION, BLOCKED);
+    })().then(() => {
+      if (this.#releasing === releasing) this.#releasing = undefined;
+      this.#readOn(client);
+    });
+    this.#releasing = releasing;
+  }
+
   #readOn(client: WebSocket): void {
-    const isBusy = this.#checking !== undefined || client.bufferedAmount > LIMITS.streamHighWaterBytes;
+    const isChecking = this.#checking !== undefined || this.#releasing !== undefined;
+    const isBusy = isChecking || client.bufferedAmount > LIMITS.streamHighWaterBytes;
     if (client.isPaused && !isBusy) client.resume();
   }
 }

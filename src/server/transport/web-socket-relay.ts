@@ -103,10 +103,22 @@ export interface CheckedMessage {
   readonly message: string | Buffer;
 }
 
+/** What the client gets after a message of the upstream was checked. */
+export interface Released {
+  readonly messages: readonly string[];
+  /** Whether the session ends after them, with code 1008. */
+  readonly isLast: boolean;
+}
+
 export interface RelayOptions {
   readonly maxMessage: number;
   /** Checks each message of the client. Messages keep their order, and meanwhile no more is read from the client. */
   readonly check?: ((message: Buffer, isBinary: boolean) => Promise<CheckedMessage>) | undefined;
+  /**
+   * Checks each message of the upstream, and may hold it back. Never rejects. Messages keep their order, and meanwhile no
+   * more is read from the upstream. What is held when the upstream closes is not sent.
+   */
+  readonly release?: ((message: Buffer, isBinary: boolean) => Promise<Released>) | undefined;
   /** Called with each text message of the upstream, before it is sent to the client. */
   readonly received?: (message: Buffer) => void;
   /** Called once when both sides are closed, with what went wrong, if anything did. */
@@ -132,6 +144,9 @@ export class WebSocketRelay implements Takeover, RunningWork {
   readonly #silent = new Set<WebSocket>();
   /** Resolves when all messages that the client has sent were checked. */
   #checking: Promise<void> | undefined;
+  /** Resolves when all messages that the upstream has sent were checked. */
+  #releasing: Promise<void> | undefined;
+  #isBlocked = false;
   #open = 2;
 
   /** `upstream` is open and paused. */
@@ -177,10 +192,16 @@ export class WebSocketRelay implements Takeover, RunningWork {
       'client',
       check && ((data, isBinary) => this.#check(data, isBinary, check)),
     );
-    this.#connect(upstream, client, 'upstream');
     upstream.on('message', (data, isBinary) => {
       if (!isBinary) this.#options.received?.(data as Buffer);
     });
+    const { release } = this.#options;
+    this.#connect(
+      upstream,
+      client,
+      'upstream',
+      release && ((data, isBinary) => this.#release(data as Buffer, isBinary, release)),
+    );
     this.#timer = setInterval(() => this.#ping(), LIMITS.webSocketPing);
     upstream.resume();
   }
@@ -206,10 +227,11 @@ export class WebSocketRelay implements Takeover, RunningWork {
       this.#open -= 1;
       if (this.#open === 0) this.#finish();
     };
-    // What the client has sent before is sent first.
+    // What was sent before is sent first.
     from.on('close', (code, reason) => {
-      if (this.#checking === undefined || side === 'upstream') closed(code, reason);
-      else void this.#checking.then(() => closed(code, reason));
+      const unsent = side === 'client' ? this.#checking : this.#releasing;
+      if (unsent === undefined) closed(code, reason);
+      else void unsent.then(() => closed(code, reason));
     });
   }
 
@@ -226,6 +248,24 @@ export class WebSocketRelay implements Takeover, RunningWork {
       if (this.#checking === checking) client.resume();
     });
     this.#checking = checking;
+  }
+
+  #release(data: Buffer, isBinary: boolean, release: NonNullable<RelayOptions['release']>): void {
+    const upstream = this.#upstream;
+    upstream.pause();
+    const before = this.#releasing;
+    const releasing = (async () => {
+      await before;
+      if (this.#isBlocked) return;
+      const { messages, isLast } = await release(data, isBinary);
+      for (const message of messages) await written(this.#client as WebSocket, message);
+      if (!isLast) return;
+      this.#isBlocked = true;
+      this.#close(POLICY_VIOLATION, BLOCKED);
+    })().then(() => {
+      if (this.#releasing === releasing) upstream.resume();
+    });
+    this.#releasing = releasing;
   }
 
   #ping(): void {
@@ -265,8 +305,12 @@ function pass(data: RawData, isBinary: boolean, from: WebSocket, to: WebSocket):
   if (to.bufferedAmount > LIMITS.streamHighWaterBytes) from.pause();
 }
 
+/** Why a session ends after `Released.isLast`. */
+export const BLOCKED = 'a message was blocked';
+
 // RFC 6455 §7.4.1. The first two are never sent.
 const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 const GOING_AWAY = 1001;
+export const POLICY_VIOLATION = 1008;
 const INTERNAL_ERROR = 1011;

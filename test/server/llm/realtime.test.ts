@@ -260,14 +260,6 @@ describe('a handshake', () => {
     await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^503 .*connection refused/);
   });
 
-  it('is refused for a model with guardrails for responses, because speech cannot be held back', async () => {
-    await using provider = await realtimeProvider();
-    const webhook = { target: { host: '127.0.0.1:9' } };
-    await using gate = await liveGateway(provider, { model: { guardrails: { response: [{ webhook }] } } });
-    await expect(realtimeClient(sessionUrl(gate))).rejects.toThrow(/^400 .*guardrail_unsupported/);
-    expect(provider.handshakes).toHaveLength(0);
-  });
-
   it('is refused for a provider without a Realtime API', async () => {
     await using provider = await realtimeProvider();
     await using gate = await liveGateway(provider, { model: { provider: 'anthropic' } });

@@ -1,0 +1,71 @@
+import { type Members, membersOf } from '../../json-members.ts';
+import { failed } from '../guarded-text.ts';
+import { responsesEvents } from './responses-events.ts';
+import { ALL, type EventContent, type EventText, IN_ORDER, type StreamFormat } from './stream-format.ts';
+
+/**
+ * Events of a realtime session about one or several responses (OpenAI's Realtime API reference, "Server events"). Their
+ * names and texts are those of the Responses API, and the transcript of speech is one more text. Speech itself cannot be
+ * checked: `read` throws an `AppError` (503).
+ */
+export const realtimeEvents: StreamFormat = {
+  repeatsTexts: true,
+  read(event) {
+    const type = String(event['type']);
+    if (hasSpeech(event, type))
+      throw failed(
+        'response',
+        'speech cannot be checked: set `output_modalities` of the session to ["text"]',
+      );
+    if (WITHOUT_OUTPUT.test(type)) return { ...IN_ORDER, texts: [] };
+    const content = responsesEvents.read(outputOf(event, type));
+    const response = String(event['response_id'] ?? '');
+    const texts = content.texts.map((text) => ofResponse(text, response, type));
+    return { ...content, texts, ...endOf(content, response, type) };
+  },
+};
+
+/** Recordings: pieces of a response, or parts of an item. */
+function hasSpeech(event: Members, type: string): boolean {
+  if (/^response\.(?:output_)?audio\.delta$/.test(type)) return true;
+  const item = membersOf(event['item']);
+  const items = [item, ...listOf(membersOf(event['response'])?.['output'])];
+  const parts = [event['part'], ...items.flatMap((each) => listOf(membersOf(each)?.['content']))];
+  return !isOfClient(item) && parts.some((part) => typeof membersOf(part)?.['audio'] === 'string');
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+
+/** Settings, and what the user said or recorded: guardrails for requests have seen the texts. */
+const WITHOUT_OUTPUT =
+  /^(?:session|transcription_session|input_audio_buffer|output_audio_buffer|rate_limits|conversation\.created)\b|^conversation\.item\.input_audio_transcription\./;
+
+const isOfClient = (item: Members | undefined): boolean =>
+  item?.['role'] === 'user' || item?.['role'] === 'system' || item?.['type'] === 'function_call_output';
+
+/** Without ids, which are no text, and without an item that repeats one of the client. */
+function outputOf(event: Members, type: string): Members {
+  const { event_id: _event, response_id: _response, previous_item_id: _item, item, ...rest } = event;
+  if (item === undefined) return rest;
+  const isRepetition = type.startsWith('conversation.item.') && isOfClient(membersOf(item));
+  return isRepetition ? rest : { ...rest, item };
+}
+
+/** Two responses at the same time have outputs of the same numbers. */
+function ofResponse(text: EventText, response: string, type: string): EventText {
+  const part = text.part === 'other' && SAID.test(type) ? 'content' : text.part;
+  return text.channel === undefined
+    ? { ...text, part }
+    : { ...text, part, channel: `${response} ${text.channel}` };
+}
+
+/** Texts of the former version of the API, and transcripts. */
+const SAID = /^response\.(?:text|(?:output_)?audio_transcript)\./;
+
+function endOf({ ends, describes }: EventContent, response: string, type: string): Partial<EventContent> {
+  if (type === 'response.done') return { ends: [ALL] };
+  return {
+    ...(ends && { ends: ends.map((channel) => (channel === ALL ? ALL : `${response} ${channel}`)) }),
+    ...(describes !== undefined && { describes: `${response} ${describes}` }),
+  };
+}
