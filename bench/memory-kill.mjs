@@ -1,5 +1,6 @@
 // npm run bench memory-kill [-- kills]
-// Kills processes that write to a memory store, 10,000 times by default.
+// Kills processes that write to a memory store, 10,000 times by default: turns, documents, imports and deletions; queued
+// texts and their vectors.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

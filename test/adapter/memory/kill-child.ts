@@ -5,7 +5,9 @@ import { openSqliteStore } from '../../../src/adapter/memory/sqlite/open.ts';
 import type { Store } from '../../../src/adapter/memory/store.ts';
 import type { Log } from '../../../src/core/log.ts';
 import { LogDirectives } from '../../../src/core/log-directives.ts';
+import { foundBatches, importAndErase } from './kill-batches.ts';
 import { brief, DOCUMENT, documentText, type Found, type Line, SESSION } from './kill-lines.ts';
+import { textsOf } from './kill-texts.ts';
 import { documentOf, turn, vector } from './records.ts';
 
 const nothing = (): void => undefined;
@@ -50,6 +52,7 @@ async function found(store: Store): Promise<Found> {
     chunks: chunks.map(({ content }) => brief(content)).sort(),
     vectors: vectors.length,
     edges: edges.length,
+    batches: await foundBatches(store),
   };
 }
 
@@ -71,12 +74,26 @@ async function write(store: Store, start: number): Promise<void> {
       say({ kind: 'document', version });
     }
   };
-  await Promise.all([turns(), turns(), turns(), documents()]);
+  await Promise.all([turns(), turns(), turns(), documents(), importAndErase(store, start, say)]);
 }
 
-// Without a start number it only reads.
-const [path = '', start] = process.argv.slice(2);
+/** Without a start number it only reads. */
+async function writes(store: Store, start: string | undefined): Promise<void> {
+  say({ kind: 'found', found: await found(store) });
+  if (start !== undefined) await write(store, Number(start));
+}
+
+/** Without a start number it embeds what is left. */
+async function texts(store: Store, model: string, start: string | undefined): Promise<void> {
+  const texts = textsOf(store, model, SILENT);
+  if (start === undefined) await texts.settle();
+  say({ kind: 'texts', found: await texts.found() });
+  if (start !== undefined) await texts.write(Number(start), say);
+  await texts.close();
+}
+
+// With the name of a model it embeds, otherwise it writes.
+const [path = '', model = '', start] = process.argv.slice(2);
 const store = await openSqliteStore({ path, log: SILENT });
-say({ kind: 'found', found: await found(store) });
-if (start === undefined) await store.close();
-else await write(store, Number(start));
+await (model === '' ? writes(store, start) : texts(store, model, start));
+await store.close();

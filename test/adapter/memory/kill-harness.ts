@@ -4,7 +4,9 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Readable } from 'node:stream';
+import { ExpectedBatches } from './kill-batches.ts';
 import { brief, documentText, type Found, type Line } from './kill-lines.ts';
+import { ExpectedTexts } from './kill-texts.ts';
 import { buildVictim } from './kill-victim.ts';
 
 /** Processes at once: one starts while the other waits for the disk. */
@@ -33,6 +35,8 @@ type Report = { -readonly [Field in keyof KillReport]: KillReport[Field] } & { r
 interface Expected {
   readonly turns: Set<string>;
   version: number;
+  readonly batches: ExpectedBatches;
+  readonly texts: ExpectedTexts;
 }
 
 /**
@@ -48,16 +52,26 @@ export async function killLoop(
   const report: Report = { kills: 0, acknowledged: 0, unacknowledged: 0, problems: [] };
   let generations = 0;
   const generation = async (): Promise<void> => {
+    // Every second one is about queued texts and their vectors, the others about turns, documents, imports and deletions.
+    const embeds = generations % 2 === 1;
     const here = join(folder, `${generations++}`);
     mkdirSync(here);
     const path = join(here, 'memory.db');
-    const expected: Expected = { turns: new Set(), version: -1 };
+    const expected: Expected = {
+      turns: new Set(),
+      version: -1,
+      batches: new ExpectedBatches(),
+      texts: new ExpectedTexts(),
+    };
     for (let round = 0; round < GENERATION && report.kills < kills; round++) {
       report.kills++;
-      await killOnce([program, path, `${round * 1_000_000}`], expected, report);
+      // Another model each second time, which embeds everything again.
+      const model = embeds ? `model ${round >> 1}/128` : '';
+      await killOnce([program, path, model, `${round * 1_000_000}`], expected, report);
     }
-    await look([program, path], expected, report);
+    await look([program, path, embeds ? 'last model/128' : ''], expected, report);
     checkPages(path, report.problems);
+    report.problems.push(...expected.batches.bytesProblems(here));
     rmSync(here, { recursive: true, force: true });
     onProgress(report);
   };
@@ -69,18 +83,22 @@ export async function killLoop(
 }
 
 async function killOnce(args: readonly string[], expected: Expected, report: Report): Promise<void> {
+  const started = performance.now();
   const child = new Victim(args);
   const kill = (): void => void child.process.kill('SIGKILL');
   // A start takes about twice the fuse.
   let fuse = Math.random() < DIE_OPENING ? setTimeout(kill, FUSE + Math.random() * FUSE * 2) : undefined;
   await child.read((line) => {
-    if (line.kind === 'found') {
-      compare(expected, line.found, report);
-      fuse ??= setTimeout(kill, Math.random() * FUSE);
+    if (line.kind === 'found' || line.kind === 'texts') {
+      check(expected, line, report, false);
+      // On a busy machine, everything takes longer.
+      fuse ??= setTimeout(kill, Math.random() * Math.max(FUSE, (performance.now() - started) / 2));
     } else {
       report.acknowledged++;
       if (line.kind === 'turn') expected.turns.add(line.content);
-      else expected.version = line.version;
+      else if (line.kind === 'document') expected.version = line.version;
+      else if (line.kind === 'page') expected.texts.take(line);
+      else expected.batches.take(line);
     }
   });
   clearTimeout(fuse);
@@ -91,7 +109,7 @@ async function killOnce(args: readonly string[], expected: Expected, report: Rep
 async function look(args: readonly string[], expected: Expected, report: Report): Promise<void> {
   const child = new Victim(args);
   await child.read((line) => {
-    if (line.kind === 'found') compare(expected, line.found, report);
+    if (line.kind === 'found' || line.kind === 'texts') check(expected, line, report, true);
   });
   if ((await child.ended) !== 0) report.problems.push(`the store cannot be opened again: ${child.errors}`);
 }
@@ -120,6 +138,17 @@ class Victim {
       rest = lines.pop() ?? '';
       for (const line of lines) take(JSON.parse(line) as Line);
     }
+  }
+}
+
+type FoundLine = Extract<Line, { kind: 'found' | 'texts' }>;
+
+/** @param isSettled the process embedded what was left */
+function check(expected: Expected, line: FoundLine, report: Report, isSettled: boolean): void {
+  if (line.kind === 'texts') report.problems.push(...expected.texts.problems(line.found, isSettled));
+  else {
+    compare(expected, line.found, report);
+    report.problems.push(...expected.batches.problems(line.found.batches));
   }
 }
 

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { BatchLine, FoundBatches } from './kill-batches.ts';
+import type { FoundTexts, PageLine } from './kill-texts.ts';
 
 export const SESSION = 'killed';
 export const DOCUMENT = 'killed.md';
@@ -25,9 +27,13 @@ export interface Found {
   readonly chunks: readonly string[];
   readonly vectors: number;
   readonly edges: number;
+  readonly batches: FoundBatches;
 }
 
 export type Line =
   | { readonly kind: 'found'; readonly found: Found }
+  | { readonly kind: 'texts'; readonly found: FoundTexts }
+  | BatchLine
+  | PageLine
   | { readonly kind: 'turn'; readonly content: string }
   | { readonly kind: 'document'; readonly version: number };
