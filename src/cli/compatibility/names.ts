@@ -56,6 +56,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     },
   },
   { title: 'Binds', at: 'binds.0', names: names('port listeners tunnelProtocol mode') },
+  { title: 'Modes of binds', at: 'binds.0.mode', hasValues: true, names: names('standard -internal') },
   {
     title: 'Tunnels of binds',
     at: 'binds.0.tunnelProtocol',
