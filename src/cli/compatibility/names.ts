@@ -24,7 +24,7 @@ const names = (text: string): readonly ClaimedName[] =>
   words(text).map((word) => ({ name: word.replace('-', ''), isBuilt: !word.startsWith('-') }));
 
 const GATEWAY_POLICIES =
-  '-oidc jwtAuth authorization extAuthz -extProc cors transformations basicAuth apiKey';
+  'oidc jwtAuth authorization extAuthz -extProc cors transformations basicAuth apiKey';
 
 export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
@@ -178,7 +178,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Policies of LLM calls',
     at: 'llm.policies',
-    names: names(`${GATEWAY_POLICIES.replace('-oidc', 'oidc')} guardrails localRateLimit remoteRateLimit`),
+    names: names(`${GATEWAY_POLICIES} guardrails localRateLimit remoteRateLimit`),
   },
   {
     title: 'Models',

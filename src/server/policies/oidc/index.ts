@@ -19,6 +19,7 @@ import { SignOut } from './sign-out.ts';
 /** Sign-in of browsers (OpenID Connect, authorization code flow with PKCE). The session is in the browser only. */
 export const oidc = definePolicy({
   key: 'oidc',
+  places: ['gateway', 'route'],
   restrictsClients: true,
   schema,
   trace: { kind: 'oidc', stage: 'oidc' },
