@@ -189,6 +189,9 @@ browserTest('the requests page without requests shows a command for the first on
   await page.goto(`${fresh.url}/requests`);
   await page.getByText(`curl -sS ${fresh.gate.url}/mcp`).waitFor();
   await expectAccessible(page);
+  await page.route('**/api/requests', (route) => route.abort());
+  await page.reload();
+  await page.getByText('Requests appear here when the gateway answers.').waitFor();
 });
 
 browserTest('the requests page scrolls and filters 50,000 requests without delay', async (browser) => {

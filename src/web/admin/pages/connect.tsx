@@ -6,6 +6,7 @@ import { llmRecipes } from '../connect/llm-recipes.ts';
 import { mcpRecipes } from '../connect/mcp-recipes.ts';
 import { entryName, KEY, type Recipe, type Target } from '../connect/recipe.ts';
 import { useOverview } from '../model/overview.ts';
+import { NoEndpoint } from '../parts/no-endpoint.tsx';
 import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
 import '../playground/playground.css';
 import '../connect/connect.css';
@@ -31,9 +32,7 @@ export function Connect(): ReactNode {
   return (
     <Tabs label="What to connect" tabs={tabs} chosen={kind} choose={setKind}>
       {endpoints[kind].length === 0 ? (
-        <p className="panel">
-          No route of this gateway leads to {kind === 'mcp' ? 'an MCP server' : 'a model'}.
-        </p>
+        <NoEndpoint kind={kind} />
       ) : (
         <Recipes key={kind} kind={kind} endpoints={endpoints[kind]} />
       )}

@@ -7,6 +7,7 @@ import { Composer, Conversation } from '../llm/conversation.tsx';
 import { Outcome } from '../llm/outcome.tsx';
 import { type Side, SideForm, useSide } from '../llm/side.tsx';
 import { useOverview } from '../model/overview.ts';
+import { NoEndpoint } from '../parts/no-endpoint.tsx';
 import { CallTrace } from '../playground/call-trace.tsx';
 import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
 import { TokenField, useToken } from '../playground/token.tsx';
@@ -22,20 +23,9 @@ export function Llm(): ReactNode {
       <Problem title="The gateway did not respond" error={error} retry={reload} />
     );
   const [first, ...others] = endpointsOf(data, 'llm');
-  if (first === undefined)
-    return (
-      <section className="panel">
-        <p>This gateway has no models. Add one to the configuration; this one needs no key:</p>
-        <pre>{EXAMPLE}</pre>
-      </section>
-    );
+  if (first === undefined) return <NoEndpoint kind="llm" />;
   return <Playground endpoints={[first, ...others]} />;
 }
-
-const EXAMPLE = `llm:
-  models:
-    - name: '*'
-      provider: echo`;
 
 const NAMES = ['First model', 'Second model'];
 

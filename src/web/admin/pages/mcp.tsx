@@ -6,6 +6,7 @@ import { connect, type McpSession } from '../mcp/client.ts';
 import type { Item } from '../mcp/item.ts';
 import { type ItemKind, ItemPicker, type Items } from '../mcp/item-picker.tsx';
 import { useOverview } from '../model/overview.ts';
+import { NoEndpoint } from '../parts/no-endpoint.tsx';
 import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
 import { TokenField, useToken } from '../playground/token.tsx';
 import '../playground/playground.css';
@@ -20,20 +21,9 @@ export function Mcp(): ReactNode {
       <Problem title="The gateway did not respond" error={error} retry={reload} />
     );
   const endpoints = endpointsOf(data, 'mcp');
-  if (endpoints.length === 0)
-    return (
-      <section className="panel">
-        <p>No route of this gateway leads to an MCP server. Add one to the configuration:</p>
-        <pre>{EXAMPLE}</pre>
-      </section>
-    );
+  if (endpoints.length === 0) return <NoEndpoint kind="mcp" />;
   return <Playground endpoints={endpoints} />;
 }
-
-const EXAMPLE = `mcp:
-  targets:
-    - name: everything
-      stdio: {cmd: npx, args: ['-y', '@modelcontextprotocol/server-everything']}`;
 
 type State =
   | { readonly kind: 'closed' | 'opening' }
