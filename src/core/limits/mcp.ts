@@ -167,8 +167,9 @@ export const MCP_LIMITS = {
   /** How long a call may take before its response head is sent without an event. Until then it may get a status. */
   responseHeadAfter: 2 * SECOND,
   /**
-   * The same for a call to a target that cannot reject it with an HTTP status, such as a child process: the client should
-   * soon have a stream that it can resume, while the response to a short call is still one event in one write.
+   * The same for a call to a target that cannot reject it with an HTTP status, such as a child process or a server that has
+   * begun its event stream: the client should soon have a stream that it can resume, while the response to a short call is still
+   * one event in one write.
    */
   resumableHeadAfter: 25,
   /**

@@ -47,6 +47,8 @@ export interface ClientCall {
   prepare?(connection: Connection, message: RpcMessage): Promise<readonly string[]>;
   /** The call was sent to that target; `id` is its id on the connection. */
   runsAt(target: Target, rpc: JsonRpcConnection, id: number): void;
+  /** The target can no longer reject the call with a status: the client may get the head of its response. */
+  streaming?(): void;
   /** The response is delayed, so the client should get the head of its response now. */
   suspended(): void;
   /** A target rejected the call with an HTTP status, such as 401. */
@@ -186,6 +188,10 @@ class ForwardedCall implements CallHandler {
     observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
     session.requests.end(stream, rewrite === undefined ? text : rewrite(text, response));
+  }
+
+  streaming(): void {
+    this.#call.streaming?.();
   }
 
   suspended(): void {

@@ -17,6 +17,8 @@ export interface CallHandler {
   response(text: string, message: RpcMessage): void;
   /** There will be no response. */
   failure(error: Error): void;
+  /** The server began the response stream: it can no longer reject the request with a status. */
+  streaming?(): void;
   /** The server ended the response stream; the response will be requested later. */
   suspended?(): void;
   /** The call was cancelled: neither `response` nor `failure` follows. */
@@ -73,6 +75,7 @@ export class JsonRpcConnection {
     invalid: (text, problem, id) => this.#invalid(text, problem, id),
     failed: (id, error) => this.#take(id)?.handler.failure(error),
     awaits: (id) => this.#pending.has(id),
+    streaming: (id) => this.#pending.get(id)?.handler.streaming?.(),
     suspended: (id) => this.#pending.get(id)?.handler.suspended?.(),
     sessionLost: () => this.onSessionLost?.(),
     closed: (error) => this.#close(error),

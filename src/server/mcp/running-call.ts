@@ -133,6 +133,13 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     if (this.#streamId !== undefined) this.stream.makeResumable(this.#streamId, { retry, maxBytes });
   }
 
+  /** Unless the response follows soon, the client gets a stream that it can resume. */
+  streaming(): void {
+    if (this.#timer === undefined || this.#answer !== undefined || !this.session.canResume) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(open, this.session.options.limits.resumableHeadAfter, this);
+  }
+
   /** The response is delayed: the client gets its stream now. */
   suspended(): void {
     this.opening();

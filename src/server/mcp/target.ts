@@ -31,6 +31,8 @@ export interface ChannelEvents {
   failed(id: number, error: Error): void;
   /** Whether a request is still waiting for its response. */
   awaits(id: number): boolean;
+  /** The server began the response stream of a request: it can no longer reject it with a status. */
+  streaming?(id: number): void;
   /** The server ended the response stream of a request before the response, which will be requested later. */
   suspended(id: number): void;
   /** The server reported, on a GET for its stream, that it no longer knows the session. */

@@ -31,11 +31,11 @@ async function stage(protocolVersion = '2025-11-25', limits: Partial<Limits> = {
   return {
     up,
     session,
-    call: async (id = CALL.id): Promise<EventReader> => {
+    call: async (id = CALL.id, isSilent = false): Promise<EventReader> => {
       const stream = openEvents(session.url, { session: session.id, message: { ...CALL, id } });
       const count = calls.length;
       await until(() => calls.length > count);
-      progress(0);
+      if (!isSilent) progress(0);
       return stream;
     },
     progress,
@@ -211,7 +211,21 @@ describe('a resumable response stream', () => {
   });
 });
 
-describe('a resumable response stream of a child process', () => {
+describe('a resumable response stream without events of the target', () => {
+  test('a response stream of an HTTP target can be resumed soon after the target has begun its own', async () => {
+    await using own = await stage('2025-11-25', { responseHeadAfter: 600_000 });
+    await using first = await own.call(CALL.id, true);
+    await until(() => /^id: [\w-]+\.0\nretry: 1000\ndata: \n\n$/.test(first.text));
+    first.close();
+    await own.leftBehind();
+    own.answer();
+    await using second = await resume(own.session, lastId(first));
+    await second.untilEnd();
+    expect(told(second)).toEqual([{ done: true }]);
+    expect(own.up.of('notifications/cancelled')).toEqual([]);
+  });
+
+
   test('a response stream of a child process can be resumed soon after the call has begun', async () => {
     // Otherwise only the response would begin the stream.
     await using gate = await gateway(mcpConfig([chaos('a')]), { limits: { responseHeadAfter: 600_000 } });

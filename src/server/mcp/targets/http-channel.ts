@@ -203,6 +203,7 @@ export class HttpChannel implements Channel {
     const events = this.#events;
     const position: StreamPosition = {};
     const message = (text: string): void => events.message(text, id);
+    if (id !== undefined) events.streaming?.(id);
     try {
       await readEvents(response, position, message);
     } catch (error) {
