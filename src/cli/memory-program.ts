@@ -147,7 +147,9 @@ const BACKEND_ENV =
   'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
   'MEMORY_NAMESPACE_KEYS, MEMORY_NAMESPACES, MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for ' +
   'search), MEMORY_EMBEDDER, EMBEDDINGS_URL, ' +
-  'EMBEDDING_MODEL, EMBEDDING_API_KEY, EMBEDDING_DIMENSIONS, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE';
+  'EMBEDDING_MODEL, EMBEDDING_API_KEY, EMBEDDING_DIMENSIONS, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE, ' +
+  'MEMORY_EXTRACTION_URL (OpenAI-compatible endpoint that extracts entities from texts), MEMORY_EXTRACTION_MODEL, ' +
+  'MEMORY_EXTRACTION_API_KEY';
 
 function helpText(environment: string, example: string): string {
   return `\nEnvironment: ${environment}.\n\nExample:\n  agctl ${example}\n`;

@@ -188,4 +188,11 @@ export const MEMORY_STORE_LIMITS = {
   embeddingMaxDelay: 300 * SECOND,
   /** How long an ingestion waits for its vectors; they are computed later otherwise. */
   embeddingWait: 15 * SECOND,
+  /** Extraction of entities: characters of a text, response timeout and size, entities and relations of one text. */
+  extractionInputLength: 8_000,
+  extractionTimeout: 60 * SECOND,
+  extractionResponseBytes: MIB,
+  extracted: 20,
+  /** Texts that are read from the store together; the next ones wait there. */
+  extractionPage: 16,
 } as const;

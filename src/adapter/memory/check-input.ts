@@ -113,7 +113,8 @@ export function checkGraph(entities: readonly NewEntity[], relations: readonly R
 export function checkGraphChange(change: GraphChange): void {
   const { createEntities = [], createRelations = [], addObservations = [] } = change;
   const { deleteEntities = [], deleteRelations = [], deleteObservations = [] } = change;
-  for (const [member, list] of Object.entries(change))
+  const { origin: _, ...lists } = change;
+  for (const [member, list] of Object.entries(lists))
     if (list.length > MEMORY_STORE_LIMITS.graphChanges)
       refuse(
         member,

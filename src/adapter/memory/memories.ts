@@ -120,6 +120,7 @@ class OpenMemories implements Memories {
     );
     await Promise.allSettled(this.#removals.values());
     await this.#options.embedder.close();
+    await this.#options.extractor?.close();
     await this.store.close();
   }
 }

@@ -7,6 +7,8 @@ import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
 import type { Embedder } from './embed/embedder.ts';
 import { EmbeddingQueue } from './embed/embedding-queue.ts';
+import type { Extractor } from './extract/chat-extractor.ts';
+import { ExtractionQueue, wakingAfterWrites } from './extract/extraction-queue.ts';
 import { createSweeper, type Lifetimes, withLifetimes } from './lifetimes.ts';
 import type { Store, Turn } from './store.ts';
 
@@ -43,6 +45,10 @@ export interface MemoryOptions {
   readonly syncWait?: number;
   /** Value of MEMORY_TTL. */
   readonly lifetimes?: Lifetimes | undefined;
+  /** Undefined: no entities are extracted. */
+  readonly extractor?: Extractor | undefined;
+  /** First delay after a failure of the extractor, in ms. */
+  readonly extractionDelay?: number | undefined;
 }
 
 /** The memory of one namespace: a store with its search, sync and ingestion. */
@@ -55,7 +61,17 @@ export function createMemory(options: MemoryOptions): Memory {
     log,
     syncWait = MEMORY_API_LIMITS.syncWait,
   } = options;
-  const store = withLifetimes(options.store, lifetimes);
+  const extraction =
+    options.extractor === undefined
+      ? undefined
+      : new ExtractionQueue({
+          store: options.store,
+          extractor: options.extractor,
+          log,
+          delay: options.extractionDelay,
+        });
+  const written = extraction === undefined ? options.store : wakingAfterWrites(options.store, extraction);
+  const store = withLifetimes(written, lifetimes);
   const embeddings = new EmbeddingQueue({ store, embedder, log });
   const sync = createDocsSync(
     { store, embedder },
@@ -100,18 +116,24 @@ export function createMemory(options: MemoryOptions): Memory {
       sweeper.start();
       // What an earlier process left, or an earlier embedder.
       embeddings.wake();
+      extraction?.wake();
       const { state } = await sync.run();
       isReady = true;
       if (state === 'failed') void syncAgain(sync, stop.signal);
     },
     get isIdle() {
-      const isBusy = sync.status().state === 'running' || embeddings.isBusy || sweeper.isRunning;
+      const isBusy =
+        sync.status().state === 'running' ||
+        embeddings.isBusy ||
+        extraction?.isBusy === true ||
+        sweeper.isRunning;
       return indexing.size === 0 && !isBusy;
     },
     async stop() {
       await sweeper.stop();
       await sync.close();
       await embeddings.close();
+      await extraction?.close();
       stop.abort(new Error('the memory backend is closing'));
       await Promise.all(indexing);
     },

@@ -48,6 +48,8 @@ export interface SearchFields {
 
 /** Changes to the entities that agents write, made in this order and all or none. */
 export interface GraphChange {
+  /** Where created entities and relations come from: `extracted` by a model from a stored text. Default: `agent`. */
+  readonly origin?: 'extracted' | undefined;
   /** Entities whose name is in use are left as they are. */
   readonly createEntities?: readonly AgentEntity[];
   /** Relations that exist are left as they are. */
@@ -107,6 +109,7 @@ export interface NewEntity extends Entity, Partial<Omit<SearchFields, 'searchTex
 export interface UnembeddedText extends SearchFields {
   /** Changes when the entity is written again. */
   readonly row: number;
+  readonly type: EntityType;
 }
 
 /** Selects what is deleted. Several members together select what any of them selects. */

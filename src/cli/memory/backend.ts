@@ -4,6 +4,8 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { embedderFrom } from '../../adapter/memory/embed/from-environment.ts';
+import type { Extractor } from '../../adapter/memory/extract/chat-extractor.ts';
+import { extractorFrom } from '../../adapter/memory/extract/from-environment.ts';
 import { createMemoryApp } from '../../adapter/memory/http/app.ts';
 import { type Lifetimes, lifetimesFrom } from '../../adapter/memory/lifetimes.ts';
 import { createMemories, type Memories } from '../../adapter/memory/memories.ts';
@@ -58,13 +60,14 @@ export async function openBackend(
   const embedder = await embedderFrom(env, options.embedder).catch((error: unknown) => {
     throw asUsage(error);
   });
+  const extractor = extractorOf(context);
   const lifetimes = lifetimesOf(context);
   const indexesChat = flag(env['MEMORY_INDEX_CHAT'], 'MEMORY_INDEX_CHAT');
   const store = await openStore({ dataDir, databaseUrl, log }).catch((error: unknown) => {
     if (error instanceof AppError) throw new CommandError('not_ok', error.message);
     throw error;
   });
-  const memories = createMemories({ store, embedder, docsFolder, indexesChat, lifetimes, log });
+  const memories = createMemories({ store, embedder, docsFolder, indexesChat, lifetimes, extractor, log });
   const access = { ...rules, key, allowedHosts: allowedHostsFrom(context) };
   const app = await createMemoryApp({ memories, access, log });
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
@@ -76,6 +79,15 @@ export async function openBackend(
       ? (docsFolder ?? 'none')
       : `${docsFolder} (of the namespace \`default\`, which no key reaches: add \`default: KEY\` to MEMORY_NAMESPACE_KEYS)`;
   return { app, memories, key, lines: [`data      ${where}`, `docs      ${docs}`] };
+}
+
+/** `MEMORY_EXTRACTION_URL` and those beside it. */
+function extractorOf({ env }: Context): Extractor | undefined {
+  try {
+    return extractorFrom(env);
+  } catch (error) {
+    throw asUsage(error);
+  }
 }
 
 /** `MEMORY_TTL`. */

@@ -14,6 +14,10 @@ import type {
 import { mentionsOf } from './mentions.ts';
 import { cutoffValues, isAlive, NOTHING_EXPIRED, type Row, type Sql, text } from './sql.ts';
 
+/** What an agent changes is its own from then on. */
+type GraphOrigin = 'agent' | 'extracted';
+/** Of relations: those that a model has extracted come last. */
+const WEIGHTS: Readonly<Record<GraphOrigin, number>> = { agent: 1, extracted: 0.5 };
 /** Entities that one statement reads. */
 const PAGE = 50;
 
@@ -25,8 +29,9 @@ export async function changeGraph(
 ): Promise<GraphChanged> {
   await lockGraph(sql);
   await deleteExpired(sql, change, expired);
-  const entities = await createEntities(sql, change.createEntities ?? []);
-  const relations = await createRelations(sql, change.createRelations ?? []);
+  const origin = change.origin ?? 'agent';
+  const entities = await createEntities(sql, change.createEntities ?? [], origin);
+  const relations = await createRelations(sql, change.createRelations ?? [], WEIGHTS[origin]);
   const observations = await addObservations(sql, change.addObservations ?? []);
   const deletedObservations = await deleteObservations(sql, change.deleteObservations ?? []);
   const deletedRelations = await deleteRelations(sql, change.deleteRelations ?? []);
@@ -68,7 +73,11 @@ async function deleteExpired(sql: Sql, change: GraphChange, expired: Cutoffs): P
   );
 }
 
-async function createEntities(sql: Sql, list: readonly AgentEntity[]): Promise<AgentEntity[]> {
+async function createEntities(
+  sql: Sql,
+  list: readonly AgentEntity[],
+  origin: GraphOrigin,
+): Promise<AgentEntity[]> {
   const known = await load(
     sql,
     list.map(({ name }) => name),
@@ -79,13 +88,17 @@ async function createEntities(sql: Sql, list: readonly AgentEntity[]): Promise<A
     created.set(name, { name, entityType, observations: [...new Set(observations)] });
   }
   const entities = [...created.values()];
-  await save(sql, entities);
+  await save(sql, entities, origin);
   for (const { name } of entities) await mentionsOf(sql, { id: agentEntityId(name), name });
   return entities;
 }
 
 /** An end that is no entity gets a row of its own without content, so that its name is known. */
-async function createRelations(sql: Sql, list: readonly AgentRelation[]): Promise<AgentRelation[]> {
+async function createRelations(
+  sql: Sql,
+  list: readonly AgentRelation[],
+  weight: number,
+): Promise<AgentRelation[]> {
   const ends = new Map(list.flatMap(({ from, to }) => [from, to]).map((name) => [agentEntityId(name), name]));
   const rows = await sql.all(`SELECT id FROM memory_entities WHERE ${sql.among('id', '$1')}`, [
     sql.list([...ends.keys()]),
@@ -98,9 +111,9 @@ async function createRelations(sql: Sql, list: readonly AgentRelation[]): Promis
   const created: AgentRelation[] = [];
   for (const relation of list) {
     const count = await sql.run(
-      `INSERT INTO memory_relations (from_id, to_id, relation_type, weight) VALUES ($1, $2, $3, 1)
+      `INSERT INTO memory_relations (from_id, to_id, relation_type, weight) VALUES ($1, $2, $3, $4)
        ON CONFLICT DO NOTHING`,
-      keysOf(relation),
+      [...keysOf(relation), weight],
     );
     if (count > 0) created.push(relation);
   }
@@ -221,7 +234,11 @@ async function load(sql: Sql, names: readonly string[]): Promise<Map<string, Age
 
 const nothing = { type: 'entity', content: '', metadata: {}, embedding: undefined, searchText: '' } as const;
 
-async function save(sql: Sql, entities: readonly AgentEntity[]): Promise<void> {
+async function save(
+  sql: Sql,
+  entities: readonly AgentEntity[],
+  origin: GraphOrigin = 'agent',
+): Promise<void> {
   const storedAt = new Date().toISOString();
   await insert(
     sql,
@@ -238,7 +255,7 @@ async function save(sql: Sql, entities: readonly AgentEntity[]): Promise<void> {
         id: agentEntityId(name),
         name,
         content,
-        metadata: { entityType, observations, origin: 'agent' },
+        metadata: { entityType, observations, origin },
         title: name,
         heading: entityType,
         searchText: content === '' ? name : content,

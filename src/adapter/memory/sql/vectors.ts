@@ -1,5 +1,8 @@
-import type { UnembeddedText } from '../store.ts';
-import { number, type RowVector, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
+import type { EntityType, UnembeddedText } from '../store.ts';
+import { number, type RowVector, SEARCH_FIELDS, type Sql, searchFieldsOf, text } from './sql.ts';
+
+/** Takes the place of an embedder in rows without vector, which say that a text's entities have been extracted. */
+export const EXTRACTED = 'extracted';
 
 /** Searched texts that have no row of this embedder, not even one that says that the text has no meaning. */
 const UNEMBEDDED = `FROM memory_entities AS e WHERE search_text <> '' AND NOT EXISTS
@@ -11,10 +14,14 @@ export async function unembedded(
   page: { readonly after: number; readonly limit: number },
 ): Promise<UnembeddedText[]> {
   const rows = await sql.all(
-    `SELECT e.row AS row, ${SEARCH_FIELDS} ${UNEMBEDDED} AND e.row > $2 ORDER BY e.row LIMIT $3`,
+    `SELECT e.row AS row, e.type AS type, ${SEARCH_FIELDS} ${UNEMBEDDED} AND e.row > $2 ORDER BY e.row LIMIT $3`,
     [embedder, page.after, page.limit],
   );
-  return rows.map((row) => ({ row: number(row, 'row'), ...searchFieldsOf(row) }));
+  return rows.map((row) => ({
+    row: number(row, 'row'),
+    type: text(row, 'type') as EntityType,
+    ...searchFieldsOf(row),
+  }));
 }
 
 export async function unembeddedCount(sql: Sql, embedder: string): Promise<number> {
@@ -27,5 +34,5 @@ export async function putVectors(sql: Sql, embedder: string, vectors: readonly R
 }
 
 export function keepVectorsOf(sql: Sql, embedder: string): Promise<number> {
-  return sql.run('DELETE FROM memory_vectors WHERE embedder <> $1', [embedder]);
+  return sql.run('DELETE FROM memory_vectors WHERE embedder <> $1 AND embedder <> $2', [embedder, EXTRACTED]);
 }

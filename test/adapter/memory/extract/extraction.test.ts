@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest';
+import { extractedIn } from '../../../../src/adapter/memory/extract/extracted.ts';
+import { extractorFrom } from '../../../../src/adapter/memory/extract/from-environment.ts';
+import { temporaryFolder } from '../../../kit/folder.ts';
+import { memoryBackend } from '../../../kit/memory-backend.ts';
+import { until } from '../../../kit/until.ts';
+import { type HttpUpstream, httpUpstream } from '../../../kit/upstream.ts';
+
+const KEY = 'sk-extraction-secret';
+const ALICE = { name: 'Alice', entityType: 'person', observations: ['Leads the Falcon project'] };
+const LEADS = { from: 'Alice', to: 'Falcon', relationType: 'leads' };
+
+const completion = (content: unknown): string =>
+  JSON.stringify({
+    choices: [
+      {
+        message: {
+          role: 'assistant',
+          content: typeof content === 'string' ? content : JSON.stringify(content),
+        },
+      },
+    ],
+  });
+
+/** A chat service; `status` decides by the text that it gets, undefined for a reply. */
+function chatService(status: (text: string) => number | undefined = () => undefined): Promise<HttpUpstream> {
+  return httpUpstream((_, response, { body }) => {
+    const text = JSON.parse(body).messages.at(-1).content as string;
+    const refused = status(text);
+    response.statusCode = refused ?? 200;
+    response.setHeader('content-type', 'application/json');
+    response.end(refused === undefined ? completion({ entities: [ALICE], relations: [LEADS] }) : '{}');
+  });
+}
+
+function backendWith(service: HttpUpstream, data?: string) {
+  const extractor = extractorFrom({
+    MEMORY_EXTRACTION_URL: `http://${service.address}`,
+    MEMORY_EXTRACTION_MODEL: 'small',
+    MEMORY_EXTRACTION_API_KEY: KEY,
+  });
+  return memoryBackend({ extractor, extractionDelay: 5, ...(data === undefined ? {} : { data }) });
+}
+
+type Backend = Awaited<ReturnType<typeof memoryBackend>>;
+
+const ingest = async (backend: Backend, title: string, content: string): Promise<void> => {
+  expect((await backend.post('ingest/docs', { title, content })).status).toBe(200);
+};
+const pending = (backend: Backend): Promise<number> => backend.memory.store.unembeddedCount('extracted');
+const names = async ({ memory }: Backend): Promise<string[]> =>
+  (await memory.store.agentGraph({})).entities.map(({ name }) => name);
+
+test('entities and relations of an ingested text are extracted by a chat service and marked as extracted', async () => {
+  await using service = await chatService();
+  await using backend = await backendWith(service);
+  await ingest(backend, 'News', 'Alice leads Falcon.');
+  await until(async () => (await names(backend)).length > 0 && (await pending(backend)) === 0);
+  const [request] = service.received;
+  expect(request?.target).toBe('/v1/chat/completions');
+  expect(request?.headers['authorization']).toBe(`Bearer ${KEY}`);
+  expect(JSON.parse(request?.body ?? '')).toMatchObject({
+    model: 'small',
+    messages: [{ role: 'system' }, { role: 'user', content: expect.stringContaining('Alice leads Falcon.') }],
+  });
+  const { store } = backend.memory;
+  const graph = await store.agentGraph({});
+  expect(graph).toMatchObject({ entities: [ALICE], relations: [LEADS] });
+  const [alice] = await store.byName('Alice', 1);
+  expect(alice?.metadata['origin']).toBe('extracted');
+  const edges = await store.edges([alice?.id ?? ''], 'out', 9);
+  expect(edges).toMatchObject([{ relationType: 'leads', weight: 0.5 }]);
+  // Nothing is extracted from the entity itself, nor again because of another embedder.
+  expect(service.received).toHaveLength(1);
+  await store.keepVectorsOf('another/64');
+  expect(await pending(backend)).toBe(0);
+  expect(backend.log.join('\n')).not.toContain(KEY);
+  // What an agent changes is its own.
+  await store.changeGraph({ addObservations: [{ entityName: 'Alice', contents: ['Confirmed'] }] });
+  expect((await store.byName('Alice', 1))[0]?.metadata['origin']).toBe('agent');
+});
+
+test('an entity that an agent has written keeps its content, and is not marked as extracted', async () => {
+  await using service = await chatService();
+  await using backend = await backendWith(service);
+  const { store } = backend.memory;
+  await store.changeGraph({ createEntities: [{ ...ALICE, observations: ['Written by an agent'] }] });
+  await ingest(backend, 'News', 'Alice leads Falcon.');
+  await until(async () => (await store.agentGraph({})).relations.length > 0);
+  const [alice] = await store.byName('Alice', 1);
+  expect(alice?.metadata).toMatchObject({ origin: 'agent', observations: ['Written by an agent'] });
+});
+
+test('a failing extraction service delays no ingestion, is called again, and also after a restart', async () => {
+  await using folder = await temporaryFolder();
+  let isDown = true;
+  await using service = await chatService(() => (isDown ? 503 : undefined));
+  {
+    await using backend = await backendWith(service, folder.path);
+    await ingest(backend, 'News', 'Alice leads Falcon.');
+    await until(() => service.received.length >= 3);
+    expect((await backend.post('search', { query: 'who leads Falcon' })).body.count).toBe(1);
+    expect(await names(backend)).toEqual([]);
+    expect(backend.log.join('\n')).toContain('no entities are extracted until the service works again');
+  }
+  isDown = false;
+  await using backend = await backendWith(service, folder.path);
+  await until(async () => (await names(backend)).length > 0 && (await pending(backend)) === 0);
+});
+
+test('a text that the service refuses is left out, while others are extracted', async () => {
+  await using service = await chatService((text) => (text.includes('poison') ? 400 : undefined));
+  await using backend = await backendWith(service);
+  await ingest(backend, 'Bad', 'This is poison.');
+  await until(() => service.received.length >= 2);
+  expect(await pending(backend)).toBe(1);
+  await ingest(backend, 'News', 'Alice leads Falcon.');
+  await until(async () => (await pending(backend)) === 0);
+  expect(await names(backend)).toEqual(['Alice']);
+  expect(backend.log.join('\n')).toContain('the service refuses a text');
+});
+
+describe('the reply of a model', () => {
+  test.each([
+    ['no JSON', 'not JSON'],
+    ['a reply without a message', '{"choices":[]}'],
+    ['a message without JSON', completion('I cannot do that')],
+    ['a message with another object', completion({ people: [] })],
+  ])('%s has no extracted entities', (_, reply) => {
+    expect(extractedIn(reply)).toBeUndefined();
+  });
+
+  test('incomplete and too long items are left out, and so is text around the JSON', () => {
+    const entities = [
+      ALICE,
+      { name: 'x'.repeat(1_000), entityType: 'person' },
+      { name: 'No type' },
+      null,
+      'text',
+    ];
+    const relations = [LEADS, { from: 'Alice' }, 7];
+    const reply = completion(`Here it is:\n\`\`\`json\n${JSON.stringify({ entities, relations })}\n\`\`\``);
+    expect(extractedIn(reply)).toEqual({ entities: [ALICE], relations: [LEADS] });
+    const many = Array.from({ length: 100 }, (_, n) => ({ ...ALICE, name: `Alice ${n}` }));
+    expect(extractedIn(completion({ entities: many }))?.entities).toHaveLength(20);
+  });
+});
+
+test.each([
+  [{ MEMORY_EXTRACTION_MODEL: 'm' }, 'MEMORY_EXTRACTION_MODEL: is set, but MEMORY_EXTRACTION_URL is not'],
+  [{ MEMORY_EXTRACTION_URL: 'http://a' }, 'MEMORY_EXTRACTION_MODEL: is required'],
+  [
+    { MEMORY_EXTRACTION_URL: 'ftp://a', MEMORY_EXTRACTION_MODEL: 'm' },
+    'MEMORY_EXTRACTION_URL: expected an http',
+  ],
+  [{ MEMORY_EXTRACTION_URL: 'http://u:p@a', MEMORY_EXTRACTION_MODEL: 'm' }, 'contains a name or password'],
+])('the extraction settings %o are refused with the variable and the reason', (env, message) => {
+  expect(() => extractorFrom(env)).toThrow(message);
+});
+
+test('without MEMORY_EXTRACTION_URL nothing is extracted', () => {
+  expect(extractorFrom({ MEMORY_EXTRACTION_URL: '' })).toBeUndefined();
+});
