@@ -34,11 +34,11 @@ export default defineConfig({
     search: { provider: 'local' },
     outline: { level: [2, 3] },
     sidebar: [
+      { text: 'Start', items: pages('first-steps', 'concepts', 'troubleshooting', 'faq', 'comparison') },
       {
         text: 'Guides',
         items: [{ text: 'Overview', link: '/guides/' }, ...guides.map((name) => item(`guides/${name}`))],
       },
-      { text: 'Start', items: pages('first-steps', 'concepts', 'troubleshooting', 'faq', 'comparison') },
       { text: 'MCP', items: pages('mcp-sessions', 'mcp-tools', 'stdio', 'openapi', 'mcp-revisions') },
       { text: 'LLM', items: pages('llm', 'llm-providers', 'llm-translation', 'guardrails', 'budgets') },
       { text: 'Gateway', items: pages('routing', 'traffic', 'listeners', 'sign-in', 'reload', 'workers') },

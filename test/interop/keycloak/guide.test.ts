@@ -26,4 +26,6 @@ test.skipIf(!hasKeycloak)(
     expect(answered).toContain('"serverInfo"');
     expect(answered).toContain('200   the token is valid');
   },
+  // Six commands of a reader, against a server that may still be compiling its classes.
+  300_000,
 );
