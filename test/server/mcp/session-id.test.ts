@@ -93,3 +93,15 @@ test('a session id with two targets and the parameters of a client with all capa
   expect(id.length).toBeGreaterThan(600);
   expect(id.length).toBeLessThan(1024);
 });
+
+/** An id that an earlier build created with `KEY`, at a target with the session `up-1`. Clients keep ids during an upgrade. */
+const EARLIER_ID =
+  'F_hEh9JEhJynbe9WUTjA_IDbEfPG08p_RuhuwAZ2xTm4LImXEslTQrjRUqO1twip-YZLF2QXjyRrkS8x1yQNoCubP_a50YUUrY4w3biN6glG7mbGuUaHcNpnCUsRrbaqry4peX0eSauPhyFT3epRZxUw1LoJlkBCpINnlwJDQKpFKjmS_RmkfQ3uj-StUNEQGCT8dU8eB1uCBX9QrtDutGiG7QkiEyGoB1u8ILqCJC4BsUzLW0IvJJtjiohntOaAkWcnQh0IlTa6vib2o8xgYcFxACyjXcDg8-hLRizrNwLu9RhCAJOv0L_yoesNi7yOLumxJUUgGX0vX2j8MkV7ilk';
+
+test('a session id that an earlier build created continues its session at the target', async () => {
+  await using up = await mcpUpstream();
+  up.sessions.add('up-1');
+  await using gate = await gateway(config(up));
+  expect((await post(`${gate.url}/mcp`, PING, { 'mcp-session-id': EARLIER_ID })).status).toBe(200);
+  expect(up.of('initialize')).toHaveLength(0);
+});
