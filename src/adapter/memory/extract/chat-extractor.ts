@@ -58,7 +58,7 @@ export function createChatExtractor({ url, model, apiKey }: ChatOptions): Extrac
           path: url.pathname + url.search,
           method: 'POST',
           headers,
-          body: JSON.stringify({ model, messages, temperature: 0 }),
+          body: JSON.stringify({ model, messages }),
           signal: AbortSignal.any([deadline, signal]),
         });
         const reply = await body.text();

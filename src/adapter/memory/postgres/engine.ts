@@ -224,7 +224,7 @@ export class PostgresEngine implements Engine {
   /** PostgreSQL ranks without word rarity, so each word's weight is computed from its frequency, as in BM25. */
   async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
     const { total, counts } = await this.frequencies([...new Set(terms)]);
-    const { selecting, ranking } = selectiveTerms(total, counts);
+    const { selecting, ranking } = selectiveTerms(total, counts, scope.types !== undefined);
     if (selecting.length === 0) return [];
     const used = [...selecting, ...ranking];
     const weights = used.map(([, count]) => Math.log(1 + (total - count + 0.5) / (count + 0.5)));

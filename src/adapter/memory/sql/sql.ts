@@ -141,12 +141,18 @@ export interface SelectiveTerms {
 
 /**
  * Chooses how to search for terms, given the number of entities (of `total`) that contain each. Entities are found by as
- * few of the rarest terms as suffice for `ENOUGH`, because ranking an entity takes most of the time.
+ * few of the rarest terms as suffice for `ENOUGH`, because ranking an entity takes most of the time; by all where only some
+ * types are searched, which may not have the rarest.
  */
-export function selectiveTerms(total: number, counts: ReadonlyMap<string, number>): SelectiveTerms {
+export function selectiveTerms(
+  total: number,
+  counts: ReadonlyMap<string, number>,
+  hasTypes: boolean,
+): SelectiveTerms {
   const found = [...counts].filter(([, count]) => count > 0).sort(([, a], [, b]) => a - b);
   const selective = found.filter(([, count]) => count <= Math.max(COMMON, total / COMMON_SHARE));
   const used = selective.length > 0 ? selective : found;
+  if (hasTypes) return { selecting: used, ranking: [] };
   let sum = 0;
   let selecting = 0;
   while (selecting < used.length && sum < ENOUGH) sum += used[selecting++]?.[1] ?? 0;

@@ -84,7 +84,7 @@ export class WordIndex {
 
   search(terms: readonly string[], scope: SearchScope): { id: string; rank: number }[] {
     const { total, counts } = this.frequencies([...new Set(terms)]);
-    const { selecting, ranking } = selectiveTerms(total, counts);
+    const { selecting, ranking } = selectiveTerms(total, counts, scope.types !== undefined);
     if (selecting.length === 0) return [];
     const types = scope.types === undefined ? null : JSON.stringify(scope.types);
     return this.#search
