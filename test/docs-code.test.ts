@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type Command, CommanderError } from 'commander';
+import { parse as parseToml } from 'smol-toml';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { createProgram } from '../src/cli/program.ts';
@@ -19,7 +20,7 @@ const { blocks, spans } = codeOfPages();
 const blocksIn = (language: string) => blocks.filter((block) => block.language === language);
 
 test('each code block of the documentation is in a language that is checked here, or is text', () => {
-  const known = ['sh', 'yaml', 'json', 'ts', 'dockerfile', 'text'];
+  const known = ['sh', 'yaml', 'json', 'toml', 'ts', 'dockerfile', 'text'];
   const others = blocks.filter(({ language }) => !known.includes(language));
   expect(others).toEqual([]);
 });
@@ -299,6 +300,10 @@ test('each JSON text in the documentation can be parsed', () => {
     const values = complete.startsWith('{\n') ? [complete] : complete.split('\n');
     for (const value of values) expect(() => JSON.parse(value) as unknown, page).not.toThrow();
   }
+});
+
+test('each TOML text in the documentation can be parsed', () => {
+  for (const { page, text } of blocksIn('toml')) expect(() => parseToml(text), page).not.toThrow();
 });
 
 test('each TypeScript text in the documentation can be parsed', () => {
