@@ -1,10 +1,11 @@
 import type { WebSocket } from 'ws';
+import { messageOf } from '../../core/errors.ts';
 import { FieldNames, HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { handshake } from '../kernel/upgrade.ts';
 import type { RelayOptions, WebSocketTarget } from '../transport/web-socket-relay.ts';
-import { reserveBudget } from './budget.ts';
+import { chargeBudget, reserveBudget } from './budget.ts';
 import { type LlmCall, llmCall } from './call.ts';
 import {
   dropCredentials,
@@ -262,6 +263,10 @@ function readEvent(ctx: RequestContext, call: LlmCall, message: Buffer): void {
   if (usage === undefined) return;
   call.usage = sum(call.usage, usage);
   chargeSoFar(ctx, call.usage);
+  // It fails only with the process that has the budgets, and then the session ends, too.
+  chargeBudget(ctx, call)?.catch((error: unknown) => {
+    ctx.errorDetail ??= messageOf(error);
+  });
 }
 
 /** `type` is among the first members of an event, with a few ids. */

@@ -68,7 +68,7 @@ describe('a call that runs', () => {
     expect(await spentIn(gate)).toEqual(['all: 19 tokens']);
   });
 
-  test('of the Realtime API reserves 1000 tokens, and is charged at its end', async () => {
+  test('of the Realtime API reserves 1000 tokens, and is charged after each response', async () => {
     await using folder = await temporaryFolder();
     const usage = { input_tokens: 400, output_tokens: 300, total_tokens: 700 };
     await using provider = await realtimeProvider((session) =>
@@ -83,6 +83,7 @@ describe('a call that runs', () => {
       await expect(realtimeClient(url)).rejects.toThrow(/^429 .*insufficient_quota/s);
       client.socket.send('1');
       await until(() => client.received.length === 2);
+      await until(async () => (await spentIn(gate))[0] === 'all: 700 tokens');
       client.socket.close(1000);
       await gate.accessLine(2);
     }
