@@ -39,7 +39,7 @@ export function realtimeResponseGuard(
     guard.hold(frameOf(message.toString()));
     // No text continues: the next response has a guard, and texts, of its own.
     const isEnd = event['type'] === 'response.done' && running.size === 0;
-    if (!isEnd && String(event['type']).endsWith('.delta') && !guard.isFull) return [];
+    if (CONTINUED.test(String(event['type'])) && !guard.isFull) return [];
     const released = await guard.release(isEnd);
     call.heldFor = Math.max(call.heldFor ?? 0, Math.round(guard.longest));
     if (isEnd) guard = newGuard();
@@ -56,6 +56,9 @@ export function realtimeResponseGuard(
     }
   };
 }
+
+/** Events after which more of the same text may follow. */
+const CONTINUED = /^response\..*\.delta$/;
 
 /** Responses of one session at the same time; OpenAI has no documented limit, and one is usual. */
 const MAX_RUNNING = 64;

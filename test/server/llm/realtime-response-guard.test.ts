@@ -109,6 +109,7 @@ describe('a realtime session with guardrails for responses', () => {
       `{"type":"conversation.item.added","item":{"role":"user","content":[{"text":"${CARD}"}]}}`,
       `{"type":"conversation.item.input_audio_transcription.completed","transcript":"${CARD}"}`,
       '{"type":"rate_limits.updated",\n "rate_limits":[1.0]}',
+      '{"type":"conversation.item.input_audio_transcription.delta","delta":"4111"}',
     ];
     await using provider = await realtimeProvider((session) => {
       for (const text of texts) session.send(text);
@@ -116,7 +117,7 @@ describe('a realtime session with guardrails for responses', () => {
     await using gate = await guarded(provider, REJECT);
     await using client = await connect(gate);
     client.socket.send('{}');
-    await until(() => client.received.length === 5);
+    await until(() => client.received.length === texts.length + 1);
     expect(client.received.slice(1)).toEqual(texts);
   });
 
