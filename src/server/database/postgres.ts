@@ -1,21 +1,13 @@
 import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import { type Client, createPool, type Pool, sqlState } from '../../core/postgres-pool.ts';
+import { repeated, SYNCHRONOUS_COMMIT, serverName, transaction } from '../../core/postgres-transaction.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
 
 /** Key of the lock under which migrations run: "agctl" in ASCII. */
 const MIGRATION_LOCK = 0x616763746c;
-/** Attempts for a transaction that conflicts with another one; the delay grows with each, in ms. */
-const ATTEMPTS = 5;
-const WAIT = 5;
-
-/** Settings of every connection. A commit is acknowledged after the flush, even if the server's default is not to wait. */
-const SETUP = [
-  `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
-];
-
 export interface PostgresOptions {
   readonly url: string;
   readonly connections: number;
@@ -33,7 +25,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Driver> {
     connectTimeout: limits.databaseConnect,
     statementTimeout: limits.databaseStatement,
     name: 'agctl',
-    setup: SETUP,
+    setup: [SYNCHRONOUS_COMMIT],
     readsBigintAsNumber: true,
     onError: (error) => options.onLost(error),
   });
@@ -144,38 +136,6 @@ async function migrate(client: Client, server: string, schemas: readonly Databas
   }
 }
 
-async function transaction<T>(pool: Pool, task: (client: Client) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  let isClean = false;
-  try {
-    await client.query('BEGIN');
-    const value = await task(client);
-    await client.query('COMMIT');
-    isClean = true;
-    return value;
-  } catch (error) {
-    isClean = await client.query('ROLLBACK').then(
-      () => true,
-      () => false,
-    );
-    throw error;
-  } finally {
-    client.release(!isClean);
-  }
-}
-
-/** Repeats a transaction that was rolled back after a conflict with another one: serialization failure, deadlock. */
-async function repeated<T>(task: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await task();
-    } catch (error) {
-      if (!['40001', '40P01'].includes(sqlState(error)) || attempt === ATTEMPTS) throw error;
-      await new Promise((resolve) => setTimeout(resolve, WAIT * attempt * (1 + Math.random())));
-    }
-  }
-}
-
 /** Messages of PostgreSQL may quote values, so only those without an SQLSTATE are repeated. */
 function callError(error: unknown): AppError {
   if (error instanceof AppError) return error;
@@ -193,14 +153,6 @@ const DETAILS: ReadonlyMap<string, string> = new Map([
   ['57P01', 'PostgreSQL is shutting down'],
   ['57P03', 'PostgreSQL is starting up'],
 ]);
-
-/** Host, port and database of a URL, for messages; never the user, the password or options. */
-export function serverName(url: string): string {
-  const parsed = URL.parse(url);
-  return parsed === null
-    ? 'PostgreSQL'
-    : `PostgreSQL at ${parsed.host || 'a local socket'}${parsed.pathname}`;
-}
 
 function openError(server: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;

@@ -1,13 +1,14 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { repeated, serverName, transaction } from '../../../core/postgres-transaction.ts';
 import { DEFAULT_NAMESPACE } from '../../namespace.ts';
 import { checkLimit } from '../check-input.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
 import { EMPTY_ENGINE } from '../sql/empty-engine.ts';
 import { OPERATIONS, type Operation, operationsOver, runOperation } from '../sql/operations.ts';
 import type { NamespacedStore, Store } from '../store.ts';
-import { type Client, createPool, type Pool, serverName } from './connection.ts';
+import { type Client, createPool, type Pool } from './connection.ts';
 import { PostgresEngine } from './engine.ts';
 import { callError, connectError, isConflict, isMissing, openError } from './errors.ts';
 import { PostgresNamespaces, type Tables } from './namespaces.ts';
@@ -15,9 +16,6 @@ import { migrate } from './schema.ts';
 import { inSchema } from './schema-connection.ts';
 
 const SCOPE = 'memory::postgres';
-/** Attempts for a write that conflicts with another one; the delay grows with each, in ms. */
-const ATTEMPTS = 5;
-const WAIT = 5;
 /** Connections for writes; the rest are for tasks that run under a lock. */
 const WRITERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.5);
 const READERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.3);
@@ -55,7 +53,7 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
   }
   const writing = limitConcurrency(WRITERS);
   const reading = limitConcurrency(READERS);
-  const namespaces = new PostgresNamespaces(pool, server, (task) => transaction(pool, task));
+  const namespaces = new PostgresNamespaces(pool, server, (task) => transaction(pool, task, connect));
   const inProcess = exclusiveNames();
   const run = async (name: string, operation: Operation, args: readonly unknown[]): Promise<unknown> => {
     const { writes, creates } = OPERATIONS[operation];
@@ -67,7 +65,7 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
     return writing(async () => {
       const known = await namespaces.existing(name);
       if (known === undefined && !creates) return runOperation(EMPTY_ENGINE, operation, args);
-      const tables = known ?? (await repeated(() => namespaces.created(name)));
+      const tables = known ?? (await repeated(() => namespaces.created(name), isConflict));
       return write(pool, tables, operation, args).finally(() => tables.engine.changed());
     });
   };
@@ -105,7 +103,8 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
       checkLimit(page.limit);
       return answered(() => reading(() => namespaces.list(page)));
     },
-    removeNamespace: (name) => answered(() => writing(() => repeated(() => namespaces.remove(name)))),
+    removeNamespace: (name) =>
+      answered(() => writing(() => repeated(() => namespaces.remove(name), isConflict))),
     backup: async () => {
       throw new AppError('memory_invalid', {
         message: 'the memory is in PostgreSQL: make a backup of the database with pg_dump instead',
@@ -120,41 +119,9 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
 
 /** Runs one transaction on the tables of a namespace. */
 function write(pool: Pool, { schema }: Tables, name: Operation, args: readonly unknown[]): Promise<unknown> {
-  return repeated(() =>
-    transaction(pool, (client) => runOperation(new PostgresEngine(inSchema(client, schema)), name, args)),
-  );
-}
-
-/** Repeats a transaction that was rolled back after a conflict with another backend. */
-async function repeated<T>(task: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await task();
-    } catch (error) {
-      if (!isConflict(error) || attempt === ATTEMPTS) throw error;
-      await new Promise((resolve) => setTimeout(resolve, WAIT * attempt * (1 + Math.random())));
-    }
-  }
-}
-
-async function transaction<T>(pool: Pool, task: (client: Client) => Promise<T>): Promise<T> {
-  const client = await connect(pool);
-  let whole = false;
-  try {
-    await client.query('BEGIN');
-    const value = await task(client);
-    await client.query('COMMIT');
-    whole = true;
-    return value;
-  } catch (error) {
-    whole = await client.query('ROLLBACK').then(
-      () => true,
-      () => false,
-    );
-    throw error;
-  } finally {
-    client.release(!whole);
-  }
+  const run = (client: Client): Promise<unknown> =>
+    runOperation(new PostgresEngine(inSchema(client, schema)), name, args);
+  return repeated(() => transaction(pool, run, connect), isConflict);
 }
 
 async function connect(pool: Pool): Promise<Client> {
