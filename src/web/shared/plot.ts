@@ -45,13 +45,15 @@ export function createPlot(host: HTMLElement, first: ChartData, { pointed, selec
       drag: { x: true, y: false, setScale: false },
     },
     scales: {
-      x: { time: true, range: () => [data.from, data.from + data.step * data.series[0].values.length] },
+      x: { time: true, range: () => [data.from, endOf(data)] },
       y: { range: (_, __, top) => [0, top > 0 ? top * 1.08 : 1] },
     },
     axes: [
       axis(() => color, {
         size: 26,
-        values: (_, splits, ___, ____, gap) => splits.map((at) => timeLabel(at, gap)),
+        // Half of a label at the end would be outside.
+        values: (_, splits, ___, ____, gap) =>
+          splits.map((at) => (at >= endOf(data) ? '' : timeLabel(at, gap))),
       }),
       axis(() => color, { values: show, size: (plot, values) => axisWidth(plot, values ?? []) }),
     ],
@@ -110,6 +112,8 @@ export function createPlot(host: HTMLElement, first: ChartData, { pointed, selec
     },
   };
 }
+
+const endOf = ({ from, step, series }: ChartData): number => from + step * series[0].values.length;
 
 type Color = ReturnType<typeof colorReader>;
 

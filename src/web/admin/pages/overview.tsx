@@ -102,9 +102,14 @@ function Tiles({
   );
 }
 
-/** `3.2 per s`, `4 per min` */
+/** `3.2 per s`, `4 per min`, `0.7 per h` */
 function rate(perSecond: number): string {
-  const [value, unit] = perSecond >= 1 ? [perSecond, 's'] : [perSecond * 60, 'min'];
+  const [value, unit] =
+    perSecond >= 1
+      ? [perSecond, 's']
+      : perSecond * 60 >= 0.1 || perSecond === 0
+        ? [perSecond * 60, 'min']
+        : [perSecond * 3600, 'h'];
   return `${count(Math.round(value * 10) / 10)} per ${unit}`;
 }
 
