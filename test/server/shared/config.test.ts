@@ -94,6 +94,19 @@ describe('config.shared', () => {
     expect(gate.log.join('') + gate.accessLog.join('') + dump).not.toContain('hunter2');
   });
 
+  test('while no Sentinel is reachable, the log says so, and the password is nowhere', async () => {
+    const shared = {
+      redis: 'redis://:of-redis@mymaster',
+      sentinel: { servers: [`127.0.0.1:${await freePort()}`], password: 'of-sentinel' },
+    };
+    await using gate = await answeringGateway({}, { config: { shared } }, { admin: true });
+    await until(() => gate.log.join('').includes('the shared store is not available'));
+    const log = gate.log.join('');
+    expect(log).toMatch(/server="mymaster \(Sentinel\)" problem="All sentinels are unreachable/);
+    const dump = (await send(`${gate.admin}/config_dump`)).text;
+    expect(log + dump).not.toMatch(/of-sentinel|of-redis/);
+  });
+
   test('without config.session.key, a warning says that sessions cannot continue at other gateways', async () => {
     const text = JSON.stringify({
       config: { shared: { redis: 'redis://localhost' } },
