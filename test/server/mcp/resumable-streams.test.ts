@@ -225,7 +225,6 @@ describe('a resumable response stream without events of the target', () => {
     expect(own.up.of('notifications/cancelled')).toEqual([]);
   });
 
-
   test('a response stream of a child process can be resumed soon after the call has begun', async () => {
     // Otherwise only the response would begin the stream.
     await using gate = await gateway(mcpConfig([chaos('a')]), { limits: { responseHeadAfter: 600_000 } });
