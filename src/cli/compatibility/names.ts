@@ -23,8 +23,7 @@ const words = (text: string): string[] => text.trim().split(/\s+/);
 const names = (text: string): readonly ClaimedName[] =>
   words(text).map((word) => ({ name: word.replace('-', ''), isBuilt: !word.startsWith('-') }));
 
-const GATEWAY_POLICIES =
-  'oidc jwtAuth authorization extAuthz -extProc cors transformations basicAuth apiKey';
+const GATEWAY_POLICIES = 'oidc jwtAuth authorization extAuthz -extProc cors transformations basicAuth apiKey';
 
 export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {

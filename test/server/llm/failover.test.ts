@@ -225,7 +225,11 @@ describe('a virtual model with failover', () => {
 
   test.each([
     ['Retry-After', { 'retry-after': '50' }, /^4\d(\.\d)?s$|^50s$/],
-    ['a date in Retry-After', { 'retry-after': new Date(Date.now() + 1_800_000).toUTCString() }, /^2\dm|^30m/],
+    [
+      'a date in Retry-After',
+      { 'retry-after': new Date(Date.now() + 1_800_000).toUTCString() },
+      /^2\dm|^30m/,
+    ],
     [
       'x-ratelimit-reset',
       { 'x-ratelimit-reset-requests': '1m30s', 'x-ratelimit-reset-tokens': '6m0s' },

@@ -263,30 +263,33 @@ describe('callbacks of oidc that do not end a sign-in', () => {
 });
 
 describe('oidc of a gateway', () => {
-  test.each(['gateway', 'listener', 'bind'])('oidc of a %s signs in for all of its routes, at paths without a route', async (place) => {
-    await using provider = await scripted();
-    await using upstream = await backend();
-    const port = await freePort();
-    const url = `http://127.0.0.1:${port}`;
-    const oidc = {
-      ...client(provider.issuer),
-      redirectURI: `${url}/oauth/callback`,
-      logout: { path: '/oauth/logout' },
-    };
-    const routes = [{ matches: [{ path: { exact: '/app' } }], backends: [{ host: upstream.address }] }];
-    const config = {
-      gateway: { gateways: { default: { port, oidc, routes } } },
-      listener: { gateways: { default: { port, listeners: [{ name: 'a', oidc }] } }, routes },
-      bind: { binds: [{ port, listeners: [{ policies: { oidc }, routes }] }] },
-    }[place];
-    await using gate = await gateway(JSON.stringify(config), { env: SECRET });
-    const browser = new Browser();
-    const { reply } = await browser.follow(`${gate.url}/app`);
-    expect([reply.status, reply.text]).toEqual([200, 'the page']);
-    expect((await browser.open(`${gate.url}/nowhere`)).status).toBe(404);
-    expect((await browser.open(`${gate.url}/oauth/logout`)).text).toBe('you are signed out');
-    expect((await browser.open(`${gate.url}/nowhere`)).status).toBe(302);
-  });
+  test.each(['gateway', 'listener', 'bind'])(
+    'oidc of a %s signs in for all of its routes, at paths without a route',
+    async (place) => {
+      await using provider = await scripted();
+      await using upstream = await backend();
+      const port = await freePort();
+      const url = `http://127.0.0.1:${port}`;
+      const oidc = {
+        ...client(provider.issuer),
+        redirectURI: `${url}/oauth/callback`,
+        logout: { path: '/oauth/logout' },
+      };
+      const routes = [{ matches: [{ path: { exact: '/app' } }], backends: [{ host: upstream.address }] }];
+      const config = {
+        gateway: { gateways: { default: { port, oidc, routes } } },
+        listener: { gateways: { default: { port, listeners: [{ name: 'a', oidc }] } }, routes },
+        bind: { binds: [{ port, listeners: [{ policies: { oidc }, routes }] }] },
+      }[place];
+      await using gate = await gateway(JSON.stringify(config), { env: SECRET });
+      const browser = new Browser();
+      const { reply } = await browser.follow(`${gate.url}/app`);
+      expect([reply.status, reply.text]).toEqual([200, 'the page']);
+      expect((await browser.open(`${gate.url}/nowhere`)).status).toBe(404);
+      expect((await browser.open(`${gate.url}/oauth/logout`)).text).toBe('you are signed out');
+      expect((await browser.open(`${gate.url}/nowhere`)).status).toBe(302);
+    },
+  );
 });
 
 describe('oidc returns to its own site only', () => {
