@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -18,10 +18,15 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-function victim(args: readonly string[]): ChildProcess {
-  return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', CHILD, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+function victim(args: readonly string[], wrap: readonly string[] = []): ChildProcess {
+  const [command = '', ...rest] = [
+    ...wrap,
+    process.execPath,
+    '--disable-warning=ExperimentalWarning',
+    CHILD,
+    ...args,
+  ];
+  return spawn(command, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 test(`killing the process ${KILLS} times while it embeds and re-embeds loses no text and leaves none without vector`, {
@@ -61,3 +66,27 @@ test(`killing the process ${KILLS} times while it embeds and re-embeds loses no 
     old: 0,
   });
 });
+
+const strace = spawnSync('strace', ['-V']).status === 0;
+
+test.skipIf(!strace)(
+  'a full disk while texts are queued and embedded is reported, and every stored text gets its vector afterwards',
+  async () => {
+    await using folder = await temporaryFolder();
+    const fault = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64'];
+    const child = victim(
+      [join(folder.path, 'memory.db'), 'model/128', '0', '30'],
+      [...fault, '-e', 'inject=pwrite64:error=ENOSPC:when=250..256'],
+    );
+    const lines: Line[] = [];
+    for await (const text of createInterface({ input: child.stdout as Readable }))
+      lines.push(JSON.parse(text) as Line);
+    const failed = lines.flatMap((line) => line['failed'] ?? []);
+    expect(new Set(failed)).toEqual(new Set(['memory_full']));
+    const stored = lines.filter((line) => line.stored !== undefined).length;
+    const found = lines.at(-1) as Record<string, number>;
+    expect(stored).toBe(30 - failed.length);
+    expect(found).toMatchObject({ documents: stored, vectors: found['words'], pending: 0 });
+  },
+  120_000,
+);
