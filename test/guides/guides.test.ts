@@ -90,7 +90,7 @@ test('the guide on budgets: a key is refused when its budget is used up, and aft
   expect(calls.match(/^\d{3}$/gm)).toEqual(['200', '200', '200', '429', '429']);
   expect(calls).toContain('insufficient_quota');
   expect(listed).toContain('12 of 20tokens/day');
-  expect(listed).toMatch(/^ann +5 +2 +6 +6/m);
+  expect(listed).toMatch(/^ann +5 +0 +6 +6/m);
   expect(followed.environment['ANN_KEY']).toMatch(/^sk-/);
 });
 

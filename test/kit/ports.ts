@@ -19,7 +19,8 @@ export async function busyPort(
   host?: string,
   port = 0,
 ): Promise<{ readonly port: number } & AsyncDisposable> {
-  const server = createServer();
+  // Says nothing, and reads, because a connection that is not read never ends.
+  const server = createServer((socket) => socket.resume().on('error', () => undefined));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port, host }, resolve);
