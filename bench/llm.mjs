@@ -1,5 +1,5 @@
 // npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream,translated,translated-stream] [--connections 32] [--bin NAME=PATH ...]
-// [--no-peers] [--record]
+// [--no-peers] [--no-keys] [--record]
 // Chat completions and streams, compared with a minimal relay, Portkey and nginx.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,6 +30,8 @@ const { values } = parseArgs({
     connections: { type: 'string' },
     bin: { type: 'string', multiple: true },
     peers: { type: 'boolean', default: true },
+    /** Also a gateway with virtual keys, which builds before them do not have. */
+    keys: { type: 'boolean', default: true },
     /** Also a gateway that records its requests in SQLite. */
     record: { type: 'boolean', default: false },
   },
@@ -56,7 +58,7 @@ async function startAll() {
     writeFileSync(file, JSON.stringify(llmConfig(upstream)));
     await add(name, startGateway(bin, file));
     all.at(-1).translates = true;
-    if (values.only.split(',').some((workload) => KEYS_WORKLOADS.includes(workload))) {
+    if (values.keys && values.only.split(',').some((workload) => KEYS_WORKLOADS.includes(workload))) {
       const keyed = await keep(startWithKeys(bin, upstream, folder, `keys-${running.length}`));
       all.push({ name: `${name}, 10k keys with budgets`, ...keyed, only: KEYS_WORKLOADS });
     }
