@@ -273,7 +273,7 @@ test('calls that other workers forward get the error of a shutdown at its deadli
 
 test('the admin server shows the other workers while one is blocked', async () => {
   await using gate = await workerGateway(config(), {
-    limits: { workerStopGrace: 100, workerSilence: 3_000 },
+    limits: { workerStopGrace: 100, workerSilence: 15_000 },
     env: misbehaving('SIGUSR2', 'for (;;);'),
   });
   for (let index = 0; index < 4; index++) await freshly(gate.url);
