@@ -1,12 +1,28 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
 
-/** A port that was free a moment ago. */
+/**
+ * Ports that systems do not hand out on their own (Linux from 32768, others from 49152), so that nobody gets one between
+ * `freePort` and its use: a thousand for each worker of the tests.
+ */
+const FIRST = 20_000;
+const PER_WORKER = 1_000;
+const first = FIRST + (Number(process.env['VITEST_POOL_ID'] ?? 0) % 12) * PER_WORKER;
+// Where another run is under way on this machine, few of its ports are met.
+let next = Math.floor(Math.random() * PER_WORKER);
+
+/** A port that nobody uses, and that nobody else gets. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    next = (next + 1) % PER_WORKER;
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(first + next, () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return first + next;
+  }
 }
 
 /**
