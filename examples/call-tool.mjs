@@ -1,6 +1,8 @@
 // Lists the tools of an MCP endpoint and calls some, using only Node's fetch:
 //   node examples/call-tool.mjs http://127.0.0.1:3000/mcp [tool] [arguments as JSON]
-// Exits with 1 if a call fails.
+// Exits with 1 if a call fails. The variable API_KEY has the key, where the gateway asks for one.
+import { relative } from 'node:path';
+
 const [url = 'http://127.0.0.1:3000/mcp', tool, argumentsJson = '{}'] = process.argv.slice(2);
 const authorization =
   process.env.API_KEY === undefined ? {} : { authorization: `Bearer ${process.env.API_KEY}` };
@@ -64,7 +66,7 @@ const calls = tool === undefined ? samples : [[tool, JSON.parse(argumentsJson)]]
 if (calls.length === 0 && tools.length > 0) {
   const [{ name, inputSchema }] = tools;
   console.log(
-    `To call one: node examples/call-tool.mjs ${url} ${name} '${JSON.stringify(example(inputSchema))}'`,
+    `To call one: node ${relative('.', import.meta.filename)} ${url} ${name} '${JSON.stringify(example(inputSchema))}'`,
   );
 }
 for (const [name, args] of calls) {
