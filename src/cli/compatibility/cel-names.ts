@@ -45,7 +45,7 @@ export const UNSET_VARIABLES: Readonly<Record<string, string>> = {
   'llm.serviceTier': 'not built',
   'llm.countTokens': 'not built',
   'source.unverifiedWorkload': 'workloads exist only with a Kubernetes control plane',
-  'source.connectHeaders': 'the gateway is no forward proxy: requests with CONNECT are answered with 405',
+  'source.connectHeaders': 'forward proxying is not built: CONNECT requests get 405',
   extproc: "Envoy's external processing is not supported: use `extAuthz` and its variable",
 };
 

@@ -10,7 +10,7 @@ export const REFUSED_FILES: readonly (readonly [name: string, why: string])[] = 
   ['example `traffic-aws-agentcore`', '`aws`: Amazon Bedrock AgentCore is not supported as a backend'],
   [
     'example `traffic-egress-proxy` (3 files)',
-    '`tunnelProtocol: connect`, `dynamic` backends, `mode: dynamicCa`: the gateway is no forward proxy',
+    '`tunnelProtocol: connect`, `dynamic` backends, `mode: dynamicCa`: forward proxying is not built',
   ],
   [
     'example `traffic-spiffe`',
@@ -28,7 +28,7 @@ export const REFUSED_FILES: readonly (readonly [name: string, why: string])[] = 
   ['block of resiliency; block of virtual MCP', 'fragments: a route without backend or without gateway'],
   [
     'two blocks of Azure Content Safety',
-    '`<resource-name>` stands for a name; one has the guardrail at the place of a route',
+    '`<resource-name>` is a placeholder and no valid host name; one block sets the guardrail on the route instead of the model',
   ],
   [
     'two blocks of LLM providers',
