@@ -3,7 +3,6 @@ import { overlap } from '../../core/listen.ts';
 import type { LineFormat, LineSink, Log } from '../../core/log.ts';
 import { addressOf } from '../config/plan/plan.ts';
 import { replyToError } from '../kernel/error-response.ts';
-import { GATEWAY } from '../kernel/gateway-name.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
@@ -27,9 +26,17 @@ import { Recorder, unrecorded } from '../record/recorder.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { FinishedRequests } from './finished-requests.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
-import { type ActiveConfig, activeConfig, openPort, type Port, type PortEvents, portKey } from './port.ts';
+import {
+  type ActiveConfig,
+  activeConfig,
+  activeConfigFor,
+  openPort,
+  type Port,
+  type PortEvents,
+  portKey,
+} from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
-import { isForwarded, placementOf, type WorkerRole } from './worker-role.ts';
+import { isForwarded, type WorkerRole } from './worker-role.ts';
 
 export { PortError } from './port.ts';
 
@@ -422,24 +429,3 @@ export class RunningGateway implements Gateway {
 
 /** The trace observer of a request. */
 const tracers = new Slot<TraceObserver>();
-
-/** The configuration of one gateway's port. Without `port`, connections and requests are not counted. */
-function activeConfigFor(
-  runtime: Runtime,
-  gatewayName: string,
-  tracing: Tracing | undefined,
-  worker: WorkerRole | undefined,
-  port?: number,
-): ActiveConfig {
-  const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
-  return {
-    runtime,
-    gateway: tracing === undefined ? gateway : { ...gateway, listenerOf: tracing.around(gateway.listenerOf) },
-    placement: worker && placementOf(gateway, worker),
-    tracing,
-    bind:
-      port === undefined
-        ? undefined
-        : runtime.metrics.forBind({ bind: `bind/${port}`, gateway: GATEWAY.label, listener: gatewayName }),
-  };
-}

@@ -3,6 +3,7 @@ import { messageOf } from '../../core/errors.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan/plan.ts';
 import { transportOf } from '../config/plan/protocols.ts';
+import { GATEWAY } from '../kernel/gateway-name.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
@@ -12,7 +13,7 @@ import type { Acceptor } from '../transport/injected-connections.ts';
 import { openListener } from '../transport/listener.ts';
 import type { Listener } from '../transport/listener-options.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
-import type { Placement } from './worker-role.ts';
+import { type Placement, placementOf, type WorkerRole } from './worker-role.ts';
 
 /** The configuration that one port uses for new requests. A reload replaces it; in-flight requests keep theirs. */
 export interface ActiveConfig {
@@ -27,6 +28,27 @@ export interface ActiveConfig {
 
 /** The configuration that handles a request from start to end. A reload does not change it. */
 export const activeConfig = new Slot<ActiveConfig>();
+
+/** The configuration of one gateway's port. Without `port`, connections and requests are not counted. */
+export function activeConfigFor(
+  runtime: Runtime,
+  gatewayName: string,
+  tracing: Tracing | undefined,
+  worker: WorkerRole | undefined,
+  port?: number,
+): ActiveConfig {
+  const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
+  return {
+    runtime,
+    gateway: tracing === undefined ? gateway : { ...gateway, listenerOf: tracing.around(gateway.listenerOf) },
+    placement: worker && placementOf(gateway, worker),
+    tracing,
+    bind:
+      port === undefined
+        ? undefined
+        : runtime.metrics.forBind({ bind: `bind/${port}`, gateway: GATEWAY.label, listener: gatewayName }),
+  };
+}
 
 /** A port that could not be opened. `path` is its path in the configuration, `code` that of Node's error. */
 export class PortError extends Error {

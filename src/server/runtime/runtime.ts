@@ -1,13 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { resolveConfigFile } from '../../core/config-file.ts';
 import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
-import { LIMITS, type Limits } from '../../core/limits.ts';
+import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { Spending, spendingOf } from '../budgets/spending.ts';
+import { spendingOf } from '../budgets/spending.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
@@ -17,22 +16,18 @@ import { redactorOf } from '../config/redact.ts';
 import type { Config } from '../config/schema.ts';
 import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
-import { GatewayDatabase } from '../database/gateway-database.ts';
+import type { GatewayDatabase } from '../database/gateway-database.ts';
 import { compileNetworkAuthorization } from '../expressions/network-authorization.ts';
-import { databaseSchemas } from '../features.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import { createListenerSelection, type ListenerSelection } from '../kernel/listener-selection.ts';
 import type { Listener } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
-import { processSecret } from '../kernel/shared-slots.ts';
-import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
-import { mcpProcessOf, setMcpProcess } from '../mcp/process.ts';
-import { ChildSlots } from '../mcp/targets/child-slots.ts';
+import { mcpProcessOf } from '../mcp/process.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
 import { compileMetricsPolicy, Metrics } from '../observe/metrics/metrics.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
@@ -48,6 +43,7 @@ import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
 import { ComponentCache } from './component-cache.ts';
 import { LogReads } from './log-reads.ts';
+import { databaseOf, runtimeSettings, type Sharing } from './runtime-settings.ts';
 import { createSharedStore } from './shared-store.ts';
 
 /** A compiled gateway: one port with its listeners. */
@@ -113,16 +109,6 @@ export interface CompileOptions {
   readonly sharing?: Sharing | undefined;
   /** Limits that differ from `LIMITS`, for tests. A reload keeps those of the previous runtime. */
   readonly limits?: Partial<Limits>;
-}
-
-/** What the workers of a gateway share. */
-export interface Sharing {
-  readonly state: SharedState;
-  /** Key for session ids (32 bytes), unless one is configured. */
-  readonly sessionKey: Buffer;
-  /** Number of this worker, from 1 to `count`; 0 in the process that starts them. */
-  readonly index: number;
-  readonly count: number;
 }
 
 /**
@@ -338,84 +324,4 @@ function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() =
   for (const { entrances } of gateways)
     for (const { tls } of entrances) for (const file of tls?.reloads ?? []) add(file);
   return all;
-}
-
-function databaseOf(
-  { config }: Config,
-  { folder, log, limits = {} }: Pick<CompileOptions, 'folder' | 'log' | 'limits'>,
-): GatewayDatabase | undefined {
-  if (config.database === undefined) return undefined;
-  return new GatewayDatabase({
-    config: config.database,
-    folder,
-    schemas: databaseSchemas,
-    log,
-    limits: { ...LIMITS, ...limits },
-  });
-}
-
-function runtimeSettings(
-  { config, frontendPolicies }: Config,
-  metrics: Metrics,
-  database: GatewayDatabase | undefined,
-  previous: RuntimeSettings | undefined,
-  { limits = {}, sharing, log }: Pick<CompileOptions, 'limits' | 'sharing' | 'log'>,
-): RuntimeSettings {
-  const own = {
-    secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
-    requestValidation: { ...config.http, headerCount: frontendPolicies.http.http1MaxHeaders },
-    maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
-    isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
-  };
-  if (previous !== undefined) return { ...previous, ...own };
-  const allLimits = { ...LIMITS, ...limits };
-  const settings: RuntimeSettings = {
-    slots: undefined,
-    limits: allLimits,
-    sharedState: sharing?.state ?? OWN_STATE,
-    database,
-    callMeter: (kind, subtype) => metrics.calls(kind, subtype),
-    counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
-    ...own,
-  };
-  const { key } = config.session;
-  if (database !== undefined)
-    spendingOf.set(
-      settings,
-      new Spending({
-        database,
-        log,
-        limits: allLimits,
-        sharedState: settings.sharedState,
-        worker: sharing?.index ?? 0,
-        failed: () => metrics.families.budgetFailures.with([]).inc(),
-      }),
-    );
-  const share = (total: number): number => shareOf(total, sharing);
-  let sessionKey = key === undefined ? sharing?.sessionKey : Buffer.from(key, 'hex');
-  // On first use: loading `node:crypto` takes 10 ms, and `config validate` opens no session.
-  const secret = (): Buffer => {
-    sessionKey ??= randomBytes(32);
-    return sessionKey;
-  };
-  processSecret.set(settings, { value: secret, isConfigured: key !== undefined });
-  setMcpProcess(settings, {
-    get sessionKey() {
-      return secret();
-    },
-    isKeyConfigured: key !== undefined,
-    sessionIdle: config.mcp.sessionTtl,
-    maxSessions: Math.max(1, share(config.mcp.maxSessions)),
-    children: new ChildSlots(Math.max(1, share(config.mcp.maxChildren)), allLimits),
-    worker: sharing?.index,
-    share,
-  });
-  return settings;
-}
-
-/** The shares of all workers add up to the total. */
-function shareOf(total: number, sharing: Sharing | undefined): number {
-  if (sharing === undefined) return total;
-  const { index, count } = sharing;
-  return Math.floor(total / count) + (index <= total % count ? 1 : 0);
 }

@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto';
+import { LIMITS, type Limits } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import { Spending, spendingOf } from '../budgets/spending.ts';
+import type { Config } from '../config/schema.ts';
+import { GatewayDatabase } from '../database/gateway-database.ts';
+import { databaseSchemas } from '../features.ts';
+import type { RuntimeSettings } from '../kernel/compile-context.ts';
+import { processSecret } from '../kernel/shared-slots.ts';
+import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
+import { setMcpProcess } from '../mcp/process.ts';
+import { ChildSlots } from '../mcp/targets/child-slots.ts';
+import type { Metrics } from '../observe/metrics/metrics.ts';
+
+/** What the workers of a gateway share. */
+export interface Sharing {
+  readonly state: SharedState;
+  /** Key for session ids (32 bytes), unless one is configured. */
+  readonly sessionKey: Buffer;
+  /** Number of this worker, from 1 to `count`; 0 in the process that starts them. */
+  readonly index: number;
+  readonly count: number;
+}
+
+interface SettingsOptions {
+  readonly folder: string;
+  readonly log: Log;
+  readonly sharing?: Sharing | undefined;
+  readonly limits?: Partial<Limits>;
+}
+
+/** The database of `config.database`, which the gateway opens. */
+export function databaseOf(
+  { config }: Config,
+  { folder, log, limits = {} }: Pick<SettingsOptions, 'folder' | 'log' | 'limits'>,
+): GatewayDatabase | undefined {
+  if (config.database === undefined) return undefined;
+  return new GatewayDatabase({
+    config: config.database,
+    folder,
+    schemas: databaseSchemas,
+    log,
+    limits: { ...LIMITS, ...limits },
+  });
+}
+
+/** Settings of the process, which a reload keeps, with those of the configuration, which it replaces. */
+export function runtimeSettings(
+  { config, frontendPolicies }: Config,
+  metrics: Metrics,
+  database: GatewayDatabase | undefined,
+  previous: RuntimeSettings | undefined,
+  { limits = {}, sharing, log }: Pick<SettingsOptions, 'limits' | 'sharing' | 'log'>,
+): RuntimeSettings {
+  const own = {
+    secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
+    requestValidation: { ...config.http, headerCount: frontendPolicies.http.http1MaxHeaders },
+    maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
+    isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
+  };
+  if (previous !== undefined) return { ...previous, ...own };
+  const allLimits = { ...LIMITS, ...limits };
+  const settings: RuntimeSettings = {
+    slots: undefined,
+    limits: allLimits,
+    sharedState: sharing?.state ?? OWN_STATE,
+    database,
+    callMeter: (kind, subtype) => metrics.calls(kind, subtype),
+    counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
+    ...own,
+  };
+  const { key } = config.session;
+  if (database !== undefined)
+    spendingOf.set(
+      settings,
+      new Spending({
+        database,
+        log,
+        limits: allLimits,
+        sharedState: settings.sharedState,
+        worker: sharing?.index ?? 0,
+        failed: () => metrics.families.budgetFailures.with([]).inc(),
+      }),
+    );
+  const share = (total: number): number => shareOf(total, sharing);
+  let sessionKey = key === undefined ? sharing?.sessionKey : Buffer.from(key, 'hex');
+  // On first use: loading `node:crypto` takes 10 ms, and `config validate` opens no session.
+  const secret = (): Buffer => {
+    sessionKey ??= randomBytes(32);
+    return sessionKey;
+  };
+  processSecret.set(settings, { value: secret, isConfigured: key !== undefined });
+  setMcpProcess(settings, {
+    get sessionKey() {
+      return secret();
+    },
+    isKeyConfigured: key !== undefined,
+    sessionIdle: config.mcp.sessionTtl,
+    maxSessions: Math.max(1, share(config.mcp.maxSessions)),
+    children: new ChildSlots(Math.max(1, share(config.mcp.maxChildren)), allLimits),
+    worker: sharing?.index,
+    share,
+  });
+  return settings;
+}
+
+/** The shares of all workers add up to the total. */
+function shareOf(total: number, sharing: Sharing | undefined): number {
+  if (sharing === undefined) return total;
+  const { index, count } = sharing;
+  return Math.floor(total / count) + (index <= total % count ? 1 : 0);
+}
