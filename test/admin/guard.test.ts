@@ -64,6 +64,7 @@ describe('cross-site requests to the admin server', () => {
       [403, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }],
       [200, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }, 'GET', '/ui'],
       [403, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }, 'GET', '/ui'],
+      [403, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }, 'POST', '/ui'],
       [403, { origin: 'https://evil.example' }, 'POST', '/quitquitquit'],
     ];
     const seen = [];

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { browserTest } from '../../kit/browser.ts';
 import { GOOD_TLS } from '../../kit/certificates.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
@@ -234,6 +234,22 @@ describe('callbacks of oidc that do not end a sign-in', () => {
     const thief = new Browser();
     for (const [name, value] of stolen) thief.cookies.set(name, value);
     expect((await thief.open(callback.href)).status).toBe(400);
+  });
+
+  test('oidc refuses a callback later than five minutes after the sign-in began', async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    await using provider = await scripted();
+    await using upstream = await backend();
+    await using page = await site(upstream, client(provider.issuer));
+    for (const [secondsLater, status] of [
+      [299, 302],
+      [300, 400],
+    ] as const) {
+      vi.useFakeTimers({ toFake: ['Date'] });
+      const { browser, callback } = await callbackOf(page);
+      vi.setSystemTime(Date.now() + secondsLater * 1000);
+      expect([secondsLater, (await browser.open(callback.href)).status]).toEqual([secondsLater, status]);
+    }
   });
 
   test.each([

@@ -201,6 +201,7 @@ const REFUSED: Readonly<Record<string, readonly Case[]>> = {
     ['an ID token', () => idp.token({ typ: 'ID' }), "of type 'ID', expected 'Bearer'"],
     ['a refresh token', () => idp.token({ typ: 'Refresh' }), "of type 'Refresh'"],
     ['a logout token', () => idp.token({}, { typ: 'logout+jwt' }), 'says that it is not an access token'],
+    ['a security event', () => idp.token({}, { typ: 'application/SECEVENT+JWT' }), 'says that it is not'],
     ['an encrypted token', () => `${idp.token()}.AAAA.AAAA`, 'not a signed JWT (three parts)'],
     [
       'a nested token',
