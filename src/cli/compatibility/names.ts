@@ -192,7 +192,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     title: 'Providers of models',
     at: 'llm.models.0.provider',
     hasValues: true,
-    names: names(`openai openAI gemini vertex anthropic bedrock azure copilot cohere ollama baseten cerebras
+    names: names(`openai openAI gemini vertex anthropic bedrock azure -copilot cohere ollama baseten cerebras
       deepinfra deepseek groq huggingface mistral openrouter togetherai xai fireworks`),
   },
   {

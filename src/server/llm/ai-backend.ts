@@ -11,7 +11,7 @@ import { compileModel, type Model, modelSchema } from './model.ts';
 import { isOwnCredential, modelAuthSchema } from './model-auth.ts';
 import { paramsSchema } from './params.ts';
 import { customProviderSchema } from './providers/custom.ts';
-import { findProvider } from './providers/index.ts';
+import { findProvider, NO_COPILOT } from './providers/index.ts';
 
 const { model, awsRegion, vertexRegion, vertexProject, azureResourceName, azureResourceType } =
   paramsSchema.shape;
@@ -92,7 +92,7 @@ const entrySchema = z.strictObject({
       });
     })
     .describe('Kind of provider, with its settings.')
-    .meta({ elsewhere: { copilot: "GitHub documents no API for Copilot's models outside its own clients" } }),
+    .meta({ elsewhere: { copilot: NO_COPILOT } }),
   hostOverride: z
     .string()
     .regex(/^[^\s/@]+:\d+$/, { error: 'expected `host:port`' })

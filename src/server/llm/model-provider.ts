@@ -3,17 +3,25 @@ import { nearest } from '../../core/suggest.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { type ProviderParams, paramsSchema } from './params.ts';
 import { customProvider, customProviderSchema } from './providers/custom.ts';
-import { findProvider, providerKinds, providerNames } from './providers/index.ts';
+import { findProvider, NO_COPILOT, providerKinds, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
 
 export const fieldsSchema = z.record(z.string().min(1), z.json());
 
 const customSchema = z.strictObject({ custom: customProviderSchema });
 
+/** The name of a kind of provider. Those that do not exist are reported later, with the ones that do. */
+const kindName = z
+  .string()
+  .min(1)
+  .refine((name) => name.toLowerCase() !== 'copilot', {
+    error: `the provider \`copilot\` is not supported: ${NO_COPILOT}`,
+  });
+
 /** `provider` of a model. */
 export const modelProviderSchema = z
   .union([
-    z.string().min(1),
+    kindName,
     z.strictObject({ reference: z.string().min(1).describe('Name of an entry of `llm.providers`.') }),
     customSchema,
   ])
@@ -25,7 +33,7 @@ export const providerEntrySchema = z
   .strictObject({
     name: z.string().min(1).describe('Name for references from models.'),
     provider: z
-      .union([z.string().min(1), customSchema])
+      .union([kindName, customSchema])
       .describe('Kind of provider, or a `custom` description of one.'),
     params: paramsSchema.prefault({}),
     defaults: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),

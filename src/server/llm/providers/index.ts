@@ -32,3 +32,6 @@ export const providerNames: readonly string[] = providerKinds.flatMap(({ key, al
   key,
   ...aliases,
 ]);
+
+/** Why upstream's provider `copilot` does not exist here. */
+export const NO_COPILOT = "GitHub documents no API for Copilot's models outside its own clients";
