@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { Browser, client, type Scripted, type Site, scripted, site } from '../../kit/oidc-site.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { Browser, client, type Scripted, SECRET, type Site, scripted, site } from '../../kit/oidc-site.ts';
+import { freePort } from '../../kit/ports.ts';
 import { seconds } from '../../kit/tokens.ts';
 import { until } from '../../kit/until.ts';
 import { type HttpUpstream, httpUpstream } from '../../kit/upstream.ts';
@@ -27,6 +29,43 @@ async function signedIn(provider: Scripted, page: Site, left = 30): Promise<Brow
 }
 
 const renewals = (provider: Scripted): number => provider.forms('/token', 'refresh_token').length;
+
+describe('oidc of a gateway and of its route', () => {
+  test.each([
+    ['the same client share one session', ['/a', '/a'], 1],
+    ['different redirect URIs have a session each', ['/a', '/b'], 2],
+  ])('oidc of a gateway and of a route with %s, which is renewed', async (_, callbacks, sessions) => {
+    await using provider = await scripted();
+    await using upstream = await cached();
+    const port = await freePort();
+    const [atGateway, atRoute] = callbacks.map((path) => ({
+      ...client(provider.issuer),
+      redirectURI: `http://127.0.0.1:${port}${path}`,
+    }));
+    const routes = [{ policies: { oidc: atRoute }, backends: [{ host: upstream.address }] }];
+    const gateways = { default: { port, oidc: atGateway, routes } };
+    await using gate = await gateway(JSON.stringify({ gateways }), { env: SECRET });
+    const issued = Array.from({ length: 20 }, (_, index) => `refresh-${index}`);
+    Object.defineProperty(provider, 'refreshToken', { get: () => issued.pop() });
+    const browser = new Browser();
+    expect((await browser.follow(`${gate.url}/app`)).reply.text).toBe('the page');
+    expect(provider.forms('/token', 'authorization_code')).toHaveLength(sessions);
+    expect(browser.cookies.size).toBe(sessions);
+
+    browser.cookies.clear();
+    provider.claims = { ...stale() };
+    await browser.follow(`${gate.url}/app`);
+    provider.claims = { nonce: undefined };
+    const before = renewals(provider);
+    const renewed = await browser.open(`${gate.url}/app`);
+    expect([renewed.text, renewed.headers['set-cookie']]).toEqual(['the page', expect.any(Array)]);
+    expect(renewed.headers['set-cookie']).toHaveLength(sessions);
+    const next = await browser.open(`${gate.url}/app`);
+    expect([next.text, next.headers['set-cookie']]).toEqual(['the page', undefined]);
+    expect(renewals(provider) - before).toBe(sessions);
+    expect(upstream.received.every(({ headers }) => headers.cookie === undefined)).toBe(true);
+  });
+});
 
 describe('oidc renews sessions with the refresh token', () => {
   test('a session whose ID token expires is renewed without the provider showing a page', async () => {

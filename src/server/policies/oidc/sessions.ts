@@ -26,8 +26,17 @@ interface Session {
   readonly expires: number;
 }
 
-/** Cookies of a session that was renewed during the request. */
-const renewedCookies = new Slot<readonly string[]>();
+/** The session of a request, and its new cookies until they are in the response, if it was renewed. */
+interface RequestSession {
+  readonly session: Session;
+  cookies: readonly string[] | undefined;
+}
+
+/**
+ * Sessions by the names of their cookies, which are no longer in the request: a policy of the same client at another level
+ * continues with them, and one of another client has its own.
+ */
+const requestSessions = new Slot<Map<string, RequestSession>>();
 
 /** Sessions of browsers. The gateway keeps none: the ID and refresh tokens are in encrypted cookies. */
 export class Sessions {
@@ -43,17 +52,18 @@ export class Sessions {
 
   /** Whether the request has a session, which is renewed if necessary. Its cookies are removed, and its claims set. */
   async resume(ctx: RequestContext): Promise<boolean> {
-    const session = await this.read(ctx);
+    let session = await this.read(ctx);
     if (session === undefined || session.expires <= unixTime()) return false;
-    let { token } = session;
-    let claims = await this.#validClaims(token);
+    let cookies = requestSessions.get(ctx)?.get(this.#name)?.cookies;
+    let claims = await this.#validClaims(session.token);
     if (session.refresh !== undefined && needsRenewal(claims)) {
       const renewed = await this.#renew(ctx, { ...session, refresh: session.refresh }, claims);
-      if (renewed !== undefined) ({ token, claims } = renewed);
+      if (renewed !== undefined) ({ session, cookies, claims } = renewed);
     }
     if (claims === undefined) return false;
+    requestSessions.ensure(ctx, () => new Map()).set(this.#name, { session, cookies });
     this.#cookies.remove(ctx);
-    acceptToken(ctx, { key: 'oidc' }, token, claims);
+    acceptToken(ctx, { key: 'oidc' }, session.token, claims);
     return true;
   }
 
@@ -68,8 +78,10 @@ export class Sessions {
     return cookies && { cookies, claims };
   }
 
-  /** The session in the cookies of a request, also one that has expired. */
+  /** The session of a request, also one that has expired. */
   async read(ctx: RequestContext): Promise<Session | undefined> {
+    const known = requestSessions.get(ctx)?.get(this.#name);
+    if (known !== undefined) return known.session;
     const session = await this.#cookies.read(ctx, this.#name, 'session');
     if (typeof session?.['token'] !== 'string' || typeof session['expires'] !== 'number') return undefined;
     ctx.observer?.hide(session['token']);
@@ -79,8 +91,10 @@ export class Sessions {
 
   /** Adds the cookies of a renewed session to the response, which shared caches then may not store. */
   respond(ctx: RequestContext, reply: Reply): void {
-    const cookies = renewedCookies.get(ctx);
-    if (cookies !== undefined) withCookies(reply, cookies);
+    const known = requestSessions.get(ctx)?.get(this.#name);
+    if (known?.cookies === undefined) return;
+    withCookies(reply, known.cookies);
+    known.cookies = undefined;
   }
 
   /**
@@ -91,18 +105,18 @@ export class Sessions {
     ctx: RequestContext,
     session: Session & { readonly refresh: string },
     current: Claims | undefined,
-  ): Promise<{ token: string; claims: Claims } | undefined> {
+  ): Promise<(RequestSession & { readonly claims: Claims }) | undefined> {
     // Undefined: a reload has removed the component that does this.
     const renewal = (await this.#renewals.renew(session.refresh)) as Renewal | undefined;
     let problem = 'the configuration has changed';
     if (renewal !== undefined && 'tokens' in renewal) {
       const { idToken: token, refreshToken: refresh = session.refresh } = renewal.tokens;
       const claims = await this.#validClaims(token);
-      const cookies = await this.#seal({ token, refresh, expires: session.expires }, unixTime());
+      const next = { token, refresh, expires: session.expires };
+      const cookies = await this.#seal(next, unixTime());
       if (claims !== undefined && cookies !== undefined && isSameUser(claims, session.token)) {
-        renewedCookies.set(ctx, cookies);
         ctx.observer?.policy({ kind: 'oidc', action: 'apply', reason: 'the session was renewed' });
-        return { token, claims };
+        return { session: next, cookies, claims };
       }
       problem = 'the provider has sent an ID token that is not valid, is of another user, or is too large';
     } else if (renewal !== undefined) problem = renewal.problem;
