@@ -12,7 +12,7 @@ import type { Database } from '../../../src/server/kernel/database.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { pgliteServer } from '../../kit/pglite-pool.ts';
 
-// One server for all: to compile PostgreSQL and create its database takes four seconds of CPU time.
+// One server for all: to compile PostgreSQL takes a second of CPU time.
 let server: Awaited<ReturnType<typeof pgliteServer>>;
 beforeAll(async () => {
   server = await pgliteServer();

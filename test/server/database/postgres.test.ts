@@ -4,7 +4,7 @@ import { openPostgresOn } from '../../../src/server/database/postgres.ts';
 import { pgliteServer } from '../../kit/pglite-pool.ts';
 import { databaseContract } from './database-contract.ts';
 
-// One server for all: to compile PostgreSQL and create its database takes four seconds of CPU time.
+// One server for all: to compile PostgreSQL takes a second of CPU time.
 let server: Awaited<ReturnType<typeof pgliteServer>>;
 beforeAll(async () => {
   server = await pgliteServer();

@@ -5,7 +5,7 @@ import { recordSchema } from '../../../src/server/record/schema.ts';
 import { pgliteServer } from '../../kit/pglite-pool.ts';
 import { recordContract } from './record-contract.ts';
 
-// To compile PostgreSQL and create its database takes four seconds of CPU time.
+// One server for all: to compile PostgreSQL takes a second of CPU time.
 let server: Awaited<ReturnType<typeof pgliteServer>>;
 beforeAll(async () => {
   server = await pgliteServer();

@@ -9,7 +9,7 @@ import { documentOf, EMBEDDER, turn, vector } from '../records.ts';
 import { storeContract } from '../store-contract.ts';
 import { twoBackends } from '../two-backends.ts';
 
-// One server for all: to compile PostgreSQL and create its database takes four seconds of CPU time.
+// One server for all: to compile PostgreSQL takes a second of CPU time.
 let server: Awaited<ReturnType<typeof pgliteServer>>;
 beforeAll(async () => {
   server = await pgliteServer();
