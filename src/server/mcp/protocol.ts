@@ -64,6 +64,28 @@ export const MODERN_REQUESTS: ReadonlySet<string> = new Set([
   'tasks/cancel',
 ]);
 
+/**
+ * Requests that change nothing at a server, or nothing more when they arrive twice. After a second `initialize`, the session of
+ * the first is unknown to its client, and ends like one that a client has left.
+ */
+export const REPEATABLE_REQUESTS: ReadonlySet<string> = new Set([
+  'initialize',
+  'server/discover',
+  'ping',
+  'tools/list',
+  'prompts/list',
+  'prompts/get',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'completion/complete',
+  'logging/setLevel',
+  'tasks/list',
+  'tasks/get',
+]);
+
 /** Methods that clients may send in any revision. */
 export const CLIENT_METHODS: ReadonlySet<string> = new Set([
   ...SESSION_REQUESTS,

@@ -252,6 +252,24 @@ describe('an unreachable HTTP target', () => {
     );
   });
 
+  test.each(['initialize', 'tools/list'])(
+    'a %s request to an HTTP target that closes the connection at this moment is sent once more',
+    async (method) => {
+      let isClosed = false;
+      const script: Script = ({ message }, response) => {
+        if (isClosed || message?.method !== method) return false;
+        isClosed = true;
+        response.destroy();
+        return true;
+      };
+      await using up = await mcpUpstream({ script });
+      await using gate = await gateway(mcpConfig([target(up)]));
+      const session = await openSession(`${gate.url}/mcp`);
+      const { result } = await session.send({ id: 1, method: 'tools/list', params: {} });
+      expect([result.tools.length > 0, up.of(method).length]).toEqual([true, 2]);
+    },
+  );
+
   test('a call to an HTTP target whose connection breaks is never sent twice', async () => {
     const script = on('tools/call', (_request, response) => void response.destroy());
     await using up = await mcpUpstream({ script });

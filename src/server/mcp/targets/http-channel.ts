@@ -12,6 +12,7 @@ import {
   MODERN_REVISION,
   NAME_HEADER,
   notificationMessage,
+  REPEATABLE_REQUESTS,
   rpcErrorIn,
   SESSION_HEADER,
   VERSION_HEADER,
@@ -135,6 +136,8 @@ export class HttpChannel implements Channel {
         ),
         body: text,
         signal,
+        // A server that closes an idle connection at this moment must not end a session before it has begun.
+        isReplaySafe: method !== undefined && REPEATABLE_REQUESTS.has(method),
         ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
       });
       if (method === 'initialize') this.#sessionId = header(response, SESSION_HEADER) ?? this.#sessionId;
