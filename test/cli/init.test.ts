@@ -353,6 +353,7 @@ mcp_servers:
     'fallbacks of claude in litellm.yaml: no model of its own: nope',
     '`general_settings.database_url` in litellm.yaml',
     '`litellm_settings.callbacks` in litellm.yaml',
+    '`litellm_settings.drop_params` in litellm.yaml: a parameter that a provider does not know is an error (400)',
   ])
     expect(stdout).toContain(line);
   expect(mine.secrets()).toMatchObject({ LITELLM_MASTER_KEY: 'sk-master-1234', GPT_4O_API_KEY: 'az-key-1' });

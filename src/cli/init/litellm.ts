@@ -235,6 +235,12 @@ function reportRest(
   report('general_settings.', read.general, ['master_key']);
   report('litellm_settings.', read.litellm, ['fallbacks', 'drop_params', 'set_verbose']);
   report('router_settings.', read.router, ['fallbacks']);
+  if (read.litellm['drop_params'] === true)
+    leftOut.push({
+      what: `\`litellm_settings.drop_params\` in ${source}`,
+      reason:
+        'a parameter that a provider does not know is an error (400), never dropped: `transformation` of a model removes one',
+    });
 }
 
 /** Parses the text of a configuration of LiteLLM; undefined for anything else. */
