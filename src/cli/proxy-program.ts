@@ -66,7 +66,7 @@ export function usageCommand(program: Command, run: Bind): void {
   )
     .addHelpText(
       'after',
-      `${NEAREST}\nThe gateway needs a database (config.database).\n\nExamples:\n  agctl usage\n  agctl usage --by user,model --since 30d -o csv\n`,
+      `${NEAREST}\nErrors are failures: status 500 and above, failed tools. Refusals such as 401 and 429 are requests, but no errors.\nThe gateway needs a database (config.database, read at start).\n\nExamples:\n  agctl usage\n  agctl usage --by user,model --since 30d -o csv\n`,
     )
     .action(run(() => import('./commands/usage.ts')));
 }

@@ -240,7 +240,7 @@ test.each([
   },
 );
 
-test('connect reads a configuration whose variables are not set, and says which file has them', async () => {
+test('connect does not mention variables that are not set if they make no difference', async () => {
   await using mine = await laptop(WITH_KEY.replaceAll('CLIENT_KEY', 'OTHER_KEY'), {
     'project/gateway.env': 'OTHER_KEY=a',
   });
@@ -249,7 +249,16 @@ test('connect reads a configuration whose variables are not set, and says which 
     0,
     { url: URL_, headers: { Authorization: `Bearer \${env:OTHER_KEY}` } },
   ]);
-  expect(stderr).toContain('not set here: OTHER_KEY: start the gateway with --env-from gateway.env');
+  expect(stderr).not.toContain('not set');
+});
+
+test('connect says which variables the address depends on, and which file has them', async () => {
+  const config = `gateways: { default: { port: 3000 } }\nroutes: [{ hostnames: ["\${GATE_HOST}"], backends: [{ mcp: { targets: [{ name: a, mcp: { host: "http://127.0.0.1:1/mcp" } }] } }] }]\n`;
+  await using mine = await laptop(config, { 'project/gateway.env': 'GATE_HOST=gate.test' });
+  const { stderr } = await mine.connect('cursor');
+  expect(stderr).toContain(
+    'variables that are not set here: GATE_HOST: agctl --env-from gateway.env connect',
+  );
 });
 
 test('secrets on changed lines are masked', async () => {

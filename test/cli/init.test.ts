@@ -111,8 +111,28 @@ test('the configuration is formatted, and servers that npx installs start in adv
     code: 0,
   });
   expect(stdout).toContain(
-    'agctl --env-from gateway.env serve\n  agctl --env-from gateway.env connect claude',
+    'agctl --env-from gateway.env serve\n  npx agctl --env-from gateway.env connect claude',
   );
+});
+
+test('init prints commands as the user calls them: with npx unless agctl is on the PATH of a shell', async () => {
+  await using mine = await laptop({ 'bin/agctl': '' });
+  const path = { PATH: join(mine.cwd, 'bin') };
+  expect((await mine.init(['a'], path)).stdout).toMatch(/^ {2}agctl serve$/m);
+  expect((await mine.init(['b'], { ...path, npm_command: 'exec' })).stdout).toMatch(/^ {2}npx agctl serve$/m);
+  expect((await mine.init(['c'])).stdout).toMatch(/^ {2}npx agctl serve$/m);
+  expect(readFileSync(join(mine.cwd, 'c/gateway.yaml'), 'utf8')).toContain('`npx agctl connect`');
+});
+
+test('the database for usage, keys and Conversations is in the file as a comment, and works without the #', async () => {
+  await using mine = await laptop();
+  expect((await mine.init()).stdout).toContain('usage, keys and Conversations need a database');
+  const file = join(mine.cwd, 'gateway.yaml');
+  const text = readFileSync(file, 'utf8');
+  expect(mine.config()).not.toHaveProperty('config');
+  writeFileSync(file, text.replace(/# config:\n# {3}database/, 'config:\n  database'));
+  expect(mine.config()).toMatchObject({ config: { database: { url: 'sqlite://./agctl.db' } } });
+  expect((await mine.validate()).code).toBe(0);
 });
 
 test('secrets become references, whose values only the owner of gateway.env can read', async () => {

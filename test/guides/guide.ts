@@ -22,14 +22,14 @@ interface Followed extends AsyncDisposable {
 }
 
 /** Servers that a guide lets the reader start, which run while later blocks are followed. */
-const SERVICE = /^(?:[A-Z_]+=\S+ )*agctl (?:--env-from \S+ )?(?:memory )?serve\b/;
+const SERVICE = /^(?:[A-Z_]+=\S+ )*npx agctl (?:--env-from \S+ )?(?:memory )?serve\b/;
 /** Commands that need a daemon, a cluster or root: test/docs-code.test.ts checks what can be checked without. */
 const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo) /;
 
 /**
  * Follows a guide as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as
  * servers.json; runs each `sh` block, starts servers in the background. Variables stay for later blocks. `replace`: texts
- * that differ in tests, such as ports. `addresses`: variables with the gateway's other addresses; `--local` leads to ADMIN_ADDR.
+ * that differ in tests, such as ports. `addresses`: variables with the gateway's other addresses; commands reach ADMIN_ADDR with `--local` and without.
  */
 export async function followGuide(
   name: string,
@@ -39,12 +39,13 @@ export async function followGuide(
   const folder = await temporaryFolder();
   const bin = join(folder.path, '.bin');
   mkdirSync(bin);
-  writeFileSync(join(bin, 'agctl'), `#!/bin/sh\nexec "${process.execPath}" "${AGCTL}" "$@"\n`, {
-    mode: 0o755,
-  });
+  // Of what npx could run, guides use this program alone.
+  const npx = `#!/bin/sh\n[ "$1" = agctl ] || exit 127\nshift\nexec "${process.execPath}" "${AGCTL}" "$@"\n`;
+  writeFileSync(join(bin, 'npx'), npx, { mode: 0o755 });
   const env = {
     PATH: [bin, dirname(process.execPath), '/usr/bin:/bin'].join(':'),
     HOME: folder.path,
+    ...(addresses.ADMIN_ADDR === undefined ? {} : { AGCTL_ADMIN: addresses.ADMIN_ADDR }),
     ...{ ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off', ...addresses },
   };
   const here = { ...replace, '--local': `--admin ${addresses.ADMIN_ADDR}` };
@@ -75,7 +76,7 @@ export async function followGuide(
         writeFileSync(join(folder.path, file), text);
       } else if (lang === 'json') writeFileSync(join(folder.path, 'servers.json'), text);
       else if (SERVICE.test(text)) {
-        const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=agctl )/, 'exec ')}`], {
+        const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=npx agctl )/, 'exec ')}`], {
           cwd: folder.path,
           env,
         });

@@ -28,6 +28,11 @@ const FILES = {
   'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "."]': `cmd: node, args: ["${server('filesystem')}", "."]`,
 };
 
+const FILES_IN_LIST = {
+  'cmd: npx': 'cmd: node',
+  'warm: 1': '',
+};
+
 const admin = async (): Promise<object> => ({ ADMIN_ADDR: `127.0.0.1:${await freePort()}` });
 
 test('the guide on an OpenAI key: programs call with their own keys, and only the provider gets its key', async () => {
@@ -63,6 +68,25 @@ test('the guide on servers of a desktop: servers are imported, started, and a cl
   const written = await readFile(join(followed.folder, 'gateway.yaml'), 'utf8');
   expect(written).toContain('NOTES_TOKEN');
   expect(written).not.toContain('secret-of-notes');
+});
+
+test('the guide on a key: it is added to what init writes, calls without it are rejected, and clients get its name', async () => {
+  const port = String(await freePort());
+  await using followed = await followGuide('protect-with-a-key.md', {
+    3000: port,
+    ...DESKTOP,
+    ...FILES_IN_LIST,
+  });
+  const [initialized = '', , statuses, connected] = followed.printed;
+  const written = parse(initialized.slice(initialized.indexOf('gateways:'))) as { mcp: object };
+  const { mcp, frontendPolicies: _added, ...rest } = parse(followed.files.get('gateway.yaml') ?? '');
+  const { policies, ...before } = mcp;
+  expect({ ...rest, mcp: before }).toEqual(written);
+  expect(policies).toHaveProperty('apiKey');
+  expect(statuses).toBe('401\n200\n');
+  for (const name of ['CURSOR_KEY', 'AGENT_KEY']) expect(connected).toContain(name);
+  expect(connected).not.toContain(followed.environment['AGENT_KEY']);
+  await until(() => followed.log.includes('client="agent"'));
 });
 
 test('the guide on tools per client: a reader is shown tools that read, an editor all', async () => {

@@ -55,7 +55,7 @@ export async function withSpending(
     return sendText(
       reply,
       400,
-      'the gateway has no database for keys and budgets: set config.database.url\n',
+      'the gateway has no database for keys and budgets: set config.database.url, and restart the gateway (a reload does not open a database)\n',
     );
   try {
     return await work(spending);

@@ -21,7 +21,7 @@ import {
   type Kind,
   keyVariableOf,
 } from '../connect/endpoint.ts';
-import { loadForReading } from '../connect/load-for-reading.ts';
+import { loadForReading, PLACEHOLDER } from '../connect/load-for-reading.ts';
 import { shownDiff } from '../connect/shown-diff.ts';
 import type { Context, Run } from '../context.ts';
 import { ENV_FILE } from '../init/files.ts';
@@ -141,16 +141,18 @@ const withoutFile = ({ local, admin, proxyAdminPort }: Options): AdminOptions =>
 function ofFile(file: string, context: Context, kind: Kind): readonly Endpoint[] {
   const { loaded, unset } = loadForReading(readConfigFile(file), file, context.env);
   const endpoints = endpointsOfConfig(loaded, kind);
-  if (unset.length > 0) context.stderr.write(unsetHint(unset, file, context));
+  // Keys are never read here; the setting names their variable.
+  if (endpoints.some(({ url }) => url.includes(PLACEHOLDER)))
+    context.stderr.write(unsetHint(unset, file, context));
   return endpoints;
 }
 
-/** The gateway needs the variables although this command does not; `init` writes them to a file beside it. */
+/** `init` writes the variables to a file beside the configuration. */
 function unsetHint(unset: readonly string[], file: string, { cwd }: Context): string {
   const beside = resolve(cwd, dirname(file), ENV_FILE);
   const shown = relative(cwd, beside) || ENV_FILE;
-  const how = existsSync(beside) ? `: start the gateway with --env-from ${shown}` : '';
-  return `# not set here: ${unset.join(', ')}${how}\n`;
+  const how = existsSync(beside) ? `: agctl --env-from ${shown} connect …` : '';
+  return `# the address depends on variables that are not set here: ${unset.join(', ')}${how}\n`;
 }
 
 function checkedUrl(text: string): string {

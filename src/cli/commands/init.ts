@@ -22,6 +22,7 @@ import {
 } from '../init/starters.ts';
 import { errorsOf, validConfig } from '../init/valid-config.ts';
 import { Variables } from '../init/variables.ts';
+import { invocation } from '../invocation.ts';
 import { portNumber } from '../proxy/address.ts';
 
 interface Options {
@@ -81,9 +82,16 @@ export const run: Run<Options> = async (options, context) => {
   const withValues =
     options.secrets !== false && (!isAsked || secrets.length === 0 || (await askSecrets(ENV_FILE, secrets)));
   writeNew(files.config, text, folder);
-  if (missing.length > 0) writeNew(files.env, envFileText(missing, withValues), folder, true);
+  if (missing.length > 0)
+    writeNew(files.env, envFileText(missing, withValues, invocation(context.env)), folder, true);
   context.stdout.write(
-    escapeLines(report({ files, imported, variables, withValues, shown, folder, cwd: context.cwd })),
+    escapeLines(
+      report({
+        ...{ files, imported, variables, withValues, shown, folder, cwd: context.cwd },
+        agctl: invocation(context.env),
+        hasDatabaseComment: whole.length === 0,
+      }),
+    ),
   );
   return EXIT_CODES.ok.code;
 };
@@ -143,6 +151,7 @@ async function composed(plan: Plan, context: Context): Promise<string> {
       imported,
       port,
       schema: schemaPath(folder),
+      agctl: invocation(context.env),
       isEcho: imported.models.includes(echoModel),
     });
   const { text, errors } = await validConfig(imported, compose, { file, folder, env: variables.environment });
@@ -188,9 +197,13 @@ interface Outcome {
   readonly shown: (path: string) => string;
   readonly folder: string;
   readonly cwd: string;
+  /** How the user calls this program. */
+  readonly agctl: string;
+  readonly hasDatabaseComment: boolean;
 }
 
-function report({ files, imported, variables, withValues, shown, folder, cwd }: Outcome): string {
+function report(outcome: Outcome): string {
+  const { files, imported, variables, withValues, shown, folder, cwd, agctl, hasDatabaseComment } = outcome;
   const { targets, models, leftOut } = imported;
   const { missing } = variables;
   const names = targets.map(({ value }) => value.name).join(', ');
@@ -208,13 +221,16 @@ function report({ files, imported, variables, withValues, shown, folder, cwd }: 
   }
   if (leftOut.length > 0)
     lines.push('', 'not imported', ...leftOut.map(({ what, reason }) => `  ${what}: ${reason}`));
-  const program = missing.length > 0 ? `agctl --env-from ${ENV_FILE}` : 'agctl';
+  const program = missing.length > 0 ? `${agctl} --env-from ${ENV_FILE}` : agctl;
   lines.push(
     '',
     'next',
     ...(folder === cwd ? [] : [`  cd ${shown(folder)}`]),
     `  ${program} serve`,
-    `  ${program} connect claude     or another client: agctl connect --help`,
+    `  ${program} connect claude     or another client: ${agctl} connect --help`,
+    ...(hasDatabaseComment
+      ? ['', `usage, keys and Conversations need a database: see the end of ${shown(files.config)}`]
+      : []),
     '',
   );
   return lines.join('\n');

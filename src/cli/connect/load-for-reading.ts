@@ -1,8 +1,8 @@
 import type { Environment } from '../../core/yaml/env.ts';
 import { type LoadedConfig, loadConfigText } from '../../server/config/load.ts';
 
-/** Where a value was not set: any text that a key, a name or a URL's host may be. */
-const PLACEHOLDER = 'unset';
+/** Where a value was not set: any text that a key, a name or a URL's host may be, and that nobody writes. */
+export const PLACEHOLDER = 'unset-variable';
 
 /**
  * Parses a configuration whose variables need not all be set: for commands that read what is independent of their values.

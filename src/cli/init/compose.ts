@@ -9,10 +9,12 @@ export interface Composition {
   readonly schema: string | undefined;
   /** Whether the models are only the echo provider, which needs no key. */
   readonly isEcho: boolean;
+  /** How the user calls this program. */
+  readonly agctl: string;
 }
 
 /** Writes a configuration: one gateway on this machine alone, with the MCP servers and models that there are. */
-export function composeConfig({ imported, port, schema, isEcho }: Composition): string {
+export function composeConfig({ imported, port, schema, isEcho, agctl }: Composition): string {
   const { targets, models, virtualModels, clientKeys } = imported;
   const values = (entries: readonly ImportedEntry[]): unknown[] => entries.map(({ value }) => value);
   const document = new Document({
@@ -30,7 +32,7 @@ export function composeConfig({ imported, port, schema, isEcho }: Composition): 
   });
   document.commentBefore = [
     ...(schema === undefined ? [] : [` yaml-language-server: $schema=${schema}`]),
-    ' Written by `agctl init`. `agctl config explain KEY` describes any key; changes take effect while it is served.',
+    ` Written by \`agctl init\`. \`${agctl} config explain KEY\` describes any key; changes take effect while it is served.`,
   ].join('\n');
   const url = `http://127.0.0.1:${port}`;
   commentKey(
@@ -38,7 +40,7 @@ export function composeConfig({ imported, port, schema, isEcho }: Composition): 
     ['gateways', 'default', 'address'],
     ' Clients on this machine only. Before removing it, add a policy that authenticates callers.',
   );
-  commentKey(document, ['mcp'], ` MCP clients connect to ${url}/mcp: \`agctl connect\` sets them up.`);
+  commentKey(document, ['mcp'], ` MCP clients connect to ${url}/mcp: \`${agctl} connect\` sets them up.`);
   commentKey(
     document,
     ['llm'],
@@ -46,6 +48,11 @@ export function composeConfig({ imported, port, schema, isEcho }: Composition): 
   );
   commentEntries(document, ['mcp', 'targets'], targets);
   commentEntries(document, ['llm', 'models'], models);
+  document.comment = [
+    ` \`${agctl} usage\`, \`${agctl} keys\` and the page Conversations need a database, which is opened at startup:`,
+    ' config:',
+    '   database: { url: "sqlite://./agctl.db" }',
+  ].join('\n');
   for (const key of ['mcp', 'llm']) spaceBefore(document, key);
   return document.toString({ lineWidth: 0 });
 }

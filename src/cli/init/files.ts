@@ -39,12 +39,12 @@ export function writeNew(path: string, text: string, folder: string, isPrivate =
 }
 
 /** The lines of the file of variables. Values are quoted as `node --env-file` reads them. */
-export function envFileText(variables: readonly Variable[], withValues: boolean): string {
+export function envFileText(variables: readonly Variable[], withValues: boolean, agctl: string): string {
   const lines = variables.map(({ name, value, from }) => {
     const shown = withValues && value !== undefined ? quoted(value) : undefined;
     return `# ${from}\n${name}=${shown ?? UNKNOWN_VALUE}\n`;
   });
-  return `# Secrets of gateway.yaml: agctl --env-from ${ENV_FILE} serve. Keep this file out of version control.\n\n${lines.join('\n')}`;
+  return `# Secrets of gateway.yaml: ${agctl} --env-from ${ENV_FILE} serve. Keep this file out of version control.\n\n${lines.join('\n')}`;
 }
 
 function quoted(value: string): string {

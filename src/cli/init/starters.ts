@@ -1,8 +1,7 @@
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import type { Context } from '../context.ts';
+import { isOnPath } from '../invocation.ts';
 import type { ImportedEntry } from './imported.ts';
 
 /** What `--with` takes. */
@@ -21,10 +20,7 @@ export const starterTarget: ImportedEntry = {
 /** The memory of this program. One process for all sessions, because one process owns the files of a memory. */
 export function memoryTarget({ env }: Pick<Context, 'env'>): ImportedEntry {
   const program = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
-  const isOnPath = (env['PATH'] ?? '')
-    .split(delimiter)
-    .some((folder) => folder !== '' && existsSync(join(folder, 'agctl')));
-  const [cmd, ...first] = isOnPath ? ['agctl'] : [process.execPath, program];
+  const [cmd, ...first] = isOnPath(env) ? ['agctl'] : [process.execPath, program];
   const args = [...first, 'memory-adapter', 'stdio', '--embedded', '--data', 'memory'];
   return { source: '', value: { name: 'memory', stdio: { cmd, args, shared: true } } };
 }

@@ -55,7 +55,7 @@ export function adminAddress(
 }
 
 /**
- * The same, but the gateway on this machine if nothing is selected: for commands that only look.
+ * The same, but the gateway on this machine if nothing is selected: for commands that only look, and those of keys.
  *
  * @throws CommandError with exit name `usage`
  */

@@ -96,6 +96,8 @@ export interface RuntimeSettings extends SlotHolder {
   readonly sharedState: SharedState;
   /** The database of `config.database`, if there is one. Opened before the first request. */
   readonly database: Database | undefined;
+  /** Whether a reload has added `config.database`, which is opened at startup only. */
+  readonly isDatabaseAdded: boolean;
   /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;
   /** Returns a function that increments a counter, given the values of its labels. */

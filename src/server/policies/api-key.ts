@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError, detailOf } from '../../core/errors.ts';
 import { CallBudget, callBudget } from '../budgets/call-budget.ts';
+import { missingDatabase } from '../budgets/missing-database.ts';
 import { type KnownKey, spendingOf } from '../budgets/spending.ts';
 import { credentialLocation, locationSchema, usualLocation } from '../credentials/location.ts';
 import { toCel } from '../expressions/cel/values.ts';
@@ -190,12 +191,7 @@ function compileVirtualKeys(
 ): KeyLookup | undefined {
   const spending = spendingOf.get(context.settings);
   if (spending === undefined) {
-    context.report({
-      code: 'AGW0105',
-      atKey: true,
-      message: '`virtualKeys` needs a database for the keys',
-      help: 'set `config.database.url`, for example to `sqlite://./agctl.db`',
-    });
+    context.report(missingDatabase(context.settings, '`virtualKeys`', 'the keys'));
     return undefined;
   }
   const isOpen = failureMode === 'failOpen';

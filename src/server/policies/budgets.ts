@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { BUDGET_FORMS, type BudgetLimit, budgetText, parseBudget } from '../../core/budget.ts';
 import { CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
+import { missingDatabase } from '../budgets/missing-database.ts';
 import { claimOf, spendingOf } from '../budgets/spending.ts';
 import { CelEvaluationError } from '../expressions/cel/errors.ts';
 import { requestScope } from '../expressions/scopes.ts';
@@ -73,12 +74,7 @@ export const budgets = definePolicy({
   compile(entries, context) {
     const spending = spendingOf.get(context.settings);
     if (spending === undefined) {
-      context.report({
-        code: 'AGW0105',
-        atKey: true,
-        message: '`budgets` needs a database for what was spent',
-        help: 'set `config.database.url`, for example to `sqlite://./agctl.db`',
-      });
+      context.report(missingDatabase(context.settings, '`budgets`', 'what was spent'));
       return {};
     }
     const compiled = entries.map(({ name, limit, key, failureMode }, index) => {

@@ -95,6 +95,8 @@ export function recordPolicy(
   if (given === undefined && config.database === undefined) return undefined;
   const policy = compileRecordPolicy(given ?? recordPolicySchema.parse({}), scope, context);
   if (config.database !== undefined) return policy;
+  // The reload itself says that a restart is needed.
+  if (context.settings.isDatabaseAdded) return undefined;
   context.report({
     code: 'AGW0303',
     severity: 'warning',

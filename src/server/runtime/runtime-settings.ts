@@ -46,6 +46,7 @@ export function databaseOf(
 
 /** Settings of the process, which a reload keeps, with those of the configuration, which it replaces. */
 export function runtimeSettings(
+  loaded: Config,
   { config, frontendPolicies }: Config,
   metrics: Metrics,
   database: GatewayDatabase | undefined,
@@ -57,6 +58,7 @@ export function runtimeSettings(
     requestValidation: { ...config.http, headerCount: frontendPolicies.http.http1MaxHeaders },
     maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
     isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
+    isDatabaseAdded: config.database === undefined && loaded.config.database !== undefined,
   };
   if (previous !== undefined) return { ...previous, ...own };
   const allLimits = { ...LIMITS, ...limits };

@@ -142,7 +142,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const { fields, prefix } = config.config.metrics;
   const metrics = previous?.metrics ?? new Metrics(Object.keys(fields.add), prefix);
   const database = previous === undefined ? databaseOf(config, options) : previous.database;
-  const settings = runtimeSettings(config, metrics, database, previous?.settings, options);
+  const settings = runtimeSettings(loaded, config, metrics, database, previous?.settings, options);
   let known: Redactor | undefined;
   const redactor = (): Redactor => {
     known ??= redactorOf(source, options.env);

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { budgetGateway, createKey, spentIn } from '../../kit/budgets.ts';
@@ -197,6 +197,24 @@ describe('virtual keys', () => {
   });
 });
 
+test('a reload that adds a database and what needs it says that a restart is needed', async () => {
+  await using folder = await temporaryFolder();
+  const config = (database: object, policies: object): string =>
+    JSON.stringify({
+      config: database,
+      llm: { port: 0, models: [{ name: 'm', provider: 'echo' }], policies },
+    });
+  await using gate = await gateway(config({}, {}), { folder: folder.path, live: 'asked' });
+  const database = { database: { url: 'sqlite://./agctl.db' } };
+  const budgets = [{ name: 'all', limit: '5tokens/day' }];
+  await writeFile(join(folder.path, 'test.yaml'), config(database, { ...KEYS, budgets }));
+  expect(await gate.live.reload()).toBe(false);
+  const log = gate.log.join('');
+  for (const key of ['virtualKeys', 'budgets'])
+    expect(log).toMatch(new RegExp(`\`${key}\\\\?\` needs .*config.database.* is read only at startup`));
+  expect(log).not.toContain('needs a database');
+});
+
 describe('bad input', () => {
   test.each([
     ['no JSON', 'expected a JSON object'],
@@ -237,7 +255,7 @@ describe('bad input', () => {
     );
     expect(await send(`${gate.admin}/api/keys`)).toMatchObject({
       status: 400,
-      text: 'the gateway has no database for keys and budgets: set config.database.url\n',
+      text: 'the gateway has no database for keys and budgets: set config.database.url, and restart the gateway (a reload does not open a database)\n',
     });
   });
 
