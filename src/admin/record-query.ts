@@ -31,11 +31,20 @@ const TIMES = ['since', 'from', 'to'];
 
 /** What `/api/records` searches. @throws InvalidParameter */
 export function searchOf(request: FastifyRequest): Search {
-  const given = parametersOf(request, [...FILTER_NAMES, ...TIMES, 'status', 'text', 'limit', 'after']);
+  const given = parametersOf(request, [
+    ...FILTER_NAMES,
+    ...TIMES,
+    'status',
+    'contents',
+    'text',
+    'limit',
+    'after',
+  ]);
   return {
     ...timesOf(given, 0),
     equal: picked(given, FILTER_NAMES),
     status: statusOf(given.get('status')),
+    hasContents: isTrue(given, 'contents'),
     text: given.get('text'),
     limit: limitOf(given.get('limit')),
     after: cursorOf(given.get('after')),
@@ -91,6 +100,13 @@ function timeOf(given: Parameters, name: string): number | undefined {
       `${name} is not a time: expected one such as 2026-10-01T12:00:00Z, or milliseconds since 1970`,
     );
   return time;
+}
+
+/** @throws InvalidParameter for anything but `true` and `false` */
+function isTrue(given: Parameters, name: string): boolean {
+  const text = given.get(name) ?? 'false';
+  if (text === 'true' || text === 'false') return text === 'true';
+  throw new InvalidParameter(`${name} is neither true nor false`);
 }
 
 /** `404`, `5xx`, or `error` for requests that failed. */

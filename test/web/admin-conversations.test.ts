@@ -42,6 +42,10 @@ browserTest(
     const list = page.getByRole('region', { name: 'Requests' });
     const shown = page.getByRole('region', { name: 'Conversation' });
     await list.getByRole('button', { name: /chat acme-mini/ }).waitFor();
+    // What opens a session or reads lists is about nothing.
+    expect(await list.getByRole('listitem').count()).toBe(2);
+    await list.getByText('Where is it?').waitFor();
+    await list.getByText('{"message":"<img src=x').waitFor();
     await shown.getByText('Where is it?').waitFor();
     await shown.getByText('the secret of the sea').waitFor();
     await expectAccessible(page);
@@ -82,6 +86,11 @@ browserTest(
     await page.getByRole('region', { name: 'Requests per hour' }).locator('canvas').waitFor();
     for (const name of ['acme-mini', 'echo', 'one'])
       await page.getByRole('rowheader', { name, exact: true }).waitFor();
+    // The access log may have lost what the database has.
+    await page.getByRole('link', { name: 'acme-mini' }).click();
+    await page.getByRole('button', { name: 'model acme-mini' }).waitFor();
+    await shown.getByText('the secret of the sea').waitFor();
+    expect(await list.getByRole('listitem').count()).toBe(1);
     expect(problems).toEqual([]);
   },
 );

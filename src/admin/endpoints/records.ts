@@ -1,3 +1,4 @@
+import { previewsOf } from '../../server/record/preview.ts';
 import { searchRecords } from '../../server/record/search.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { answerFromDatabase, cursorText, searchOf } from '../record-query.ts';
@@ -11,7 +12,14 @@ export const records = defineEndpoint({
   methods: ['GET'],
   handle: (request, reply, admin) =>
     answerFromDatabase(reply, admin, async (database) => {
-      const page = await searchRecords(database, searchOf(request));
-      return { records: page.records, next: page.next === undefined ? null : cursorText(page.next) };
+      const search = searchOf(request);
+      const page = await searchRecords(database, search);
+      const ids = search.hasContents ? page.records.map(({ id }) => id) : [];
+      const previews = await previewsOf(database, ids);
+      const records = page.records.map((record) => {
+        const preview = previews.get(record.id);
+        return preview === undefined ? record : { ...record, preview };
+      });
+      return { records, next: page.next === undefined ? null : cursorText(page.next) };
     }),
 });

@@ -40,6 +40,9 @@ export const RECORD_LIMITS = {
   /** Records that the first step of a search looks at; fast steps make the next one larger. */
   recordSearchStep: 2_000,
   recordSearchMaxStep: 64_000,
+  /** Characters of a preview of a record, and of the request or answer from which it is taken. */
+  recordPreview: 160,
+  recordPreviewSource: 16_384,
   /** Rows of a table of usage. */
   usageRows: 10_000,
   /** Age at which sums of hours become sums of days (UTC). */

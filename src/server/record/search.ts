@@ -30,6 +30,8 @@ export interface Search {
   readonly equal: Readonly<Partial<Record<Filter, string>>>;
   /** First and last status, or requests that failed (`core/outcome.ts`). */
   readonly status?: readonly [number, number] | 'error' | undefined;
+  /** Only calls of models and of MCP tools, prompts and resources: other requests are about nothing that was said. */
+  readonly hasContents?: boolean | undefined;
   /** Words that all occur in the payload or the error. */
   readonly text?: string | undefined;
   /** Most records of the page. */
@@ -187,12 +189,19 @@ function quoted(words: string): string {
 /** Conditions that an index answers, the most selective first. */
 const INDEXED = ['trace', 'session', 'tool', 'key', 'user', 'group', 'target', 'model', 'failed'] as const;
 
-function conditionsOf({ equal, status }: Search): Map<string, Condition> {
+/** Operations of MCP that have contents. */
+const CONTENTS: Condition = {
+  sql: "(protocol = 'llm' OR operation IN ('tools/call', 'prompts/get', 'resources/read'))",
+  values: [],
+};
+
+function conditionsOf({ equal, status, hasContents = false }: Search): Map<string, Condition> {
   const conditions = new Map<string, Condition>();
   for (const name of FILTER_NAMES) {
     const value = equal[name];
     if (value !== undefined) conditions.set(name, { sql: `${FILTERS[name]} = ?`, values: [value] });
   }
+  if (hasContents) conditions.set('contents', CONTENTS);
   if (status === undefined) return conditions;
   // The index of requests that were refused or failed has no others.
   const isUnusual = status === 'error' || status[0] >= 400;
@@ -232,7 +241,8 @@ function readColumn(name: string, prefix = ''): string {
   return name === 'cost' ? `CAST(${column} AS TEXT) AS cost` : column;
 }
 
-function parsed(text: SqlValue | undefined): object {
+/** The JSON of a column of payloads; empty if there is none. */
+export function parsed(text: SqlValue | undefined): object {
   return typeof text === 'string' ? (JSON.parse(text) as object) : {};
 }
 

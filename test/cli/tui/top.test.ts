@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseAddress } from '../../../src/cli/proxy/address.ts';
-import { groupColumns, sorted } from '../../../src/cli/tui/top/columns.ts';
+import { groupColumns, sorted, tableRow, withNames } from '../../../src/cli/tui/top/columns.ts';
 import { figuresOf, groupsOf, inWindow, sparkline } from '../../../src/cli/tui/top/top-model.ts';
 import { topRows } from '../../../src/cli/tui/top/top-screen.ts';
 import { TopStore } from '../../../src/cli/tui/top/top-store.ts';
@@ -80,6 +80,19 @@ describe('figures of agctl top', () => {
     expect(names('ROUTE', true)).toEqual(['b', 'a']);
     expect(names('COST')).toEqual(['b', 'a']);
   });
+});
+
+test('figures of groups stand near the names at any width, and names that need more are cut', () => {
+  const groups = groupsOf([request(1, { route: 'b' }), request(2, { route: 'a-long-name' })], 'routes', 1);
+  const [group] = groups.filter(({ name }) => name === 'a-long-name');
+  const line = (width: number): string =>
+    group === undefined
+      ? ''
+      : tableRow(withNames(groupColumns('ROUTE'), groups, width), group, false, width)
+          .map(({ text }) => text)
+          .join('');
+  for (const width of [80, 120, 200]) expect(line(width)).toMatch(/^ {2}a-long-name {5,12}1 /);
+  expect(displayWidth(line(40))).toBeLessThanOrEqual(40);
 });
 
 describe('the keys of agctl top', () => {

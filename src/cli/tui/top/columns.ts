@@ -173,6 +173,22 @@ export function groupColumns(title: string): readonly Column<Group>[] {
   ];
 }
 
+/** Space behind the longest name, so that figures stand near it. */
+const NAME_GAP = 4;
+
+/** Gives the column of names what the longest one needs, if there is more room: figures are then read beside the name. */
+export function withNames(
+  [name, ...figures]: readonly Column<Group>[],
+  groups: readonly Group[],
+  width: number,
+): readonly Column<Group>[] {
+  if (name === undefined) return figures;
+  const shown = shownColumns([name, ...figures], width);
+  const longest = Math.max(name.title.length, ...groups.map((group) => displayWidth(name.cell(group).text)));
+  const needed = longest + NAME_GAP;
+  return needed < widthOf(shown, 0, width) ? [{ ...name, width: needed }, ...figures] : [name, ...figures];
+}
+
 /** The columns that a screen of this width shows. */
 export function shownColumns<T>(columns: readonly Column<T>[], width: number): readonly Column<T>[] {
   return columns.filter(({ from = 0 }) => width >= from);

@@ -4,7 +4,7 @@ import { cut, cutSpans, type Span, type Tone } from '../../../core/render/span.t
 import { displayWidth, escapeControls } from '../../../core/render/width.ts';
 import { ends, type Row, rule } from '../row.ts';
 import type { Size } from '../screen.ts';
-import { type Column, groupColumns, headRow, requestColumns, tableRow } from './columns.ts';
+import { type Column, groupColumns, headRow, requestColumns, tableRow, withNames } from './columns.ts';
 import { requestDetails } from './top-details.ts';
 import { figuresOf, inWindow, sparkline, type TopRow } from './top-model.ts';
 import type { TopView } from './top-store.ts';
@@ -184,8 +184,12 @@ function tablePane(
     : [];
   const groups = isRequests
     ? []
-    : fitting(groupColumns(ui.tab.slice(0, -1).toUpperCase()), rows, (each) =>
-        'group' in each ? each.group : undefined,
+    : withNames(
+        fitting(groupColumns(ui.tab.slice(0, -1).toUpperCase()), rows, (each) =>
+          'group' in each ? each.group : undefined,
+        ),
+        rows.flatMap((each) => ('group' in each ? [each.group] : [])),
+        width,
       );
   const head = [
     [

@@ -16,20 +16,28 @@ interface Filter {
   readonly text: string;
   readonly protocol: string;
   readonly since: string;
-  readonly session: string;
+  /** Values that other pages link to, such as the session or the model. */
+  readonly equal: Readonly<Record<string, string>>;
 }
+
+/** Names in `equal`, as the API has them. */
+const EQUAL = ['session', 'model', 'tool', 'target', 'key', 'user'];
 
 const SINCE = [
   ['1h', 'last hour'],
+  ['6h', 'last 6 hours'],
   ['24h', 'last 24 hours'],
   ['7d', 'last 7 days'],
+  ['30d', 'last 30 days'],
   ['all', 'any time'],
 ] as const;
-/** Of what MCP clients send, only tool calls are about something: the others open sessions and read lists. */
+const USUAL = '24h';
+/** Messages of MCP that open sessions and read lists, and other requests, are only shown if they are asked for. */
 const PROTOCOLS = [
-  ['', 'all'],
+  ['', 'models and tools'],
   ['llm', 'models'],
   ['mcp', 'tool calls'],
+  ['all', 'any request'],
 ] as const;
 const PAGE = 50;
 /** As in `records.css`. */
@@ -38,12 +46,12 @@ const BESIDE = matchMedia('(min-width: 68rem)');
 /** Searches the record of requests, and shows what was said in one of them. */
 export function Conversations(): ReactNode {
   const { query } = useLocation();
-  const [text, protocol, session] = ['text', 'protocol', 'session'].map((name) => query.get(name) ?? '') as [
-    string,
-    string,
-    string,
-  ];
-  const filter: Filter = { text, protocol, session, since: query.get('since') ?? SINCE[1][0] };
+  const text = query.get('text') ?? '';
+  const protocol = query.get('protocol') ?? '';
+  const equal = Object.fromEntries(
+    EQUAL.map((name) => [name, query.get(name) ?? '']).filter(([, value]) => value !== ''),
+  ) as Filter['equal'];
+  const filter: Filter = { text, protocol, equal, since: query.get('since') ?? USUAL };
   const found = useRecords({ ...filter, text: useDeferredValue(text) });
   const { records, error } = found;
   const asked = query.get('id') ?? '';
@@ -122,7 +130,7 @@ interface Found {
   readonly reload: () => void;
 }
 
-function useRecords({ text, protocol, since, session }: Filter): Found {
+function useRecords({ text, protocol, since, equal }: Filter): Found {
   const [state, setState] = useState<Pick<Found, 'records' | 'next' | 'error'>>({
     records: undefined,
     next: null,
@@ -131,10 +139,11 @@ function useRecords({ text, protocol, since, session }: Filter): Found {
   const [round, setRound] = useState(0);
   const given = {
     text,
-    protocol,
+    protocol: protocol === 'all' ? '' : protocol,
     operation: protocol === 'mcp' ? 'tools/call' : '',
-    since: session === '' && since !== 'all' ? since : '',
-    session,
+    contents: protocol === 'all' ? '' : 'true',
+    since: equal['session'] === undefined && since !== 'all' ? since : '',
+    ...equal,
     limit: String(PAGE),
   };
   const search = new URLSearchParams(Object.entries(given).filter(([, value]) => value !== '')).toString();
@@ -160,8 +169,8 @@ function useRecords({ text, protocol, since, session }: Filter): Found {
 }
 
 /** Goes to the address of a search, with the request that is open. */
-function show(address: Filter & { readonly id?: string }, replace: boolean): void {
-  const given = Object.entries(address).filter(([, value]) => value !== '');
+function show({ equal, ...address }: Filter & { readonly id?: string }, replace: boolean): void {
+  const given = Object.entries({ ...address, ...equal }).filter(([, value]) => value !== '');
   navigate('/conversations', Object.fromEntries(given), { replace });
 }
 
@@ -175,6 +184,10 @@ function FilterBar({ filter }: { readonly filter: Filter }): ReactNode {
     <label>
       {label}
       <select value={filter[name]} onChange={(event) => set({ [name]: event.target.value })}>
+        {/* Links of other pages may have other values. */}
+        {values.some(([value]) => value === filter[name]) ? null : (
+          <option value={filter[name]}>last {filter[name]}</option>
+        )}
         {values.map(([value, text]) => (
           <option key={value} value={value}>
             {text}
@@ -197,12 +210,18 @@ function FilterBar({ filter }: { readonly filter: Filter }): ReactNode {
       </label>
       {choice('With', 'protocol', PROTOCOLS)}
       {choice('Time', 'since', SINCE)}
-      {filter.session === '' ? null : (
-        <button type="button" onClick={() => set({ session: '' })}>
-          One session <span aria-hidden="true">×</span>
+      {Object.entries(filter.equal).map(([name, value]) => (
+        <button
+          key={name}
+          type="button"
+          onClick={() =>
+            set({ equal: Object.fromEntries(Object.entries(filter.equal).filter(([one]) => one !== name)) })
+          }
+        >
+          {name === 'session' ? 'One session' : `${name} ${visible(value)}`} <span aria-hidden="true">×</span>
           <span className="unseen">, show all</span>
         </button>
-      )}
+      ))}
     </search>
   );
 }
@@ -234,6 +253,9 @@ function List({
                 {visible(titleOf(record))}
               </span>
               <span className="quiet">{clock(Date.parse(record.time))}</span>
+              {record.preview === undefined ? null : (
+                <span className="preview">{visible(record.preview)}</span>
+              )}
               <span className="quiet">
                 {visible(
                   [record.user ?? record.key, record.target ?? record.provider].filter(Boolean).join(' · '),

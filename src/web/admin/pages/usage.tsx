@@ -7,7 +7,7 @@ import { field, modelOf, routeOf, toolOf } from '../model/fields.ts';
 import { commonPrefix, readMetrics, total } from '../model/metrics.ts';
 import { dollars } from '../model/money.ts';
 import { OVERVIEW } from '../model/paths.ts';
-import { type Group, type Usage as Recorded, recordedBy, usagePath } from '../model/recorded.ts';
+import { type Group, HOUR, type Usage as Recorded, recordedBy, usagePath } from '../model/recorded.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
 import { type Figures, figuresBy, type Period } from '../model/usage.ts';
 import { Fact } from '../parts/fact.tsx';
@@ -83,13 +83,19 @@ const TABLES: readonly (Table & { readonly nameOf: (entry: Entry) => string })[]
   { title: 'By route', column: 'Route', filter: 'route', nameOf: routeOf, isOfModels: true },
 ];
 
-const RECORDED_TABLES: readonly (Table & { readonly by: Group })[] = [
-  { title: 'By model', column: 'Model', filter: 'model', by: 'model', isOfModels: true },
-  { title: 'By tool', column: 'Tool', filter: 'text', by: 'tool', isOfModels: false },
-  { title: 'By target', column: 'MCP target', filter: 'text', by: 'target', isOfModels: false },
-  { title: 'By key', column: 'Key', filter: 'text', by: 'key', isOfModels: true },
-  { title: 'By user', column: 'User', filter: 'text', by: 'user', isOfModels: true },
+const RECORDED_TABLES: readonly (Omit<Table, 'filter'> & { readonly by: Group })[] = [
+  { title: 'By model', column: 'Model', by: 'model', isOfModels: true },
+  { title: 'By tool', column: 'Tool', by: 'tool', isOfModels: false },
+  { title: 'By target', column: 'MCP target', by: 'target', isOfModels: false },
+  { title: 'By key', column: 'Key', by: 'key', isOfModels: true },
+  { title: 'By user', column: 'User', by: 'user', isOfModels: true },
 ];
+
+/** Length of a period as the record is searched: `6h`, `30d`. */
+function sinceOf({ from }: Period): string {
+  const hours = Math.max(1, Math.round((Date.now() - from) / HOUR));
+  return hours > 24 ? `${Math.round(hours / 24)}d` : `${hours}h`;
+}
 
 function RecordedTable({
   table,
@@ -100,7 +106,11 @@ function RecordedTable({
 }): ReactNode {
   const { data } = useLoaded<Recorded>(usagePath(table.by, period), RECORDED_EVERY);
   return data === undefined ? null : (
-    <FigureTable table={table} rows={recordedBy(data, table.by)} isRecorded />
+    <FigureTable
+      table={table}
+      rows={recordedBy(data, table.by)}
+      recorded={{ by: table.by, since: sinceOf(period) }}
+    />
   );
 }
 
@@ -143,28 +153,28 @@ const whole = (value: number): string => count(Math.round(value));
 const milliseconds = (value: number): string => `${whole(value)} ms`;
 
 function FigureTable({
-  table: { title, column, filter, isOfModels },
+  table: { title, column, filter = 'text', isOfModels },
   rows,
-  isRecorded = false,
+  recorded,
 }: {
-  readonly table: Table;
+  readonly table: Omit<Table, 'filter'> & Partial<Table>;
   readonly rows: readonly (Figures & { readonly name: string })[];
-  /** Latency is not recorded. */
-  readonly isRecorded?: boolean;
+  /** Rows from the database link to its records, since requests of the access log may be gone; latency is not recorded. */
+  readonly recorded?: { readonly by: Group; readonly since: string };
 }): ReactNode {
   if (rows.length === 0) return null;
   return (
     <section className="panel">
       <h2>{title}</h2>
       <div className="scroll">
-        <table>
+        <table className={isOfModels ? 'figures many' : 'figures'}>
           <thead>
             <tr>
               <th scope="col">{column}</th>
               {[
                 ...['Requests', 'Errors'],
                 ...(isOfModels ? ['Input', 'Output', 'Cost'] : []),
-                ...(isRecorded ? [] : ['p50', 'p95']),
+                ...(recorded === undefined ? ['p50', 'p95'] : []),
               ].map((name) => (
                 <th key={name} scope="col" className="number">
                   {name}
@@ -176,7 +186,14 @@ function FigureTable({
             {rows.map(({ name, requests, errors, input, output, cost, p50, p95 }) => (
               <tr key={name}>
                 <th scope="row">
-                  <Link to="/requests" query={{ [filter]: name }}>
+                  <Link
+                    to={recorded === undefined ? '/requests' : '/conversations'}
+                    query={
+                      recorded === undefined
+                        ? { [filter]: name }
+                        : { [recorded.by]: name, since: recorded.since }
+                    }
+                  >
                     {name}
                   </Link>
                 </th>
@@ -191,12 +208,12 @@ function FigureTable({
                     <td className="number">{cost === undefined ? '–' : dollars(cost)}</td>
                   </>
                 ) : null}
-                {isRecorded ? null : (
+                {recorded === undefined ? (
                   <>
                     <td className="number">{p50 === undefined ? '–' : milliseconds(p50)}</td>
                     <td className="number">{p95 === undefined ? '–' : milliseconds(p95)}</td>
                   </>
-                )}
+                ) : null}
               </tr>
             ))}
           </tbody>

@@ -32,6 +32,23 @@ const OF_LLM = [
   'gw.ai.usage.cost.total',
 ];
 
+const OUTCOME = 'Outcome';
+
+/** What one looks for first is first. A field is in the first group whose pattern matches its name. */
+const GROUPS: readonly { readonly title: string; readonly pattern: RegExp }[] = [
+  { title: OUTCOME, pattern: /^(?:http\.status|duration|error|reason|error\..*|protocol)$/ },
+  { title: 'MCP', pattern: /^(?:mcp\.|gen_ai\.(?:tool|prompt)\.)/ },
+  { title: 'Model, tokens and cost', pattern: /^(?:gen_ai\.|gw\.ai\.)/ },
+  { title: 'Request', pattern: /^(?:http\.|src\.|user_agent)/ },
+  {
+    title: 'Way through the gateway',
+    pattern: /^(?:gateway|listener|route|endpoint|retry|backend|upstream)/,
+  },
+  { title: 'Other fields', pattern: /^/ },
+];
+
+const groupOf = (name: string): string | undefined => GROUPS.find(({ pattern }) => pattern.test(name))?.title;
+
 /** All access-log fields of a request. */
 export function RequestDrawer({
   entry,
@@ -48,6 +65,10 @@ export function RequestDrawer({
   const isLlm = fields['gen_ai.operation.name'] !== undefined;
   const always = isLlm ? [...ALWAYS, ...OF_LLM] : ALWAYS;
   const names = [...new Set([...Object.keys(fields), ...always])];
+  const groups = GROUPS.map(({ title }) => ({
+    title,
+    names: names.filter((name) => groupOf(name) === title),
+  }));
   const text = (): string => JSON.stringify({ time, ...fields }, null, 2);
   return (
     <Drawer
@@ -72,33 +93,50 @@ export function RequestDrawer({
       </div>
       <table className="fields">
         <caption className="unseen">Fields of the access log</caption>
-        <tbody>
-          <tr>
-            <th scope="row">time</th>
-            <td>
-              {timeText(time)} <span className="quiet whole">{time}</span>
-            </td>
-          </tr>
-          {names.map((name) => (
-            <tr key={name}>
-              <th scope="row">
-                {/* A long name is wrapped after a dot or underscore, not within a word. */}
-                {name.split(/(?<=[._])/).map((part, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: a part is identified by its position.
-                  <Fragment key={index}>
-                    {part}
-                    <wbr />
-                  </Fragment>
-                ))}
-              </th>
-              <td className="mono">
-                {fields[name] === undefined ? <span className="quiet">–</span> : field(entry, name)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
+        {groups.map((group) =>
+          group.names.length === 0 ? null : (
+            <tbody key={group.title}>
+              <tr>
+                <th scope="rowgroup" colSpan={2} className="group">
+                  {group.title}
+                </th>
+              </tr>
+              {group.title !== OUTCOME ? null : (
+                <tr>
+                  <th scope="row">time</th>
+                  <td>
+                    {timeText(time)} <span className="quiet whole">{time}</span>
+                  </td>
+                </tr>
+              )}
+              {group.names.map((name) => (
+                <Field key={name} name={name} entry={entry} />
+              ))}
+            </tbody>
+          ),
+        )}
       </table>
     </Drawer>
+  );
+}
+
+function Field({ name, entry }: { readonly name: string; readonly entry: Entry }): ReactNode {
+  return (
+    <tr>
+      <th scope="row">
+        {/* A long name is wrapped after a dot or underscore, not within a word. */}
+        {name.split(/(?<=[._])/).map((part, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a part is identified by its position.
+          <Fragment key={index}>
+            {part}
+            <wbr />
+          </Fragment>
+        ))}
+      </th>
+      <td className="mono">
+        {entry.fields[name] === undefined ? <span className="quiet">–</span> : field(entry, name)}
+      </td>
+    </tr>
   );
 }
 

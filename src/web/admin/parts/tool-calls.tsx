@@ -45,7 +45,10 @@ export function ToolCalls({ target }: { readonly target: string }): ReactNode {
   const [calls, errors] = [sum(tools.map(({ requests }) => requests)), sum(tools.map((tool) => tool.errors))];
   return (
     <div className="quiet">
-      <Link to="/requests" query={{ text: `mcp.target=${target}` }}>
+      <Link
+        to={recorded === undefined ? '/requests' : '/conversations'}
+        query={recorded === undefined ? { text: `mcp.target=${target}` } : { target, protocol: 'mcp' }}
+      >
         {counted(calls, 'tool call')}
         {errors === 0 ? '' : `, ✗ ${counted(errors, 'error')}`}
       </Link>{' '}

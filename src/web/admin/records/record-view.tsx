@@ -61,7 +61,7 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
       {route === undefined ? null : <Fact name="Route">{visible(route)}</Fact>}
       {session === undefined ? null : (
         <Fact name="Session">
-          <Link to="/conversations" query={{ session }}>
+          <Link to="/conversations" query={{ session, protocol: 'all' }}>
             All of this session
           </Link>
         </Fact>

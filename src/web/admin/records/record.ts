@@ -25,6 +25,8 @@ export interface ShownRecord {
   readonly cachedInputTokens?: number;
   readonly outputTokens?: number;
   readonly costUsd?: string;
+  /** What was asked, or else answered, on one line; only in lists with `contents=true`. */
+  readonly preview?: string;
 }
 
 export interface RecordPage {

@@ -3,6 +3,7 @@ import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import type { SearchResult } from '../model.ts';
 import { Explanation } from './explanation.tsx';
+import { plainText } from './plain-text.ts';
 
 /** One result: its score, its source, and its text with the words of the query marked. */
 export function Result({
@@ -39,7 +40,7 @@ export function Result({
         ) : null}
       </p>
       <p className="chunk">
-        {marked(visible(content), query).map(({ at, text, isMarked }) =>
+        {marked(visible(plainText(content)), query).map(({ at, text, isMarked }) =>
           isMarked ? <mark key={at}>{text}</mark> : text,
         )}
         {truncated === true ? <span className="quiet"> … (truncated; open it to see all of it)</span> : null}
