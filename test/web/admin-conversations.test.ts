@@ -86,6 +86,10 @@ browserTest(
     await page.getByRole('region', { name: 'Requests per hour' }).locator('canvas').waitFor();
     for (const name of ['acme-mini', 'echo', 'one'])
       await page.getByRole('rowheader', { name, exact: true }).waitFor();
+    await page.setViewportSize({ width: 390, height: 780 });
+    const tooWide = `[...document.querySelectorAll('.scroll')].filter((each) => each.scrollWidth > each.clientWidth).length`;
+    expect(await page.evaluate(tooWide)).toBe(0);
+    await page.setViewportSize({ width: 1280, height: 720 });
     // The access log may have lost what the database has.
     await page.getByRole('link', { name: 'acme-mini' }).click();
     await page.getByRole('button', { name: 'model acme-mini' }).waitFor();

@@ -34,7 +34,7 @@ const SINCE = [
 const USUAL = '24h';
 /** Messages of MCP that open sessions and read lists, and other requests, are only shown if they are asked for. */
 const PROTOCOLS = [
-  ['', 'models and tools'],
+  ['', 'all calls'],
   ['llm', 'models'],
   ['mcp', 'tool calls'],
   ['all', 'any request'],

@@ -167,7 +167,7 @@ function FigureTable({
     <section className="panel">
       <h2>{title}</h2>
       <div className="scroll">
-        <table className={isOfModels ? 'figures many' : 'figures'}>
+        <table className="figures">
           <thead>
             <tr>
               <th scope="col">{column}</th>
@@ -197,21 +197,33 @@ function FigureTable({
                     {name}
                   </Link>
                 </th>
-                <td className="number">{whole(requests)}</td>
-                <td className={errors === 0 ? 'number' : 'number bad'}>
+                <td className="number" data-name="Requests">
+                  {whole(requests)}
+                </td>
+                <td className={errors === 0 ? 'number' : 'number bad'} data-name="Errors">
                   {errors === 0 ? '0' : `✗ ${whole(errors)}`}
                 </td>
                 {isOfModels ? (
                   <>
-                    <td className="number">{whole(input)}</td>
-                    <td className="number">{whole(output)}</td>
-                    <td className="number">{cost === undefined ? '–' : dollars(cost)}</td>
+                    <td className="number" data-name="Input">
+                      {whole(input)}
+                    </td>
+                    <td className="number" data-name="Output">
+                      {whole(output)}
+                    </td>
+                    <td className="number" data-name="Cost">
+                      {cost === undefined ? '–' : dollars(cost)}
+                    </td>
                   </>
                 ) : null}
                 {recorded === undefined ? (
                   <>
-                    <td className="number">{p50 === undefined ? '–' : milliseconds(p50)}</td>
-                    <td className="number">{p95 === undefined ? '–' : milliseconds(p95)}</td>
+                    <td className="number" data-name="p50">
+                      {p50 === undefined ? '–' : milliseconds(p50)}
+                    </td>
+                    <td className="number" data-name="p95">
+                      {p95 === undefined ? '–' : milliseconds(p95)}
+                    </td>
                   </>
                 ) : null}
               </tr>
