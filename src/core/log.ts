@@ -65,16 +65,17 @@ export function createLog(sink: LineSink, level: string | LogDirectives, format:
 
 /** UTC with six digits after the second, as the access log prints it. */
 export function timestamp(milliseconds: number): string {
-  if (milliseconds !== lastMilliseconds) {
-    lastMilliseconds = milliseconds;
-    lastTimestamp = `${new Date(milliseconds).toISOString().slice(0, -1)}000Z`;
+  const second = Math.floor(milliseconds / 1000);
+  if (second !== lastSecond) {
+    lastSecond = second;
+    lastSecondText = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
   }
-  return lastTimestamp;
+  return `${lastSecondText}${String(Math.trunc(milliseconds - second * 1000)).padStart(3, '0')}000Z`;
 }
 
-// Lines come many a millisecond, and a date costs as much as all the rest of a line.
-let lastMilliseconds = Number.NaN;
-let lastTimestamp = '';
+// A date costs as much as all the rest of a line: it is formatted once a second.
+let lastSecond = Number.NaN;
+let lastSecondText = '';
 
 function textLine(level: LogLevel, scope: string, message: string, fields: LogFields): string {
   const line = `${timestamp(Date.now())}\t${level}\t${scope}\t${escapeControls(message)}\t`;
