@@ -225,10 +225,11 @@ export function guardrailsOf(
   runtime: LlmRuntime,
   model: Model,
 ): Omit<Guardrails, 'close'> {
-  const own = [aiPolicy.get(ctx)?.guardrails, model.guardrails];
+  const own = [aiPolicy.get(ctx)?.guardrails, model.guardrails].filter((each) => each !== undefined);
+  if (own.length === 0) return { request: runtime.requestGuardrails, response: runtime.responseGuardrails };
   return {
-    request: [...runtime.requestGuardrails, ...own.flatMap((each) => each?.request ?? [])],
-    response: [...runtime.responseGuardrails, ...own.flatMap((each) => each?.response ?? [])],
+    request: [...runtime.requestGuardrails, ...own.flatMap(({ request }) => request)],
+    response: [...runtime.responseGuardrails, ...own.flatMap(({ response }) => response)],
   };
 }
 

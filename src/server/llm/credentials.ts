@@ -21,6 +21,16 @@ const CREDENTIALS = new Set([
   'ocp-apim-subscription-key',
 ]);
 
+/** Fields of nearly all requests that are no credential: three other checks of each took a hundredth of a call. */
+const ORDINARY = new Set([
+  'host',
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'content-type',
+  'user-agent',
+]);
+
 /** `cf-aig-authorization`, `helicone-auth`. */
 const CREDENTIAL = /(?:^|-)auth(?:orization)?$/;
 
@@ -57,6 +67,7 @@ export function gatewayCredential(
 export function dropCredentials({ raw }: HeaderList, request: ClientRequest): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] as string).toLowerCase();
+    if (ORDINARY.has(name)) continue;
     if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isCredentialName(name)) continue;
     // `authorization` is always removed, because it will hold the key. `headersDistinct` is built lazily by Node.js.
     if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] as string))
