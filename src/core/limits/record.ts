@@ -6,7 +6,7 @@ export const RECORD_LIMITS = {
   recordQueue: 20_000,
   recordQueueBytes: 32 * MIB,
   /** Records that are stored in one transaction, and bytes of their texts. */
-  recordBatch: 500,
+  recordBatch: 1_000,
   recordBatchBytes: 4 * MIB,
   /** A record is stored at most this long after its request has ended, if the database keeps up. */
   recordDelay: 200,

@@ -2,6 +2,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Database, Statement } from '../kernel/database.ts';
+import { deleteBlocks } from './blocks.ts';
 import { USAGE_CONFLICT, USAGE_KEYS, USAGE_SUMS } from './statements.ts';
 
 const SCOPE = 'agctl::record';
@@ -74,6 +75,7 @@ export class Retention {
       const days = Math.floor((this.#clock.now() - limits.usageHours) / DAY) * 24;
       await database.transaction([
         { sql: 'DELETE FROM agctl_usage WHERE hour < ?', values: [Math.floor(before / DAY) * 24] },
+        ...(database.kind === 'sqlite' ? [deleteBlocks(before)] : []),
       ]);
       await this.#sumDays(days);
     } catch (error) {

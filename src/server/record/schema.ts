@@ -1,4 +1,5 @@
 import type { DatabaseSchema } from '../kernel/database.ts';
+import { blocksMigration } from './blocks.ts';
 
 // Times are in ms since 1970, durations in µs, costs in 10⁻¹⁰ USD. Texts of payloads are JSON.
 // Every index of SQLite ends with the id, one of PostgreSQL only if it says so.
@@ -97,5 +98,6 @@ CREATE INDEX agctl_record_payloads_words ON agctl_record_payloads USING gin (wor
 ${usage('BIGINT')};
 `,
     },
+    { sqlite: blocksMigration, postgres: '' },
   ],
 };

@@ -1,8 +1,19 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { Database, SqlRow, SqlValue } from '../kernel/database.ts';
+import { stepsByBlock } from './blocks.ts';
 import { usdOf } from './money.ts';
 import { wordsOf } from './payload.ts';
 import { COLUMNS } from './request-record.ts';
+import {
+  all,
+  before,
+  type Condition,
+  type Cursor,
+  cursorOf,
+  notBefore,
+  type Steps,
+  withoutIndex,
+} from './steps.ts';
 
 /** Columns that a search compares, by the name of the filter. */
 const FILTERS = {
@@ -40,12 +51,6 @@ export interface Search {
   readonly after?: Cursor | undefined;
 }
 
-/** A place between two records; records are ordered by time, newest first. */
-export interface Cursor {
-  readonly time: number;
-  readonly id: number;
-}
-
 export interface Page {
   readonly records: readonly ShownRecord[];
   /** Where the next page begins; undefined if everything was searched. */
@@ -62,7 +67,7 @@ export type ShownRecord = Readonly<Record<string, unknown>> & { readonly id: num
  */
 export async function searchRecords(database: Database, search: Search): Promise<Page> {
   const words = wordsOf(search.text ?? '');
-  const steps = words === '' ? stepsByTime(database, search) : stepsByWords(database, search, words);
+  const steps = words === '' ? stepsByValue(database, search) : stepsByWords(database, search, words);
   const started = performance.now();
   const found: SqlRow[] = [];
   let at = search.after ?? steps.start;
@@ -85,27 +90,25 @@ export async function searchRecords(database: Database, search: Search): Promise
   }
 }
 
-/** An order of records, and how to walk through it. */
-interface Steps {
-  readonly start: Cursor;
-  /** The record after `at` with which a step of this size ends. Undefined: the step goes to the end. */
-  end(at: Cursor, size: number): Promise<Cursor | undefined>;
-  /** The records after `at`, up to and with `end`, that match: at most `limit`. */
-  rows(at: Cursor, end: Cursor | undefined, limit: number): Promise<readonly SqlRow[]>;
-}
-
-interface Condition {
-  readonly sql: string;
-  readonly values: readonly SqlValue[];
-}
-
 const READ = COLUMNS.map((name) => readColumn(name)).join(', ');
 
-function stepsByTime(database: Database, search: Search): Steps {
+/** The rest of the conditions is compared with the records that the index of the first one finds. */
+function stepsByValue(database: Database, search: Search): Steps {
   const conditions = conditionsOf(search);
-  // The rest is compared with the records that the index of the first one finds.
-  const indexed = INDEXED.flatMap((name) => conditions.get(name) ?? [])[0];
+  const [name] = INDEXED.filter((each) => conditions.has(each));
+  const indexed = name === undefined ? undefined : conditions.get(name);
   const rest = [...conditions.values()].filter((each) => each !== indexed);
+  if (database.kind === 'postgres' || indexed === undefined || name === 'failed')
+    return stepsByTime(database, search, indexed, rest);
+  return stepsByBlock(database, READ, search, indexed, rest);
+}
+
+function stepsByTime(
+  database: Database,
+  search: Search,
+  indexed: Condition | undefined,
+  rest: readonly Condition[],
+): Steps {
   const first = indexed === undefined ? [] : [indexed];
   const from: Condition = { sql: 'time >= ?', values: [search.from] };
   return {
@@ -121,9 +124,7 @@ function stepsByTime(database: Database, search: Search): Steps {
       return row === undefined ? undefined : cursorOf(row);
     },
     rows(at, end, limit) {
-      // A plus keeps SQLite, which counts nothing, from using another index than that of the step.
-      const compared =
-        database.kind === 'sqlite' ? rest.map(({ sql, values }) => ({ sql: `+${sql}`, values })) : rest;
+      const compared = database.kind === 'sqlite' ? rest.map(withoutIndex) : rest;
       const within = all([
         ...first,
         ...compared,
@@ -138,15 +139,6 @@ function stepsByTime(database: Database, search: Search): Steps {
     },
   };
 }
-
-const before = ({ time, id }: Cursor): Condition => ({
-  sql: 'time <= ? AND (time < ? OR id < ?)',
-  values: [time, time, id],
-});
-const notBefore = ({ time, id }: Cursor): Condition => ({
-  sql: 'time >= ? AND (time > ? OR id >= ?)',
-  values: [time, time, id],
-});
 
 const WORDS: Readonly<Record<Database['kind'], string>> = {
   sqlite:
@@ -211,18 +203,9 @@ function conditionsOf({ equal, status, hasContents = false }: Search): Map<strin
   return conditions;
 }
 
-function all(conditions: readonly Condition[]): Condition {
-  return {
-    sql: conditions.map(({ sql }) => sql).join(' AND '),
-    values: conditions.flatMap(({ values }) => values),
-  };
-}
-
 function pageOf(rows: readonly SqlRow[], next: Cursor | undefined): Page {
   return { records: rows.map(shown), next };
 }
-
-const cursorOf = (row: SqlRow): Cursor => ({ time: Number(row['time']), id: Number(row['id']) });
 
 /** One record with its payload. */
 export async function recordById(database: Database, id: number): Promise<ShownRecord | undefined> {

@@ -1,5 +1,6 @@
 import { outcomeOf } from '../../core/outcome.ts';
 import type { Database, SqlValue, Statement } from '../kernel/database.ts';
+import { addToBlocks } from './blocks.ts';
 import { type RecordedPayload, wordsOf } from './payload.ts';
 import { COLUMNS, type RequestRecord } from './request-record.ts';
 
@@ -29,6 +30,7 @@ const INSERT_PAYLOAD =
 const INSERT_WORDS = 'INSERT INTO agctl_record_words (rowid, words) VALUES (last_insert_rowid(), ?)';
 
 function inSqlite(batch: readonly QueuedRecord[]): Statement[] {
+  if (batch.length === 0) return [];
   const plain: SqlValue[][] = [];
   const statements: Statement[] = [{ sql: INSERT, many: plain }];
   for (const { record, payload } of batch) {
@@ -42,7 +44,7 @@ function inSqlite(batch: readonly QueuedRecord[]): Statement[] {
       statements.push({ sql: INSERT_PAYLOAD, values: [payload.request, payload.response] });
     statements.push({ sql: INSERT_WORDS, values: [words] });
   }
-  return statements;
+  return [...statements, addToBlocks(batch.length)];
 }
 
 const TEXTS = new Set([

@@ -15,7 +15,8 @@ const DAY = 24 * 3600 * 1000;
 /** Noon of a day, so that the records below are of one day. */
 const NOW = Math.floor(Date.now() / DAY) * DAY - DAY / 2;
 
-const EMPTY: RequestRecord = {
+/** A record of a call without caller. */
+export const EMPTY: RequestRecord = {
   time: NOW,
   duration: 1500,
   protocol: 'llm',
@@ -51,14 +52,14 @@ const EMPTY: RequestRecord = {
   added: null,
 };
 
-const queued = (record: Partial<RequestRecord>, payload?: QueuedRecord['payload']): QueuedRecord => ({
+export const queued = (record: Partial<RequestRecord>, payload?: QueuedRecord['payload']): QueuedRecord => ({
   record: { ...EMPTY, ...record },
   payload,
   isSummed: false,
   size: 0,
 });
 
-const search = (given: Partial<Search>): Search => ({
+export const search = (given: Partial<Search>): Search => ({
   from: 0,
   to: NOW + DAY,
   equal: {},
