@@ -19,7 +19,10 @@ export interface PoolOptions {
   readonly url: string;
   /** Most connections at once. */
   readonly connections: number;
-  /** Timeouts of a connection and of one statement, in ms. */
+  /**
+   * Timeouts of a connection and of one statement, in ms. The server ends a statement that takes too long; if it has not
+   * answered for both times together, it hangs or cannot be reached, and the statement fails without an SQLSTATE.
+   */
   readonly connectTimeout: number;
   readonly statementTimeout: number;
   /** Name of the connections in `pg_stat_activity`. */
@@ -39,6 +42,7 @@ export function createPool(options: PoolOptions): Pool {
     max: options.connections,
     connectionTimeoutMillis: options.connectTimeout,
     statement_timeout: options.statementTimeout,
+    query_timeout: options.statementTimeout + options.connectTimeout,
     application_name: options.name,
     keepAlive: true,
     ...(options.readsBigintAsNumber && { types: { getTypeParser: parserOf } }),
@@ -47,6 +51,8 @@ export function createPool(options: PoolOptions): Pool {
     },
   });
   pool.on('error', options.onError);
+  // Of a connection that is in use, the pool reports no failure: its next query does. Without a listener, the process ends.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
@@ -55,6 +61,13 @@ const BIGINT = 20;
 
 const parserOf: typeof pg.types.getTypeParser = (type: number, format?: 'text' | 'binary') =>
   type === BIGINT && format !== 'binary' ? Number : pg.types.getTypeParser(type, format as 'text');
+
+/** Whether an error is an answer of the server: otherwise the state of its connection is unknown. */
+export const isAnswer = (error: unknown): boolean => /^(?!E[A-Z])[0-9A-Z]{5}$/.test(sqlState(error));
+
+/** Whether the server has not answered in time (`query_timeout` of pg, which gives the error no code). */
+export const isUnanswered = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'Query read timeout';
 
 /** The SQLSTATE of an error (postgresql.org/docs/current/errcodes-appendix.html) or the code of a system call; '' if it has none. */
 export function sqlState(error: unknown): string {

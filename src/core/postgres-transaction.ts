@@ -1,4 +1,4 @@
-import { type Client, type Pool, sqlState } from './postgres-pool.ts';
+import { type Client, isUnanswered, type Pool, sqlState } from './postgres-pool.ts';
 
 /** Attempts for a transaction that conflicts with another one; the delay grows with each, in ms. */
 const ATTEMPTS = 5;
@@ -7,8 +7,12 @@ const WAIT = 5;
 /** A statement for every connection: a commit is acknowledged after the flush, even if the server's default is not to wait. */
 export const SYNCHRONOUS_COMMIT = `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`;
 
+/** Writes to a server that is read-only, as the former primary is after a failover. */
+const READ_ONLY = '25006';
+
 /**
- * Runs a task in a transaction.
+ * Runs a task in a transaction. A connection that is not answered, or leads to a server that is read-only, is closed: the next
+ * one may lead to the server that has taken over.
  *
  * @param connect where the connection comes from, for callers that convert its errors
  */
@@ -26,10 +30,13 @@ export async function transaction<T>(
     isClean = true;
     return value;
   } catch (error) {
-    isClean = await client.query('ROLLBACK').then(
-      () => true,
-      () => false,
-    );
+    isClean =
+      !isUnanswered(error) &&
+      sqlState(error) !== READ_ONLY &&
+      (await client.query('ROLLBACK').then(
+        () => true,
+        () => false,
+      ));
     throw error;
   } finally {
     client.release(!isClean);

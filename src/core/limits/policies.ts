@@ -89,6 +89,8 @@ export const POLICIES_LIMITS = {
    * database again.
    */
   budgetCounters: 100_000,
+  /** How long calls wait for the database of budgets: longer than a lock of SQLite and a connection of PostgreSQL take. */
+  budgetWait: 6 * SECOND,
   /** How old counters in memory may be, if no other process has written to the database. */
   budgetFreshness: 250,
   /** How often virtual keys are compared with the database, for changes by other gateways. */

@@ -23,21 +23,28 @@ export class Batches {
   readonly #store: SpendingStore;
   readonly #log: Log;
   readonly #onFailure: () => void;
+  readonly #wait: number;
   /** Of the next transaction. */
   #changed = new Set<Counter>();
   #read = new Set<Counter>();
   #next: PromiseWithResolvers<void> | undefined;
+  /** Those who wait for the transaction that runs. */
+  #current: Promise<void> | undefined;
   #running: Promise<void> | undefined;
+  /** Whether the transaction that runs has taken longer than calls wait. Its outcome is unknown until it ends. */
+  #isLate = false;
   /** When the last transaction began, on the clock of `performance.now()`. */
   #lastAt = Number.NEGATIVE_INFINITY;
   #othersAt = Number.NEGATIVE_INFINITY;
   #retry: NodeJS.Timeout | undefined;
   #failure: { readonly since: number; readonly at: number; readonly message: string } | undefined;
 
-  constructor(store: SpendingStore, log: Log, onFailure: () => void) {
+  /** `wait`: how long calls wait for the store, in ms; what they were charged is written when it answers. */
+  constructor(store: SpendingStore, log: Log, onFailure: () => void, wait: number) {
     this.#store = store;
     this.#log = log;
     this.#onFailure = onFailure;
+    this.#wait = wait;
   }
 
   /** Whether the counters are those of the store: no other process writes it, as of `freshness` ms ago. */
@@ -49,7 +56,7 @@ export class Batches {
   /** Reads counters. Rejects if the store has failed. */
   read(counters: readonly Counter[]): Promise<void> {
     const failure = this.#failure;
-    if (failure !== undefined && performance.now() - failure.at < RETRY_AFTER)
+    if (failure !== undefined && (this.#isLate || performance.now() - failure.at < RETRY_AFTER))
       return Promise.reject(new Error(failure.message));
     for (const counter of counters) this.#read.add(counter);
     return this.#scheduled();
@@ -58,12 +65,13 @@ export class Batches {
   /** Writes what counters were charged. Resolves also if the store fails: it is written with a later transaction. */
   write(counters: readonly Counter[]): Promise<void> {
     for (const counter of counters) this.#changed.add(counter);
-    return this.#scheduled().catch(() => undefined);
+    return this.#isLate ? Promise.resolve() : this.#scheduled().catch(() => undefined);
   }
 
   async idle(): Promise<void> {
+    if (this.#isLate) return;
     if (this.#changed.size > 0) await this.#scheduled().catch(() => undefined);
-    await this.#running;
+    if (!this.#isLate) await this.#current?.catch(() => undefined);
   }
 
   #scheduled(): Promise<void> {
@@ -90,7 +98,8 @@ export class Batches {
   }
 
   async #run(): Promise<void> {
-    const { resolve, reject } = this.#next as PromiseWithResolvers<void>;
+    const { promise, resolve, reject } = this.#next as PromiseWithResolvers<void>;
+    this.#current = promise;
     const changed = [...this.#changed];
     const read = [...this.#read].filter((counter) => !this.#changed.has(counter));
     this.#next = undefined;
@@ -103,6 +112,14 @@ export class Batches {
       known: spent,
     }));
     this.#lastAt = performance.now();
+    const late = setTimeout(() => {
+      this.#isLate = true;
+      const error = new Error(`no answer within ${this.#wait} ms`);
+      this.#failed(error.message);
+      reject(error);
+      this.#next?.reject(error);
+      this.#next = undefined;
+    }, this.#wait);
     try {
       const { totals, isAlone } = await this.#store.exchange(charges, read);
       for (const [index, counter] of [...changed, ...read].entries()) {
@@ -112,17 +129,22 @@ export class Batches {
       if (!isAlone) this.#othersAt = performance.now();
       this.#recovered();
       resolve();
+      // What was charged while it was late.
+      if (this.#changed.size > 0) this.#scheduled().catch(() => undefined);
     } catch (error) {
       // Written again with the next transaction.
       for (const counter of changed) this.#changed.add(counter);
       this.#failed(detailOf(error));
       reject(error);
+    } finally {
+      clearTimeout(late);
+      this.#isLate = false;
     }
   }
 
   #failed(message: string): void {
     const at = performance.now();
-    if (this.#failure === undefined)
+    if (this.#failure?.message !== message)
       this.#log.error(SCOPE, 'the database of budgets cannot be used', { problem: message });
     this.#failure = { since: this.#failure?.since ?? at, at, message };
     this.#onFailure();

@@ -23,6 +23,8 @@ export interface LedgerOptions {
   readonly maxCounters: number;
   /** How long counters are taken as unchanged by other processes (`LIMITS.budgetFreshness`). */
   readonly freshness: number;
+  /** How long calls wait for the store (`LIMITS.budgetWait`). */
+  readonly wait: number;
   readonly failed: () => void;
 }
 
@@ -39,7 +41,7 @@ export class Ledger {
 
   constructor(options: LedgerOptions) {
     this.#options = options;
-    this.#batches = new Batches(options.store, options.log, options.failed);
+    this.#batches = new Batches(options.store, options.log, options.failed, options.wait);
   }
 
   /** Counters in memory. */

@@ -65,6 +65,7 @@ export class Spending {
       log,
       maxCounters: limits.budgetCounters,
       freshness: limits.budgetFreshness,
+      wait: limits.budgetWait,
       failed,
     });
     const { ledger } = this;

@@ -99,6 +99,7 @@ export class GatewayDatabase implements Database {
       schemas,
       limits,
       onLost: (error) => log.warn(SCOPE, 'a connection to the database was lost', { problem: error.message }),
+      onEmptied: () => log.warn(SCOPE, 'the tables of the database are gone: they are created again, empty'),
     });
   }
 

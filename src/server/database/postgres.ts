@@ -1,6 +1,14 @@
+import { setTimeout } from 'node:timers/promises';
 import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
-import { type Client, createPool, type Pool, sqlState } from '../../core/postgres-pool.ts';
+import {
+  type Client,
+  createPool,
+  isAnswer,
+  isUnanswered,
+  type Pool,
+  sqlState,
+} from '../../core/postgres-pool.ts';
 import { repeated, SYNCHRONOUS_COMMIT, serverName, transaction } from '../../core/postgres-transaction.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError, type Driver } from './driver.ts';
@@ -8,12 +16,16 @@ import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './mig
 
 /** Key of the lock under which migrations run: "agctl" in ASCII. */
 const MIGRATION_LOCK = 0x616763746c;
+const UNDEFINED_TABLE = '42P01';
+
 export interface PostgresOptions {
   readonly url: string;
   readonly connections: number;
   readonly schemas: readonly DatabaseSchema[];
   readonly limits: Limits;
   onLost(error: Error): void;
+  /** Called when the tables were gone and were created again. */
+  onEmptied?(): void;
 }
 
 /** @throws DatabaseError */
@@ -29,7 +41,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Driver> {
     readsBigintAsNumber: true,
     onError: (error) => options.onLost(error),
   });
-  return openPostgresOn(pool, serverName(url), schemas, limits);
+  return openPostgresOn(pool, serverName(url), schemas, limits, options.onEmptied);
 }
 
 /** The database on a pool, which it ends when it is closed or cannot be opened. `server` names it in messages. */
@@ -38,6 +50,7 @@ export async function openPostgresOn(
   server: string,
   schemas: readonly DatabaseSchema[],
   limits: Limits,
+  onEmptied: () => void = () => undefined,
 ): Promise<Driver> {
   try {
     await transaction(pool, (client) => migrate(client, server, schemas));
@@ -45,6 +58,26 @@ export async function openPostgresOn(
     await pool.end().catch(() => undefined);
     throw openError(server, error);
   }
+  /** Of all calls that find tables missing at once, one creates them. */
+  let creating: Promise<void> | undefined;
+  const createAgain = (): Promise<void> => {
+    creating ??= transaction(pool, (client) => migrate(client, server, schemas))
+      .then(() => onEmptied())
+      .finally(() => {
+        creating = undefined;
+      });
+    return creating;
+  };
+  /** A database that was restored empty gets its tables again, as a SQLite file that was deleted does. */
+  const withTables = async <T>(task: () => Promise<T>): Promise<T> => {
+    try {
+      return await task();
+    } catch (error) {
+      if (sqlState(error) !== UNDEFINED_TABLE) throw error;
+      await createAgain();
+      return task();
+    }
+  };
   let waiting = 0;
   /** The pool's own queue has no bound. */
   const bounded = async <T>(task: () => Promise<T>): Promise<T> => {
@@ -52,7 +85,7 @@ export async function openPostgresOn(
       throw new AppError('database_unavailable', { detail: 'too many calls wait for the database' });
     waiting += 1;
     try {
-      return await task();
+      return await withTables(task);
     } catch (error) {
       throw callError(error);
     } finally {
@@ -62,7 +95,8 @@ export async function openPostgresOn(
   return {
     query: (sql, values) => bounded(async () => (await execute(pool, sql, values)).rows),
     transaction: (statements) => bounded(() => repeated(() => run(pool, statements))),
-    close: () => pool.end(),
+    // Calls that a server does not answer must not keep the process from ending.
+    close: () => Promise.race([pool.end(), setTimeout(limits.databaseConnect, undefined, { ref: false })]),
   };
 }
 
@@ -140,13 +174,19 @@ async function migrate(client: Client, server: string, schemas: readonly Databas
 function callError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const state = sqlState(error);
-  const isSqlState = /^[0-9A-Z]{5}$/.test(state) && !/^E[A-Z]/.test(state);
-  const detail = isSqlState ? (DETAILS.get(state) ?? `PostgreSQL error ${state}`) : messageOf(error);
+  const detail = isAnswer(error)
+    ? (DETAILS.get(state) ?? `PostgreSQL error ${state}`)
+    : isUnanswered(error)
+      ? 'PostgreSQL does not answer'
+      : messageOf(error);
   return new AppError('database_unavailable', { detail, cause: error });
 }
 
 const DETAILS: ReadonlyMap<string, string> = new Map([
   ['25006', 'the database is read-only'],
+  ['28000', 'PostgreSQL rejects the user'],
+  ['28P01', 'PostgreSQL rejects the password'],
+  ['3D000', 'the database does not exist'],
   ['53100', 'the disk is full'],
   ['53300', 'PostgreSQL has no connection left'],
   ['57014', 'a statement took too long'],

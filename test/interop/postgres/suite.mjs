@@ -63,7 +63,7 @@ export async function start() {
   const options = `-k ${data} -p ${port} -c listen_addresses=127.0.0.1`;
   run('pg_ctl', '-D', data, '-w', '-l', join(data, 'log'), '-o', options, 'start');
   return {
-    env: { MEMORY_DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/postgres` },
+    env: { MEMORY_DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/postgres`, POSTGRES_PROGRAMS: bin },
     stop: async () => {
       try {
         run('pg_ctl', '-D', data, '-w', '-m', 'immediate', 'stop');

@@ -42,6 +42,10 @@ const CALL_MESSAGES = new Map([
   ['25006', 'the memory store is read-only: nothing was stored'],
   ['57014', 'the memory store took too long: nothing was stored'],
   ['53300', 'the memory store has no connection left: nothing was stored'],
+  [
+    '42P01',
+    'the memory store was emptied, its tables are gone: nothing was stored; start the memory again, which creates them',
+  ],
 ]);
 
 /** Converts a failure to open the store to an error for the operator: which server, what is wrong, what to do. */
