@@ -17,7 +17,7 @@ type Feature = 'progress' | 'sampling' | 'elicitation' | 'subscribe' | 'cancel';
 
 type Revision = '2025-11-25' | '2026-07-28';
 
-interface Served {
+export interface Served {
   /** Command line of the server. */
   readonly program: readonly string[];
   /** `http`: the server prints its URL as its first line. */
@@ -35,7 +35,8 @@ const MODES = [
   },
 ] as const;
 
-async function startTarget({ program, transport }: Served): Promise<{ target: object; stop(): void }> {
+/** Starts a server; resolves to the target of the gateway. */
+export async function startTarget({ program, transport }: Served): Promise<{ target: object; stop(): void }> {
   const [cmd, ...args] = program as [string, ...string[]];
   if (transport === 'stdio')
     return { target: { name: 'served', stdio: { cmd, args } }, stop: () => undefined };

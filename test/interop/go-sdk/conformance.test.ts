@@ -17,7 +17,8 @@ const REVISIONS: { revision: Revision; required: number; stateless: boolean }[] 
 
 /**
  * The server ends the stream of this call with a retry time but without an event id, so nobody can fetch the rest. The suite
- * accepts that with warnings; the gateway answers the call with an error. The fixture shows that polling works.
+ * accepts that with warnings; the gateway answers the call with an error. polling.test.ts shows that a server of the same
+ * SDK with event ids is polled.
  */
 const UNRESUMABLE = ['server-sse-polling'];
 

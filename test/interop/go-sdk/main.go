@@ -3,6 +3,7 @@
 //	interop URL REVISION   uses the everything fixture at URL, where it negotiates at most REVISION, and prints what it got
 //	interop stdio          a server on stdin and stdout
 //	interop http           a server on a free port of 127.0.0.1, with sessions; prints its URL
+//	interop resumable      the same with event ids, so that clients can fetch the rest of a stream
 //	interop stateless      the same without sessions, for revision 2026-07-28
 package main
 
@@ -39,6 +40,6 @@ func start(args []string) error {
 		}
 		return json.NewEncoder(os.Stdout).Encode(result)
 	default:
-		return errors.New("usage: interop URL REVISION | interop stdio|http|stateless")
+		return errors.New("usage: interop URL REVISION | interop stdio|http|resumable|stateless")
 	}
 }

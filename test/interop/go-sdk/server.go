@@ -34,6 +34,9 @@ func serve(transport string) error {
 	}
 	fmt.Printf("http://%s/\n", listener.Addr())
 	options := &mcp.StreamableHTTPOptions{Stateless: transport == "stateless"}
+	if transport == "resumable" {
+		options.EventStore = mcp.NewMemoryEventStore(nil)
+	}
 	return http.Serve(listener, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
 }
 
@@ -58,6 +61,10 @@ func addTools(server *mcp.Server) {
 				progress(ctx, call, step)
 			}
 			return text("done")
+		},
+		"test_reconnection": func(_ context.Context, call *mcp.CallToolRequest, _ map[string]any) *mcp.CallToolResult {
+			call.Extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: 10 * time.Millisecond})
+			return text("fetched later")
 		},
 		"test_sampling":    sample,
 		"test_elicitation": elicit,
