@@ -1,6 +1,6 @@
 /**
- * A map for entries that come and go with requests. Keys are whole numbers, or strings that do not look like one; `values`
- * returns those of strings in the order of their insertion, those of numbers in ascending order.
+ * A map for entries that come and go with requests. Keys are strings or whole numbers; `values` returns those of strings
+ * in the order of their insertion, those of numbers in ascending order.
  *
  * Not a `Map`: V8 replaces the table of a `Map` repeatedly while entries come and go, and each replaced table refers to
  * the next one, for iterators ("obsolete table" in V8's `ordered-hash-table.h`). A table that has reached the old
@@ -18,7 +18,7 @@ export class TransientMap<K extends string | number, V> {
   }
 
   get(key: K): V | undefined {
-    return this.#entries[key];
+    return this.#entries[nameOf(key)];
   }
 
   has(key: K): boolean {
@@ -26,14 +26,16 @@ export class TransientMap<K extends string | number, V> {
   }
 
   set(key: K, value: V): void {
-    if (this.#entries[key] === undefined) this.#size += 1;
-    this.#entries[key] = value;
+    const name = nameOf(key);
+    if (this.#entries[name] === undefined) this.#size += 1;
+    this.#entries[name] = value;
   }
 
   delete(key: K): void {
-    if (this.#entries[key] === undefined) return;
+    const name = nameOf(key);
+    if (this.#entries[name] === undefined) return;
     this.#size -= 1;
-    delete this.#entries[key];
+    delete this.#entries[name];
   }
 
   clear(): void {
@@ -45,3 +47,6 @@ export class TransientMap<K extends string | number, V> {
     return Object.values(this.#entries) as V[];
   }
 }
+
+/** JavaScript orders names that are numbers before all others. */
+const nameOf = (key: string | number): string | number => (typeof key === 'string' ? `:${key}` : key);

@@ -180,12 +180,6 @@ export function canonicalId(text: string): string {
   return typeof value === 'string' || Number.isSafeInteger(value) ? JSON.stringify(value) : text;
 }
 
-/**
- * The key of a request of a client in `Session.running`: equal for equal ids, and no key is a number (`TransientMap`). Made
- * once for each call, because V8 looks every newly made key up in its table of strings.
- */
-export const callKey = (id: string): string => `:${canonicalId(id)}`;
-
 /** Ids that are written in one way only: whole numbers of at most 15 digits, and strings of letters, digits and a few marks. */
 const PLAIN_ID = /^(?:\d{1,15}|"[\w.:-]*")$/;
 

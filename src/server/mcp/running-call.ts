@@ -9,7 +9,7 @@ import { logReads } from '../kernel/shared-slots.ts';
 import { answerError, type ClientCall } from './call.ts';
 import { dispatch } from './federation.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
-import { callKey, type RpcMessage } from './message.ts';
+import { canonicalId, type RpcMessage } from './message.ts';
 import { badMessage, RPC, RpcError } from './protocol.ts';
 import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
 import { itemAccess, mcpFields, messageGuards } from './request-fields.ts';
@@ -53,7 +53,7 @@ export function startCall(call: RunningCall): void {
 
 /** Rejects a request with the id of a request in flight: a cancellation would be ambiguous. */
 export function rejectDuplicateId({ running }: Session, { id = 'null' }: RpcMessage): void {
-  if (running.get(callKey(id))?.stream.hasReader !== true) return;
+  if (running.get(canonicalId(id))?.stream.hasReader !== true) return;
   const text = `a request with the id ${id.slice(0, 64)} is in flight in this session: give each request its own id`;
   // Without the id: clients would take the error for the response to the other request.
   throw badMessage(new RpcError(RPC.invalidRequest, text), 'null');
@@ -75,7 +75,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
   readonly stream: EventStream;
-  /** In `Session.running` (`callKey`). */
+  /** Canonical id, the key in `Session.running`. */
   readonly key: string;
   readonly #ctx: RequestContext;
   #rpc: JsonRpcConnection | undefined;
@@ -97,7 +97,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.stream = stream;
     this.session = session;
     this.message = message;
-    this.key = callKey(message.id ?? 'null');
+    this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
     this.headTimeout = backendTimeouts.get(ctx)?.request;
     this.log = mcpFields.ensure(ctx, () => ({}));

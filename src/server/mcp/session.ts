@@ -5,7 +5,7 @@ import { TransientMap } from '../../core/transient-map.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import { Connection, type OpenTarget } from './connection.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
-import { callKey, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
+import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
 import { outwardMessage, outwardName } from './names.ts';
 import type { MessageGuards } from './request-fields.ts';
@@ -57,7 +57,7 @@ export class Session {
   readonly createdAt = performance.now();
   /** Time of the last use, in ms of `performance.now()`. */
   lastUsed = performance.now();
-  /** Requests of the client in flight, by id (`callKey`), oldest first. */
+  /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
   readonly running = new TransientMap<string, RunningRequest>();
   closed = false;
   /** Whether another process with the same key can continue it. */
@@ -302,6 +302,6 @@ function cancelCall(session: Session, { text, params }: RpcMessage): void {
   if (span === undefined) return;
   const { reason } = params;
   session.running
-    .get(callKey(text.slice(span.start, span.end)))
+    .get(canonicalId(text.slice(span.start, span.end)))
     ?.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
 }
