@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Limits } from '../../../src/core/limits.ts';
 import type { TestGateway } from '../../kit/gateway.ts';
+import { networkPath } from '../../kit/network-path.ts';
 import { REDIS_SERVER, redisServer } from '../../kit/redis.ts';
 import { answeringGateway } from '../../kit/routes.ts';
 import { type SendOptions, send } from '../../kit/send.ts';
@@ -183,6 +184,55 @@ describe.skipIf(REDIS_SERVER === undefined)('faults of the Redis that limits are
     await redis.restart();
     await until(async () => (await isAvailable(one)) && (await isAvailable(two)));
     expect(admitted(await statuses([one, two], 30))).toBe(5);
+  });
+
+  test('a Redis that is slow, but not slower than the timeout, counts exactly', async () => {
+    await using redis = await redisServer();
+    await using path = await networkPath(redis.port);
+    await using one = await replica(`redis://127.0.0.1:${path.port}`, LIMIT, { timeout: '10s' });
+    await using two = await replica(redis.url, LIMIT, { timeout: '10s' });
+    path.delay(100);
+    expect(admitted(await statuses([one, two], 20))).toBe(5);
+    expect(await isAvailable(one)).toBe(true);
+  });
+
+  test('a Redis that is slower than the timeout is given up, until it is as fast again', async () => {
+    await using redis = await redisServer();
+    await using path = await networkPath(redis.port);
+    const shared = { timeout: '200ms', failureMode: { rateLimits: 'failClosed' } };
+    await using gate = await replica(`redis://127.0.0.1:${path.port}`, LIMIT, shared);
+    expect((await send(gate.url)).status).toBe(200);
+    path.delay(2_000);
+    expect((await send(gate.url)).status).toBe(503);
+    expect(gate.log.join('')).toContain('no answer within 200 ms');
+    path.delay(0);
+    await until(async () => (await send(gate.url)).status === 200);
+  });
+
+  test('a Redis that becomes full is given up until it has memory again', async () => {
+    await using redis = await redisServer('--maxmemory-policy', 'noeviction');
+    await using gate = await replica(redis.url, LIMIT, { failureMode: { rateLimits: 'failClosed' } });
+    expect((await send(gate.url)).status).toBe(200);
+    await redis.client.config('SET', 'maxmemory', '1');
+    expect((await send(gate.url)).status).toBe(503);
+    expect(gate.log.join('')).toContain('OOM');
+    await redis.client.config('SET', 'maxmemory', '0');
+    await until(async () => (await send(gate.url)).status === 200);
+  });
+
+  test('a failover without Sentinel, to an address that moves, is followed although connections to the old server stay', async () => {
+    await using primary = await redisServer();
+    await using secondary = await redisServer('--replicaof', '127.0.0.1', String(primary.port));
+    await using path = await networkPath(primary.port);
+    const shared = { failureMode: { rateLimits: 'failClosed' } };
+    await using gate = await replica(`redis://127.0.0.1:${path.port}`, LIMIT, shared);
+    expect((await send(gate.url)).status).toBe(200);
+    await until(async () => (await secondary.client.keys('*:limit:*')).length === 1);
+    path.pointTo(secondary.port);
+    await secondary.client.replicaof('NO', 'ONE');
+    await primary.client.replicaof('127.0.0.1', String(secondary.port));
+    await until(async () => (await send(gate.url)).status === 200);
+    expect(admitted(await statuses([gate], 10))).toBe(3);
   });
 
   test('a Redis that becomes read-only, as after a failover, is given up until it takes writes again', async () => {

@@ -238,6 +238,29 @@ describe.skipIf(REDIS_SERVER === undefined)('faults of the Redis that sessions a
     expect((await at(two, session)).status).toBe(200);
   });
 
+  test.each([
+    ['hangs', (redis: RedisServer) => redis.hang(), (redis: RedisServer) => redis.resume()],
+    [
+      'is full',
+      (redis: RedisServer) => redis.client.config('SET', 'maxmemory', '1'),
+      (redis: RedisServer) => redis.client.config('SET', 'maxmemory', '0'),
+    ],
+  ])('while Redis %s, sessions begin and go on by their ids', async (_, spoil, repair) => {
+    await using redis = await redisServer('--maxmemory-policy', 'noeviction');
+    await using server = await mcpUpstream();
+    const shared = { timeout: '200ms' };
+    await using one = await replica(redis, server, { shared });
+    await using two = await replica(redis, server, { shared });
+    const before = await openSession(`${one.url}/mcp`);
+    await spoil(redis);
+    const meanwhile = await openSession(`${one.url}/mcp`);
+    for (const session of [before, meanwhile])
+      for (const gate of [one, two]) expect((await at(gate, session)).status).toBe(200);
+    await repair(redis);
+    await until(async () => (await isAvailable(one)) && (await isAvailable(two)));
+    for (const session of [before, meanwhile]) expect((await at(one, session)).status).toBe(200);
+  });
+
   test('with failClosed, requests of sessions get 503 and Retry-After while Redis is gone, and go on afterwards', async () => {
     await using redis = await redisServer();
     await using server = await mcpUpstream();
