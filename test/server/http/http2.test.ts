@@ -176,9 +176,9 @@ test('an idle connection is closed, one with an open stream is not', async () =>
     },
     { limits: { keepAliveTimeout: 100 } },
   );
-  await using idle = await http2Client(all.gate.port);
   const stream = all.client.open({});
   await once(stream, 'data');
+  await using idle = await http2Client(all.gate.port);
   await once(idle.session, 'close');
   expect(all.client.session.closed).toBe(false);
   expect(stream.closed).toBe(false);
