@@ -150,12 +150,13 @@ export async function answerFromDatabase(
       409,
       'no requests are recorded: set config.database, and start the gateway again\n',
     );
+  let value: unknown;
   try {
-    const value = await read(database);
-    return value === undefined ? sendText(reply, 404, 'no such record\n') : sendJson(reply, value);
+    value = await read(database);
   } catch (error) {
     if (error instanceof InvalidParameter) return sendText(reply, 400, `${error.message}\n`);
     if (!(error instanceof AppError)) throw error;
     return sendText(reply, 503, `the database is not available: ${error.detail ?? error.message}\n`);
   }
+  return value === undefined ? sendText(reply, 404, 'no such record\n') : sendJson(reply, value);
 }

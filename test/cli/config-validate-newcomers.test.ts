@@ -12,7 +12,7 @@ async function validate(policies: string, files: Readonly<Record<string, string>
     file,
     `gateways: { default: { port: 3000, routes: [{ policies: ${policies}, backends: [{ host: "127.0.0.1:80" }] }] } }\n`,
   );
-  return cli(['config', 'validate', '-o', 'json', file]);
+  return await cli(['config', 'validate', '-o', 'json', file]);
 }
 
 const helps = (stdout: string): string[] =>

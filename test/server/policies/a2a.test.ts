@@ -96,7 +96,7 @@ describe('a2a calls', () => {
     });
     expect(JSON.parse(reply.text)).toEqual(value);
     expect(agent.received[0]?.body).toBe(body);
-    return gate.accessLine(1);
+    return await gate.accessLine(1);
   }
   const call = (method: unknown): string => JSON.stringify({ jsonrpc: '2.0', id: 1, method });
 
