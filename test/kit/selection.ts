@@ -9,13 +9,15 @@ const FILES = globSync('test/**/*.test.ts', { cwd: PROJECT, exclude: ['test/inte
 
 /**
  * Files that `npm run test:fast` leaves out although they start no program: those that start PostgreSQL in process, and
- * those that take more than 1.5 s and 90 ms for each test, as they wait, repeat or measure. Of each area some stay.
+ * those that take more than 5 s, or more than 1.5 s and 90 ms for each test, as they wait, repeat or measure. Of each area
+ * some stay: `reload`, `budgets`, `endpoints`, `sessions`, `gateway-policies`.
  */
 const LONG = [
   'test/adapter/adapter.test.ts',
   'test/adapter/faults.test.ts',
   'test/adapter/memory/embed/embedding-queue.test.ts',
   'test/adapter/memory/embed/onnx-embedder.test.ts',
+  'test/adapter/memory/embed/remote-embedder.test.ts',
   'test/adapter/memory/http/access.test.ts',
   'test/adapter/memory/http/embedding.test.ts',
   'test/adapter/memory/http/namespaces.test.ts',
@@ -56,6 +58,7 @@ const LONG = [
   'test/server/http/http2.test.ts',
   'test/server/http/https.test.ts',
   'test/server/http/pipelining.test.ts',
+  'test/server/http/upstream-failures.test.ts',
   'test/server/llm/encoded-answers.test.ts',
   'test/server/llm/failover.test.ts',
   'test/server/llm/large-requests.test.ts',
@@ -69,6 +72,7 @@ const LONG = [
   'test/server/llm/translation/ai-sdk.test.ts',
   'test/server/llm/translation/events.test.ts',
   'test/server/llm/translation/properties.test.ts',
+  'test/server/llm/translation/translated-body.test.ts',
   'test/server/log-payloads.test.ts',
   'test/server/mcp/both-eras.test.ts',
   'test/server/mcp/cancel.test.ts',
@@ -92,6 +96,7 @@ const LONG = [
   'test/server/mcp/official-clients-federation.test.ts',
   'test/server/mcp/official-clients.test.ts',
   'test/server/mcp/official-everything-server.test.ts',
+  'test/server/mcp/openapi/calls.test.ts',
   'test/server/mcp/openapi/hostile.test.ts',
   'test/server/mcp/prefix-mode.test.ts',
   'test/server/mcp/restarted-target.test.ts',
@@ -100,6 +105,7 @@ const LONG = [
   'test/server/mcp/slow-target.test.ts',
   'test/server/mcp/stateless.test.ts',
   'test/server/mcp/stdio-both-eras.test.ts',
+  'test/server/mcp/stdio-environment.test.ts',
   'test/server/mcp/stdio-faults.test.ts',
   'test/server/mcp/stdio-idle-timeout.test.ts',
   'test/server/mcp/stdio-messages.test.ts',
@@ -116,13 +122,16 @@ const LONG = [
   'test/server/observe/trace-subscribers.test.ts',
   'test/server/open-requests.test.ts',
   'test/server/policies/backend-auth-cloud.test.ts',
+  'test/server/policies/basic-auth.test.ts',
   'test/server/policies/bounded.test.ts',
   'test/server/policies/ext-authz-bounds.test.ts',
   'test/server/policies/ext-authz-grpc.test.ts',
   'test/server/policies/local-rate-limit.test.ts',
   'test/server/policies/mcp-authentication/differential.test.ts',
+  'test/server/policies/mcp-authentication/flow.test.ts',
   'test/server/policies/mcp-authentication/key-faults.test.ts',
   'test/server/policies/mcp-authentication/key-set.test.ts',
+  'test/server/policies/mcp-authentication/keys.test.ts',
   'test/server/policies/mcp-authentication/sessions.test.ts',
   'test/server/policies/mcp-authorization.test.ts',
   'test/server/policies/oidc-renewal.test.ts',
