@@ -1,7 +1,7 @@
 import type { Environment } from '../../core/yaml/env.ts';
 import { type LoadedConfig, loadConfigText } from '../../server/config/load.ts';
 
-/** Where a value was not set: any text that a key, a name or a URL's host may be, and that nobody writes. */
+/** Stands in for a variable that is not set: valid as a key, a name or the host of a URL, and unlikely in a real file. */
 export const PLACEHOLDER = 'unset-variable';
 
 /**

@@ -66,7 +66,8 @@ export const MODERN_REQUESTS: ReadonlySet<string> = new Set([
 
 /**
  * Requests that change nothing at a server, or nothing more when they arrive twice. After a second `initialize`, the session of
- * the first is unknown to its client, and ends like one that a client has left.
+ * the first is unknown to its client, and ends like one that a client has left. A list of its own, so that a new method is
+ * sent once until someone has decided otherwise.
  */
 export const REPEATABLE_REQUESTS: ReadonlySet<string> = new Set([
   'initialize',

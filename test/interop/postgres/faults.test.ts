@@ -35,7 +35,7 @@ function replica(url: string, provider: string, budget: object = {}): Promise<Te
   );
 }
 
-/** Two replicas, the second without faults on its way to the server. */
+/** Two replicas with one database: `one` connects through `path`, which a test can disturb, `two` directly. */
 async function scene() {
   const stack = new AsyncDisposableStack();
   const server = stack.use(await ownServer());
