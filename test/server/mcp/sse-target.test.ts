@@ -71,7 +71,7 @@ describe('a target with the HTTP+SSE transport', () => {
 
   test('sse target: after the stream broke, the call fails, and the next one gets a new session', async () => {
     await using server = await sseServer();
-    await using gate = await gateway(mcpConfig([target(server.url)]), { limits: { retryDelayMin: 1 } });
+    await using gate = await gateway(mcpConfig([target(server.url)]), { limits: { retryDelayMin: 0 } });
     const session = await openSession(`${gate.url}/mcp`);
     const waiting = session.send(toolCall(1, 'wait'));
     await until(() => server.received.length === 4);

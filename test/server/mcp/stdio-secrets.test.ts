@@ -93,6 +93,8 @@ describe('secrets of a stdio target that exits', () => {
     const stdio = { cmd: process.execPath, args: ['-e', script, '--', ...ARGS] };
     await using gate = await gateway(mcpConfig([{ name: 'x', stdio }]));
     await post(`${gate.url}/mcp`, INITIALIZE);
+    // The exit of the process may be seen before its last line is read.
+    await until(() => gate.log.some((each) => each.includes('not a JSON-RPC message')));
     const line = gate.log.find((each) => each.includes('not a JSON-RPC message'));
     expect(line).toContain('xxx <redacted> and password=<redacted>');
     expect(gate.log.join('')).not.toMatch(SECRETS);
