@@ -7,21 +7,11 @@ import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
-import { Slot } from '../kernel/slot.ts';
 import { callPrices } from '../llm/budget.ts';
-import { llmCall } from '../llm/call.ts';
-import { finalizeUsage } from '../llm/finalize-usage.ts';
-import {
-  AccessLog,
-  DroppedLinesReporter,
-  type RequestFinishedListener,
-  recordBody,
-} from '../observe/access-log.ts';
-import { RequestDebugLog } from '../observe/debug-log.ts';
+import { DroppedLinesReporter, type RequestFinishedListener } from '../observe/access-log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
-import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
-import { createTraceSubscribers, type TraceSubscribers } from '../observe/trace-subscribers.ts';
+import type { TraceSubscribers } from '../observe/trace-subscribers.ts';
 import { Recorder, unrecorded } from '../record/recorder.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { FinishedRequests } from './finished-requests.ts';
@@ -35,6 +25,7 @@ import {
   type PortEvents,
   portKey,
 } from './port.ts';
+import { RequestRecords } from './request-records.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import { isForwarded, type WorkerRole } from './worker-role.ts';
 
@@ -100,13 +91,14 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 
 export class RunningGateway implements Gateway {
   readonly metrics: Metrics;
-  readonly traceSubscribers = createTraceSubscribers();
   readonly #log: Log;
-  readonly #accessLog: AccessLog;
-  readonly #debugLog: RequestDebugLog;
+  readonly #records: RequestRecords;
   readonly #droppedLines: DroppedLinesReporter;
   readonly #requests = new OpenRequests();
-  readonly #finished = new FinishedRequests((ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes));
+  readonly #finished = new FinishedRequests((ctx, status, bodyBytes) => {
+    this.#requests.ended(ctx);
+    this.#records.ended(ctx, status, bodyBytes);
+  });
   readonly #events: PortEvents;
   readonly #worker: WorkerRole | undefined;
   readonly #recorder: Recorder | undefined;
@@ -123,18 +115,18 @@ export class RunningGateway implements Gateway {
     this.#runtime = runtime;
     this.#worker = worker;
     this.#log = log;
-    this.#debugLog = new RequestDebugLog(log);
     this.metrics = runtime.metrics;
     const format = accessLogFormat ?? runtime.config.config.logging.format;
-    this.#accessLog = new AccessLog({ sink, format, directives: log.directives });
     this.#droppedLines = new DroppedLinesReporter(sink, log);
     this.metrics.accessLogLinesLost = () => this.#droppedLines.count;
     this.#recorder = this.#openRecorder(runtime);
+    this.#records = new RequestRecords({ sink, format, log, recorder: this.#recorder });
     this.#events = {
       handle: (ctx, active) => this.#handle(ctx, active),
-      replied: (ctx, reply) => this.#replied(ctx, reply),
+      replied: (ctx, reply) => this.#records.replied(ctx, reply),
       ended: (ctx, status, bodyBytes) => this.#finished.add(ctx, status, bodyBytes),
-      relayed: (connection, { runtime: { accessLog } }) => this.#accessLog.relayed(connection, accessLog),
+      relayed: (connection, { runtime: { accessLog } }) =>
+        this.#records.accessLog.relayed(connection, accessLog),
     };
   }
 
@@ -218,12 +210,16 @@ export class RunningGateway implements Gateway {
     }));
   }
 
+  get traceSubscribers(): TraceSubscribers {
+    return this.#records.traceSubscribers;
+  }
+
   get openRequests(): OpenRequestList {
     return this.#requests;
   }
 
   onRequestFinished(listener: RequestFinishedListener): () => void {
-    return this.#accessLog.onRequestFinished(listener);
+    return this.#records.accessLog.onRequestFinished(listener);
   }
 
   connections(): ReturnType<Gateway['connections']> {
@@ -283,7 +279,7 @@ export class RunningGateway implements Gateway {
     const { runtime } = active;
     const worker = active.placement?.(ctx);
     if (worker !== undefined) return this.#forward(ctx, worker);
-    if (this.traceSubscribers.active || this.#debugLog.isOn) this.#observe(ctx, runtime);
+    this.#records.observe(ctx, runtime);
     return handleRequest(ctx, active.gateway);
   }
 
@@ -296,43 +292,6 @@ export class RunningGateway implements Gateway {
       isForwarded.set(ctx, false);
       return replyToError(ctx.abortedWith ?? error, ctx);
     }
-  }
-
-  #replied(ctx: RequestContext, reply: Reply): void {
-    if (isForwarded.get(ctx) === true) return;
-    const { logReads, settings } = (activeConfig.get(ctx) as ActiveConfig).runtime;
-    if (logReads.reads('response.body', 'response.bodyPrefix'))
-      recordBody(ctx, reply, settings.maxBufferSize);
-    ctx.timings.replied = performance.now();
-  }
-
-  #observe(ctx: RequestContext, runtime: Runtime): void {
-    const tracer = this.#tracerOf(ctx);
-    if (tracer === undefined) return;
-    ctx.observer = tracer;
-    tracers.set(ctx, tracer);
-    traceBegin(tracer, runtime.config.frontendPolicies, runtime);
-  }
-
-  #tracerOf(ctx: RequestContext): TraceObserver | undefined {
-    const lines = this.#debugLog.isOn ? this.#debugLog.of(ctx) : undefined;
-    const claimed = this.traceSubscribers.active ? this.traceSubscribers.claim(ctx, lines) : undefined;
-    return claimed ?? (lines === undefined ? undefined : new TraceObserver(ctx, lines));
-  }
-
-  #ended(ctx: RequestContext, status: number, bodyBytes: number): void {
-    this.#requests.ended(ctx);
-    if (isForwarded.get(ctx) === true) return;
-    const { runtime, tracing, bind } = activeConfig.get(ctx) as ActiveConfig;
-    const llm = llmCall.get(ctx);
-    if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
-    const tracer = ctx.observer === undefined ? undefined : tracers.get(ctx);
-    tracer?.finished(status);
-    const fields = this.#accessLog.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
-    if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span, fields);
-    if (runtime.record !== undefined) this.#recorder?.add(ctx, status === 0 ? 499 : status, runtime.record);
-    bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
-    if (tracer !== undefined) traceEnd(tracer, ctx);
   }
 
   /** The ports of a runtime. Opens those that are not open yet; if one fails, closes them again and rejects. */
@@ -426,6 +385,3 @@ export class RunningGateway implements Gateway {
     inspection.bounds.push({ name: 'tracing.spans', max: LIMITS.spanQueue, used: () => tracing.queued });
   }
 }
-
-/** The trace observer of a request. */
-const tracers = new Slot<TraceObserver>();

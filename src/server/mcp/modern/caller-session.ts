@@ -7,8 +7,8 @@ import type { RpcMessage } from '../message.ts';
 import { META, MODERN_REVISION } from '../protocol.ts';
 import { Session, type SessionOptions } from '../session.ts';
 import type { Envelope } from './envelope.ts';
-import { takesInput } from './modern-view.ts';
 import { discoverTarget, isKnownLegacy } from './negotiation.ts';
+import { takesInput } from './viewed-call.ts';
 
 /** Capabilities that let servers send requests to a client. */
 const ASKABLE = ['sampling', 'elicitation', 'roots'];

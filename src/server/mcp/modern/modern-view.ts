@@ -9,7 +9,7 @@ import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import type { Envelope } from './envelope.ts';
 import { withoutEnvelope, withoutTask } from './meta-text.ts';
 import { completed } from './results.ts';
-import { paramsOf, subjectOf, tokenOf, type ViewedCall } from './viewed-call.ts';
+import { inputRequired, subjectOf, takesInput, tokenOf, type ViewedCall } from './viewed-call.ts';
 import { ViewedSubscriptions } from './viewed-subscriptions.ts';
 
 /** Requests of servers that clients answer, and the capability that each requires. */
@@ -19,11 +19,6 @@ const INPUTS: Readonly<Record<string, string>> = {
   'elicitation/create': 'elicitation',
   'roots/list': 'roots',
 };
-
-/** Requests that may be answered with `input_required` ("Supported Requests"). */
-const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
-
-export const takesInput = (method: string): boolean => TAKES_INPUT.has(method);
 
 /** Log levels by increasing severity (RFC 5424). */
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
@@ -270,16 +265,11 @@ export class ModernView implements Channel {
       this.#outer.message(errorMessage(String(outer), RPC.internalError, text), outer);
       return;
     }
-    const requests = [...call.asked].map(
-      ([key, { text, method }]) =>
-        `${JSON.stringify(key)}:{"method":${JSON.stringify(method)},"params":${paramsOf(text)}}`,
-    );
     const state = `agctl-${randomBytes(18).toString('base64url')}`;
     call.outer = undefined;
     call.state = state;
     this.#wait(state, call);
-    const result = `{"resultType":"input_required","inputRequests":{${requests.join(',')}},"requestState":"${state}"}`;
-    this.#outer.message(resultMessage(String(outer), result), outer);
+    this.#outer.message(resultMessage(String(outer), inputRequired(call.asked, state)), outer);
   }
 
   #wait(state: string, call: ViewedCall): void {

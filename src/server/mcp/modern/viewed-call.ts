@@ -27,6 +27,11 @@ export interface ViewedCall {
   response: RpcMessage | undefined;
 }
 
+/** Requests that may be answered with `input_required` ("Supported Requests"). */
+const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
+export const takesInput = (method: string): boolean => TAKES_INPUT.has(method);
+
 /** What a retry must have in common with the first request: all but the input, the state and `_meta`. */
 export function subjectOf({ method, params }: RpcMessage): string {
   const { _meta, requestState, inputResponses, ...rest } = params;
@@ -39,8 +44,17 @@ export function tokenOf(text: string): string | undefined {
   return span && text.slice(span.start, span.end);
 }
 
+/** The result that asks the client for input: the server's unanswered requests, by the key that the client uses. */
+export function inputRequired(asked: ReadonlyMap<string, RpcMessage>, state: string): string {
+  const requests = [...asked].map(
+    ([key, { text, method }]) =>
+      `${JSON.stringify(key)}:{"method":${JSON.stringify(method)},"params":${paramsOf(text)}}`,
+  );
+  return `{"resultType":"input_required","inputRequests":{${requests.join(',')}},"requestState":"${state}"}`;
+}
+
 /** The parameters of a request, as JSON text. */
-export function paramsOf(text: string): string {
+function paramsOf(text: string): string {
   const span = valueAt(text, ['params']);
   return span === undefined ? '{}' : text.slice(span.start, span.end);
 }

@@ -1,0 +1,83 @@
+import type { LineFormat, LineSink, Log } from '../../core/log.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
+import { llmCall } from '../llm/call.ts';
+import { finalizeUsage } from '../llm/finalize-usage.ts';
+import { AccessLog, recordBody } from '../observe/access-log.ts';
+import { RequestDebugLog } from '../observe/debug-log.ts';
+import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
+import { createTraceSubscribers } from '../observe/trace-subscribers.ts';
+import type { Recorder } from '../record/recorder.ts';
+import { type ActiveConfig, activeConfig } from './port.ts';
+import type { Runtime } from './runtime.ts';
+import { isForwarded } from './worker-role.ts';
+
+interface RequestRecordsOptions {
+  /** Destination and format of access-log lines. */
+  readonly sink: LineSink;
+  readonly format: LineFormat;
+  readonly log: Log;
+  /** The record of requests in the database, if there is one. */
+  readonly recorder: Recorder | undefined;
+}
+
+/** The trace observer of a request. */
+const tracers = new Slot<TraceObserver>();
+
+/**
+ * What a gateway keeps of requests: live traces and debug lines while they run; usage, access log, span, database record
+ * and metrics when they have ended. The worker that handled a forwarded request records it, and not the one that received it.
+ */
+export class RequestRecords {
+  /** Streams of `/debug/trace`. */
+  readonly traceSubscribers = createTraceSubscribers();
+  readonly accessLog: AccessLog;
+  readonly #debugLog: RequestDebugLog;
+  readonly #recorder: Recorder | undefined;
+
+  constructor({ sink, format, log, recorder }: RequestRecordsOptions) {
+    this.accessLog = new AccessLog({ sink, format, directives: log.directives });
+    this.#debugLog = new RequestDebugLog(log);
+    this.#recorder = recorder;
+  }
+
+  /** Sets the observer of a request that a live trace or the debug log follows. Called before the pipeline. */
+  observe(ctx: RequestContext, runtime: Runtime): void {
+    if (!this.traceSubscribers.active && !this.#debugLog.isOn) return;
+    const tracer = this.#tracerOf(ctx);
+    if (tracer === undefined) return;
+    ctx.observer = tracer;
+    tracers.set(ctx, tracer);
+    traceBegin(tracer, runtime.config.frontendPolicies, runtime);
+  }
+
+  #tracerOf(ctx: RequestContext): TraceObserver | undefined {
+    const lines = this.#debugLog.isOn ? this.#debugLog.of(ctx) : undefined;
+    const claimed = this.traceSubscribers.active ? this.traceSubscribers.claim(ctx, lines) : undefined;
+    return claimed ?? (lines === undefined ? undefined : new TraceObserver(ctx, lines));
+  }
+
+  /** Called when the reply is ready, before it is written. */
+  replied(ctx: RequestContext, reply: Reply): void {
+    if (isForwarded.get(ctx) === true) return;
+    const { logReads, settings } = (activeConfig.get(ctx) as ActiveConfig).runtime;
+    if (logReads.reads('response.body', 'response.bodyPrefix'))
+      recordBody(ctx, reply, settings.maxBufferSize);
+    ctx.timings.replied = performance.now();
+  }
+
+  /** Called once, after the response has ended. `status` is 0 if the client disconnected before it began. */
+  ended(ctx: RequestContext, status: number, bodyBytes: number): void {
+    if (isForwarded.get(ctx) === true) return;
+    const { runtime, tracing, bind } = activeConfig.get(ctx) as ActiveConfig;
+    const llm = llmCall.get(ctx);
+    if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
+    const tracer = ctx.observer === undefined ? undefined : tracers.get(ctx);
+    tracer?.finished(status);
+    const fields = this.accessLog.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
+    if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span, fields);
+    if (runtime.record !== undefined) this.#recorder?.add(ctx, status === 0 ? 499 : status, runtime.record);
+    bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
+    if (tracer !== undefined) traceEnd(tracer, ctx);
+  }
+}
