@@ -45,6 +45,8 @@ export async function followGuide(
   const env = {
     PATH: [bin, dirname(process.execPath), '/usr/bin:/bin'].join(':'),
     HOME: folder.path,
+    // Otherwise each guide compiles agctl for its own HOME.
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(folder.path, '.cache'),
     ...(addresses.ADMIN_ADDR === undefined ? {} : { AGCTL_ADMIN: addresses.ADMIN_ADDR }),
     ...{ ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off', ...addresses },
   };

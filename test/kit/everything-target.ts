@@ -12,7 +12,10 @@ export interface EverythingTarget {
 
 /** Started by the gateway. */
 export function everythingStdio(name: string, eras: Eras): EverythingTarget & { config: { stdio: object } } {
-  const stdio = { cmd: process.execPath, args: [fixture, '--eras', eras] };
+  // The gateway hands on variables that it knows, and no others.
+  const { NODE_COMPILE_CACHE } = process.env;
+  const env = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
+  const stdio = { cmd: process.execPath, args: [fixture, '--eras', eras], env };
   const config = { name, stdio };
   return { config, stop: async () => undefined };
 }
