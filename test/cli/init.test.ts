@@ -414,9 +414,9 @@ test.each([
   },
 );
 
-test('the memory of a new configuration answers calls', async () => {
-  await using mine = await laptop();
-  await mine.init(['--with', 'memory']);
+test('the memory of a configuration that npx created answers calls without the PATH of npx', async () => {
+  await using mine = await laptop({ 'bin/agctl': '' });
+  await mine.init(['--with', 'memory'], { PATH: join(mine.cwd, 'bin'), npm_command: 'exec' });
   await using gateway = await service(['serve'], { cwd: mine.cwd, env: { HOME: mine.home } });
   const session = await openSession(`${gateway.url}/mcp`);
   // A server that takes longer to start joins later.

@@ -5,6 +5,7 @@ import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { DEFAULT_CONFIG_FILE } from '../config-file.ts';
+import { isInNpxCache } from '../invocation.ts';
 import { UNKNOWN_VALUE, type Variable } from './variables.ts';
 
 /** The file with the variables that the configuration needs, for `--env-from`. */
@@ -57,7 +58,7 @@ function quoted(value: string): string {
 /** Path of the JSON Schema for editors; undefined if this program is in a cache that npx may empty. */
 export function schemaPath(folder: string): string | undefined {
   const path = fileURLToPath(new URL('man/config.schema.json', PACKAGE_ROOT));
-  if (path.includes('_npx')) return undefined;
+  if (isInNpxCache(path)) return undefined;
   const inFolder = relative(folder, path);
   return inFolder.startsWith('..') ? path : `./${inFolder.replaceAll('\\', '/')}`;
 }

@@ -1,7 +1,5 @@
-import { fileURLToPath } from 'node:url';
-import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import type { Context } from '../context.ts';
-import { isOnPath } from '../invocation.ts';
+import { startCommand } from '../invocation.ts';
 import type { ImportedEntry } from './imported.ts';
 
 /** What `--with` takes. */
@@ -19,8 +17,7 @@ export const starterTarget: ImportedEntry = {
 
 /** The memory of this program. One process for all sessions, because one process owns the files of a memory. */
 export function memoryTarget({ env }: Pick<Context, 'env'>): ImportedEntry {
-  const program = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
-  const [cmd, ...first] = isOnPath(env) ? ['agctl'] : [process.execPath, program];
+  const [cmd, ...first] = startCommand(env);
   const args = [...first, 'memory-adapter', 'stdio', '--embedded', '--data', 'memory'];
   return { source: '', value: { name: 'memory', stdio: { cmd, args, shared: true } } };
 }
