@@ -97,15 +97,18 @@ describe.skipIf(!hasTerminal)('the screen of agctl top', { timeout: 90_000 }, ()
     await term.shows('code 0');
   });
 
-  test('top fits 120×40, 40×10 and 80×24, and follows a change of size', async () => {
+  test('top fits 160×40, 120×40, 40×10 and 80×24, and follows a change of size', async () => {
     await using gate = await gateway(JSON.stringify(FIXED), { admin: true });
     for (let sent = 1; sent <= 40; sent += 1) await send(`${gate.url}/good/${sent}`);
     await gate.accessLine(40);
-    await using term = await terminal({ columns: 120, rows: 40 });
+    await using term = await terminal({ columns: 160, rows: 40 });
     await top(term, gate.admin);
     const large = await term.shows('● live');
     expect(large).toMatch(/── \[Requests\].*──│── Request ─/);
     expect(large).toMatch(/│ http\.path +\/good\/40$/m);
+    await term.resize(120, 40);
+    const narrower = await term.shows(/^── Request ─[\s\S]*^ http\.path +\/good\/40$/m);
+    expect(widest(narrower)).toBeLessThanOrEqual(120);
     await term.resize(40, 10);
     const small = await term.shows(/^▸ .*GET \/good\/40(?!.*│)/m);
     expect(widest(small)).toBeLessThanOrEqual(40);

@@ -155,6 +155,32 @@ describe('the keys of agctl top', () => {
     expect(pressTop(cleared.ui, { input: '', name: 'escape' }, on).action).toBe('quit');
   });
 
+  test('at 120 columns, details are below the list, so that it has room for why a request failed', () => {
+    const failed = request(1, {
+      'http.method': 'POST',
+      'http.path': '/mcp',
+      'http.status': 401,
+      route: 'internal/default',
+      error: 'api key authentication failure: invalid credentials',
+    });
+    const known = { ...view, requests: [failed] };
+    const lines = (columns: number, rows: number): readonly string[] =>
+      topRows(known, FIRST_TOP, { columns, rows }, NOW, () => false).map((row) =>
+        row.map(({ text }) => text).join(''),
+      );
+    const tall = lines(120, 40);
+    const listed = tall.findIndex((line) =>
+      line.includes('POST /mcp · api key authentication failure: invalid credentials'),
+    );
+    const details = tall.findIndex((line) => line.startsWith('── Request ─'));
+    expect(listed).toBeGreaterThan(0);
+    expect(details).toBeGreaterThan(listed);
+    expect(tall.slice(details).join('\n')).toMatch(/http\.status +401/);
+    // No room below, or enough beside.
+    expect(lines(120, 24).join('\n')).not.toContain('── Request ─');
+    expect(lines(160, 24).join('\n')).toMatch(/│── Request ─/);
+  });
+
   test.each([20, 40, 60, 80, 100, 120, 200, 400])('no row of any tab is wider than %i columns', (columns) => {
     for (const rows of [3, 8, 24, 60])
       for (const tab of ['requests', 'routes', 'sessions'] as const)

@@ -72,7 +72,7 @@ export function requestColumns(now: number, skew: number): readonly Column<TopRo
     {
       title: 'TOKENS',
       width: 20,
-      from: 130,
+      from: 150,
       isRight: true,
       cell: ({ fields }) => gray(tokensText(fields)),
       sortBy: ({ fields }) => sumOf(inputTokensOf(fields), outputTokensOf(fields)),
@@ -86,7 +86,7 @@ export function requestColumns(now: number, skew: number): readonly Column<TopRo
       sortBy: ({ fields }) => costOf(fields),
     },
     { title: 'USER', width: 12, from: 76, cell: ({ fields }) => gray(userOf(fields)) },
-    { title: 'ROUTE', width: 18, from: 100, cell: ({ fields }) => gray(routeOf(fields)) },
+    { title: 'ROUTE', width: 18, from: 130, cell: ({ fields }) => gray(routeOf(fields)) },
   ];
 }
 

@@ -63,7 +63,7 @@ function TopList({ store, hasColor, copy, kept, trace }: ListProps): ReactNode {
     const { view, now } = at(kept.current);
     const before = kept.current;
     const width = size.columns;
-    const { ui, action } = pressTop(before, key, { view, now, page: pageOf(size), width });
+    const { ui, action } = pressTop(before, key, { view, now, page: pageOf(size, before), width });
     kept.current = ui;
     draw((count) => count + 1);
     if (current.note !== '') store.note('');

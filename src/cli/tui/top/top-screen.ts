@@ -10,14 +10,34 @@ import { figuresOf, inWindow, sparkline, type TopRow } from './top-model.ts';
 import type { TopView } from './top-store.ts';
 import { selectedRow, TABS, type TableRow, type TopUi, tableRows } from './top-ui.ts';
 
-/** Minimum width for details beside the list. */
-const WIDE = 120;
+/** Minimum width for details beside the list: narrower, they would cut what requests are about. */
+const WIDE = 150;
+/** Minimum height of list and details for details below the list, in rows. */
+const TALL = 28;
+/** Rows of the details below the list: outcome and most fields of a request. */
+const BELOW = 14;
 const HEAD = 3;
 /** Rule and titles above the rows of the table. */
 const TABLE_HEAD = 2;
 
+type Place = 'beside' | 'below' | 'over';
+
+/** Where the details of the selected request are: `over` the list, if there is no room next to it. */
+function placeOfDetails({ tab, isDetailed }: TopUi, width: number, height: number): Place {
+  if (isDetailed || tab !== 'requests') return 'over';
+  if (width >= WIDE) return 'beside';
+  return height >= TALL ? 'below' : 'over';
+}
+
+/** Rows between head and foot. */
+const bodyOf = ({ rows }: Size): number => Math.max(0, Math.max(1, rows - 1) - HEAD - 1);
+
 /** Rows of the table that fit on the screen. */
-export const pageOf = ({ rows }: Size): number => Math.max(1, rows - 1 - HEAD - TABLE_HEAD - 1);
+export function pageOf(size: Size, ui: TopUi): number {
+  const body = bodyOf(size);
+  const below = placeOfDetails(ui, size.columns, body) === 'below' ? BELOW : 0;
+  return Math.max(1, body - TABLE_HEAD - below);
+}
 
 /** Whether a request has a recorded trace. */
 export type HasTrace = (row: TableRow) => boolean;
@@ -36,7 +56,7 @@ export function topRows(
 ): readonly Row[] {
   const { columns: width } = size;
   const height = Math.max(1, size.rows - 1);
-  const body = Math.max(0, height - HEAD - 1);
+  const body = bodyOf(size);
   const rows = [
     ...headRows(view, ui, width, now),
     ...bodyRows(view, ui, width, body, now, hasTrace).slice(0, body),
@@ -140,19 +160,23 @@ function bodyRows(
   hasTrace: HasTrace,
 ): Row[] {
   if (ui.isHelp) return helpRows(width);
-  const isBeside = width >= WIDE && ui.tab === 'requests';
-  const left = isBeside && !ui.isDetailed ? Math.floor(width * 0.62) : width;
+  const place = placeOfDetails(ui, width, height);
+  const left = place === 'beside' ? Math.floor(width * 0.62) : width;
   const rows = tableRows(ui, view, now, left);
   const index = selectedRow(ui, rows);
   const selected = rows[index];
   if (ui.isDetailed && selected !== undefined && 'row' in selected)
     return detailRows(selected, ui, width, height, hasTrace(selected));
-  const table = tablePane(view, ui, rows, index, left, height, now);
-  if (!isBeside) return table;
+  const listed = place === 'below' ? height - BELOW : height;
+  const table = tablePane(view, ui, rows, index, left, listed, now);
+  if (place === 'over') return table;
+  const [columns, lines] = place === 'beside' ? [width - left - 1, height] : [width, BELOW];
   const detail =
     selected !== undefined && 'row' in selected
-      ? detailRows(selected, ui, width - left - 1, height, hasTrace(selected))
+      ? detailRows(selected, ui, columns, lines, hasTrace(selected))
       : [];
+  if (place === 'below')
+    return [...Array.from({ length: listed }, (_, row): Row => table[row] ?? []), ...detail];
   return Array.from({ length: height }, (_, row) => [
     ...padRow(cutSpans(table[row] ?? [], left), left),
     { text: '│', tone: 'gray' },
