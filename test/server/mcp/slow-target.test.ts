@@ -121,6 +121,14 @@ describe('a target that does not answer initialize', () => {
     expect(gate.log.join('')).not.toContain('hunter2');
   });
 
+  test('the log does not advise stdio.warm for a slow target that has it', async () => {
+    const stdio = { cmd: process.execPath, args: ['-e', 'setInterval(() => undefined, 1000)'], warm: 1 };
+    await using gate = await slowGateway(mcpConfig([{ name: 'dumb', stdio }, chaos('well')]));
+    await openSession(`${gate.url}/mcp`);
+    const line = gate.log.find((each) => each.includes('target is slow to start')) ?? '';
+    expect(line).toContain('a package that npx downloads starts slowly: install it)');
+  });
+
   test('the last stderr lines of a single target that does not answer initialize are in the access log but not sent to the client', async () => {
     const script = `console.error('waiting for the database'); setInterval(() => undefined, 1000)`;
     const stdio = { cmd: process.execPath, args: ['-e', script], inheritEnv: true };

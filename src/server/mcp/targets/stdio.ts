@@ -193,8 +193,8 @@ function environmentHint({ inheritEnv, clear_env }: z.output<typeof schema>): st
 }
 
 /** Hint for the log about a server that is slow to start. That alone does not indicate a wrong environment. */
-function startHint({ shared }: z.output<typeof schema>): string {
-  const advice = shared ? 'install it' : 'install it, or set stdio.warm';
+function startHint({ shared, warm }: z.output<typeof schema>): string {
+  const advice = shared || Number(warm) > 0 ? 'install it' : 'install it, or set stdio.warm';
   return `it is still starting and joins the session when it is ready (a package that npx downloads starts slowly: ${advice}); `;
 }
 
