@@ -156,7 +156,7 @@ browserTest(
     const { page, problems } = ui;
     await typeAfter(page, 'name: hello', '\n  hostnmes: [a.example]\nmatchs: []');
     await page.getByRole('button', { name: 'Fix all 2' }).waitFor();
-    await page.getByRole('button', { name: 'Fix: write `hostnames`' }).click();
+    await page.getByRole('button', { name: 'Fix: write hostnames' }).click();
     await editorOf(page).getByText('hostnames').waitFor();
     await page.keyboard.press('Control+z');
     await editorOf(page).getByText('hostnmes').waitFor();

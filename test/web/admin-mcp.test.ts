@@ -55,9 +55,13 @@ browserTest(
     await answer(page).getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
     await answer(page).getByText('default/open').first().waitFor();
     await expectAccessible(page);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: running.admin });
+    await answer(page).getByRole('button', { name: 'Copy answer' }).click();
+    await answer(page).getByText('Copied').waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe('echo');
     // The list shows which of several servers with equal tools was called.
     await page.getByRole('link', { name: 'Requests' }).click();
-    await page.getByRole('row', { name: /tools\/call echo files/ }).waitFor();
+    await page.getByRole('row', { name: /tools\/call echo POST \/mcp files 127\.0\.0\.1/ }).waitFor();
     expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
   },
 );

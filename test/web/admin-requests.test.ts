@@ -20,6 +20,18 @@ beforeAll(async () => {
 afterAll(() => ui[Symbol.asyncDispose]());
 
 browserTest(
+  'a row of the requests page names what was asked, of whom, by whom, and why it failed',
+  async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/requests`);
+    const row = (name: RegExp) => page.getByRole('row', { name });
+    await row(/initialize POST \/mcp 127\.0\.0\.1 default\/tools$/).waitFor();
+    await row(/acme-mini POST \/v1\/chat\/completions openai 127\.0\.0\.1 internal\/llm:request/).waitFor();
+    await row(/403 .* GET \/private\/b · authorization failed 127\.0\.0\.1 default\/private$/).waitFor();
+  },
+);
+
+browserTest(
   'the requests page shows requests live and can filter, pause, open and export them',
   async (browser) => {
     const { page, problems } = await watchedPage(browser, ui.gate.admin);

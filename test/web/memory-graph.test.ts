@@ -66,6 +66,22 @@ browserTest('the graph page lets the user choose between entities with the same 
   await page.getByRole('complementary').getByText(body.ambiguous[0].id).waitFor();
 });
 
+browserTest(
+  'the graph page and the browser show the text of a document without the marks of Markdown',
+  async (browser) => {
+    const text = '# Ports\n\nThe **backend** listens\non `3006`.\n';
+    await using one = await memoryBackend({ docs: { 'ports.md': text }, pages: MEMORY_PAGES });
+    const { page } = await watchedPage(browser, one.url);
+    await page.goto(`${one.url}/ui/graph?entity=ports.md&depth=1`);
+    await settled(page);
+    await page.getByRole('complementary').getByText('The backend listens on 3006.').waitFor();
+    const { body } = await one.get('graph?limit=10');
+    const { id } = body.nodes.find(({ type }: { type: string }) => type === 'doc_chunk');
+    await page.goto(`${one.url}/ui/browser?id=${id}`);
+    await page.getByRole('region', { name: 'Ports' }).getByText('The backend listens on 3006.').waitFor();
+  },
+);
+
 browserTest('the graph page navigates through neighbours by keyboard alone', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/graph?entity=Rate%20limits&depth=1`);

@@ -198,6 +198,24 @@ async function filled(page: Page, path: string): Promise<void> {
   if (path.startsWith('/replay')) await page.getByText('Turn 2 of 2').waitFor();
 }
 
+browserTest('on a phone, palette, namespace and theme of the dashboard are in one line', async (browser) => {
+  await using several = await memoryBackend({ pages: MEMORY_PAGES });
+  const entities = { createEntities: [{ name: 'Ann', entityType: 'person', observations: [] }] };
+  await several.post('graph', entities, { 'x-memory-namespace': 'team-red' });
+  const { page } = await watchedPage(browser, several.url, { viewport: { width: 390, height: 800 } });
+  await page.goto(`${several.url}/ui/`);
+  const theme = page.getByRole('combobox', { name: 'Theme' });
+  const controls = [
+    page.getByRole('button', { name: 'Find' }),
+    page.getByRole('combobox', { name: 'Namespace' }),
+    theme,
+  ];
+  const tops = await Promise.all(controls.map(async (each) => (await each.boundingBox())?.y));
+  expect(new Set(tops).size).toBe(1);
+  await theme.selectOption('dark');
+  expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
+});
+
 // 320 pixels are also what is left of a screen at 400 % (WCAG 2.2, 1.4.10).
 browserTest(
   'the memory dashboard fits a phone screen, contacts no other host and shows hostile content as text',

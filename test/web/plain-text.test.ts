@@ -4,7 +4,7 @@ import { plainText } from '../../src/web/memory/playground/plain-text.ts';
 test('results of the memory playground are shown without the marks of Markdown', () => {
   const markdown = [
     '# Ports & hosts',
-    'The **backend** listens on `3006`, see [the _guide_](guide.md) <b>now</b>.',
+    'The **backend**\nlistens on `3006`, see [the _guide_](guide.md) <b>now</b>.',
     '- one\n  - inner\n- two',
     '3. three',
     '| Key | Value |\n|---|---|\n| `a` | 1 < 2 |',

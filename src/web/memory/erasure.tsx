@@ -24,29 +24,31 @@ export function ErasureList({ erasure }: { readonly erasure: Erasure }): ReactNo
   const { counts, entities, observations, turns, documents, truncated, note } = erasure;
   return (
     <>
-      <Kind title="Entities" total={counts.entities} items={entities.map(visible)} />
-      <Kind
-        title="Observations"
-        total={counts.observations}
-        items={observations.map(
-          ({ entityName, observation }) => `${visible(entityName)}: ${visible(observation)}`,
-        )}
-      />
-      <Kind
-        title="Turns"
-        total={counts.turns}
-        items={turns.map(
-          ({ sessionId, role, createdAt, excerpt }) =>
-            `${visible(sessionId)}, ${role}, ${time(createdAt)}: ${visible(excerpt)}`,
-        )}
-      />
-      <Kind
-        title="Documents"
-        total={counts.documents}
-        items={documents.map(({ title, key }) =>
-          title === key ? visible(key) : `${visible(title)} (${visible(key)})`,
-        )}
-      />
+      <div className="erasure">
+        <Kind title="Entities" total={counts.entities} items={entities.map(visible)} />
+        <Kind
+          title="Observations"
+          total={counts.observations}
+          items={observations.map(
+            ({ entityName, observation }) => `${visible(entityName)}: ${visible(observation)}`,
+          )}
+        />
+        <Kind
+          title="Turns"
+          total={counts.turns}
+          items={turns.map(
+            ({ sessionId, role, createdAt, excerpt }) =>
+              `${visible(sessionId)}, ${role}, ${time(createdAt)}: ${visible(excerpt)}`,
+          )}
+        />
+        <Kind
+          title="Documents"
+          total={counts.documents}
+          items={documents.map(({ title, key }) =>
+            title === key ? visible(key) : `${visible(title)} (${visible(key)})`,
+          )}
+        />
+      </div>
       {truncated ? <p className="note">! This is only a part: repeat it for the rest.</p> : null}
       {note === undefined ? null : <p className="note">! {visible(note)}.</p>}
     </>

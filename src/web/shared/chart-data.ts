@@ -18,4 +18,6 @@ export interface ChartData {
   readonly kind: 'bars' | 'lines';
   /** Formats a value with its unit. */
   readonly show: (value: number) => string;
+  /** Formats the values of the axis, which are read together. Default: each with `show`. */
+  readonly showAxis?: (values: readonly number[]) => string[];
 }

@@ -31,7 +31,7 @@ export function createPlot(host: HTMLElement, first: ChartData, { pointed, selec
   let data = first;
   let isOurs = false;
   let color = colorReader(host);
-  const show: Axis.Values = (_, values) => values.map((value) => data.show(value));
+  const show: Axis.Values = (_, values) => data.showAxis?.(values) ?? values.map(data.show);
   const options: Options = {
     width: Math.max(1, host.clientWidth),
     height: HEIGHT,

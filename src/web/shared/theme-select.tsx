@@ -12,6 +12,7 @@ export function ThemeSelect(): ReactNode {
   const theme = useTheme();
   return (
     <select
+      className="theme"
       aria-label="Theme"
       title="Theme"
       value={theme}

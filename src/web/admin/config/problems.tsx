@@ -132,7 +132,7 @@ export function ProblemList({
               )}
               {fix === undefined ? null : (
                 <button type="button" className="fix" disabled={!isCurrent} onClick={() => apply([fix])}>
-                  Fix: {visible(fix.title)}
+                  Fix: <WithCode text={fix.title} />
                 </button>
               )}
             </li>

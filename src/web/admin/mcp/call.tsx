@@ -84,7 +84,12 @@ export function CallView({ call }: { readonly call: Call }): ReactNode {
           {error === '' ? null : <span className="bad">✗ {visible(error)}</span>}
           {reply === undefined ? null : <Verdict reply={reply} took={took ?? 0} />}
         </p>
-        {reply === undefined ? null : <Content reply={reply} />}
+        {reply === undefined ? null : (
+          <>
+            <Content reply={reply} />
+            <CopyButton text={() => answerText(reply)}>Copy answer</CopyButton>
+          </>
+        )}
         <details>
           <summary>Messages</summary>
           <h3>Sent</h3>
@@ -108,6 +113,17 @@ const SHOWN = 200_000;
 
 const answerOf = ({ messages }: Reply): Message | undefined =>
   messages.find(({ result, error }) => result !== undefined || error !== undefined);
+
+/** What a copy of the answer contains: its texts, or all of it as JSON. */
+function answerText(reply: Reply): string {
+  const { result, error } = answerOf(reply) ?? {};
+  const texts = (Array.isArray(result?.['content']) ? (result['content'] as Part[]) : []).map(
+    ({ text }) => text,
+  );
+  if (texts.length > 0 && texts.every((text) => typeof text === 'string')) return texts.join('\n');
+  const value = result ?? error;
+  return value === undefined ? reply.text : JSON.stringify(value, null, 2);
+}
 
 function Verdict({ reply, took }: { readonly reply: Reply; readonly took: number }): ReactNode {
   const answer = answerOf(reply);

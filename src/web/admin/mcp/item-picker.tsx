@@ -168,6 +168,9 @@ function Names({
             onClick={() => choose(idOf(item))}
           >
             {visible(kind === 'resources' ? item.name : withoutTarget(item.name, target))}
+            {item.description === undefined ? null : (
+              <small aria-hidden="true">{visible(item.description)}</small>
+            )}
           </button>
         </li>
       ))}

@@ -57,6 +57,10 @@ export const toolOf = (entry: Entry): string => field(entry, 'gen_ai.tool.name')
 export const targetOf = (entry: Entry): string =>
   field(entry, 'mcp.target') || field(entry, 'gen_ai.provider.name');
 
+/** Who sent the request: the subject of its token, or the address without the port, which changes with each connection. */
+export const clientOf = (entry: Entry): string =>
+  field(entry, 'jwt.sub') || field(entry, 'src.addr').replace(/:\d+$/, '');
+
 /** `GET /files/a.txt` */
 export const lineOf = (entry: Entry): string => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`;
 

@@ -27,38 +27,40 @@ export function Cel(): ReactNode {
   };
   return (
     <form className="cel" onSubmit={submit} onKeyDown={onKeyDown}>
-      <div>
-        <label>
-          Expression
-          <textarea
-            ref={field}
-            className="mono"
-            rows={3}
-            spellCheck={false}
-            autoComplete="off"
-            value={expression}
-            aria-describedby="cel-outcome"
-            onChange={(event) => setExpression(event.target.value)}
+      <div className="cel-main">
+        <div>
+          <label>
+            Expression
+            <textarea
+              ref={field}
+              className="mono"
+              rows={3}
+              spellCheck={false}
+              autoComplete="off"
+              value={expression}
+              aria-describedby="cel-outcome"
+              onChange={(event) => setExpression(event.target.value)}
+            />
+          </label>
+          <div className="row bar">
+            <button type="submit" className="primary" aria-keyshortcuts="Control+Enter Meta+Enter">
+              Evaluate
+            </button>
+            <CopyButton text={() => yamlQuoted(expression)}>Copy for YAML</CopyButton>
+            <span className="quiet">
+              <kbd>Ctrl</kbd>
+              <kbd>Enter</kbd>
+            </span>
+          </div>
+          <Result
+            outcome={outcome}
+            isRunning={isRunning}
+            showPlace={(start, end) => {
+              field.current?.focus();
+              field.current?.setSelectionRange(start, end);
+            }}
           />
-        </label>
-        <div className="row bar">
-          <button type="submit" className="primary" aria-keyshortcuts="Control+Enter Meta+Enter">
-            Evaluate
-          </button>
-          <CopyButton text={() => yamlQuoted(expression)}>Copy for YAML</CopyButton>
-          <span className="quiet">
-            <kbd>Ctrl</kbd>
-            <kbd>Enter</kbd>
-          </span>
         </div>
-        <Result
-          outcome={outcome}
-          isRunning={isRunning}
-          showPlace={(start, end) => {
-            field.current?.focus();
-            field.current?.setSelectionRange(start, end);
-          }}
-        />
         <ContextField
           value={context}
           change={setContext}
@@ -199,7 +201,7 @@ function ContextField({
 }): ReactNode {
   const id = useId();
   return (
-    <>
+    <div className="cel-variables">
       <div className="row">
         <label>
           Variables from
@@ -236,7 +238,7 @@ function ContextField({
       <p className="quiet">
         For those of a real request: record it on the Trace page, select a step, and open it in the CEL page.
       </p>
-    </>
+    </div>
   );
 }
 

@@ -51,16 +51,26 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
     <>
       <Notices file={file} />
       <div className="config">
-        <CodeEditor
-          label="Configuration, YAML"
-          text={start}
-          marks={marks}
-          changed={setText}
-          editor={editor}
-          opened={() => {
-            if (line > 0) editor.current?.goTo(offsetOfLine(start, line));
-          }}
-        />
+        <div>
+          <CodeEditor
+            label="Configuration, YAML"
+            text={start}
+            marks={marks}
+            changed={setText}
+            editor={editor}
+            opened={() => {
+              if (line > 0) editor.current?.goTo(offsetOfLine(start, line));
+            }}
+          />
+          <SaveBar
+            file={file}
+            start={start}
+            text={text}
+            hasErrors={!isCurrent || (verdict?.errorCount ?? 1) > 0}
+            restore={() => editor.current?.setText(start)}
+            reload={reload}
+          />
+        </div>
         <div className="beside">
           <ProblemList
             verdict={verdict}
@@ -72,14 +82,6 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
           <Outline text={text} goTo={(offset) => editor.current?.goTo(offset)} />
         </div>
       </div>
-      <SaveBar
-        file={file}
-        start={start}
-        text={text}
-        hasErrors={!isCurrent || (verdict?.errorCount ?? 1) > 0}
-        restore={() => editor.current?.setText(start)}
-        reload={reload}
-      />
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
+import { outcomeOfFields } from '../../../core/outcome.ts';
 import { counted } from '../../../core/render/counted.ts';
 import type { Column } from '../../shared/column.ts';
 import { download } from '../../shared/download.ts';
@@ -7,7 +8,9 @@ import { LiveText } from '../../shared/live-text.tsx';
 import { navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { VirtualTable } from '../../shared/virtual-table.tsx';
+import { visible } from '../../shared/visible.ts';
 import {
+  clientOf,
   costOf,
   inputOf,
   isError,
@@ -178,11 +181,8 @@ function Choice({
 }
 
 const statusText = (entry: Entry): string => `✓ ${statusOf(entry) || 'none'}`;
-/**
- * Where there is no room for more, there is one column for what a request is about: tool and target, model and provider, or the path
- * of a request that names nothing.
- */
-const aboutText = (entry: Entry): string => {
+/** Where there is no room for a column of targets: tool and target, model and provider, or the path if neither is named. */
+const shortAbout = (entry: Entry): string => {
   const [subject, target] = [toolOf(entry) || subjectOf(entry), targetOf(entry)];
   return subject === '' ? lineOf(entry) : target === '' ? subject : `${subject} · ${target}`;
 };
@@ -202,13 +202,40 @@ const COLUMNS: readonly Column<Entry>[] = [
     text: statusText,
     cell: (entry) => <Status entry={entry} isShort />,
   },
-  { name: 'About', shownOn: ['phone', 'tablet'], shrinks: true, cell: aboutText },
+  { name: 'Request', shownOn: ['phone', 'tablet'], shrinks: true, cell: shortAbout },
   { name: 'Took', shownOn: ['tablet', 'desktop'], isNumber: true, cell: tookText },
-  { name: 'About', shownOn: ['desktop'], shrinks: true, cell: subjectOf },
+  {
+    name: 'Request',
+    shownOn: ['desktop'],
+    shrinks: true,
+    text: (entry) => `${subjectOf(entry)} ${lineOf(entry)} ${problemOf(entry)}`,
+    cell: (entry) => <Asked entry={entry} />,
+  },
   { name: 'Target', shownOn: ['desktop'], cell: targetOf },
-  { name: 'Request', shownOn: ['desktop'], shrinks: true, cell: lineOf },
+  { name: 'Client', shownOn: ['desktop'], cell: clientOf },
   { name: 'Route', shownOn: ['desktop'], shrinks: true, cell: routeOf },
 ];
+
+/** The tool, prompt, resource or model of a request, then its method and path, and why it failed. */
+function Asked({ entry }: { readonly entry: Entry }): ReactNode {
+  const [subject, problem] = [subjectOf(entry), problemOf(entry)];
+  return (
+    <>
+      {subject === '' ? (
+        lineOf(entry)
+      ) : (
+        <>
+          {subject} <span className="quiet">{lineOf(entry)}</span>
+        </>
+      )}
+      {problem === '' ? null : <span className="quiet"> · {problem}</span>}
+    </>
+  );
+}
+
+/** Why a request failed, as one line; empty for a success. */
+const problemOf = ({ fields }: Entry): string =>
+  visible(outcomeOfFields(fields).problem ?? '').replace(/\s+/g, ' ');
 
 /** Only for LLM calls: otherwise these columns would take room from the others. */
 const OF_MODELS: readonly Column<Entry>[] = [

@@ -16,11 +16,15 @@ export function System(): ReactNode {
   return (
     <>
       <Process />
-      <LogLevel />
-      <Memory />
-      <Profiles />
-      <Tasks />
-      <Shutdown />
+      <div className="two roomy">
+        <div>
+          <LogLevel />
+          <Profiles />
+          <Tasks />
+          <Shutdown />
+        </div>
+        <Memory />
+      </div>
     </>
   );
 }

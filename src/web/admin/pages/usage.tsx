@@ -1,6 +1,6 @@
 import { type ReactNode, useMemo } from 'react';
 import type { Overview } from '../../../core/overview.ts';
-import { count } from '../../shared/format.ts';
+import { count, duration } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { field, modelOf, routeOf, toolOf } from '../model/fields.ts';
@@ -150,7 +150,6 @@ function SinceStart(): ReactNode {
 }
 
 const whole = (value: number): string => count(Math.round(value));
-const milliseconds = (value: number): string => `${whole(value)} ms`;
 
 function FigureTable({
   table: { title, column, filter = 'text', isOfModels },
@@ -219,10 +218,10 @@ function FigureTable({
                 {recorded === undefined ? (
                   <>
                     <td className="number" data-name="p50">
-                      {p50 === undefined ? '–' : milliseconds(p50)}
+                      {p50 === undefined ? '–' : duration(p50)}
                     </td>
                     <td className="number" data-name="p95">
-                      {p95 === undefined ? '–' : milliseconds(p95)}
+                      {p95 === undefined ? '–' : duration(p95)}
                     </td>
                   </>
                 ) : null}

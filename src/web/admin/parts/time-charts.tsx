@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { Chart } from '../../shared/chart.tsx';
 import type { ChartData, Series, Tone } from '../../shared/chart-data.ts';
 import { count, duration } from '../../shared/format.ts';
-import { dollars } from '../model/money.ts';
+import { dollarAxis, dollars } from '../model/money.ts';
 import { DAY, HOUR } from '../model/recorded.ts';
 import type { Figures, Period } from '../model/usage.ts';
 import type { PeriodFigures } from './use-figures.ts';
@@ -34,10 +34,11 @@ export function TimeCharts({
     kind: ChartData['kind'],
     show: ChartData['show'],
     series: ChartData['series'],
+    showAxis?: ChartData['showAxis'],
   ): ReactNode => (
     <Chart
       title={title}
-      data={{ from, step, series, kind, show }}
+      data={{ from, step, series, kind, show, ...(showAxis === undefined ? {} : { showAxis }) }}
       zoom={(start, end) => zoom({ from: start, to: end })}
     />
   );
@@ -61,7 +62,9 @@ export function TimeCharts({
             one('output', 'second', ({ output }) => output),
           ])
         : null}
-      {hasCost ? chart('Cost', 'bars', dollars, [one('US dollars', 'main', ({ cost }) => cost)]) : null}
+      {hasCost
+        ? chart('Cost', 'bars', dollars, [one('US dollars', 'main', ({ cost }) => cost)], dollarAxis)
+        : null}
     </div>
   );
 }

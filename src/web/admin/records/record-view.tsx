@@ -81,14 +81,14 @@ function Said({ record }: { readonly record: FullRecord }): ReactNode {
     );
   return (
     <ol className="plain-list said-list">
-      {said.map(({ by, kind, text }, index) => (
+      {said.map(({ by, kind, text, isProse = false }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a message is identified by its position.
         <li key={index} className={`said-by ${kind}`}>
           <div className="row bar">
             <strong>{visible(by)}</strong>
             <CopyButton text={text}>Copy</CopyButton>
           </div>
-          <pre>
+          <pre className={isProse ? 'prose' : undefined}>
             {visible(text.slice(0, SHOWN))}
             {text.length > SHOWN ? ` … and ${count(text.length - SHOWN)} characters more` : ''}
           </pre>

@@ -61,6 +61,8 @@ export interface Said {
   readonly by: string;
   readonly kind: 'client' | 'model' | 'tool' | 'problem';
   readonly text: string;
+  /** What a person or a model wrote, not JSON. */
+  readonly isProse?: true;
 }
 
 /** The conversation of a record: prompts, what the model said, tool calls and their results. */
@@ -75,11 +77,11 @@ export function saidIn({ payload, tool }: FullRecord): readonly Said[] {
       const text = textOf(content);
       // A message that only calls tools says nothing.
       return [
-        ...(text === '' && earlier.length > 0 ? [] : [{ by, kind, text } as const]),
+        ...(text === '' && earlier.length > 0 ? [] : [{ by, kind, text, isProse: true } as const]),
         ...earlier.map(called),
       ];
     }),
-    ...texts.map((text): Said => ({ by: 'answer', kind: 'model', text })),
+    ...texts.map((text): Said => ({ by: 'answer', kind: 'model', text, isProse: true })),
     ...toolCalls.map(called),
     ...(args === undefined ? [] : [{ by: `calls ${name}`, kind: 'client' as const, text: textOf(args) }]),
     ...(result === undefined

@@ -4,7 +4,7 @@ import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { useDeletions } from '../deletions.ts';
-import { LongText, Metadata } from '../graph/details.tsx';
+import { Content, Metadata } from '../graph/details.tsx';
 import { Mark } from '../graph/legend.tsx';
 import { API, type Entity, type Surroundings } from '../model.ts';
 import { Unreachable } from '../placeholder.tsx';
@@ -50,7 +50,7 @@ export function EntityDetails({ id, close }: { readonly id: string; readonly clo
             <Origin entity={entity} relations={around.data} />
           </p>
           {observationsOf(entity) === undefined ? (
-            <LongText text={entity.content} />
+            <Content entity={entity} />
           ) : (
             <Observations entity={entity} hidden={hidden} changed={changed} />
           )}

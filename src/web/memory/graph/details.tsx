@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import { count } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
@@ -6,6 +6,7 @@ import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { API, type Entity } from '../model.ts';
 import { Unreachable } from '../placeholder.tsx';
+import { plainText } from '../playground/plain-text.ts';
 import { Mark } from './legend.tsx';
 import type { GraphData } from './load.ts';
 
@@ -48,7 +49,7 @@ export function Details({
       {entity === undefined ? null : (
         <>
           <Metadata entity={entity} />
-          <LongText text={entity.content} />
+          <Content entity={entity} />
         </>
       )}
       <h3>Relations in this drawing: {count(near.length)}</h3>
@@ -86,14 +87,27 @@ export function Metadata({ entity: { metadata } }: { readonly entity: Entity }):
   );
 }
 
+/** The text of an entity; that of documents is Markdown, which is displayed without its marks. */
+export function Content({ entity: { type, content } }: { readonly entity: Entity }): ReactNode {
+  return <LongText text={content} isMarkdown={type === 'doc_file' || type === 'doc_chunk'} />;
+}
+
 /** A text of any length, displayed in parts on request, so that ten megabytes do not block the page. */
-export function LongText({ text }: { readonly text: string }): ReactNode {
+export function LongText({
+  text,
+  isMarkdown = false,
+}: {
+  readonly text: string;
+  readonly isMarkdown?: boolean;
+}): ReactNode {
   const [length, setLength] = useState<number>(MEMORY_PAGE_LIMITS.shownText);
+  const part = text.slice(0, length);
+  const shown = useMemo(() => visible(isMarkdown ? plainText(part) : part), [part, isMarkdown]);
   if (text === '') return null;
   const rest = text.length - length;
   return (
     <>
-      <pre className="content">{visible(text.slice(0, length))}</pre>
+      <pre className={isMarkdown ? 'content prose' : 'content'}>{shown}</pre>
       {rest <= 0 ? null : (
         <button type="button" onClick={() => setLength(length + MEMORY_PAGE_LIMITS.shownText)}>
           Show more ({count(rest)} characters are left)

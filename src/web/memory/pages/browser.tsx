@@ -92,7 +92,8 @@ function List({
           .map((entity) => (
             <li key={entity.id}>
               <Link to="/browser" query={{ ...filter, id: entity.id }} current={entity.id === open}>
-                <Mark type={entity.type} /> {visible(entity.name)}
+                <Mark type={entity.type} />
+                <span>{visible(entity.name)}</span>
               </Link>
               <span className="quiet">{entity.type}</span>
             </li>

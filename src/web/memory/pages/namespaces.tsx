@@ -24,20 +24,22 @@ export function Namespaces(): ReactNode {
   if (error !== undefined) return <Unreachable error={error} retry={reload} />;
   if (page === undefined) return <p role="status">Loading…</p>;
   return (
-    <div className="split">
-      <div>
-        <table className="details">
+    <div className="split halves">
+      <div className="panel">
+        <table className="figures">
           <caption>{count(page.namespaces.length)} by name</caption>
           <thead>
             <tr>
               <th scope="col">Namespace</th>
-              <th scope="col">On disk</th>
+              <th scope="col" className="end">
+                On disk
+              </th>
             </tr>
           </thead>
           <tbody>
             {page.namespaces.map(({ name, bytes }) => (
               <tr key={name}>
-                <td>
+                <th scope="row">
                   <button
                     type="button"
                     className="plain name"
@@ -47,7 +49,7 @@ export function Namespaces(): ReactNode {
                     {name}
                   </button>
                   {name === current ? <span className="chip">shown</span> : null}
-                </td>
+                </th>
                 <td>{size(bytes)}</td>
               </tr>
             ))}

@@ -22,6 +22,11 @@ function textOf(token: Token): string {
         cells.map(({ tokens }) => inline(tokens)).join(' | ');
       return [header, ...rows].map(line).join('\n');
     }
+    case 'text':
+      // A line break in a paragraph is a space (CommonMark 6.8).
+      if (!('tokens' in token) || token.tokens === undefined)
+        return String(token['text']).replaceAll('\n', ' ');
+      return inline(token.tokens);
     case 'blockquote':
       return linesOf((token as Tokens.Blockquote).tokens).join('\n');
     default:
