@@ -46,7 +46,7 @@ function codeText(word: string): string | undefined {
     throw new CommandError(
       'usage',
       `unknown code ${escapeControls(word)}`,
-      `codes: ${Object.keys(diagnostics).join(', ')}`,
+      `codes: ${Object.keys(diagnostics).sort().join(', ')}`,
     );
   if (!Object.hasOwn(ERRORS, word)) return undefined;
   const { status, reason, text } = ERRORS[word as keyof typeof ERRORS];

@@ -51,7 +51,7 @@ function Facts({
     ['Ended by', visible(finish ?? '?')],
   ];
   return (
-    <dl className="facts">
+    <dl className="facts dense">
       {facts.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

@@ -208,7 +208,8 @@ const COLUMNS: readonly Column<Entry>[] = [
     name: 'Request',
     shownOn: ['desktop'],
     shrinks: true,
-    text: (entry) => `${subjectOf(entry)} ${lineOf(entry)} ${problemOf(entry)}`,
+    // Causes of failures take what is left.
+    text: (entry) => `${subjectOf(entry)} ${lineOf(entry)}`,
     cell: (entry) => <Asked entry={entry} />,
   },
   { name: 'Target', shownOn: ['desktop'], cell: targetOf },

@@ -19,11 +19,13 @@ export function System(): ReactNode {
       <div className="two roomy">
         <div>
           <LogLevel />
+          <Memory />
+        </div>
+        <div>
           <Profiles />
           <Tasks />
           <Shutdown />
         </div>
-        <Memory />
       </div>
     </>
   );
@@ -69,7 +71,7 @@ function Memory(): ReactNode {
   return (
     <section className="panel" aria-labelledby="memory">
       <h2 id="memory">Memory</h2>
-      <dl className="facts">
+      <dl className="facts dense">
         <Fact name="Resident">{bytesText(resident)}</Fact>
         <Fact name="Heap in use">{bytesText(heap_used)}</Fact>
         <Fact name="Heap reserved">{bytesText(heap_total)}</Fact>
