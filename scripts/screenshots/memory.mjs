@@ -35,7 +35,8 @@ const GRAPH = {
 
 export const memory = {
   async open() {
-    const files = globSync('docs/**/*.md', { cwd: root });
+    // Without the pages that `npm run docs` generates.
+    const files = globSync('docs/**/*.md', { cwd: root }).filter((path) => !path.startsWith('docs/site/'));
     // Links from a page to the others, as in real documentation.
     const links = files.map((path) => `- [${path}](${path.slice(5)})`);
     const docs = Object.fromEntries(

@@ -294,6 +294,33 @@ browserTest(
   },
 );
 
+browserTest('every page with data of the memory says that the backend does not answer', async (browser) => {
+  const { page } = await watchedPage(browser, backend.url, {});
+  await page.route('**/api/memory/**', (route) => route.abort());
+  for (const path of [
+    '',
+    'browser',
+    'browser?id=x',
+    'graph',
+    'replay',
+    'replay?session=x',
+    'replay?text=x',
+    'forget?about=x',
+    'namespaces',
+  ]) {
+    await page.goto(`${backend.url}/ui/${path}`);
+    await page
+      .getByRole('alert')
+      .getByText(`The memory backend at ${backend.url} does not answer`)
+      .first()
+      .waitFor();
+  }
+  await page.goto(`${backend.url}/ui/playground`);
+  await page.getByLabel('Query').fill('port');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').getByText('does not answer').first().waitFor();
+});
+
 browserTest(
   'an empty memory shows which tools to call, and an unreachable backend is shown with its address',
   async (browser) => {
