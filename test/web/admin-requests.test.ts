@@ -28,6 +28,8 @@ browserTest(
     await row(/initialize POST \/mcp 127\.0\.0\.1 default\/tools$/).waitFor();
     await row(/acme-mini POST \/v1\/chat\/completions openai 127\.0\.0\.1 internal\/llm:request/).waitFor();
     await row(/403 .* GET \/private\/b · authorization failed 127\.0\.0\.1 default\/private$/).waitFor();
+    await page.setViewportSize({ width: 820, height: 900 });
+    await row(/403 .*GET \/private\/b · authorization failed \d+ ms$/).waitFor();
   },
 );
 

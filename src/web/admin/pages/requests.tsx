@@ -202,7 +202,19 @@ const COLUMNS: readonly Column<Entry>[] = [
     text: statusText,
     cell: (entry) => <Status entry={entry} isShort />,
   },
-  { name: 'Request', shownOn: ['phone', 'tablet'], shrinks: true, cell: shortAbout },
+  { name: 'Request', shownOn: ['phone'], shrinks: true, cell: shortAbout },
+  {
+    name: 'Request',
+    shownOn: ['tablet'],
+    shrinks: true,
+    text: shortAbout,
+    cell: (entry) => (
+      <>
+        {shortAbout(entry)}
+        <Cause entry={entry} />
+      </>
+    ),
+  },
   { name: 'Took', shownOn: ['tablet', 'desktop'], isNumber: true, cell: tookText },
   {
     name: 'Request',
@@ -219,7 +231,7 @@ const COLUMNS: readonly Column<Entry>[] = [
 
 /** The tool, prompt, resource or model of a request, then its method and path, and why it failed. */
 function Asked({ entry }: { readonly entry: Entry }): ReactNode {
-  const [subject, problem] = [subjectOf(entry), problemOf(entry)];
+  const subject = subjectOf(entry);
   return (
     <>
       {subject === '' ? (
@@ -229,9 +241,14 @@ function Asked({ entry }: { readonly entry: Entry }): ReactNode {
           {subject} <span className="quiet">{lineOf(entry)}</span>
         </>
       )}
-      {problem === '' ? null : <span className="quiet"> · {problem}</span>}
+      <Cause entry={entry} />
     </>
   );
+}
+
+function Cause({ entry }: { readonly entry: Entry }): ReactNode {
+  const problem = problemOf(entry);
+  return problem === '' ? null : <span className="quiet"> · {problem}</span>;
 }
 
 /** Why a request failed, as one line; empty for a success. */
