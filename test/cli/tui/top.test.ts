@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { parseAddress } from '../../../src/cli/proxy/address.ts';
 import { groupColumns, sorted, tableRow, withNames } from '../../../src/cli/tui/top/columns.ts';
@@ -163,7 +164,7 @@ describe('the keys of agctl top', () => {
       route: 'internal/default',
       error: 'api key authentication failure: invalid credentials',
     });
-    const known = { ...view, requests: [failed] };
+    const known = { ...view, requests: [{ ...failed, text: '' }] };
     const lines = (columns: number, rows: number): readonly string[] =>
       topRows(known, FIRST_TOP, { columns, rows }, NOW, () => false).map((row) =>
         row.map(({ text }) => text).join(''),
@@ -197,6 +198,20 @@ describe('the keys of agctl top', () => {
             expect(displayWidth(row.map(({ text }) => text).join(''))).toBeLessThanOrEqual(columns);
         }
   });
+});
+
+test('agctl top shows that it records traces once the gateway has answered, which traces from then on', async () => {
+  const asked = Promise.withResolvers<ServerResponse>();
+  await using admin = await fakeAdmin({ '/debug/trace': (response) => asked.resolve(response) });
+  const store = new TopStore(parseAddress(admin.address, '--admin'));
+  store.toggleRecording();
+  const response = await asked.promise;
+  expect(store.view()).toMatchObject({ isRecording: false, note: '' });
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  await until(() => store.view().isRecording);
+  store.toggleRecording();
+  await until(() => store.view().note === 'recording has stopped');
+  expect(store.view().isRecording).toBe(false);
 });
 
 test('the store of agctl top keeps a limited number of requests', async () => {

@@ -36,12 +36,14 @@ export class RecordedTraces {
   /**
    * Records until `signal` is aborted or the stream ends.
    *
+   * @param started Called when the gateway has answered: it traces every request from then on.
    * @throws CommandError
    */
-  async record(address: AdminAddress, signal: AbortSignal): Promise<void> {
+  async record(address: AdminAddress, signal: AbortSignal, started: () => void): Promise<void> {
     this.#running.clear();
     const response = await open(address, { method: 'POST', path: '/debug/trace?follow=true', signal });
     response.socket.setTimeout(0);
+    started();
     for await (const item of traceItems(response)) {
       if ('json' in item) this.#event(item.json);
       else this.#sign(item.sign);

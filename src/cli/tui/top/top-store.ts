@@ -143,9 +143,10 @@ export class TopStore {
     }
     const recording = new AbortController();
     this.#recording = recording;
-    this.#set({ isRecording: true, note: 'recording a trace of every request; r stops' });
+    const started = (): void =>
+      this.#set({ isRecording: true, note: 'recording a trace of every request; r stops' });
     void this.traces
-      .record(this.address, recording.signal)
+      .record(this.address, recording.signal, started)
       .then(
         () => 'recording has ended: the gateway closed the stream',
         (error: unknown) =>
