@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../core/package-root.ts';
+import { VERSION } from '../core/version.ts';
 import type { Context } from './context.ts';
 
 type Environment = Context['env'];
@@ -22,9 +23,13 @@ export const invocation = (env: Environment): string => (isOnPathOfShell(env) ? 
 /** Whether a path is in the cache of npx, which npx may empty. */
 export const isInNpxCache = (path: string): boolean => path.includes('_npx');
 
-/** How a configuration starts this program: name or path of an executable, then its first arguments. */
-export function startCommand(env: Environment): readonly [string, ...string[]] {
+const PROGRAM = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
+
+/**
+ * How a configuration starts this program: name or path of an executable, then its first arguments. From the cache of npx,
+ * it is this version, so that npx never runs another package of this name.
+ */
+export function startCommand(env: Environment, program = PROGRAM): readonly [string, ...string[]] {
   if (isOnPathOfShell(env)) return ['agctl'];
-  const program = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
-  return isInNpxCache(program) ? ['npx', '-y', 'agctl'] : [process.execPath, program];
+  return isInNpxCache(program) ? ['npx', '-y', `agctl@${VERSION}`] : [process.execPath, program];
 }

@@ -3,6 +3,8 @@ import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { startCommand } from '../../src/cli/invocation.ts';
+import { VERSION } from '../../src/core/version.ts';
 import { cli, type Ran } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { openSession, toolCall } from '../kit/mcp.ts';
@@ -424,6 +426,12 @@ test('the memory of a configuration that npx created answers calls without the P
     const { result } = await session.request('tools/list');
     return JSON.stringify(result).includes('search_knowledge');
   }, 30_000);
+});
+
+test('a program in the cache of npx is started as this version of its package', () => {
+  const cached = '/home/ann/.npm/_npx/5b2dd62b/node_modules/agctl/bin/agctl.js';
+  expect(startCommand({ npm_command: 'exec' }, cached)).toEqual(['npx', '-y', `agctl@${VERSION}`]);
+  expect(startCommand({}, '/opt/agctl/bin/agctl.js')).toEqual([process.execPath, '/opt/agctl/bin/agctl.js']);
 });
 
 test('nothing is overwritten', async () => {
