@@ -212,6 +212,7 @@ browserTest('on a phone, palette, namespace and theme of the dashboard are in on
   ];
   const tops = await Promise.all(controls.map(async (each) => (await each.boundingBox())?.y));
   expect(new Set(tops).size).toBe(1);
+  await expectAccessible(page);
   await theme.selectOption('dark');
   expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
 });
