@@ -183,9 +183,12 @@ export const MEMORY_STORE_LIMITS = {
   embeddingPage: 64,
   /** Batches that wait for a model on this machine; a further one is answered with status 503. */
   embeddingQueue: 512,
-  /** Delay after the first failure of an embedder, doubled after each further one up to the second value. */
-  embeddingDelay: SECOND,
-  embeddingMaxDelay: 300 * SECOND,
+  /**
+   * Delay after the first failure of an embedder or of the extraction of entities, doubled after each further one up to
+   * the second value.
+   */
+  queueDelay: SECOND,
+  queueMaxDelay: 300 * SECOND,
   /** How long an ingestion waits for its vectors; they are computed later otherwise. */
   embeddingWait: 15 * SECOND,
   /** Extraction of entities: characters of a text, response timeout and size, entities and relations of one text. */

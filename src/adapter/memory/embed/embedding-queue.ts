@@ -3,6 +3,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { EmbeddingStatus } from '../../../core/memory-model.ts';
+import { BackgroundQueue } from '../background-queue.ts';
 import { unrelatedCosine } from '../search/unrelated.ts';
 import type { Store, UnembeddedText } from '../store.ts';
 import { type Embedder, embeddedText, searchable } from './embedder.ts';
@@ -28,42 +29,52 @@ export interface EmbeddingQueueOptions {
   readonly store: Store;
   readonly embedder: Embedder;
   readonly log: Log;
-  /** First delay after a failure, in ms. Default: `MEMORY_STORE_LIMITS.embeddingDelay`. */
+  /** First delay after a failure, in ms. Default: `MEMORY_STORE_LIMITS.queueDelay`. */
   readonly delay?: number;
 }
 
 /**
- * Embeds stored texts that have no vector yet. The queue is the store itself: whatever has no vector of this embedder is
- * in it, after a failure of the service, a kill or a change of the model alike. While the embedder fails, it is called
- * again after a growing delay.
+ * Embeds stored texts that have no vector yet. Whatever has no vector of this embedder is in the queue, after a failure
+ * of the service, a kill or a change of the model alike.
  */
 export class EmbeddingQueue {
   readonly #options: EmbeddingQueueOptions;
-  readonly #stop = new AbortController();
+  readonly #queue: BackgroundQueue;
   /** Texts up to this row have their vectors, so that a new text is found without reading all. */
   #after = 0;
-  #running: Promise<void> | undefined;
-  #woken = false;
-  #failures = 0;
   #failure: { readonly problem: string; readonly retryAt: number } | undefined;
-  /** Ends the delay after a failure. */
-  #retry: AbortController | undefined;
   /** Callers of `settled`; resolved when all is embedded, or when the embedder fails. */
   #settling = Promise.withResolvers<void>();
   #embedded = 0;
 
   constructor(options: EmbeddingQueueOptions) {
+    const { store, embedder, log, delay } = options;
     this.#options = options;
+    this.#queue = new BackgroundQueue({
+      store,
+      delay,
+      job: {
+        lock: LOCK,
+        pass: (signal) => this.#pass(signal),
+        onFailure: (error, wait) => {
+          this.#failed(error, wait);
+          // Rows may have been left out.
+          this.#after = 0;
+          log.warn('memory::embedding', 'texts are found by words only until they can be embedded', {
+            embedder: embedder.id,
+            problem: messageOf(error),
+            retryMs: Math.round(wait),
+          });
+          this.#settle();
+        },
+        onIdle: () => this.#settle(),
+      },
+    });
   }
 
   /** Embeds what is stored now. Returns immediately. */
   wake(): void {
-    if (this.#stop.signal.aborted) return;
-    this.#woken = true;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-      if (this.#woken) this.wake();
-    });
+    this.#queue.wake();
   }
 
   /** Wakes the queue, and waits until it is empty, the embedder fails, or `ms` have passed. */
@@ -87,20 +98,19 @@ export class EmbeddingQueue {
       const vector = await embedder.embedQuery(text, signal);
       const unrelated = await unrelatedCosine(embedder);
       this.#worked();
-      const isPartial = this.#running !== undefined && !embedder.isImmediate;
+      const isPartial = this.#queue.isRunning && !embedder.isImmediate;
       return { vector, unrelated, hint: isPartial ? PARTIAL : undefined };
     } catch (error) {
       signal?.throwIfAborted();
-      this.#failed(error);
+      this.#failed(error, this.#queue.failed());
       return withoutVector(messageOf(error));
     }
   }
 
   async status(): Promise<EmbeddingStatus> {
     const failure = this.#failure;
-    const isRunning = this.#running !== undefined;
     return {
-      state: failure !== undefined ? 'waiting' : isRunning ? 'running' : 'idle',
+      state: failure !== undefined ? 'waiting' : this.#queue.isRunning ? 'running' : 'idle',
       pending: await this.#options.store.unembeddedCount(this.#options.embedder.id),
       ...(failure === undefined
         ? {}
@@ -110,7 +120,7 @@ export class EmbeddingQueue {
 
   /** Whether texts are being embedded; not while a failing embedder is waited for. */
   get isBusy(): boolean {
-    return this.#running !== undefined && this.#failure === undefined;
+    return this.#queue.isRunning && this.#failure === undefined;
   }
 
   /** Texts embedded since the start. */
@@ -118,39 +128,8 @@ export class EmbeddingQueue {
     return this.#embedded;
   }
 
-  async close(): Promise<void> {
-    this.#stop.abort(new Error('the memory backend is closing'));
-    await this.#running;
-  }
-
-  async #run(): Promise<void> {
-    const { store, embedder, log } = this.#options;
-    const { signal } = this.#stop;
-    while (this.#woken && !signal.aborted) {
-      this.#woken = false;
-      try {
-        const isDone = await store.exclusively(LOCK, () => this.#pass());
-        // Another process is embedding the same store.
-        if (isDone === undefined) {
-          this.#woken = true;
-          await this.#wait(MEMORY_STORE_LIMITS.embeddingDelay);
-        }
-      } catch (error) {
-        if (signal.aborted) break;
-        const wait = this.#failed(error);
-        // Rows may have been left out.
-        this.#after = 0;
-        this.#woken = true;
-        log.warn('memory::embedding', 'texts are found by words only until they can be embedded', {
-          embedder: embedder.id,
-          problem: messageOf(error),
-          retryMs: Math.round(wait),
-        });
-        this.#settle();
-        await this.#wait(wait);
-      }
-    }
-    this.#settle();
+  close(): Promise<void> {
+    return this.#queue.close();
   }
 
   #settle(): void {
@@ -158,45 +137,32 @@ export class EmbeddingQueue {
     this.#settling = Promise.withResolvers();
   }
 
-  /** Ends a delay too: if a query succeeds, there is no reason to wait. */
+  /** If a query succeeds, there is no reason to wait any longer either. */
   #worked(): void {
-    if (this.#failures > 0)
+    if (this.#queue.isFailing)
       this.#options.log.info('memory::embedding', 'the embedder works again', {
         embedder: this.#options.embedder.id,
       });
-    this.#failures = 0;
     this.#failure = undefined;
-    this.#retry?.abort();
+    this.#queue.worked();
   }
 
-  /** Returns the delay before the next attempt, in ms. A failure of the store says nothing about the embedder. */
-  #failed(error: unknown): number {
-    const { delay = MEMORY_STORE_LIMITS.embeddingDelay } = this.#options;
-    const longest = Math.min(delay * 2 ** this.#failures, MEMORY_STORE_LIMITS.embeddingMaxDelay);
-    const wait = longest * (1 - Math.random() / 4);
-    this.#failures = Math.min(this.#failures + 1, 30);
+  /** A failure of the store says nothing about the embedder. */
+  #failed(error: unknown, wait: number): void {
     if (error instanceof AppError && error.code.startsWith('upstream_'))
       this.#failure = { problem: messageOf(error), retryAt: Date.now() + wait };
-    return wait;
-  }
-
-  async #wait(ms: number): Promise<void> {
-    this.#retry = new AbortController();
-    const signal = AbortSignal.any([this.#retry.signal, this.#stop.signal]);
-    await sleep(Math.max(0, ms), undefined, { signal }).catch(() => undefined);
-    this.#retry = undefined;
   }
 
   /** Embeds everything that has no vector, page by page; each page is stored before the next is embedded. */
-  async #pass(): Promise<true> {
+  async #pass(signal: AbortSignal): Promise<void> {
     const { store, embedder } = this.#options;
     for (;;) {
-      this.#stop.signal.throwIfAborted();
+      signal.throwIfAborted();
       const page = { after: this.#after, limit: MEMORY_STORE_LIMITS.embeddingPage };
       const texts = await store.unembedded(embedder.id, page);
       const last = texts.at(-1);
       if (last === undefined) break;
-      const vectors = await this.#vectors(texts);
+      const vectors = await this.#vectors(texts, signal);
       await store.putVectors(
         embedder.id,
         texts.map(({ row }, index) => ({ row, embedding: searchable(vectors[index]) })),
@@ -209,16 +175,14 @@ export class EmbeddingQueue {
       await store.keepVectorsOf(embedder.id);
       await store.setNote(NOTE, embedder.id);
     }
-    return true;
   }
 
   /**
    * A service refuses a whole call because of one text. Then each is sent alone, and one that is refused while others
    * are not gets no vector: it is found by its words only.
    */
-  async #vectors(texts: readonly UnembeddedText[]): Promise<readonly Float32Array[]> {
+  async #vectors(texts: readonly UnembeddedText[], signal: AbortSignal): Promise<readonly Float32Array[]> {
     const { embedder, log } = this.#options;
-    const { signal } = this.#stop;
     const inputs = texts.map(embeddedText);
     try {
       return await embedder.embed(inputs, signal);

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { BackgroundQueue } from '../background-queue.ts';
 import { embeddedText } from '../embed/embedder.ts';
 import { EXTRACTED } from '../sql/vectors.ts';
 import type { Store, UnembeddedText } from '../store.ts';
@@ -13,72 +13,52 @@ export interface ExtractionQueueOptions {
   readonly store: Store;
   readonly extractor: Extractor;
   readonly log: Log;
-  /** First delay after a failure, in ms. Default: `MEMORY_STORE_LIMITS.embeddingDelay`. */
+  /** First delay after a failure, in ms. Default: `MEMORY_STORE_LIMITS.queueDelay`. */
   readonly delay?: number | undefined;
 }
 
 /**
- * Extracts entities and relations from stored texts, in the background. Like that of the embedding queue, its queue is
- * the store: a text without a mark is in it, after a failure of the service and a kill alike. While the service fails, it
- * is called again after a growing delay; nothing else waits for it.
+ * Extracts entities and relations from stored texts. A text without a mark is in the queue, after a failure of the service
+ * and a kill alike. Nothing waits for it.
  */
 export class ExtractionQueue {
   readonly #options: ExtractionQueueOptions;
-  readonly #stop = new AbortController();
-  #running: Promise<void> | undefined;
-  #woken = false;
-  #failures = 0;
+  readonly #queue: BackgroundQueue;
 
   constructor(options: ExtractionQueueOptions) {
+    const { store, log, delay } = options;
     this.#options = options;
+    this.#queue = new BackgroundQueue({
+      store,
+      delay,
+      job: {
+        lock: LOCK,
+        pass: (signal) => this.#pass(signal),
+        onFailure: (error, wait) =>
+          log.warn('memory::extraction', 'no entities are extracted until the service works again', {
+            problem: messageOf(error),
+            retryMs: Math.round(wait),
+          }),
+      },
+    });
   }
 
   /** Extracts from what is stored now. Returns immediately. */
   wake(): void {
-    if (this.#stop.signal.aborted) return;
-    this.#woken = true;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-      if (this.#woken) this.wake();
-    });
+    this.#queue.wake();
   }
 
   /** Whether texts are being read; not while a failing service is waited for. */
   get isBusy(): boolean {
-    return this.#running !== undefined && this.#failures === 0;
+    return this.#queue.isRunning && !this.#queue.isFailing;
   }
 
-  async close(): Promise<void> {
-    this.#stop.abort(new Error('the memory backend is closing'));
-    await this.#running;
-  }
-
-  async #run(): Promise<void> {
-    const { store, log, delay = MEMORY_STORE_LIMITS.embeddingDelay } = this.#options;
-    const { signal } = this.#stop;
-    while (this.#woken && !signal.aborted) {
-      this.#woken = false;
-      let wait = delay;
-      try {
-        const isDone = await store.exclusively(LOCK, () => this.#pass());
-        if (isDone === true) continue;
-        // Another process extracts from the same store.
-      } catch (error) {
-        if (signal.aborted) return;
-        wait = Math.min(delay * 2 ** this.#failures, MEMORY_STORE_LIMITS.embeddingMaxDelay);
-        this.#failures = Math.min(this.#failures + 1, 30);
-        log.warn('memory::extraction', 'no entities are extracted until the service works again', {
-          problem: messageOf(error),
-          retryMs: wait,
-        });
-      }
-      this.#woken = true;
-      await sleep(wait, undefined, { signal, ref: false }).catch(() => undefined);
-    }
+  close(): Promise<void> {
+    return this.#queue.close();
   }
 
   /** All texts in order, one call each. Texts that are refused while others are not are left out for good. */
-  async #pass(): Promise<true> {
+  async #pass(signal: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const refused: UnembeddedText[] = [];
     let isAccepted = false;
@@ -87,11 +67,11 @@ export class ExtractionQueue {
       const page = { after, limit: MEMORY_STORE_LIMITS.extractionPage };
       const texts = await store.unembedded(EXTRACTED, page);
       for (const text of texts) {
-        this.#stop.signal.throwIfAborted();
+        signal.throwIfAborted();
         try {
-          await this.#extract(text);
+          await this.#extract(text, signal);
           isAccepted = true;
-          this.#failures = 0;
+          this.#queue.worked();
         } catch (error) {
           if (!(error instanceof AppError) || error.code !== 'upstream_invalid') throw error;
           refused.push(text);
@@ -106,14 +86,13 @@ export class ExtractionQueue {
       after = last.row;
     }
     if (refused.length > 0) throw problem;
-    return true;
   }
 
   /** An entity is what is extracted, so nothing is extracted from it. */
-  async #extract(text: UnembeddedText): Promise<void> {
+  async #extract(text: UnembeddedText, signal: AbortSignal): Promise<void> {
     const { store, extractor } = this.#options;
     if (text.type !== 'entity') {
-      const { entities, relations } = await extractor.extract(embeddedText(text), this.#stop.signal);
+      const { entities, relations } = await extractor.extract(embeddedText(text), signal);
       if (entities.length > 0 || relations.length > 0)
         await store.changeGraph({
           origin: 'extracted',
