@@ -116,7 +116,9 @@ export const MEMORY_STORE_LIMITS = {
   /** Connections of one memory backend to PostgreSQL. */
   connections: 10,
   /** Entities for which PostgreSQL counts occurrences of the query's words: those that match the rarest words. */
-  ranked: 1_000,
+  ranked: 2_000,
+  /** Entities from which PostgreSQL estimates the number of entities with a common word, instead of counting them. */
+  counted: 20_000,
   /** How long PostgreSQL's count of all entities is reused for word rarity. */
   countMaxAge: 10 * SECOND,
   /** Timeout of a connection to PostgreSQL, and of one statement. */

@@ -130,7 +130,10 @@ export interface Store {
     terms: readonly string[],
     scope: SearchScope,
   ): Promise<readonly { readonly id: string; readonly rank: number }[]>;
-  /** Number of searchable entities that contain each term, and of all searchable entities. */
+  /**
+   * Number of searchable entities that contain each term, and of all searchable entities. On PostgreSQL, the number of
+   * entities with a common word is estimated in a large memory.
+   */
   frequencies(
     terms: readonly string[],
   ): Promise<{ readonly total: number; readonly counts: ReadonlyMap<string, number> }>;

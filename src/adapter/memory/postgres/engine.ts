@@ -1,26 +1,18 @@
-import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { plainWords as wordsIn } from '../plain-words.ts';
 import {
   ENTITY_COLUMNS,
   type Engine,
   entityValues,
-  FIELD_WEIGHTS,
   type Insert,
   type Row,
   type RowVector,
-  selectiveTerms,
   type TurnWords,
   type Value,
   type WordIndexName,
 } from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { createVectorIndex, vectorSpace } from './vector-index.ts';
-
-/** Of the text, of nothing, of headings and of titles, in the order of `ts_rank`, which takes at most 1. */
-const WEIGHTS = [FIELD_WEIGHTS.searchText, 0, FIELD_WEIGHTS.heading, FIELD_WEIGHTS.title]
-  .map((weight) => weight / FIELD_WEIGHTS.title)
-  .join(', ');
+import { vectorSpace } from './vector-index.ts';
+import { phrase, plainWords, WordIndex } from './word-index.ts';
 
 /** Rows per INSERT: a statement may have 65,535 parameters. */
 const INSERT_ROWS = 500;
@@ -28,12 +20,11 @@ const INSERT_ROWS = 500;
 /** Statements on a pool, or on the single connection of a transaction. */
 export class PostgresEngine implements Engine {
   readonly #connection: Connection;
-  /** Queries in progress by their terms: a search asks twice concurrently, for the candidates and for their scores. */
-  readonly #asked = new Map<string, Promise<Frequencies>>();
-  #total: { readonly count: number; readonly at: number } | undefined;
+  readonly #words: WordIndex;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.#words = new WordIndex(connection);
   }
 
   async all(text: string, parameters: readonly Value[] = []): Promise<readonly Row[]> {
@@ -101,8 +92,6 @@ export class PostgresEngine implements Engine {
   }
 
   async insertVectors(embedder: string, vectors: readonly RowVector[]): Promise<void> {
-    const dimensions = vectors.find(({ embedding }) => embedding !== undefined)?.embedding?.length;
-    if (dimensions !== undefined) await createVectorIndex(this.#connection, embedder, dimensions);
     for (let start = 0; start < vectors.length; start += INSERT_ROWS) {
       const some = vectors.slice(start, start + INSERT_ROWS);
       // The entity's row is locked, so that it cannot be removed before the vector refers to it.
@@ -134,8 +123,7 @@ export class PostgresEngine implements Engine {
   }
 
   wordQuery(text: string, kind: 'phrase' | 'all'): Value {
-    const words = plainWords(text).split(' ');
-    return words.map((word) => `'${word}'`).join(kind === 'phrase' ? ' <-> ' : ' & ');
+    return phrase(text, kind === 'phrase' ? '<->' : '&');
   }
 
   turnWords(content: string, place: string): TurnWords {
@@ -179,77 +167,17 @@ export class PostgresEngine implements Engine {
     return new Map(rows.map((row) => [row['id'] as string, Number(row['cosine'])]));
   }
 
-  frequencies(terms: readonly string[]): Promise<Frequencies> {
-    const key = JSON.stringify(terms);
-    let asked = this.#asked.get(key);
-    if (asked === undefined) {
-      asked = this.#frequencies(terms).finally(() => this.#asked.delete(key));
-      this.#asked.set(key, asked);
-    }
-    return asked;
+  frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {
+    return this.#words.frequencies(terms);
   }
 
-  async #frequencies(terms: readonly string[]): Promise<Frequencies> {
-    const rows = await this.all(
-      `SELECT t.place, (SELECT count(*) FROM memory_entities
-         WHERE words @@ phraseto_tsquery('memory_words', t.term)) AS n
-       FROM unnest($1::text[]) WITH ORDINALITY AS t (term, place)`,
-      [terms.map(plainWords)],
-    );
-    const counts = new Map(terms.map((term) => [term, 0]));
-    for (const row of rows) counts.set(terms[Number(row['place']) - 1] as string, Number(row['n']));
-    return { total: await this.#searchable(), counts };
-  }
-
-  /**
-   * Counting takes 40 ms for 100,000 rows; changes by other processes in the meantime have a negligible effect on word
-   * rarity.
-   */
-  async #searchable(): Promise<number> {
-    const known = this.#total;
-    if (known !== undefined && performance.now() - known.at < MEMORY_STORE_LIMITS.countMaxAge)
-      return known.count;
-    const at = performance.now();
-    const [row] = await this.all('SELECT count(*) AS n FROM memory_entities WHERE words IS NOT NULL');
-    const count = Number(row?.['n']);
-    this.#total = { count, at };
-    return count;
+  lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
+    return this.#words.search(terms, scope);
   }
 
   /** Called after this backend has written. */
   changed(): void {
-    this.#total = undefined;
-  }
-
-  /** PostgreSQL ranks without word rarity, so each word's weight is computed from its frequency, as in BM25. */
-  async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
-    const { total, counts } = await this.frequencies([...new Set(terms)]);
-    const { selecting, ranking } = selectiveTerms(total, counts, scope.types !== undefined);
-    if (selecting.length === 0) return [];
-    const used = [...selecting, ...ranking];
-    const weights = used.map(([, count]) => Math.log(1 + (total - count + 0.5) / (count + 0.5)));
-    const types = scope.types === undefined ? [] : [scope.types];
-    const rows = await this.all(
-      // Materialized, because the query would otherwise be built again for every row. Only the best rows by weight
-      // alone are ranked, because reading the words of a row is most of the cost.
-      `WITH t AS MATERIALIZED (SELECT phraseto_tsquery('memory_words', term) AS query, weight, place
-         FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS listed (term, weight, place)),
-       hits AS (SELECT e.row, t.weight FROM t JOIN memory_entities AS e ON e.words @@ t.query
-         WHERE t.place <= $5 ${scope.types === undefined ? '' : 'AND e.type = ANY($6)'}),
-       best AS MATERIALIZED (SELECT row FROM hits GROUP BY row ORDER BY sum(weight) DESC, row LIMIT $4)
-       SELECT e.id, sum(t.weight * (1 + ts_rank('{${WEIGHTS}}', e.words, t.query, 1))) AS rank
-       FROM best JOIN memory_entities AS e USING (row) JOIN t ON e.words @@ t.query
-       GROUP BY e.id ORDER BY rank DESC, e.id LIMIT $3`,
-      [
-        used.map(([term]) => plainWords(term)),
-        weights,
-        scope.limit,
-        MEMORY_STORE_LIMITS.ranked,
-        selecting.length,
-        ...types,
-      ],
-    );
-    return rows.map((row) => ({ id: row['id'] as string, rank: Number(row['rank']) }));
+    this.#words.changed();
   }
 
   async bytes(): Promise<number> {
@@ -262,19 +190,6 @@ export class PostgresEngine implements Engine {
   }
 }
 
-type Frequencies = { total: number; counts: Map<string, number> };
-
 function vectorText(vector: Float32Array): string {
   return `[${vector.join(',')}]`;
-}
-
-/** PostgreSQL refuses a text whose words take more than a megabyte; this many characters never do. */
-const MOST_CHARACTERS = 200_000;
-const LONGEST_WORD = 255;
-
-/** PostgreSQL's own parser would keep `mcp.host` as a host name, which a search for `host` does not find. */
-function plainWords(text: string): string {
-  return wordsIn(text.slice(0, MOST_CHARACTERS))
-    .filter((word) => word.length <= LONGEST_WORD)
-    .join(' ');
 }

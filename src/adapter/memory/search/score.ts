@@ -55,13 +55,17 @@ const BY_CONTEXT = 0.2;
 /** Bonus if all neighboring words of the query are at most `NEAR` words apart in the text. */
 const BY_NEIGHBORS = 0.2;
 const NEAR = 2;
-/**
- * Only words with the same first letters as one of the query are stemmed, because stemming every word is slow. A stem
- * always keeps the first two letters of its word: `flies` becomes `fly`.
- */
-function beginningOf(word: string): number {
-  // A number is compared faster than a part of the text.
+/** A number is compared faster than a part of the text. */
+function firstLetters(word: string): number {
   return word.charCodeAt(0) * 65_536 + (word.length > 1 ? word.charCodeAt(1) : 0);
+}
+
+/** Letters at the end of a stem that its word may lack: `realised` becomes `realiz`. */
+const PUT = 2;
+
+/** What every word with this stem begins with. A stem keeps the first two letters of its word. */
+function beginningOf(stem: string): string {
+  return stem.slice(0, Math.max(2, stem.length - PUT));
 }
 
 /** What a text has of a query. */
@@ -80,11 +84,13 @@ export interface Coverage {
 export function coverageOf(weights: ReadonlyMap<string, number>): (fields: SearchFields) => Coverage {
   const stems = [...weights.keys()];
   const places = new Map(stems.map((stem, place) => [stem, place]));
-  const beginnings = new Set(stems.map(beginningOf));
+  // Most words are none of the query's, and stemming every word is slow.
+  const beginnings = Map.groupBy(stems.map(beginningOf), firstLetters);
   const known = new Map<string, number>();
   /** Place of a word in the query, or -1. */
   const placeOf = (word: string): number => {
-    if (!beginnings.has(beginningOf(word))) return -1;
+    const possible = beginnings.get(firstLetters(word));
+    if (possible === undefined || !possible.some((beginning) => word.startsWith(beginning))) return -1;
     let place = known.get(word);
     if (place === undefined) {
       place = places.get(stemOf(word)) ?? -1;

@@ -119,28 +119,26 @@ async function scored(
   const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const terms = words.map(({ word }) => word);
+  const weighing = wordWeights(store, words);
+  // Entities that are found by meaning are read and compared while the store still searches by words.
   const byMeaning = async () => {
     const meaning = await queryVector(searched, query, signal);
     signal?.throwIfAborted();
     const near = meaning.vector === undefined ? [] : await store.nearest(meaning.vector, embedder.id, scope);
-    return { ...meaning, near };
+    const cosines = new Map(near.map(({ id, cosine }) => [id, cosine]));
+    return { ...meaning, cosines, covered: await coveredBy(weighing, store, [...cosines.keys()]) };
   };
-  const [{ vector, unrelated, hint: notice, near }, lexical, { weights, highest }] = await Promise.all([
-    byMeaning(),
-    terms.length > 0 ? store.lexical(terms, scope) : [],
-    wordWeights(store, words),
-  ]);
+  const [{ vector, unrelated, hint: notice, cosines, covered: near }, lexical, { weights, highest }] =
+    await Promise.all([byMeaning(), terms.length > 0 ? store.lexical(terms, scope) : [], weighing]);
   signal?.throwIfAborted();
-  const cosines = new Map(near.map(({ id, cosine }) => [id, cosine]));
   const onlyWords = lexical.map(({ id }) => id).filter((id) => !cosines.has(id));
-  const [entities, more] = await Promise.all([
-    store.entities([...cosines.keys(), ...onlyWords]),
+  const [others, more] = await Promise.all([
+    coveredBy(weighing, store, onlyWords),
     vector !== undefined && onlyWords.length > 0
       ? store.cosines(vector, embedder.id, onlyWords)
       : new Map<string, number>(),
   ]);
-  const coverage = coverageOf(weights);
-  const covered = entities.map((entity) => ({ entity, coverage: coverage(entity) }));
+  const covered = [...near, ...others];
   const documents = documentCoverage(covered);
   const candidates = covered
     .map(({ entity, coverage: passage }): Scored => {
@@ -158,10 +156,24 @@ async function scored(
   return { candidates, notice };
 }
 
+interface Covered {
+  readonly entity: Entity & SearchFields;
+  readonly coverage: Coverage;
+}
+
+/** Entities with what they cover of the query. */
+async function coveredBy(
+  weighing: Promise<{ readonly weights: ReadonlyMap<string, number> }>,
+  store: Store,
+  ids: readonly string[],
+): Promise<Covered[]> {
+  const [entities, { weights }] = await Promise.all([ids.length > 0 ? store.entities(ids) : [], weighing]);
+  const coverage = coverageOf(weights);
+  return entities.map((entity) => ({ entity, coverage: coverage(entity) }));
+}
+
 /** What the candidates of each document cover together: a passage without a word may continue one that has it. */
-function documentCoverage(
-  covered: readonly { readonly entity: Entity; readonly coverage: Coverage }[],
-): ReadonlyMap<unknown, ReadonlyMap<string, number>> {
+function documentCoverage(covered: readonly Covered[]): ReadonlyMap<unknown, ReadonlyMap<string, number>> {
   const documents = Map.groupBy(covered, documentOf);
   return new Map(
     [...documents].map(([document, passages]) => [

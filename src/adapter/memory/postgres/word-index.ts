@@ -1,0 +1,151 @@
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { plainWords as wordsIn } from '../plain-words.ts';
+import { FIELD_WEIGHTS, selectiveTerms } from '../sql/sql.ts';
+import type { SearchScope } from '../store.ts';
+import type { Connection } from './connection.ts';
+
+/** Of the text, of nothing, of headings and of titles, in the order of `ts_rank`, which takes at most 1. */
+const WEIGHTS = [FIELD_WEIGHTS.searchText, 0, FIELD_WEIGHTS.heading, FIELD_WEIGHTS.title]
+  .map((weight) => weight / FIELD_WEIGHTS.title)
+  .join(', ');
+
+/**
+ * One of eight entities, whatever the number of entities per document: multiples of an odd number are spread evenly over
+ * the remainders of 65,536. The condition of the index `memory_entities_sample` in schema.ts, which must be the same text.
+ */
+const IN_SAMPLE = 'row * 40503 % 65536 < 8192';
+const SAMPLED = 8;
+/**
+ * Occurrences in the sample from which the count is estimated by it: its standard deviation is then 12 % at most, which
+ * changes the weight of a word by 2 %. Rarer words are counted.
+ */
+const ENOUGH = 60;
+
+type Frequencies = { total: number; counts: Map<string, number> };
+
+/** Search by words with the GIN index. */
+export class WordIndex {
+  readonly #connection: Connection;
+  /** Queries in progress by their terms: a search asks twice concurrently, for the candidates and for their scores. */
+  readonly #asked = new Map<string, Promise<Frequencies>>();
+  #total: { readonly count: number; readonly at: number } | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  frequencies(terms: readonly string[]): Promise<Frequencies> {
+    const key = JSON.stringify(terms);
+    let asked = this.#asked.get(key);
+    if (asked === undefined) {
+      asked = this.#frequencies(terms).finally(() => this.#asked.delete(key));
+      this.#asked.set(key, asked);
+    }
+    return asked;
+  }
+
+  /** PostgreSQL visits each entity that it counts, so in a large memory, common words are counted in the sample. */
+  async #frequencies(terms: readonly string[]): Promise<Frequencies> {
+    const total = await this.#searchable();
+    const count = (condition = ''): string =>
+      `(SELECT count(*) FROM memory_entities WHERE words @@ t.query ${condition})`;
+    const counted =
+      total < MEMORY_STORE_LIMITS.counted
+        ? `SELECT place, ${count()} AS n FROM t`
+        : `SELECT place, CASE WHEN sampled < ${ENOUGH} THEN ${count()} ELSE sampled * ${SAMPLED} END AS n
+           FROM (SELECT *, ${count(`AND ${IN_SAMPLE}`)} AS sampled FROM t OFFSET 0) AS t`;
+    const { rows } = await this.#connection.query(
+      // Materialized, because the query would otherwise be built again for every row; OFFSET, because the sample would
+      // otherwise be searched twice.
+      `WITH t AS MATERIALIZED (SELECT phraseto_tsquery('memory_words', term) AS query, place
+         FROM unnest($1::text[]) WITH ORDINALITY AS listed (term, place)) ${counted}`,
+      [terms.map(plainWords)],
+    );
+    const counts = new Map(terms.map((term) => [term, 0]));
+    for (const { place, n } of rows as { place: unknown; n: unknown }[])
+      counts.set(terms[Number(place) - 1] as string, Math.min(total, Number(n)));
+    return { total, counts };
+  }
+
+  /**
+   * Counting takes 40 ms for 100,000 rows; changes by other processes in the meantime have a negligible effect on word
+   * rarity.
+   */
+  async #searchable(): Promise<number> {
+    const known = this.#total;
+    if (known !== undefined && performance.now() - known.at < MEMORY_STORE_LIMITS.countMaxAge)
+      return known.count;
+    const at = performance.now();
+    const { rows } = await this.#connection.query(
+      'SELECT count(*) AS n FROM memory_entities WHERE words IS NOT NULL',
+    );
+    const count = Number((rows[0] as { n: unknown }).n);
+    this.#total = { count, at };
+    return count;
+  }
+
+  /** Called after this backend has written, which changes little in a large memory. */
+  changed(): void {
+    if (this.#total !== undefined && this.#total.count < MEMORY_STORE_LIMITS.counted) this.#total = undefined;
+  }
+
+  /** PostgreSQL ranks without word rarity, so each word's weight is computed from its frequency, as in BM25. */
+  async search(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
+    const { total, counts } = await this.frequencies([...new Set(terms)]);
+    const { selecting, ranking } = selectiveTerms(total, counts, scope.types !== undefined);
+    if (selecting.length === 0) return [];
+    const used = [...selecting, ...ranking];
+    const parameters: unknown[] = [];
+    const place = (value: unknown): string => `$${parameters.push(value)}`;
+    const query = (text: string): string => `to_tsquery('memory_words', ${place(text)})`;
+    const ofTypes = (alias: string): string =>
+      scope.types === undefined ? '' : `AND ${alias}.type = ANY(${place(scope.types)})`;
+    const weighted = used.map(([term, count]) => ({
+      query: query(phrase(term)),
+      weight: `${place(Math.log(1 + (total - count + 0.5) / (count + 0.5)))}::float8`,
+    }));
+    // One expression, because a join with the terms would sort the entities with all of their words.
+    const sum = (of: (term: { query: string; weight: string }) => string, alias: string): string =>
+      weighted
+        .map((term) => `CASE WHEN ${alias}.words @@ ${term.query} THEN ${of(term)} ELSE 0 END`)
+        .join(' + ');
+    const rank = sum(
+      (term) => `${term.weight} * (1 + ts_rank('{${WEIGHTS}}', e.words, ${term.query}, 1))`,
+      'e',
+    );
+    const found = selecting.reduce((number, [, count]) => number + count, 0);
+    const isFound = query(selecting.map(([term]) => phrase(term)).join(' | '));
+    const ranked =
+      found <= MEMORY_STORE_LIMITS.ranked
+        ? `memory_entities AS e WHERE e.words @@ ${isFound} ${ofTypes('e')}`
+        : // The best by weight alone, read again by their place in the table.
+          `(SELECT hit.ctid AS tuple FROM memory_entities AS hit WHERE hit.words @@ ${isFound} ${ofTypes('hit')}
+            ORDER BY ${sum(({ weight }) => weight, 'hit')} DESC, hit.row
+            LIMIT ${place(MEMORY_STORE_LIMITS.ranked)}) AS best
+           JOIN memory_entities AS e ON e.ctid = best.tuple`;
+    const { rows } = await this.#connection.query(
+      `SELECT e.id, ${rank} AS rank FROM ${ranked} ORDER BY rank DESC, e.id LIMIT ${place(scope.limit)}`,
+      parameters,
+    );
+    return (rows as { id: string; rank: unknown }[]).map(({ id, rank }) => ({ id, rank: Number(rank) }));
+  }
+}
+
+/** A query in PostgreSQL's syntax for the words of a text, next to each other unless another operator is given. */
+export function phrase(text: string, operator = '<->'): string {
+  return plainWords(text)
+    .split(' ')
+    .map((word) => `'${word}'`)
+    .join(` ${operator} `);
+}
+
+/** PostgreSQL refuses a text whose words take more than a megabyte; this many characters never do. */
+const MOST_CHARACTERS = 200_000;
+const LONGEST_WORD = 255;
+
+/** PostgreSQL's own parser would keep `mcp.host` as a host name, which a search for `host` does not find. */
+export function plainWords(text: string): string {
+  return wordsIn(text.slice(0, MOST_CHARACTERS))
+    .filter((word) => word.length <= LONGEST_WORD)
+    .join(' ');
+}
