@@ -1,7 +1,9 @@
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openPostgresStore } from '../../../src/adapter/memory/postgres/open.ts';
 import type { Store } from '../../../src/adapter/memory/store.ts';
 import { recordingLog } from '../../adapter/memory/recording-log.ts';
+import { documentOf } from '../../adapter/memory/records.ts';
 import { storeContract } from '../../adapter/memory/store-contract.ts';
 import { twoBackends } from '../../adapter/memory/two-backends.ts';
 import { freshDatabase } from './fresh-database.ts';
@@ -34,6 +36,32 @@ describe.skipIf(!hasServer)('a PostgreSQL server', () => {
       expect((await stores[3]?.stats())?.turns).toBe(0);
       await Promise.all(stores.map((store) => store.close()));
       await empty.remove();
+    });
+
+    test('first writes of a namespace by several backends do not wait for each other forever', async () => {
+      const fresh = await freshDatabase();
+      const stores = await Promise.all(
+        Array.from({ length: 4 }, () => openPostgresStore({ url: fresh.url, log: recordingLog() })),
+      );
+      const namespaces = stores.map((store) => store.namespace('alice'));
+      await Promise.all(
+        namespaces.flatMap((alice, backend) =>
+          Array.from({ length: 5 }, (_, n) =>
+            alice.putDocument(documentOf(`${backend} ${n}.md`, ['one', 'two'], { embedder: `model ${n}` })),
+          ),
+        ),
+      );
+      expect(await namespaces[0]?.documents('docs_dir')).toHaveLength(20);
+      await Promise.all(stores.map((store) => store.close()));
+      const client = new pg.Client({ connectionString: fresh.url });
+      await client.connect();
+      // A transaction that was ended because of a deadlock has been repeated, after a second.
+      const { rows } = await client.query(
+        'SELECT deadlocks::int AS deadlocks FROM pg_stat_database WHERE datname = current_database()',
+      );
+      await client.end();
+      expect(rows).toEqual([{ deadlocks: 0 }]);
+      await fresh.remove();
     });
 
     test('two memory backends run a named task once at a time, even after its owner has died', async () => {

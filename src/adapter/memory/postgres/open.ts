@@ -6,14 +6,21 @@ import { DEFAULT_NAMESPACE } from '../../namespace.ts';
 import { checkLimit } from '../check-input.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
 import { EMPTY_ENGINE } from '../sql/empty-engine.ts';
-import { OPERATIONS, type Operation, operationsOver, runOperation } from '../sql/operations.ts';
+import {
+  OPERATIONS,
+  type Operation,
+  operationsOver,
+  runOperation,
+  vectorsStoredBy,
+} from '../sql/operations.ts';
 import type { NamespacedStore, Store } from '../store.ts';
-import { type Client, createPool, type Pool } from './connection.ts';
+import { type Client, type Connection, createPool, type Pool } from './connection.ts';
 import { PostgresEngine } from './engine.ts';
 import { callError, connectError, isConflict, isMissing, openError } from './errors.ts';
 import { PostgresNamespaces, type Tables } from './namespaces.ts';
-import { migrate } from './schema.ts';
+import { lockSchema, migrate } from './schema.ts';
 import { inSchema } from './schema-connection.ts';
+import { createIndexes, missingIndexes } from './vector-index.ts';
 
 const SCOPE = 'memory::postgres';
 /** Connections for writes; the rest are for tasks that run under a lock. */
@@ -118,10 +125,30 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
 }
 
 /** Runs one transaction on the tables of a namespace. */
-function write(pool: Pool, { schema }: Tables, name: Operation, args: readonly unknown[]): Promise<unknown> {
-  const run = (client: Client): Promise<unknown> =>
-    runOperation(new PostgresEngine(inSchema(client, schema)), name, args);
-  return repeated(() => transaction(pool, run, connect), isConflict);
+async function write(
+  pool: Pool,
+  { schema }: Tables,
+  name: Operation,
+  args: readonly unknown[],
+): Promise<unknown> {
+  const inTransaction = <T>(task: (connection: Connection, client: Client) => Promise<T>): Promise<T> =>
+    repeated(
+      () => transaction(pool, (client) => task(inSchema(client, schema), client), connect),
+      isConflict,
+    );
+  const stored = vectorsStoredBy(name, args);
+  for (;;) {
+    const done = await inTransaction(async (connection) => {
+      const missing = await missingIndexes(connection, stored);
+      if (missing.length > 0) return { missing };
+      return { value: await runOperation(new PostgresEngine(connection), name, args) };
+    });
+    if ('value' in done) return done.value;
+    await inTransaction(async (connection, client) => {
+      await lockSchema(client);
+      await createIndexes(connection, done.missing);
+    });
+  }
 }
 
 async function connect(pool: Pool): Promise<Client> {

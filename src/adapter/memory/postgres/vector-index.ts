@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { EmbeddedVectors } from '../sql/operations.ts';
 import type { Connection } from './connection.ts';
 
 /** The longest vectors that an HNSW index of pgvector takes, and in half precision. */
@@ -25,26 +26,45 @@ export function vectorSpace(embedder: string, dimensions: number): VectorSpace {
   };
 }
 
-/** Creates the index of an embedder, unless it exists. Longer vectors than an index takes are scanned. */
-export async function createVectorIndex(
+/** An index that vectors of one embedder need. */
+export interface VectorIndex {
+  readonly name: string;
+  readonly definition: string;
+}
+
+/** The indexes that do not exist yet for vectors that are about to be stored. Longer vectors than an index takes are scanned. */
+export async function missingIndexes(
   connection: Connection,
-  embedder: string,
-  dimensions: number,
-): Promise<void> {
-  if (dimensions > LONGEST_HALF) return;
-  const { type, where } = vectorSpace(embedder, dimensions);
-  const name = `vectors_${createHash('sha256').update(where).digest('hex').slice(0, 16)}`;
-  // Asked first, because CREATE INDEX locks out writers even if there is nothing to do.
+  stored: readonly EmbeddedVectors[],
+): Promise<VectorIndex[]> {
+  const needed = new Map<string, string>();
+  for (const { embedder, vectors } of stored) {
+    const dimensions = vectors.find(({ embedding }) => embedding !== undefined)?.embedding?.length;
+    if (dimensions === undefined || dimensions > LONGEST_HALF) continue;
+    const { type, where } = vectorSpace(embedder, dimensions);
+    const operators = `${type.startsWith('half') ? 'halfvec' : 'vector'}_cosine_ops`;
+    needed.set(
+      `vectors_${createHash('sha256').update(where).digest('hex').slice(0, 16)}`,
+      `ON memory_vectors USING hnsw ((embedding::${type}) ${operators}) WHERE ${where}`,
+    );
+  }
+  if (needed.size === 0) return [];
   const { rows } = await connection.query(
-    `SELECT 1 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
-     WHERE i.indrelid = 'memory_vectors'::regclass AND c.relname = $1`,
-    [name],
+    `SELECT c.relname AS name FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+     WHERE i.indrelid = 'memory_vectors'::regclass AND c.relname = ANY($1)`,
+    [[...needed.keys()]],
   );
-  if (rows.length > 0) return;
-  await connection.query(
-    `CREATE INDEX IF NOT EXISTS ${name} ON memory_vectors
-     USING hnsw ((embedding::${type}) ${type.startsWith('half') ? 'halfvec' : 'vector'}_cosine_ops) WHERE ${where}`,
-  );
+  for (const { name } of rows as { name: string }[]) needed.delete(name);
+  return [...needed].map(([name, definition]) => ({ name, definition }));
+}
+
+/**
+ * Creates indexes, in a transaction that has `lockSchema` and writes nothing else: CREATE INDEX locks out writers, so
+ * transactions that write before or after it would wait for each other.
+ */
+export async function createIndexes(connection: Connection, indexes: readonly VectorIndex[]): Promise<void> {
+  for (const { name, definition } of indexes)
+    await connection.query(`CREATE INDEX IF NOT EXISTS ${name} ${definition}`);
 }
 
 function literal(text: string): string {

@@ -10,7 +10,7 @@ import {
   checkTurn,
   checkVector,
 } from '../check-input.ts';
-import type { Store } from '../store.ts';
+import type { NewDocument, Store } from '../store.ts';
 import { agentGraph, changeGraph } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
@@ -33,6 +33,11 @@ type Run<Name extends Operation> = (
   ...args: Parameters<Operations[Name]>
 ) => ReturnType<Operations[Name]>;
 
+export interface EmbeddedVectors {
+  readonly embedder: string;
+  readonly vectors: readonly { readonly embedding: Float32Array | undefined }[];
+}
+
 interface Entry<Name extends Operation> {
   /** Whether it runs in a transaction and waits for the disk. */
   readonly writes: boolean;
@@ -40,6 +45,8 @@ interface Entry<Name extends Operation> {
   readonly erases?: (...args: Parameters<Operations[Name]>) => boolean;
   /** Whether it brings the namespace into being; other writes have nothing to change in a namespace without data. */
   readonly creates: boolean;
+  /** The vectors that it stores, for engines that prepare an index for those of each embedder. */
+  readonly embeds?: (...args: Parameters<Operations[Name]>) => readonly EmbeddedVectors[];
   /** Throws `memory_invalid` before anything is sent. */
   readonly check: (...args: Parameters<Operations[Name]>) => void;
   readonly run: Run<Name>;
@@ -63,6 +70,7 @@ const change = <Name extends Operation>(check: Entry<Name>['check'], run: Run<Na
   creates: false,
 });
 const nothing = (): void => undefined;
+const vectorsOf = ({ embedder, entities: vectors }: NewDocument): EmbeddedVectors => ({ embedder, vectors });
 
 /** Every statement-based method of a store, for both engines. */
 export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
@@ -71,22 +79,31 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   turns: read<'turns'>((_, page) => checkLimit(page.limit), turns),
   searchTurns: read<'searchTurns'>((request) => checkLimit(request.limit), searchTurns),
   agentRelations: read<'agentRelations'>((page) => checkLimit(page.limit), agentRelations),
-  importBatch: write<'importBatch'>(checkImport, importBatch),
+  importBatch: {
+    ...write<'importBatch'>(checkImport, importBatch),
+    embeds: ({ documents: imported }) => imported.map(vectorsOf),
+  },
   erase: {
     ...change<'erase'>((...args) => checkLookups(args, 'erase'), erase),
     erases: (_, options) => options.preview !== true,
   },
   expire: { ...change<'expire'>(nothing, expire), erases: () => true },
-  putEntities: write<'putEntities'>((list, relations, embedder) => {
-    checkGraph(list, relations);
-    checkText(embedder, 'embedder');
-  }, putEntities),
+  putEntities: {
+    ...write<'putEntities'>((list, relations, embedder) => {
+      checkGraph(list, relations);
+      checkText(embedder, 'embedder');
+    }, putEntities),
+    embeds: (vectors, _, embedder) => [{ embedder, vectors }],
+  },
   changeGraph: {
     ...write<'changeGraph'>(checkGraphChange, changeGraph),
     erases: (changes) => Object.keys(changes).some((kind) => kind.startsWith('delete')),
   },
   agentGraph: read<'agentGraph'>(nothing, agentGraph),
-  putDocument: write<'putDocument'>(checkDocument, putDocument),
+  putDocument: {
+    ...write<'putDocument'>(checkDocument, putDocument),
+    embeds: (document) => [vectorsOf(document)],
+  },
   document: read<'document'>(nothing, document),
   documents: read<'documents'>(nothing, documents),
   removeDocuments: {
@@ -107,11 +124,14 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   frequencies: read<'frequencies'>(nothing, (engine, terms) => engine.frequencies(terms)),
   unembedded: read<'unembedded'>((_, page) => checkLimit(page.limit), unembedded),
   unembeddedCount: read<'unembeddedCount'>(nothing, unembeddedCount),
-  putVectors: change<'putVectors'>((embedder, vectors) => {
-    checkName(embedder, 'embedder');
-    for (const [index, { embedding }] of vectors.entries())
-      if (embedding !== undefined) checkVector(embedding, `vectors[${index}]`);
-  }, putVectors),
+  putVectors: {
+    ...change<'putVectors'>((embedder, vectors) => {
+      checkName(embedder, 'embedder');
+      for (const [index, { embedding }] of vectors.entries())
+        if (embedding !== undefined) checkVector(embedding, `vectors[${index}]`);
+    }, putVectors),
+    embeds: (embedder, vectors) => [{ embedder, vectors }],
+  },
   keepVectorsOf: change<'keepVectorsOf'>((embedder) => checkName(embedder, 'embedder'), keepVectorsOf),
   entities: read<'entities'>(nothing, entities),
   cosines: read<'cosines'>(
@@ -149,4 +169,12 @@ export function runOperation(engine: Engine, name: Operation, args: readonly unk
     engine,
     ...args,
   );
+}
+
+/** The vectors that an operation stores. */
+export function vectorsStoredBy(name: Operation, args: readonly unknown[]): readonly EmbeddedVectors[] {
+  const embeds = OPERATIONS[name].embeds as
+    | ((...all: readonly unknown[]) => readonly EmbeddedVectors[])
+    | undefined;
+  return embeds?.(...args) ?? [];
 }
