@@ -70,6 +70,22 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
+/** A word with its parts, if it is a compound: `maxSessions` with `max` and `sessions`. */
+export interface CompoundWord {
+  readonly word: string;
+  readonly parts: readonly string[];
+}
+
+/** The same words, with the parts of a compound at their word. */
+export function compoundWordsOf(text: string): CompoundWord[] {
+  return (text.match(WORD) ?? []).flatMap((found): CompoundWord[] => {
+    const words = wordsOf(found);
+    const [word, ...parts] = words;
+    if (word === undefined) return [];
+    return UNSPACED.test(found) ? words.map((pair) => ({ word: pair, parts: [] })) : [{ word, parts }];
+  });
+}
+
 const ENDINGS: readonly (readonly [ending: string, put: string, stays: number])[] = [
   ['ations', 'at', 4],
   ['ation', 'at', 4],

@@ -1,32 +1,56 @@
 import type { Scoring } from '../embed/embedder.ts';
 import type { SearchFields } from '../store.ts';
-import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
+import { compoundWordsOf, isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 
 /** The default threshold of the specification; a result at the embedder's pivot gets this score. */
 export const SIMILAR = 0.7;
 
-/** A word of a query and its weight: rare words have more weight. */
-export interface QueryWord {
-  /** In the form used for lookups in the store. */
+/** A word, in the form used for lookups in the store, and its stem. */
+export interface SearchedWord {
   readonly word: string;
   readonly stem: string;
+}
+
+/** A word of a query. */
+export interface QueryWord extends SearchedWord {
+  /**
+   * The parts of a compound, if it has several that say something. A text that has all of them has the compound; they
+   * are no further words, because a compound would count several times.
+   */
+  readonly parts: readonly SearchedWord[];
 }
 
 /** Words of questions, besides the stop words, that say nothing about their subject. */
 const QUESTION_WORDS = new Set('many much per tell show explain anything something somehow'.split(' '));
 
-/** The distinct words of a query, without stop words unless it has no others. */
+/** The distinct words of a query, without stop words unless it has no others. With parts, at most `limit`. */
 export function queryWords(query: string, limit: number): QueryWord[] {
   const all = new Map<string, QueryWord>();
-  for (const word of wordsOf(query)) {
-    const stem = stemOf(word);
-    if (!all.has(stem)) all.set(stem, { word, stem });
+  for (const { word, parts } of compoundWordsOf(query)) {
+    const searched = { ...searchedWord(word), parts: tellingParts(parts) };
+    if (!all.has(searched.stem)) all.set(searched.stem, searched);
   }
   const words = [...all.values()];
-  const telling = words.filter(
-    ({ word }) => word.length > 1 && !isStopWord(word) && !QUESTION_WORDS.has(word),
-  );
-  return (telling.length > 0 ? telling : words).slice(0, limit);
+  const telling = words.filter(isTelling);
+  const used = (telling.length > 0 ? telling : words).slice(0, limit);
+  let room = limit - used.length;
+  return used.map((word) => {
+    room -= word.parts.length;
+    return room < 0 ? { ...word, parts: [] } : word;
+  });
+}
+
+function searchedWord(word: string): SearchedWord {
+  return { word, stem: stemOf(word) };
+}
+
+function isTelling({ word }: SearchedWord): boolean {
+  return word.length > 1 && !isStopWord(word) && !QUESTION_WORDS.has(word);
+}
+
+function tellingParts(parts: readonly string[]): SearchedWord[] {
+  const telling = parts.map(searchedWord).filter(isTelling);
+  return telling.length > 1 ? telling : [];
 }
 
 /** Weight of a word that occurs in `count` of `total` entities; 0 only if there are none. */
@@ -52,6 +76,12 @@ const AVERAGE_LENGTH = 110;
 const ENOUGH = 3;
 /** Share of the score for words of the query that other passages of the same document have. */
 const BY_CONTEXT = 0.2;
+/**
+ * What remains of the score if a passage has only one word of a query of at least so many, and another one occurs nowhere:
+ * that other word is probably the subject. Of two words, one is half of the query.
+ */
+const ONE_ALONE = 0.5;
+const OF_SEVERAL = 3;
 /** Bonus if all neighboring words of the query are at most `NEAR` words apart in the text. */
 const BY_NEIGHBORS = 0.2;
 const NEAR = 2;
@@ -80,9 +110,13 @@ export interface Coverage {
  * Prepares the comparison of texts with a query. Texts share most of their words, so each distinct word is stemmed once.
  *
  * @param weights weights of the query's words by stem, in the order of the query
+ * @param compounds stems of the parts of compounds among these words, by stem
  */
-export function coverageOf(weights: ReadonlyMap<string, number>): (fields: SearchFields) => Coverage {
-  const stems = [...weights.keys()];
+export function coverageOf(
+  weights: ReadonlyMap<string, number>,
+  compounds: ReadonlyMap<string, readonly string[]> = new Map(),
+): (fields: SearchFields) => Coverage {
+  const stems = [...new Set([...weights.keys(), ...[...compounds.values()].flat()])];
   const places = new Map(stems.map((stem, place) => [stem, place]));
   // Most words are none of the query's, and stemming every word is slow.
   const beginnings = Map.groupBy(stems.map(beginningOf), firstLetters);
@@ -120,6 +154,11 @@ export function coverageOf(weights: ReadonlyMap<string, number>): (fields: Searc
       const occurrences = (counts[place] as number) / length + (named[place] as number);
       if (occurrences > 0) covered.set(stem, occurrences / (occurrences + SATURATION));
     }
+    for (const [stem, parts] of compounds) {
+      const byParts = Math.min(...parts.map((part) => covered.get(part) ?? 0));
+      if (byParts > (covered.get(stem) ?? 0)) covered.set(stem, byParts);
+    }
+    for (const stem of covered.keys()) if (!weights.has(stem)) covered.delete(stem);
     return { words: covered, neighbors: neighborShare([...weights.values()], near) };
   };
 }
@@ -149,7 +188,7 @@ export function together(passages: readonly Coverage[]): ReadonlyMap<string, num
 
 /**
  * How well the words of a query are covered: the weighted share that the passage covers, with a fifth of it for what its
- * document covers, and a bonus for neighboring words.
+ * document covers, and a bonus for neighboring words. One word is not enough if another one occurs nowhere.
  *
  * @param highest weight of a word that occurs nowhere
  * @returns 0 or more, 1 for a short query that is covered completely; 0 for a query without words
@@ -161,13 +200,17 @@ export function wordScore(
   document: ReadonlyMap<string, number>,
 ): number {
   let [found, total] = [0, 0];
+  let lacksUnknown = false;
   for (const [stem, weight] of weights) {
     total += weight;
+    if (weight >= highest && !passage.words.has(stem)) lacksUnknown = true;
     found += weight * (1 - BY_CONTEXT) * (passage.words.get(stem) ?? 0);
     found += weight * BY_CONTEXT * (document.get(stem) ?? 0);
   }
   const needed = Math.min(total, ENOUGH * highest);
-  return needed === 0 ? 0 : found / needed + BY_NEIGHBORS * passage.neighbors;
+  const score = needed === 0 ? 0 : found / needed + BY_NEIGHBORS * passage.neighbors;
+  const isAlone = lacksUnknown && passage.words.size === 1 && weights.size >= OF_SEVERAL;
+  return isAlone ? ONE_ALONE * score : score;
 }
 
 /** A score with its parts, which explain it. */

@@ -13,6 +13,7 @@ import {
   rarity,
   rounded,
   type Score,
+  type SearchedWord,
   scoreOf,
   together,
   wordScore,
@@ -118,7 +119,6 @@ async function scored(
   const { store, embedder } = searched;
   const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
-  const terms = words.map(({ word }) => word);
   const weighing = wordWeights(store, words);
   // Entities that are found by meaning are read and compared while the store still searches by words.
   const byMeaning = async () => {
@@ -128,8 +128,14 @@ async function scored(
     const cosines = new Map(near.map(({ id, cosine }) => [id, cosine]));
     return { ...meaning, cosines, covered: await coveredBy(weighing, store, [...cosines.keys()]) };
   };
+  const byWords = async () => {
+    // Whether compounds are searched by their parts is known only after words were counted.
+    const hasCompounds = words.some(({ parts }) => parts.length > 0);
+    const terms = hasCompounds ? (await weighing).terms : words.map(({ word }) => word);
+    return terms.length > 0 ? store.lexical(terms, scope) : [];
+  };
   const [{ vector, unrelated, hint: notice, cosines, covered: near }, lexical, { weights, highest }] =
-    await Promise.all([byMeaning(), terms.length > 0 ? store.lexical(terms, scope) : [], weighing]);
+    await Promise.all([byMeaning(), byWords(), weighing]);
   signal?.throwIfAborted();
   const onlyWords = lexical.map(({ id }) => id).filter((id) => !cosines.has(id));
   const [others, more] = await Promise.all([
@@ -163,12 +169,15 @@ interface Covered {
 
 /** Entities with what they cover of the query. */
 async function coveredBy(
-  weighing: Promise<{ readonly weights: ReadonlyMap<string, number> }>,
+  weighing: Promise<WordWeights>,
   store: Store,
   ids: readonly string[],
 ): Promise<Covered[]> {
-  const [entities, { weights }] = await Promise.all([ids.length > 0 ? store.entities(ids) : [], weighing]);
-  const coverage = coverageOf(weights);
+  const [entities, { weights, compounds }] = await Promise.all([
+    ids.length > 0 ? store.entities(ids) : [],
+    weighing,
+  ]);
+  const coverage = coverageOf(weights, compounds);
   return entities.map((entity) => ({ entity, coverage: coverage(entity) }));
 }
 
@@ -214,15 +223,37 @@ function bestFirst(left: Scored, right: Scored): number {
   );
 }
 
-/** Weights of the query's words by stem, and that of a word that occurs nowhere. */
-async function wordWeights(
-  store: Store,
-  words: readonly QueryWord[],
-): Promise<{ weights: ReadonlyMap<string, number>; highest: number }> {
-  if (words.length === 0) return { weights: new Map(), highest: 0 };
-  const { total, counts } = await store.frequencies(words.map(({ word }) => word));
-  const weights = new Map(words.map(({ word, stem }) => [stem, rarity(counts.get(word) ?? 0, total)]));
-  return { weights, highest: rarity(0, total) };
+interface WordWeights {
+  /** By stem. */
+  readonly weights: ReadonlyMap<string, number>;
+  /** Of a word that occurs nowhere. */
+  readonly highest: number;
+  /** Stems of the parts of compounds, by stem. */
+  readonly compounds: ReadonlyMap<string, readonly string[]>;
+  /** What is looked up: of a compound that no text has, the parts. */
+  readonly terms: readonly string[];
+}
+
+async function wordWeights(store: Store, words: readonly QueryWord[]): Promise<WordWeights> {
+  if (words.length === 0) return { weights: new Map(), highest: 0, compounds: new Map(), terms: [] };
+  const { total, counts } = await store.frequencies(
+    words.flatMap(({ word, parts }) => [word, ...parts.map((part) => part.word)]),
+  );
+  const countOf = ({ word }: SearchedWord): number => counts.get(word) ?? 0;
+  const isApart = (word: QueryWord): boolean => word.parts.length > 0 && countOf(word) === 0;
+  // A compound that every text writes in several words is at most as frequent as its rarest part.
+  const rarityOf = (word: QueryWord): number =>
+    rarity(isApart(word) ? Math.min(...word.parts.map(countOf)) : countOf(word), total);
+  return {
+    weights: new Map(words.map((word) => [word.stem, rarityOf(word)])),
+    highest: rarity(0, total),
+    compounds: new Map(
+      words.flatMap(({ stem, parts }) =>
+        parts.length === 0 ? [] : [[stem, parts.map((part) => part.stem)] as const],
+      ),
+    ),
+    terms: words.flatMap((word) => (isApart(word) ? word.parts.map((part) => part.word) : [word.word])),
+  };
 }
 
 function shown({ entity, score, cosine, words, vector, fused }: Scored, isDebug: boolean): SearchResult {

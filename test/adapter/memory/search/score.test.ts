@@ -117,6 +117,39 @@ describe('word coverage', () => {
     expect(of(weights, 'connection string')).toBeGreaterThan(of(weights, 'connection of some other string'));
   });
 
+  test('a text with all parts of a compound has the compound, as far as the rarest part', () => {
+    const weights = weigh('maxsessions', 'gateway');
+    const compounds = new Map([[stemOf('maxsessions'), ['max', stemOf('sessions')]]]);
+    const covered = (text: string) => coverageOf(weights, compounds)(fields(text)).words;
+    expect([...covered('maxSessions of a gateway').keys()]).toEqual([...weights.keys()]);
+    expect(covered('max 7 sessions, sessions')).toEqual(
+      new Map([[stemOf('maxsessions'), covered('max 7 session, other').get(stemOf('maxsessions'))]]),
+    );
+    expect(covered('sessions').size).toBe(0);
+  });
+
+  test('one word of three is worth half if another of them occurs nowhere', () => {
+    const unknown = 10;
+    const known = new Map([
+      ['zebra', 5],
+      ['panda', 5],
+      ['koala', 9],
+    ]);
+    const withUnknown = new Map(known).set('koala', unknown);
+    const two = new Map([
+      ['zebra', 5],
+      ['koala', unknown],
+    ]);
+    const shareOf = (weights: ReadonlyMap<string, number>, text: string): number => {
+      const total = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
+      return of(weights, text) * total;
+    };
+    const one = shareOf(known, 'a zebra');
+    expect(shareOf(withUnknown, 'a zebra')).toBeCloseTo(one / 2, 9);
+    expect(shareOf(two, 'a zebra')).toBeCloseTo(one, 9);
+    expect(shareOf(withUnknown, 'a zebra is no panda')).toBeCloseTo(shareOf(known, 'a zebra is no panda'), 9);
+  });
+
   test('words that other passages of the document have count a little', () => {
     const weights = weigh('zebra', 'stripes');
     const [one, other] = [coverageOf(weights)(fields('zebra')), coverageOf(weights)(fields('stripes'))];
@@ -156,5 +189,13 @@ describe('query words', () => {
     expect(words('to be or not to be')).toEqual(['to', 'be', 'or', 'not']);
     expect(words('?!')).toEqual([]);
     expect(words('one two three four', 2)).toEqual(['one', 'two']);
+  });
+
+  test('the parts of a compound are no further words, and are limited together with the words', () => {
+    const withParts = (query: string, limit = 64) =>
+      queryWords(query, limit).map(({ word, parts }) => [word, ...parts.map((part) => part.word)].join(' '));
+    expect(withParts('TypeScript types of an iPhone')).toEqual(['typescript type script', 'types', 'iphone']);
+    expect(withParts('maxSessions minSessions', 4)).toEqual(['maxsessions max sessions', 'minsessions']);
+    expect(withParts('東京駅')).toEqual(['東京', '京駅']);
   });
 });
