@@ -61,6 +61,14 @@ describe('search', () => {
     expect(fewer.filtered).toBe(all.count + all.filtered - fewer.count);
   });
 
+  test('a compound that no text has is found by its parts', async () => {
+    const { ask, ...backend } = await library();
+    const ingest = (title: string, content: string) => ingestDocument(backend, { title, content });
+    await ingest('Limits', 'At most, a gateway has a hundred sessions.');
+    await ingest('Maximum', 'The max of sessions is a hundred.');
+    expect((await ask('maxSessions')).results.map(({ name }) => name)).toEqual(['Maximum']);
+  });
+
   test('the search threshold is inclusive, and the limit is exact', async () => {
     const { ask } = await library();
     expect((await ask('requests', { minScore: 0, limit: 2 })).results).toHaveLength(2);
