@@ -96,6 +96,8 @@ export function wholeNumber(min: number, max: number, fallback: number): z.ZodTy
 }
 
 export const pageLimit = wholeNumber(1, LIMITS.pageSize, 100);
+/** What is wrong with a cursor that did not come from a response. */
+export const NOT_A_CURSOR = 'expected the nextCursor of the previous page';
 export const cursor = z.string().min(1).max(LIMITS.nameLength).optional();
 export const sessionId = z.string().min(1).max(LIMITS.nameLength);
 export const namespaceName = z.string().refine(isNamespace, `expected ${NAMESPACE_FORM}`);

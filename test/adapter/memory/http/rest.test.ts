@@ -230,9 +230,22 @@ describe('graph', () => {
     expect(entities).toEqual([
       { id: expect.any(String), name: expect.stringContaining('Ports'), type: 'doc_chunk' },
     ]);
-    const wrong = await backend.get('entities?cursor=x');
-    expect(wrong.status).toBe(400);
-    expect(wrong.body.error.message).toContain('cursor');
+  });
+
+  test.each([
+    'entities?cursor=x',
+    'entities?cursor=%7B%22name%22%3A1%7D',
+    'sessions?cursor=x',
+    'sessions?cursor=-1',
+    'namespaces?cursor=%00',
+    'namespaces?cursor=a%20b',
+  ])('GET /%s is refused with what a cursor is', async (path) => {
+    await using empty = await memoryBackend();
+    const { status, body } = await empty.get(path);
+    expect([status, body.error.message]).toEqual([
+      400,
+      '`cursor`: expected the nextCursor of the previous page',
+    ]);
   });
 
   test.each([

@@ -1,13 +1,19 @@
 import { z } from 'zod';
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
-import { defineEndpoint, entityTypes, pageLimit } from '../endpoint.ts';
-import { checked } from '../memory-error.ts';
+import { defineEndpoint, entityTypes, NOT_A_CURSOR, pageLimit } from '../endpoint.ts';
+
+const place = z.strictObject({ name: z.string(), id: z.string() });
 
 /** Name and id of the last entity of the previous page: longer than other cursors, because names may be long. */
-const place = z.strictObject({ name: z.string(), id: z.string() });
 const cursor = z
   .string()
   .max(2 * (MEMORY_STORE_LIMITS.nameBytes + MEMORY_STORE_LIMITS.idBytes))
+  .transform((text, context) => {
+    const found = place.safeParse(parsed(text));
+    if (found.success) return found.data;
+    context.addIssue(NOT_A_CURSOR);
+    return z.NEVER;
+  })
   .optional();
 
 /** Entities by name, without their content: all, or those that contain a text. */
@@ -20,8 +26,7 @@ export const entities = defineEndpoint({
     limit: pageLimit,
     cursor,
   }),
-  async run({ query: { cursor: given, ...request }, memory }) {
-    const after = given === undefined ? undefined : checked(place, parsed(given), 'cursor');
+  async run({ query: { cursor: after, ...request }, memory }) {
     const { entities: found, next } = await memory.store.searchEntities({ ...request, after });
     return { body: { entities: found, nextCursor: next === null ? null : JSON.stringify(next) } };
   },
