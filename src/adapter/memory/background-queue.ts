@@ -116,3 +116,21 @@ export class BackgroundQueue {
     }
   }
 }
+
+type Write = 'putDocument' | 'putEntities' | 'changeGraph' | 'importBatch' | 'erase';
+
+/** The store, which wakes a queue after each of these writes, because it may leave something to do. */
+export function wakingAfter(store: Store, writes: readonly Write[], wake: () => void): Store {
+  const waking = writes.map((name) => {
+    const write = store[name] as (...args: readonly unknown[]) => Promise<unknown>;
+    return [
+      name,
+      async (...args: readonly unknown[]) => {
+        const result = await write(...args);
+        wake();
+        return result;
+      },
+    ];
+  });
+  return { ...store, ...(Object.fromEntries(waking) as Pick<Store, Write>) };
+}

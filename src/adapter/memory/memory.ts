@@ -3,12 +3,13 @@ import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncStatus } from '../../core/memory-model.ts';
+import { wakingAfter } from './background-queue.ts';
 import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
 import type { Embedder } from './embed/embedder.ts';
 import { EmbeddingQueue } from './embed/embedding-queue.ts';
 import type { Extractor } from './extract/chat-extractor.ts';
-import { ExtractionQueue, wakingAfterWrites } from './extract/extraction-queue.ts';
+import { ExtractionQueue } from './extract/extraction-queue.ts';
 import { createSweeper, type Lifetimes, withLifetimes } from './lifetimes.ts';
 import type { Store, Turn } from './store.ts';
 
@@ -61,16 +62,23 @@ export function createMemory(options: MemoryOptions): Memory {
     log,
     syncWait = MEMORY_API_LIMITS.syncWait,
   } = options;
+  // An entity of agents is embedded after it was written; deleting an observation writes it again.
+  const embedded = wakingAfter(options.store, ['changeGraph', 'importBatch', 'erase'], () =>
+    embeddings.wake(),
+  );
   const extraction =
     options.extractor === undefined
       ? undefined
       : new ExtractionQueue({
-          store: options.store,
+          store: embedded,
           extractor: options.extractor,
           log,
           delay: options.extractionDelay,
         });
-  const written = extraction === undefined ? options.store : wakingAfterWrites(options.store, extraction);
+  const written =
+    extraction === undefined
+      ? embedded
+      : wakingAfter(embedded, ['putDocument', 'putEntities', 'importBatch'], () => extraction.wake());
   const store = withLifetimes(written, lifetimes);
   const embeddings = new EmbeddingQueue({ store, embedder, log });
   const sync = createDocsSync(

@@ -123,20 +123,3 @@ export class ExtractionQueue {
     );
   }
 }
-
-/** The store, which wakes the queue after each write that may bring texts. */
-export function wakingAfterWrites(store: Store, queue: ExtractionQueue): Store {
-  const waking =
-    <Args extends unknown[], Result>(write: (...args: Args) => Promise<Result>) =>
-    async (...args: Args): Promise<Result> => {
-      const result = await write(...args);
-      queue.wake();
-      return result;
-    };
-  return {
-    ...store,
-    putDocument: waking(store.putDocument),
-    putEntities: waking(store.putEntities),
-    importBatch: waking(store.importBatch),
-  };
-}

@@ -63,9 +63,10 @@ test('entities and relations of an ingested text are extracted by a chat service
     model: 'small',
     messages: [{ role: 'system' }, { role: 'user', content: expect.stringContaining('Alice leads Falcon.') }],
   });
-  const { store } = backend.memory;
+  const { store, embedder } = backend.memory;
   const graph = await store.agentGraph({});
   expect(graph).toMatchObject({ entities: [ALICE], relations: [LEADS] });
+  await until(async () => (await store.unembeddedCount(embedder.id)) === 0);
   const [alice] = await store.byName('Alice', 1);
   expect(alice?.metadata['origin']).toBe('extracted');
   const edges = await store.edges([alice?.id ?? ''], 'out', 9);

@@ -56,3 +56,23 @@ test('entities of agents and imported texts get vectors, too', async () => {
   const { results } = (await own.post('search', { query: 'who repairs violins?' })).body;
   expect(results[0]).toMatchObject({ name: 'Alice', cosine: expect.any(Number) });
 });
+
+test('an entity that loses an observation gets a vector of what is left', async () => {
+  const { embedder } = service();
+  await using own = await memoryBackend({ embedder });
+  const settled = () => until(async () => (await own.get('stats')).body.embedding.pending === 0);
+  await own.post('graph', {
+    createEntities: [
+      { name: 'Alice', entityType: 'person', observations: ['repairs violins', 'knows Bob well'] },
+    ],
+  });
+  await settled();
+  const { token } = (await own.post('forget', { about: 'Bob', preview: true })).body;
+  expect((await own.post('forget', { about: 'Bob', token })).body).toMatchObject({
+    deleted: true,
+    counts: { observations: 1 },
+  });
+  await settled();
+  const { results } = (await own.post('search', { query: 'who repairs violins?' })).body;
+  expect(results[0]).toMatchObject({ name: 'Alice', cosine: expect.any(Number) });
+});

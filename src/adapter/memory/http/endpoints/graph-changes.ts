@@ -35,9 +35,5 @@ export const graphChanges = defineEndpoint({
   method: 'POST',
   path: '/graph',
   body: change,
-  async run({ body, memory }) {
-    const changed = await memory.store.changeGraph(body as GraphChange);
-    memory.embeddings.wake();
-    return { body: changed };
-  },
+  run: async ({ body, memory }) => ({ body: await memory.store.changeGraph(body as GraphChange) }),
 });

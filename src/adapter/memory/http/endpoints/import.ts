@@ -9,9 +9,7 @@ export const imported = defineEndpoint({
   path: '/import',
   requestBytes: MEMORY_API_LIMITS.importBytes,
   body: z.string('expected JSON Lines with the content type application/x-ndjson'),
-  async run({ body, memory }) {
-    const imported = await importLines(memory.store, body.split('\n'), memory.embedder.id);
-    memory.embeddings.wake();
-    return { body: imported };
-  },
+  run: async ({ body, memory }) => ({
+    body: await importLines(memory.store, body.split('\n'), memory.embedder.id),
+  }),
 });
