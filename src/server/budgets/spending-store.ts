@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { Database, SqlRow, Statement } from '../kernel/database.ts';
+import { earlierTime } from '../kernel/database-time.ts';
 
 /** A counter: one subject of a budget, in one window. `start`: Unix time in ms; 0 for `total`. */
 export interface CounterRow {
@@ -32,8 +33,8 @@ export interface SpendingStore {
   ): Promise<{ readonly totals: readonly number[]; readonly isAlone: boolean }>;
   /** Counters of windows that began at one of these times, up to `limit`. */
   spent(starts: readonly number[], limit: number): Promise<readonly SpentRow[]>;
-  /** Removes the counters of windows that began before a time, except those of `total`. */
-  prune(before: number): Promise<void>;
+  /** Removes the counters of windows that began longer ago than `age` ms, except those of `total`. */
+  prune(age: number): Promise<void>;
 }
 
 /** Lists are passed as one JSON parameter: a statement per counter would cost a round trip to PostgreSQL each. */
@@ -129,9 +130,10 @@ export class DatabaseSpending implements SpendingStore {
     }));
   }
 
-  async prune(before: number): Promise<void> {
+  async prune(age: number): Promise<void> {
+    const now = await earlierTime(this.#database, Date.now());
     await this.#database.transaction([
-      { sql: 'DELETE FROM agctl_spending WHERE start > 0 AND start < ?', values: [before] },
+      { sql: 'DELETE FROM agctl_spending WHERE start > 0 AND start < ?', values: [now - age] },
     ]);
   }
 }

@@ -12,7 +12,7 @@ import { DatabaseSpending, type SpendingStore } from './spending-store.ts';
 import type { VirtualKey } from './virtual-key.ts';
 
 const DAY = 24 * 3_600_000;
-/** Counters of windows that began before this time are removed: the longest window has 31 days. */
+/** Counters of windows that began longer ago are removed: the longest window has 31 days. */
 const KEPT = 62 * DAY;
 
 /** What requests need of a virtual key. A JSON value, because workers get it from the process that has the keys. */
@@ -92,7 +92,7 @@ export class Spending {
     const now = Date.now();
     if (now - this.#prunedAt < DAY) return;
     this.#prunedAt = now;
-    this.store.prune(now - KEPT).catch(() => undefined);
+    this.store.prune(KEPT).catch(() => undefined);
   }
 
   #knownKey(key: VirtualKey | undefined): KnownKey | null {

@@ -10,7 +10,7 @@ import { initializing } from './open-target.ts';
 import type { McpProcess } from './process.ts';
 import { checkResumable, notFound, resumedSession, stateInId, stateOf } from './resumed-session.ts';
 import { Session, type SessionOptions } from './session.ts';
-import { nonceOf, openSession, ownerOf, sealSession } from './session-id.ts';
+import { nonceOf, openSession, ownerOf, type SessionState, sealSession } from './session-id.ts';
 import { SharedSessions } from './shared-sessions.ts';
 import type { Evictable } from './targets/child-slots.ts';
 
@@ -229,15 +229,17 @@ export class SessionStore {
     const { record } = session;
     if (record === undefined || !(await this.#shared?.isEnded(record, () => stateOf(session, record.id))))
       return session;
-    await this.#leave(session);
+    // The other replica does not know sessions that were begun here since, for requests until now.
+    await this.#leave(session, openSession(this.#settings.sessionKey, session.id)?.s);
     throw notFound('another replica has ended it');
   }
 
-  /** Closes a session here, which goes on or has been ended elsewhere. */
-  async #leave(session: Session): Promise<void> {
-    for (const store of this.#previous) if (store.#sessions.has(session.id)) return store.#leave(session);
+  /** Closes a session here, which goes on or has been ended elsewhere. `ended`: its sessions at targets that have ended. */
+  async #leave(session: Session, ended?: SessionState['s']): Promise<void> {
+    for (const store of this.#previous)
+      if (store.#sessions.has(session.id)) return store.#leave(session, ended);
     this.#sessions.delete(session.id);
-    keepAtTargets(session);
+    keepAtTargets(session, ended);
     await session.close();
     this.#closeIfUnused();
   }
@@ -375,9 +377,10 @@ export class SessionStore {
   }
 }
 
-/** Closing the session does not end those at the targets. */
-function keepAtTargets({ connections }: Session): void {
-  for (const { rpc } of connections) rpc?.channel?.keepSession?.();
+/** Closing the session does not end those at the targets; with `only`, not these. */
+function keepAtTargets({ connections }: Session, only?: SessionState['s']): void {
+  for (const [index, { rpc }] of connections.entries())
+    if (only === undefined || only[index]?.[1] === rpc?.channel?.sessionId) rpc?.channel?.keepSession?.();
 }
 
 /** A target is `ready` if one session is connected to it. Its problem is reported if none is. */

@@ -2,6 +2,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Database, Statement } from '../kernel/database.ts';
+import { earlierTime } from '../kernel/database-time.ts';
 import { deleteBlocks } from './blocks.ts';
 import { USAGE_CONFLICT, USAGE_KEYS, USAGE_SUMS } from './statements.ts';
 
@@ -14,9 +15,11 @@ export interface Clock {
   now(): number;
   /** ms that only grow. */
   monotonic(): number;
+  /** The earlier one of a Unix time of this process and that of the database. */
+  earlier(database: Database, own: number): Promise<number>;
 }
 
-const CLOCK: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+const CLOCK: Clock = { now: () => Date.now(), monotonic: () => performance.now(), earlier: earlierTime };
 
 export interface RetentionOptions {
   readonly database: Database;
@@ -64,15 +67,16 @@ export class Retention {
   async #run(): Promise<void> {
     if (this.#hasJumped()) return;
     const { database, limits, log, retention } = this.#options;
-    const before = this.#clock.now() - retention();
     try {
+      const now = await this.#clock.earlier(database, this.#clock.now());
+      const before = now - retention();
       for (let isDone = false; !isDone && !this.#isClosed; ) {
         const results = await database.transaction(
           deleteStatements(database.kind, before, limits.recordExpiryBatch),
         );
         isDone = (results?.at(-1)?.changes ?? 0) < limits.recordExpiryBatch;
       }
-      const days = Math.floor((this.#clock.now() - limits.usageHours) / DAY) * 24;
+      const days = Math.floor((now - limits.usageHours) / DAY) * 24;
       await database.transaction([
         { sql: 'DELETE FROM agctl_usage WHERE hour < ?', values: [Math.floor(before / DAY) * 24] },
         ...(database.kind === 'sqlite' ? [deleteBlocks(before)] : []),

@@ -48,6 +48,8 @@ const database = (
   },
 });
 
+const HOUR = 3_600_000;
+
 const KEY = {
   id: 'a1',
   name: 'ann',
@@ -66,9 +68,10 @@ describe.each([
   test('keeps charges of many counters, and returns their totals', async () => {
     await using opened = await open();
     const store = new DatabaseSpending(opened);
-    const [a, b] = [
+    const [a, b, c] = [
       { counter: '["a"]', start: 0 },
-      { counter: '["b ? \' {}"]', start: 1_800_000_000_000 },
+      { counter: '["b ? \' {}"]', start: Date.now() - 2 * HOUR },
+      { counter: '["c"]', start: Date.now() },
     ];
     const first = await store.exchange(
       [
@@ -81,8 +84,12 @@ describe.each([
     const second = await store.exchange([{ ...a, amount: -2 }], [b, { counter: 'unknown', start: 0 }]);
     expect(second.totals).toEqual([3, 7_000_000_000_000, 0]);
     expect(await store.spent([0], 10)).toEqual([{ ...a, spent: 3 }]);
-    await store.prune(1_900_000_000_000);
-    expect(await store.spent([0, b.start], 10)).toEqual([{ ...a, spent: 3 }]);
+    await store.exchange([{ ...c, amount: 1 }], []);
+    await store.prune(HOUR);
+    expect(await store.spent([0, b.start, c.start], 10)).toEqual([
+      { ...a, spent: 3 },
+      { ...c, spent: 1 },
+    ]);
   });
 
   test('keeps keys, counts their changes, and has a name once until it is revoked', async () => {

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import type { Driver } from '../../../src/server/database/driver.ts';
 import type { Database } from '../../../src/server/kernel/database.ts';
+import { earlierTime } from '../../../src/server/kernel/database-time.ts';
 import { wordsOf } from '../../../src/server/record/payload.ts';
 import type { RequestRecord } from '../../../src/server/record/request-record.ts';
-import { Retention } from '../../../src/server/record/retention.ts';
+import { type Clock, Retention } from '../../../src/server/record/retention.ts';
 import { recordById, type Search, searchRecords } from '../../../src/server/record/search.ts';
 import { type QueuedRecord, storeStatements } from '../../../src/server/record/statements.ts';
 import { usageOf } from '../../../src/server/record/usage.ts';
@@ -304,7 +305,13 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
     test('after a jump of the clock nothing is deleted for an hour', async () => {
       await empty();
       await store([queued({ time: NOW })]);
-      const clock = { at: NOW, since: 0, now: () => clock.at, monotonic: () => clock.since };
+      const clock = {
+        at: NOW,
+        since: 0,
+        now: () => clock.at,
+        monotonic: () => clock.since,
+        earlier: async (_: unknown, own: number) => own,
+      };
       const log = recordingLog();
       const keeper = retention({ retention: 30 * DAY, clock, log });
       const pass = (ms: number) => {
@@ -329,6 +336,18 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
       expect(await times({})).toEqual([]);
     });
 
+    test.skipIf(kind === 'sqlite')(
+      'a replica whose clock is a year ahead deletes nothing that is new by the clock of PostgreSQL',
+      async () => {
+        await empty();
+        await store([queued({ time: NOW }), queued({ time: NOW - 40 * DAY })]);
+        const now = () => Date.now() + 365 * DAY;
+        const clock = { now, monotonic: () => performance.now(), earlier: earlierTime };
+        await retention({ retention: 30 * DAY, clock }).run();
+        expect(await times({})).toEqual([0]);
+      },
+    );
+
     function retention({
       retention: age,
       batch = LIMITS.recordExpiryBatch,
@@ -336,7 +355,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
     }: {
       retention: number;
       batch?: number;
-      clock?: { now(): number; monotonic(): number };
+      clock?: Clock;
       log?: ReturnType<typeof recordingLog>;
     }): Retention {
       const limits = { ...LIMITS, recordExpiryBatch: batch };

@@ -245,6 +245,16 @@ describe.skipIf(REDIS_SERVER === undefined)('faults of the Redis that limits are
     await until(async () => (await send(gate.url)).status === 200);
   });
 
+  test('a clock of the server that is set forward fills a bucket once, not above its size', async () => {
+    await using redis = await redisServer();
+    await using gate = await replica(redis.url, [{ maxTokens: 3, fillInterval: '1h' }]);
+    expect(admitted(await statuses([gate], 5))).toBe(3);
+    const [key] = (await redis.client.keys('*:limit:*')) as [string];
+    // The bucket was used up a day ago.
+    await redis.client.set(key, `0 ${Date.now() - 24 * 3_600_000}.000`, 'KEEPTTL');
+    expect(admitted(await statuses([gate], 8))).toBe(3);
+  });
+
   test('a clock of the server that goes back gives no more tokens, and the limit recovers', async () => {
     await using redis = await redisServer();
     await using gate = await replica(redis.url, [{ maxTokens: 2, fillInterval: '200ms' }]);

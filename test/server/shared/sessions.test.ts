@@ -72,6 +72,21 @@ describe.skipIf(REDIS_SERVER === undefined)('MCP sessions of several gateways in
     expect(server.received.filter(({ verb }) => verb === 'DELETE')).toHaveLength(1);
   });
 
+  test('a session at the server that a gateway begins before it knows that another one has ended the session is ended as well', async () => {
+    await using redis = await redisServer();
+    await using server = await mcpUpstream();
+    await using one = await replica(redis, server, { limits: { sessionCheckInterval: 1_000 } });
+    await using two = await replica(redis, server);
+    const session = await openSession(`${one.url}/mcp`);
+    expect((await at(two, session)).status).toBe(200);
+    await fetch(`${two.url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': session.id } });
+    // The server does not know the session any more, so the gateway begins another one.
+    expect((await at(one, session)).status).toBe(200);
+    expect(server.of('initialize')).toHaveLength(2);
+    await until(async () => (await at(one, session)).status === 404);
+    await until(() => server.sessions.size === 0);
+  });
+
   test('a gateway looks at the record of a session no more often than sessionCheckInterval', async () => {
     await using redis = await redisServer();
     await using server = await mcpUpstream();
@@ -174,7 +189,38 @@ describe.skipIf(REDIS_SERVER === undefined)('MCP sessions of several gateways in
   });
 });
 
+/** A session id that an earlier build created with `KEY` and Redis, at a target with the session `up-1`. */
+const EARLIER_ID =
+  'IMD7_AZ6fmSTLOjCU3i12S4EbQuP1djQ58F_3KJjSHRdowaM5KFgYxyuTePCSDNYIxWVgZUpuH8Bo9poRWtBeT3aNgDXlyZTBctXoniKthN9xpBC1RSGVRnT6tiYJElUyaY4110RN8fOmaQQdZbFKQCtQyduB0Murw3Jq2TmscJpkMIHdFuBbah2XYryhRS9AYPjCmgZqu4xN9MRjvkA9f6mi6Dk2i7g8vHxsH8epe-3s0T9zYLyW2BlGHAdOZsRTNjtSUE9G-qX1gyu8Sku6rq1pLH5qWm6Dy6M08k4i5CuscCUBaO4qyuElsr0tXBCQqA8XGaT-6tiw2EHFJrQPPI';
+/** Its record in Redis. */
+const EARLIER_KEY = 'agctl:v1:session:RbEdvwODjOB_Opk9IZkDHQ';
+const EARLIER_RECORD =
+  'v4N-5BbljOi1d_ulwR-0BUEcA1aX7Q2-oeNxcr8llZxxHD28364Mbu1DpV-Nre6xUvVv36_ygnAxLi8DVoe6WeaClNz7GIp1QwaNfyubDT4sR6O0qe9kJj3EQpGtcaw50jqtTVirbouqT21E95sQdH0jkqnX-rstcFBXqcydkAJVdTkNXky3F7aBzT8KLgqEmNyXadp-ym-v6XccIMCgNqW8-z3Qwpy3svElwI8WF2aZ9LNN4faDxgRJz_EEm9AXhNDp8tqdlSdSdQ_lHthEPkInJ9bTurGtziBktwFA5-WfUDRyVUyv8eqNA5WaaLrlI37lkAPur3To60E';
+
 describe.skipIf(REDIS_SERVER === undefined)('rolling upgrades of gateways that share sessions', () => {
+  test('a gateway continues a session whose id and record an earlier build created, and refuses it once that build has ended it', async () => {
+    await using redis = await redisServer();
+    await using server = await mcpUpstream();
+    server.sessions.add('up-1');
+    const session = { id: EARLIER_ID } as McpSession;
+    await redis.client.set(EARLIER_KEY, EARLIER_RECORD, 'PX', 60_000);
+    await using one = await replica(redis, server);
+    expect((await at(one, session)).status).toBe(200);
+    expect(server.of('initialize')).toHaveLength(0);
+    expect(server.of('tools/list').at(-1)?.headers['mcp-session-id']).toBe('up-1');
+    await redis.client.set(EARLIER_KEY, 'ended', 'PX', 60_000);
+    await using two = await replica(redis, server);
+    for (const gate of [one, two]) expect((await at(gate, session)).status).toBe(404);
+  });
+
+  test('a session whose id an earlier build created has expired if its record is gone', async () => {
+    await using redis = await redisServer();
+    await using server = await mcpUpstream();
+    server.sessions.add('up-1');
+    await using one = await replica(redis, server);
+    expect((await at(one, { id: EARLIER_ID } as McpSession)).status).toBe(404);
+  });
+
   test('a gateway continues a session whose id an earlier version created, and records it', async () => {
     await using redis = await redisServer();
     await using server = await mcpUpstream();
