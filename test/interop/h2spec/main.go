@@ -21,7 +21,8 @@ func main() {
 		Host:         "127.0.0.1",
 		Port:         port,
 		Path:         "/",
-		Timeout:      2 * time.Second,
+		// The checks that a server passes by doing nothing wait for this long; a busy machine answers later.
+		Timeout:      5 * time.Second,
 		MaxHeaderLen: 4000,
 		Strict:       true,
 		TLS:          true,
