@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
+import { freePort } from '../../kit/ports.ts';
 import { until } from '../../kit/until.ts';
 import { buildImage, type Image } from './image.ts';
 import { DEPLOY, pythonTool, tool } from './tools.ts';
@@ -47,7 +48,7 @@ describe('the container image', () => {
       expect(image.user).toBe(`${USER}:${USER}`);
       const { stdout: writable } = await tool('find', ['.', '!', '-type', 'l', '-perm', '/022'], image.root);
       expect(writable).toBe('');
-      const port = '18080';
+      const [port, stats, probes] = [await freePort(), await freePort(), await freePort()];
       // Limits on files and address space; a home folder that does not exist, because nothing may be written.
       const child = spawn(
         'prlimit',
@@ -62,7 +63,15 @@ describe('the container image', () => {
           uid: USER,
           gid: USER,
           cwd: join(image.root, image.workdir),
-          env: { ...image.env, PORT: port, PATH: '/usr/bin:/bin', HOME: '/nonexistent', ADMIN_ADDR: 'off' },
+          env: {
+            ...image.env,
+            PORT: String(port),
+            STATS_ADDR: `127.0.0.1:${stats}`,
+            READINESS_ADDR: `127.0.0.1:${probes}`,
+            ADMIN_ADDR: 'off',
+            PATH: '/usr/bin:/bin',
+            HOME: '/nonexistent',
+          },
           stdio: ['ignore', 'pipe', 'pipe'],
         },
       );
@@ -75,9 +84,9 @@ describe('the container image', () => {
           throw new Error(text);
         });
         for (const probe of ['live', 'ready', 'startup'])
-          expect((await fetch(`http://127.0.0.1:15021/healthz/${probe}`)).status).toBe(200);
+          expect((await fetch(`http://127.0.0.1:${probes}/healthz/${probe}`)).status).toBe(200);
         expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('agctl runs');
-        const metrics = await (await fetch('http://127.0.0.1:15020/metrics')).text();
+        const metrics = await (await fetch(`http://127.0.0.1:${stats}/metrics`)).text();
         expect(metrics).toMatch(/^gw_workers [1-9]/m);
         child.kill(image.stopSignal);
         expect(await ended).toEqual([0, null]);
