@@ -1,5 +1,4 @@
-import type { ListenerPlan, RoutePlan } from '../config/plan/plan.ts';
-import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
+import type { ListenerPlan } from '../config/plan/plan.ts';
 import type { Expression } from '../kernel/expression.ts';
 import type { Listener, Route } from '../kernel/request-context.ts';
 import { answeringRoute, createRouter } from '../kernel/router.ts';
@@ -7,13 +6,15 @@ import type { ContextOptions } from './compile-context.ts';
 import { bodyUse, type CompileScope, compilePolicies } from './compile-policies.ts';
 import { compileRoute } from './compile-route.ts';
 import type { ComponentCache } from './component-cache.ts';
+import type { UnreachedRoutes } from './unreached-routes.ts';
 
-/** Compiles a listener with its policies and routes, and warns about routes that no request reaches. */
+/** Compiles a listener with its policies and routes. `unreached` gets the routes. */
 export function compileListener(
   plan: ListenerPlan,
   options: ContextOptions,
   components: ComponentCache,
   logReadsBody: boolean,
+  unreached: UnreachedRoutes,
 ): Listener {
   const { name, hostname } = plan;
   const expressions: Expression[] = [];
@@ -23,12 +24,7 @@ export function compileListener(
   const routes = plan.routes.map((route) =>
     compileRoute(route, plan.policies, options, components, logReadsBody),
   );
-  for (const { route, by } of shadowedRoutes(routes)) {
-    const { path, config, isShortForm } = plan.routes[routes.indexOf(route)] as RoutePlan;
-    const isConfigured = config.matches !== undefined && !isShortForm;
-    const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
-    options.report(place, shadowedProblem(route, by));
-  }
+  unreached.add(plan.routes, routes);
   const router = createRouter(routes);
   const delegates = routes.some((route) => route.delegates !== undefined);
   return {

@@ -45,6 +45,7 @@ import { ComponentCache } from './component-cache.ts';
 import { LogReads } from './log-reads.ts';
 import { databaseOf, runtimeSettings, type Sharing } from './runtime-settings.ts';
 import { createSharedStore } from './shared-store.ts';
+import { UnreachedRoutes } from './unreached-routes.ts';
 
 /** A compiled gateway: one port with its listeners. */
 export interface GatewayRuntime {
@@ -165,9 +166,18 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const { children } = mcpProcessOf(settings);
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
   const readsRequestBody = shared.logReads.reads('request.body', 'request.bodyPrefix');
+  const unreached = new UnreachedRoutes();
   const compiled = gateways.map((plan) =>
-    compileGateway(plan, contextOptions, components, readsRequestBody, config.frontendPolicies.tls),
+    compileGateway(
+      plan,
+      contextOptions,
+      components,
+      readsRequestBody,
+      unreached,
+      config.frontendPolicies.tls,
+    ),
   );
+  unreached.report(report);
   // Compiled for their problems, which are reported together with that of the gateway's name.
   for (const route of detached) compileRoute(route, [], contextOptions, components, readsRequestBody);
   reportUnused(named, components, report);
@@ -240,11 +250,12 @@ function compileGateway(
   options: ContextOptions,
   components: ComponentCache,
   logReadsBody: boolean,
+  unreached: UnreachedRoutes,
   tls: TlsDefaults | undefined,
 ): GatewayRuntime {
   const hosted = plan.listeners.map((listener) => ({
     hostname: listener.hostname,
-    listener: compileListener(listener, options, components, logReadsBody),
+    listener: compileListener(listener, options, components, logReadsBody, unreached),
   }));
   return {
     plan,
