@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Problem } from '../kernel/compile-context.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
 import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
@@ -23,18 +24,22 @@ export const urlRewrite = definePolicy({
   key: 'urlRewrite',
   schema,
   trace: { kind: 'url_rewrite', stage: 'url rewrite' },
-  checkRoute({ path }, route, context) {
+  checkRoute({ authority, path }, route, context) {
     requirePrefixMatches(path, route, context.at('path'));
     const { name, backends } = route;
-    if (path !== undefined || backends.some(({ host }) => host !== undefined)) return;
-    context.report({
+    if (backends.some(({ host }) => host !== undefined)) return;
+    const isForMcp = backends.length > 0 && backends.every(({ mcp }) => mcp !== undefined);
+    const problem = (key: string): Problem => ({
       code: 'AGW0303',
       severity: 'warning',
       atKey: true,
-      message: `\`urlRewrite\` has no effect: route \`${name}\` has no \`host\` backend`,
-      label: 'LLM providers and MCP servers always get their own host',
+      message: `\`${key}\` has no effect: route \`${name}\` has no \`host\` backend`,
+      label: `LLM providers and MCP servers always get their own host${isForMcp ? ' and path' : ''}`,
       help: 'remove it, or configure the service as a `host` backend',
     });
+    // The path decides which call of an LLM API a request is. MCP servers get their own path as well.
+    if (path === undefined || isForMcp) context.report(problem('urlRewrite'));
+    else if (authority !== 'auto') context.at('authority').report(problem('urlRewrite.authority'));
   },
   compile({ authority, path }, context) {
     const rewrite = rewriteOf(authority);

@@ -166,18 +166,8 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const { children } = mcpProcessOf(settings);
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
   const readsRequestBody = shared.logReads.reads('request.body', 'request.bodyPrefix');
-  const unreached = new UnreachedRoutes();
-  const compiled = gateways.map((plan) =>
-    compileGateway(
-      plan,
-      contextOptions,
-      components,
-      readsRequestBody,
-      unreached,
-      config.frontendPolicies.tls,
-    ),
-  );
-  unreached.report(report);
+  const { tls } = config.frontendPolicies;
+  const compiled = compileGateways(gateways, contextOptions, components, readsRequestBody, tls);
   // Compiled for their problems, which are reported together with that of the gateway's name.
   for (const route of detached) compileRoute(route, [], contextOptions, components, readsRequestBody);
   reportUnused(named, components, report);
@@ -243,6 +233,21 @@ function hostnamesOfBackends(gateways: readonly GatewayPlan[]): ContextOptions['
       names.set(id, known);
     }
   return ({ id }) => names.get(id) ?? NO_NAMES;
+}
+
+function compileGateways(
+  plans: readonly GatewayPlan[],
+  options: ContextOptions,
+  components: ComponentCache,
+  logReadsBody: boolean,
+  tls: TlsDefaults | undefined,
+): GatewayRuntime[] {
+  const unreached = new UnreachedRoutes();
+  const compiled = plans.map((plan) =>
+    compileGateway(plan, options, components, logReadsBody, unreached, tls),
+  );
+  unreached.report(options.report);
+  return compiled;
 }
 
 function compileGateway(
