@@ -13,9 +13,10 @@ import { http2Client, sendHttps } from '../../kit/http2.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-const answering = (tls: object, options: TestGatewayOptions = {}, protocol?: string) =>
+const answering = (tls: object, options: TestGatewayOptions = {}, protocol?: string, more: object = {}) =>
   gateway(
     JSON.stringify({
+      ...more,
       gateways: {
         default: { port: 0, protocol, tls, routes: [{ policies: { directResponse: { body: 'reached' } } }] },
       },
@@ -78,6 +79,16 @@ describe('a port with TLS', () => {
     await expect(handshake(strict.port, { maxVersion: 'TLSv1.2' })).rejects.toThrow(/version/);
   });
 
+  test('key exchange groups are those of the listener, else those of frontendPolicies.tls', async () => {
+    await using gate = await answering({ ...GOOD_TLS, keyExchangeGroups: ['P-384'] });
+    expect(await handshake(gate.port, { ecdhCurve: 'P-384' })).toMatchObject({ version: 'TLSv1.3' });
+    await expect(handshake(gate.port, { ecdhCurve: 'X25519' })).rejects.toThrow(/handshake failure/);
+    const frontendPolicies = { tls: { keyExchangeGroups: ['X25519'] } };
+    await using other = await answering(GOOD_TLS, {}, undefined, { frontendPolicies });
+    expect(await handshake(other.port, { ecdhCurve: 'X25519' })).toMatchObject({ version: 'TLSv1.3' });
+    await expect(handshake(other.port, { ecdhCurve: 'P-384' })).rejects.toThrow(/handshake failure/);
+  });
+
   test('with `root`, only clients with a certificate from that authority are served', async () => {
     await using gate = await answering({ ...GOOD_TLS, root: certificatePath('client-authority.crt') });
     const pair = (cert: 'client.crt' | 'other.crt', key: 'client.key' | 'other.key') => ({
@@ -102,6 +113,9 @@ describe('a port with TLS', () => {
     await using gate = await answering(GOOD_TLS, { limits: { tlsHandshakeTimeout: 100 } });
     const socket = connectTcp(gate.port, '127.0.0.1').resume();
     await once(socket, 'close');
+    const frontendPolicies = { tls: { handshakeTimeout: '100ms' } };
+    await using configured = await answering(GOOD_TLS, {}, undefined, { frontendPolicies });
+    await once(connectTcp(configured.port, '127.0.0.1').resume(), 'close');
   });
 
   test('a client that does not finish its headers is answered with 408', async () => {

@@ -58,6 +58,40 @@ describe('backendAuth.aws', () => {
     expect(signatureIn(received)).toBe(signature(received, SECRET));
   });
 
+  test('a role is assumed with its session name and tags, and its credentials sign requests', async () => {
+    await using sts = await httpUpstream((_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/xml' })
+        .end(
+          `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>AKIDOFROLE</AccessKeyId><SecretAccessKey>${SECRET}</SecretAccessKey><SessionToken>of-the-role</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
+        ),
+    );
+    using _env = environment({
+      ...NO_AWS,
+      AWS_ACCESS_KEY_ID: 'AKIDMACHINE',
+      AWS_SECRET_ACCESS_KEY: 'of-the-machine',
+      AWS_ENDPOINT_URL_STS: `http://${sts.address}`,
+    });
+    await using upstream = await httpUpstream();
+    const roleArn = 'arn:aws:iam::123456789012:role/reader';
+    const assumeRole = { roleArn, sessionName: 'of-the-gateway', tags: [{ key: 'team', value: 'red' }] };
+    await using gate = await through(upstream, {
+      aws: { serviceName: 'lambda', region: 'eu-west-1', assumeRole },
+    });
+    expect((await send(gate.url)).status).toBe(200);
+    expect(Object.fromEntries(new URLSearchParams(sts.received[0]?.body))).toMatchObject({
+      Action: 'AssumeRole',
+      RoleArn: roleArn,
+      RoleSessionName: 'of-the-gateway',
+      'Tags.member.1.Key': 'team',
+      'Tags.member.1.Value': 'red',
+    });
+    const received = upstream.received[0] as Received;
+    expect(received.headers['authorization']).toContain('Credential=AKIDOFROLE/');
+    expect(received.headers['x-amz-security-token']).toBe('of-the-role');
+    expect(signatureIn(received)).toBe(signature(received, SECRET));
+  });
+
   test('a body that is too large to be held is refused with 413, and not sent unsigned', async () => {
     using _env = environment(NO_AWS);
     await using upstream = await httpUpstream();
@@ -168,17 +202,23 @@ describe('backendAuth.gcp', () => {
 describe('backendAuth.azure', () => {
   test('the backend gets a token of the managed identity that is configured', async () => {
     using identity = await azureIdentity();
-    for (const [managedIdentity, token] of [
-      [{}, 'of-the-system'],
-      [{ userAssignedIdentity: { clientId: 'c-1' } }, 'of-c-1'],
+    for (const [managedIdentity, token, asked] of [
+      [{}, 'of-the-system', {}],
+      [{ userAssignedIdentity: { clientId: 'c-1' } }, 'of-c-1', { client_id: 'c-1' }],
+      [{ userAssignedIdentity: { objectId: 'o-1' } }, 'of-the-system', { object_id: 'o-1' }],
+      [{ userAssignedIdentity: { resourceId: '/r/1' } }, 'of-the-system', { mi_res_id: '/r/1' }],
     ] as const) {
       await using upstream = await httpUpstream();
       await using gate = await through(upstream, { azure: { explicitConfig: { managedIdentity } } });
       const reply = await send(gate.url, { headers: { authorization: 'Bearer of-the-client' } });
       expect(reply.status).toBe(200);
       expect(upstream.received[0]?.headers.authorization).toBe(`Bearer ${token}`);
+      const { searchParams } = new URL(identity.received.at(-1)?.target ?? '', 'http://machine');
+      expect(Object.fromEntries(searchParams)).toMatchObject({
+        resource: expect.stringMatching(/^https:/),
+        ...asked,
+      });
     }
-    expect(identity.received[0]?.target).toContain('resource=https');
   });
 
   test.each([
