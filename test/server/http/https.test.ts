@@ -114,7 +114,8 @@ describe('a port with TLS', () => {
     const socket = connectTcp(gate.port, '127.0.0.1').resume();
     await once(socket, 'close');
     const frontendPolicies = { tls: { handshakeTimeout: '100ms' } };
-    await using configured = await answering(GOOD_TLS, {}, undefined, { frontendPolicies });
+    const limits = { tlsHandshakeTimeout: 3_600_000 };
+    await using configured = await answering(GOOD_TLS, { limits }, undefined, { frontendPolicies });
     await once(connectTcp(configured.port, '127.0.0.1').resume(), 'close');
   });
 
