@@ -23,15 +23,20 @@ const QUICK: Partial<Limits> = {
 };
 
 /** A replica with a budget and the record of requests in this database. */
-function replica(url: string, provider: string, budget: object = {}): Promise<TestGateway> {
+function replica(
+  url: string,
+  provider: string,
+  budget: object = {},
+  database: object = {},
+): Promise<TestGateway> {
   return modelsGateway(
     [{ name: '*', provider: 'openai', params: { baseUrl: `http://${provider}/v1`, apiKey: 'k' } }],
     { policies: { budgets: [{ name: 'all', limit: '100000tokens/total', ...budget }] } },
     {
-      config: { database: { url } },
+      config: { database: { url, ...database } },
       frontendPolicies: { accessLog: { database: {} } },
     },
-    { limits: QUICK },
+    { limits: QUICK, admin: true },
   );
 }
 
@@ -67,6 +72,23 @@ async function expectComplete(server: OwnServer, answered: number): Promise<void
 describe.skipIf(POSTGRES_PROGRAMS === undefined)(
   'faults of the PostgreSQL that budgets and records are in',
   () => {
+    test('a gateway opens as many connections as maxConnections for requests at once, and no more', async () => {
+      await using server = await ownServer();
+      await using path = await networkPath(server.port);
+      await using provider = await usedProvider();
+      for (const maxConnections of [2, 5]) {
+        const before = path.connections;
+        await using gate = await replica(server.url(path.port), provider.address, {}, { maxConnections });
+        path.delay(100);
+        const pages = await Promise.all(
+          Array.from({ length: 20 }, (_, index) => fetch(`${gate.admin}/api/records?limit=${index + 1}`)),
+        );
+        expect(pages.map(({ status }) => status)).toEqual(pages.map(() => 200));
+        expect(path.connections - before).toBe(maxConnections);
+        path.delay(0);
+      }
+    });
+
     test('a PostgreSQL that is slow delays calls, and nothing else', async () => {
       await using at = await scene();
       at.path.delay(30);

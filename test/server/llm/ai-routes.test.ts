@@ -64,6 +64,21 @@ describe('a route with the backend ai', () => {
     expect(JSON.parse(list.text)).toMatchObject({ data: [{ id: 'acme-large' }] });
   });
 
+  test.each([
+    [{ resourceName: 'acme' }, '/openai/v1/chat/completions'],
+    [{ resourceName: 'acme', apiVersion: 'preview' }, '/openai/v1/chat/completions?api-version=preview'],
+    [
+      { resourceName: 'acme', resourceType: 'foundry', projectName: 'p1' },
+      '/api/projects/p1/openai/v1/chat/completions',
+    ],
+  ])('azure %j is called at %s', async (azure, target) => {
+    await using provider = await llmProvider();
+    const policies = { backendAuth: { key: 'azure-key' } };
+    await using served = await routed({ ...at(provider), provider: { azure }, policies });
+    expect((await chat(served)).status).toBe(200);
+    expect(provider.received[0]).toMatchObject({ target, headers: { 'api-key': 'azure-key' } });
+  });
+
   test('the model of a provider is filled in if the client names none, also in a fallback provider', async () => {
     const { model: _, ...unnamed } = CHAT;
     await using broken = await llmProvider(answering('{"error":{}}', 500));
