@@ -4,6 +4,7 @@ import { usedProvider } from '../../kit/budget-load.ts';
 import type { TestGateway } from '../../kit/gateway.ts';
 import { CHAT, chat, modelsGateway } from '../../kit/llm-provider.ts';
 import { type NetworkPath, networkPath } from '../../kit/network-path.ts';
+import { answeringGateway } from '../../kit/routes.ts';
 import { until } from '../../kit/until.ts';
 import { type OwnServer, ownServer, POSTGRES_PROGRAMS } from './own-server.ts';
 
@@ -11,7 +12,8 @@ import { type OwnServer, ownServer, POSTGRES_PROGRAMS } from './own-server.ts';
 const USED = 19;
 
 const QUICK: Partial<Limits> = {
-  databaseConnect: 1_500,
+  // A busy machine takes seconds to accept a connection.
+  databaseConnect: 4_000,
   databaseStatement: 1_500,
   budgetWait: 1_500,
   databaseRetry: 20,
@@ -23,20 +25,15 @@ const QUICK: Partial<Limits> = {
 };
 
 /** A replica with a budget and the record of requests in this database. */
-function replica(
-  url: string,
-  provider: string,
-  budget: object = {},
-  database: object = {},
-): Promise<TestGateway> {
+function replica(url: string, provider: string, budget: object = {}): Promise<TestGateway> {
   return modelsGateway(
     [{ name: '*', provider: 'openai', params: { baseUrl: `http://${provider}/v1`, apiKey: 'k' } }],
     { policies: { budgets: [{ name: 'all', limit: '100000tokens/total', ...budget }] } },
     {
-      config: { database: { url, ...database } },
+      config: { database: { url } },
       frontendPolicies: { accessLog: { database: {} } },
     },
-    { limits: QUICK, admin: true },
+    { limits: QUICK },
   );
 }
 
@@ -75,17 +72,22 @@ describe.skipIf(POSTGRES_PROGRAMS === undefined)(
     test('a gateway opens as many connections as maxConnections for requests at once, and no more', async () => {
       await using server = await ownServer();
       await using path = await networkPath(server.port);
-      await using provider = await usedProvider();
       for (const maxConnections of [2, 5]) {
         const before = path.connections;
-        await using gate = await replica(server.url(path.port), provider.address, {}, { maxConnections });
-        path.delay(100);
-        const pages = await Promise.all(
-          Array.from({ length: 20 }, (_, index) => fetch(`${gate.admin}/api/records?limit=${index + 1}`)),
+        const database = { url: server.url(path.port), maxConnections };
+        await using gate = await answeringGateway(
+          {},
+          { config: { database }, frontendPolicies: { accessLog: { database: {} } } },
+          { admin: true },
         );
-        expect(pages.map(({ status }) => status)).toEqual(pages.map(() => 200));
+        path.hang();
+        const pages = Array.from({ length: 12 }, (_, index) =>
+          fetch(`${gate.admin}/api/records?limit=${index + 1}`),
+        );
+        await until(() => path.connections - before === maxConnections);
+        path.resume();
+        for (const page of await Promise.all(pages)) expect(page.status).toBe(200);
         expect(path.connections - before).toBe(maxConnections);
-        path.delay(0);
       }
     });
 
@@ -132,7 +134,7 @@ describe.skipIf(POSTGRES_PROGRAMS === undefined)(
       expect((await call(at.one)).status).toBe(503);
       const startedAt = performance.now();
       await at.one.close();
-      expect(performance.now() - startedAt).toBeLessThan(8_000);
+      expect(performance.now() - startedAt).toBeLessThan(15_000);
       await at[Symbol.asyncDispose]();
     });
 

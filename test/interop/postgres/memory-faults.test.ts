@@ -27,7 +27,8 @@ const stored = async (server: OwnServer): Promise<unknown[]> =>
 
 describe.skipIf(POSTGRES_PROGRAMS === undefined)('faults of the PostgreSQL that the memory is in', () => {
   const { connect, statement } = MEMORY_STORE_LIMITS;
-  beforeAll(() => void Object.assign(MEMORY_STORE_LIMITS, { connect: 1_000, statement: 1_000 }));
+  // A busy machine takes seconds to accept a connection.
+  beforeAll(() => void Object.assign(MEMORY_STORE_LIMITS, { connect: 4_000, statement: 1_000 }));
   afterAll(() => void Object.assign(MEMORY_STORE_LIMITS, { connect, statement }));
 
   test('a PostgreSQL that hangs is answered with 503 in a bounded time, and used again when it goes on', async () => {
@@ -37,7 +38,7 @@ describe.skipIf(POSTGRES_PROGRAMS === undefined)('faults of the PostgreSQL that 
     const startedAt = performance.now();
     const refused = await store(at.memory, 'second');
     expect(refused).toMatchObject({ status: 503 });
-    expect(performance.now() - startedAt).toBeLessThan(8_000);
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
     at.path.resume();
     await until(async () => (await store(at.memory, 'third')).status === 201);
     expect(await stored(at.server)).toContain('third');
