@@ -11,7 +11,10 @@ export interface Answered {
 }
 
 export interface WireFormat {
+  /** May contain `{model}`; the body then has neither `model` nor `stream`. */
   readonly path: string;
+  /** The path of streams, if it is another one. */
+  readonly streamPath?: string;
   /** Members of a request, besides `model` and `stream`. */
   readonly request: object;
   /** The response body; undefined if its body has no usage. */
@@ -37,14 +40,8 @@ const pieces = (text: string): string[] => text.match(/[^ ]+ ?| /gu) ?? [];
 
 const choices = (message: object): object[] => [{ index: 0, ...message, finish_reason: 'stop' }];
 
-/** Formats without usage, or whose calls need another provider: they have tests of their own. */
-type Elsewhere =
-  | 'anthropicTokenCount'
-  | 'realtime'
-  | 'generateContent'
-  | 'geminiCountTokens'
-  | 'embedContent'
-  | 'batchEmbedContents';
+/** Formats without usage, and sessions over WebSocket: they have tests of their own. */
+type Elsewhere = 'anthropicTokenCount' | 'geminiCountTokens' | 'realtime';
 
 export const WIRE: Readonly<Record<Exclude<FormatKey, Elsewhere>, WireFormat>> = {
   completions: {
@@ -173,6 +170,42 @@ export const WIRE: Readonly<Record<Exclude<FormatKey, Elsewhere>, WireFormat>> =
         { type: 'transcript.text.done', text, usage },
       ]),
   },
+  generateContent: {
+    path: '/v1beta/models/{model}:generateContent',
+    streamPath: '/v1beta/models/{model}:streamGenerateContent?alt=sse',
+    request: { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] },
+    body: ({ model, text, usage }) => ({
+      candidates: [{ content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP', index: 0 }],
+      usageMetadata: usage,
+      modelVersion: model,
+    }),
+    // Every event reports the tokens so far; those of the answer are known only at the end.
+    stream: ({ model, text, usage }) =>
+      data([
+        ...pieces(text).map((piece) => ({
+          candidates: [{ content: { role: 'model', parts: [{ text: piece }] }, index: 0 }],
+          ...(usage === undefined
+            ? {}
+            : { usageMetadata: { promptTokenCount: usage['promptTokenCount'], totalTokenCount: 1 } }),
+          modelVersion: model,
+        })),
+        {
+          candidates: [{ content: { role: 'model', parts: [{ text: '' }] }, finishReason: 'STOP', index: 0 }],
+          usageMetadata: usage,
+          modelVersion: model,
+        },
+      ]),
+  },
+  embedContent: {
+    path: '/v1beta/models/{model}:embedContent',
+    request: { content: { parts: [{ text: 'Hi' }] } },
+    body: ({ usage }) => ({ embedding: { values: [0.5] }, usageMetadata: usage }),
+  },
+  batchEmbedContents: {
+    path: '/v1beta/models/{model}:batchEmbedContents',
+    request: { requests: [{ content: { parts: [{ text: 'Hi' }] } }] },
+    body: ({ usage }) => ({ embeddings: [{ values: [0.5] }], usageMetadata: usage }),
+  },
   images: {
     path: '/v1/images/generations',
     request: { prompt: 'Hi' },
@@ -184,3 +217,16 @@ export const WIRE: Readonly<Record<Exclude<FormatKey, Elsewhere>, WireFormat>> =
       ]),
   },
 };
+
+/** The path and the body of a call of a format. */
+export function callOf(
+  format: keyof typeof WIRE,
+  model: string,
+  isStream = false,
+): { readonly path: string; readonly body: string } {
+  const { path, streamPath, request } = WIRE[format];
+  const used = isStream ? (streamPath ?? path) : path;
+  const isInPath = used.includes('{model}');
+  const members = isInPath ? request : { model, ...request, ...(isStream && { stream: true }) };
+  return { path: used.replace('{model}', model), body: JSON.stringify(members) };
+}

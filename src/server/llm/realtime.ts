@@ -254,12 +254,7 @@ function readEvent(ctx: RequestContext, call: LlmCall, message: Buffer): void {
   if (!COUNTED.some((type) => head.includes(type))) return;
   const event = membersOf(parseOrNothing(message.toString()));
   const counts = membersOf(event?.['usage'] ?? membersOf(event?.['response'])?.['usage']);
-  // The Realtime API calls these members differently than the Responses API.
-  const usage = parseUsage({
-    ...counts,
-    input_tokens_details: counts?.['input_token_details'],
-    output_tokens_details: counts?.['output_token_details'],
-  });
+  const usage = parseUsage(counts);
   if (usage === undefined) return;
   call.usage = sum(call.usage, usage);
   chargeSoFar(ctx, call.usage);

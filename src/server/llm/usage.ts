@@ -9,13 +9,15 @@ export interface Usage {
   /** The part of `cacheWrite` that is cached for an hour, which Anthropic charges more for than for five minutes. */
   readonly cacheWrite1h?: number;
   readonly inputAudio?: number;
+  /** The part of `inputAudio` that is also in `cachedInput`. */
+  readonly cachedInputAudio?: number;
   readonly outputAudio?: number;
   readonly reasoning?: number;
 }
 
 /**
- * Reads a `usage` member of the OpenAI API: chat and text completions, embeddings (`prompt_tokens`), and responses, audio
- * and images (`input_tokens`). Counts that are not whole numbers from 0 to 2^40 are ignored. Undefined without an input
+ * Reads a `usage` member of the OpenAI API: chat and text completions, embeddings (`prompt_tokens`), and responses, audio,
+ * images and realtime sessions (`input_tokens`). Counts that are not whole numbers from 0 to 2^40 are ignored. Undefined without an input
  * or output count.
  */
 export function parseUsage(value: unknown): Usage | undefined {
@@ -23,19 +25,45 @@ export function parseUsage(value: unknown): Usage | undefined {
   const input = tokenCount(usage['prompt_tokens']) ?? tokenCount(usage['input_tokens']);
   const output = tokenCount(usage['completion_tokens']) ?? tokenCount(usage['output_tokens']);
   if (input === undefined && output === undefined) return undefined;
-  const inputDetails = membersOf(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
-  const outputDetails = membersOf(usage['completion_tokens_details'] ?? usage['output_tokens_details']);
+  const inputDetails = detailsOf(usage, 'prompt', 'input');
+  const outputDetails = detailsOf(usage, 'completion', 'output');
+  const reasoning = outputDetails?.['reasoning_tokens'];
+  const extra = output === undefined ? 0 : reasoningBesides(usage, (input ?? 0) + output, reasoning);
   return {
     input: input ?? 0,
-    output: output ?? 0,
-    ...known('cachedInput', inputDetails?.['cached_tokens']),
+    output: (output ?? 0) + extra,
+    // OpenAI's name, and an older one of DeepSeek.
+    ...known('cachedInput', inputDetails?.['cached_tokens'] ?? usage['prompt_cache_hit_tokens']),
     // OpenAI's name, and an older one of other servers.
     ...known('cacheWrite', inputDetails?.['cache_write_tokens'] ?? inputDetails?.['cache_creation_tokens']),
     ...known('inputAudio', inputDetails?.['audio_tokens']),
+    ...known('cachedInputAudio', membersOf(inputDetails?.['cached_tokens_details'])?.['audio_tokens']),
     ...known('outputAudio', outputDetails?.['audio_tokens']),
-    ...known('reasoning', outputDetails?.['reasoning_tokens']),
+    ...known('reasoning', extra > 0 ? extra : reasoning),
   };
 }
+
+/** The details of a count. The Realtime API and transcriptions have `token` in the singular. */
+function detailsOf(usage: Members, older: string, name: string): Members | undefined {
+  return membersOf(
+    usage[`${older}_tokens_details`] ?? usage[`${name}_tokens_details`] ?? usage[`${name}_token_details`],
+  );
+}
+
+/**
+ * Reasoning tokens that the output count of a provider does not include, although it charges for them: only
+ * `total_tokens` does. xAI reports them as a detail ("Consumption and Rate Limits": counted separately from
+ * `completion_tokens`), the OpenAI-compatible part of the Gemini API not at all. 0 if the total differs for another
+ * reason, such as tokens of a cache that some servers do not count as input.
+ */
+function reasoningBesides(usage: Members, counted: number, reasoning: unknown): number {
+  const besides = (tokenCount(usage['total_tokens']) ?? 0) - counted;
+  if (besides <= 0) return 0;
+  const hasOnlyTotals = Object.entries(usage).every(([name, value]) => TOTALS.has(name) || value === null);
+  return hasOnlyTotals || reasoning === besides ? besides : 0;
+}
+
+const TOTALS = new Set(['prompt_tokens', 'completion_tokens', 'total_tokens']);
 
 /** As `parseUsage`, for calls without output tokens: some providers report only `total_tokens`. */
 export function inputUsage(usage: Members): Usage | undefined {

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { WIRE } from '../../kit/llm-formats.ts';
-import { EVERY_FORMAT, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { callOf, WIRE } from '../../kit/llm-formats.ts';
+import { EVERY_FORMAT, llmGateway, llmProvider, modelsGateway } from '../../kit/llm-provider.ts';
+import { realtimeClient, realtimeProvider } from '../../kit/realtime.ts';
 import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
 
 /** USD per million tokens. */
 const RATES = {
@@ -27,8 +29,10 @@ const RATES = {
   tiny: { rates: { input: '0.000001', output: '0.123456' } },
 };
 
+const CATALOG = { providers: { openai: { models: RATES } } };
+
 interface Row {
-  readonly format: keyof typeof WIRE;
+  readonly format: keyof typeof WIRE | 'realtime';
   readonly model: string;
   readonly usage: Record<string, unknown>;
   readonly total: string;
@@ -50,21 +54,20 @@ const ROWS: readonly Row[] = readFileSync(new URL('prices.txt', import.meta.url)
   });
 
 describe('prices of calls', () => {
-  test.each(Object.keys(WIRE) as Row['format'][])(
+  test.each(Object.keys(WIRE) as (keyof typeof WIRE)[])(
     'the price of %s calls is exact, for bodies and for streams',
     async (format) => {
       const rows = ROWS.filter((row) => row.format === format);
-      expect(rows).toHaveLength(20);
+      expect(rows.length).toBeGreaterThanOrEqual(20);
       let answer: { type: string; text: string } = { type: '', text: '' };
       await using provider = await llmProvider((_, response) =>
         response.writeHead(200, { 'content-type': answer.type }).end(answer.text),
       );
-      const inline = { providers: { openai: { models: RATES } } };
       await using served = await llmGateway(provider, {
         model: { provider: EVERY_FORMAT },
-        more: { config: { modelCatalog: [{ inline }] } },
+        more: { config: { modelCatalog: [{ inline: CATALOG }] } },
       });
-      const { path, request, body, stream } = WIRE[format];
+      const { body, stream } = WIRE[format];
       let calls = 0;
       for (const { model, usage, total } of rows) {
         const answered = { model, text: 'Hello there.', usage };
@@ -74,10 +77,8 @@ describe('prices of calls', () => {
         ];
         for (answer of answers) {
           const isStream = answer.type === 'text/event-stream';
-          await send(`${served.url}${path}`, {
-            method: 'POST',
-            body: JSON.stringify({ model, ...request, ...(isStream && { stream: true }) }),
-          });
+          const call = callOf(format, model, isStream);
+          await send(served.url + call.path, { method: 'POST', body: call.body });
           calls += 1;
           const line = await served.accessLine(calls);
           const what = `${answer.type} ${model} ${JSON.stringify(usage)}`;
@@ -90,4 +91,27 @@ describe('prices of calls', () => {
       }
     },
   );
+
+  test('the prices of realtime sessions are exact', async () => {
+    const rows = ROWS.filter(({ format }) => format === 'realtime');
+    expect(rows.length).toBeGreaterThanOrEqual(20);
+    await using provider = await realtimeProvider((session, usage) =>
+      session.send(`{"type":"response.done","event_id":"e1","response":{"usage":${usage}}}`),
+    );
+    const entry = { name: '*', provider: 'oaiCompat', params: { baseUrl: provider.baseUrl } };
+    await using served = await modelsGateway(
+      [entry],
+      {},
+      { config: { modelCatalog: [{ inline: CATALOG }] } },
+    );
+    for (const [index, { model, usage, total }] of rows.entries()) {
+      await using client = await realtimeClient(`${served.url}/v1/realtime?model=${model}`);
+      client.socket.send(JSON.stringify(usage));
+      await until(() => client.received.length === 2);
+      client.socket.close(1000);
+      const line = await served.accessLine(index + 1);
+      const what = `${model} ${JSON.stringify(usage)}`;
+      expect([what, line['gw.ai.usage.cost.total']]).toEqual([what, total]);
+    }
+  });
 });

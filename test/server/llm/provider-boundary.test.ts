@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { WIRE } from '../../kit/llm-formats.ts';
+import { callOf, WIRE } from '../../kit/llm-formats.ts';
 import {
   answering,
   CHAT,
@@ -52,22 +52,27 @@ describe('client credentials', () => {
     expect(headers).toMatchObject({ ...others, authorization: `Bearer ${KEY}` });
   });
 
-  test.each(Object.entries(WIRE))(
+  test.each(Object.keys(WIRE) as (keyof typeof WIRE)[])(
     'client credentials on a call of %s are not sent to a provider whose model has a key',
-    async (format, { path, request }) => {
+    async (format) => {
       await using provider = await llmProvider(answering('{}'));
-      const kind = format === 'messages' ? 'anthropic' : 'openai';
+      const { path, body } = callOf(format, 'm');
+      const kind = path.includes('/v1beta/') ? 'gemini' : format === 'messages' ? 'anthropic' : 'openai';
       await using gate = await llmGateway(provider, { params: { apiKey: KEY }, model: { provider: kind } });
       const reply = await send(`${gate.url}${path}?key=client-a`, {
         method: 'POST',
         headers: { ...credentials, ...others },
-        body: JSON.stringify({ model: 'm', ...request }),
+        body,
       });
       expect(reply.status).toBe(200);
       const { headers = {}, target } = provider.received[0] ?? {};
       expect(JSON.stringify([headers, target])).not.toContain('client');
-      const sent = kind === 'anthropic' ? { 'x-api-key': KEY } : { authorization: `Bearer ${KEY}` };
-      expect(headers).toMatchObject(sent);
+      const sent = {
+        anthropic: { 'x-api-key': KEY },
+        gemini: { 'x-goog-api-key': KEY },
+        openai: { authorization: `Bearer ${KEY}` },
+      };
+      expect(headers).toMatchObject(sent[kind]);
       expect(Object.values(headers).filter((value) => value?.includes(KEY))).toHaveLength(1);
     },
   );

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { named, WIRE } from '../../kit/llm-formats.ts';
+import { callOf, named, WIRE } from '../../kit/llm-formats.ts';
 import { chunk, DONE, EVERY_FORMAT, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 import { repeats } from '../../kit/thorough.ts';
@@ -41,7 +41,25 @@ const USAGES: Readonly<Record<string, fc.Arbitrary<Record<string, unknown>>>> = 
     output_tokens: count,
   }),
   images: fc.record({ input_tokens: count, output_tokens: count }),
+  speech: fc.record({ input_tokens: count, output_tokens: count }),
+  generateContent: fc.record({
+    promptTokenCount: count,
+    candidatesTokenCount: maybe(count),
+    thoughtsTokenCount: maybe(count),
+    toolUsePromptTokenCount: maybe(count),
+    cachedContentTokenCount: maybe(count),
+    promptTokensDetails: maybe(modalities()),
+    cacheTokensDetails: maybe(modalities()),
+    candidatesTokensDetails: maybe(modalities()),
+  }),
 };
+
+function modalities(): fc.Arbitrary<object[]> {
+  const modality = fc.constantFrom('TEXT', 'IMAGE', 'AUDIO');
+  return fc.uniqueArray(fc.record({ modality, tokenCount: count }), {
+    selector: (each) => each.modality,
+  });
+}
 
 const rates = {
   input: '0.3',
@@ -72,14 +90,11 @@ describe('metering of streams', () => {
   test.each(Object.keys(USAGES) as (keyof typeof WIRE)[])(
     'a stream of %s is metered like the same answer as a body, however it is split',
     async (format) => {
-      const { path, request, body, stream } = WIRE[format];
-      if (body === undefined || stream === undefined) throw new Error('expected both');
-      let answer: (isStream: boolean) => { type: string; parts: readonly Buffer[] } = () => ({
-        type: '',
-        parts: [],
-      });
-      await using provider = await llmProvider(async (_, response, { body: sent }) => {
-        const { type, parts } = answer(sent.includes('"stream":true'));
+      const { body, stream } = WIRE[format];
+      if (stream === undefined) throw new Error('expected a stream');
+      let answer: { type: string; parts: readonly Buffer[] } = { type: '', parts: [] };
+      await using provider = await llmProvider(async (_, response) => {
+        const { type, parts } = answer;
         response.writeHead(200, { 'content-type': type });
         for (const part of parts) {
           response.write(part);
@@ -93,11 +108,9 @@ describe('metering of streams', () => {
         more: { config: { modelCatalog: [{ inline }] } },
       });
       let calls = 0;
-      const lineOf = async (more: object): Promise<Record<string, string>> => {
-        await send(`${served.url}${path}`, {
-          method: 'POST',
-          body: JSON.stringify({ model: 'm', ...request, ...more }),
-        });
+      const lineOf = async (isStream: boolean): Promise<Record<string, string>> => {
+        const call = callOf(format, 'm', isStream);
+        await send(served.url + call.path, { method: 'POST', body: call.body });
         calls += 1;
         return metered(await served.accessLine(calls));
       };
@@ -109,14 +122,14 @@ describe('metering of streams', () => {
           fc.array(fc.nat(2_000), { maxLength: 3 }),
           async (report, said, cuts) => {
             const answered = { model: 'm', text: said, usage: report };
-            answer = (isStream) =>
-              isStream
-                ? { type: 'text/event-stream', parts: split(stream(answered), cuts) }
-                : { type: 'application/json', parts: [Buffer.from(JSON.stringify(body(answered)))] };
-            const whole = await lineOf({});
-            expect(whole).toHaveProperty(['gw.ai.usage.cost.total']);
-            expect(whole).not.toHaveProperty(['gw.ai.usage.estimated']);
-            expect(await lineOf({ stream: true })).toEqual(whole);
+            const whole = Buffer.from(body === undefined ? stream(answered) : JSON.stringify(body(answered)));
+            // A recording reports no usage: streams of speech are compared with one that arrives in one piece.
+            answer = { type: body === undefined ? 'text/event-stream' : 'application/json', parts: [whole] };
+            const expected = await lineOf(body === undefined);
+            expect(expected).toHaveProperty(['gw.ai.usage.cost.total']);
+            expect(expected).not.toHaveProperty(['gw.ai.usage.estimated']);
+            answer = { type: 'text/event-stream', parts: split(stream(answered), cuts) };
+            expect(await lineOf(true)).toEqual(expected);
           },
         ),
         { numRuns: repeats(25, 500) },
@@ -143,7 +156,30 @@ describe('metering of streams', () => {
     expect(await served.accessLine(1)).not.toHaveProperty(['gw.ai.time_to_first_token']);
   });
 
-  test.each(['completions', 'responses', 'messages'] as const)(
+  test('a stream of speech without a usage report is metered like a recording', async () => {
+    const wav = { type: 'audio/wav', parts: Buffer.from('RIFF0000WAVE') };
+    const events = { type: 'text/event-stream', parts: Buffer.from(speechStream) };
+    let answer = wav;
+    await using provider = await llmProvider((_request, response) => {
+      response.writeHead(200, { 'content-type': answer.type }).end(answer.parts);
+    });
+    await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT } });
+    const lines: Record<string, string>[] = [];
+    for (answer of [wav, events]) {
+      const body = { model: 'm', input: 'Say it. '.repeat(50), voice: 'alloy', stream_format: 'sse' };
+      await send(served.url + WIRE.speech.path, { method: 'POST', body: JSON.stringify(body) });
+      lines.push(metered(await served.accessLine(lines.length + 1)));
+    }
+    expect(lines[1]).toEqual(lines[0]);
+    // 400 characters, four per token.
+    expect(lines[0]).toMatchObject({
+      'gen_ai.usage.input_tokens': '100',
+      'gen_ai.usage.output_tokens': '0',
+      'gw.ai.usage.estimated': 'the provider reported no usage',
+    });
+  });
+
+  test.each(['completions', 'responses', 'messages', 'generateContent'] as const)(
     'a stream of %s without a usage report is metered by its text',
     async (format) => {
       const said = 'eight by eight by'.repeat(20);
@@ -154,9 +190,8 @@ describe('metering of streams', () => {
         response.end(WIRE[format].stream?.(answered).replaceAll('"output_tokens":1', '"other":1'));
       });
       await using served = await llmGateway(provider, { model: { provider: EVERY_FORMAT } });
-      const { path, request } = WIRE[format];
-      const body = { model: 'm', ...request, stream: true };
-      await send(`${served.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+      const { path, body } = callOf(format, 'm', true);
+      await send(served.url + path, { method: 'POST', body });
       const line = await served.accessLine(1);
       expect(line['gw.ai.usage.estimated']).toBe('the provider reported no usage');
       expect(Number(line['gen_ai.usage.output_tokens'])).toBeGreaterThan(said.length / 4 - 5);
@@ -165,6 +200,10 @@ describe('metering of streams', () => {
     },
   );
 });
+
+const speechStream = [{ type: 'speech.audio.delta', audio: 'AAAA' }, { type: 'speech.audio.done' }]
+  .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+  .join('');
 
 function split(stream: string, cuts: readonly number[]): Buffer[] {
   const bytes = Buffer.from(stream);

@@ -149,15 +149,19 @@ function ratesFor({ rates, tiers }: ModelPrices, { input }: Usage): Rates {
 
 /**
  * Cached and audio tokens are included in the input count, reasoning and audio tokens in the output count (the
- * convention of OpenAI-compatible providers). A token class without its own rate is billed as plain input or output.
+ * convention of OpenAI-compatible providers). A token class without its own rate is billed as plain input or output. No
+ * token is billed twice: recordings that were read from a cache are billed as cached.
  */
 function outcome(rates: Rates, usage: Usage): CostOutcome {
   const cacheRead = rates.cacheRead === undefined ? 0 : (usage.cachedInput ?? 0);
   const cacheWrite1h = rates.cacheWrite1h === undefined ? 0 : (usage.cacheWrite1h ?? 0);
   const cacheWrite = rates.cacheWrite === undefined ? 0 : Math.max(0, (usage.cacheWrite ?? 0) - cacheWrite1h);
-  const { inputAudio = 0, outputAudio = 0, reasoning = 0 } = usage;
+  const { outputAudio = 0, reasoning = 0 } = usage;
+  const uncached = Math.max(0, usage.input - cacheRead - cacheWrite - cacheWrite1h);
+  const cachedAudio = Math.min(cacheRead, usage.cachedInputAudio ?? 0);
+  const inputAudio = Math.min(uncached, Math.max(0, (usage.inputAudio ?? 0) - cachedAudio));
   const tokens: Record<RateKind, number> = {
-    input: Math.max(0, usage.input - inputAudio - cacheRead - cacheWrite - cacheWrite1h),
+    input: uncached - inputAudio,
     output: Math.max(0, usage.output - reasoning - outputAudio),
     cacheRead,
     cacheWrite,

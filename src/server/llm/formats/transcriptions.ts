@@ -1,8 +1,7 @@
-import { membersOf } from '../json-members.ts';
-import { known, parseUsage } from '../usage.ts';
 import type { Format } from './format.ts';
 import { openAiApi } from './openai.ts';
 
+/** Speech to text. Models billed by the minute report `{"type": "duration", "seconds"}`, which has no tokens. */
 export const transcriptions: Format = {
   ...openAiApi,
   key: 'transcriptions',
@@ -10,13 +9,6 @@ export const transcriptions: Format = {
   formPaths: ['/audio/transcriptions', '/audio/translations'],
   operation: 'other',
   deltaMark: Buffer.from('.delta"'),
-  // Models billed by the minute report `{"type": "duration", "seconds"}`, which has no tokens.
-  usage(report) {
-    const usage = parseUsage(report);
-    if (usage === undefined) return undefined;
-    // Spelled in the singular here, unlike in other formats.
-    return { ...usage, ...known('inputAudio', membersOf(report['input_token_details'])?.['audio_tokens']) };
-  },
   // A stream repeats the whole text at its end, in `text`.
   output: ({ type, text, delta }) => delta ?? (type === undefined ? text : undefined),
 };

@@ -1,9 +1,10 @@
+import { parseUsage } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { countOf, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
 import { readEventError } from '../provider-error.ts';
-import { missingCallId, readUsage, stopReason } from './read-response.ts';
+import { missingCallId, stopReason } from './read-response.ts';
 
 /** Reads a stream of Chat Completions (API reference, "The chat completion chunk object"). */
 export function eventReader(): EventReader {
@@ -58,7 +59,7 @@ class ChunkReader implements EventReader {
       events.push(startOf(chunk));
     }
     // Some servers report cumulative usage in every chunk.
-    this.#usage = readUsage(chunk['usage']) ?? this.#usage;
+    this.#usage = parseUsage(chunk['usage']) ?? this.#usage;
     for (const choice of choices) this.#readChoice(choice, events);
     return events;
   }

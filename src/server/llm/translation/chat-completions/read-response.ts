@@ -1,5 +1,5 @@
 import { parseUsage } from '../../usage.ts';
-import type { Answer, ChatResponse, ChatUsage, Part, ReasoningPart, StopReason, TextPart } from '../chat.ts';
+import type { Answer, ChatResponse, Part, ReasoningPart, StopReason, TextPart } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
@@ -13,7 +13,7 @@ export function readResponse(body: Json): ChatResponse {
       model: members.text('model') ?? '',
       created: members.number('created'),
       answers: members.requiredObjects('choices', (choice) => readChoice(choice, id)),
-      usage: readUsage(members.value('usage')),
+      usage: parseUsage(members.value('usage')),
       serviceTier: members.text('service_tier'),
     });
   });
@@ -94,13 +94,4 @@ export function stopReason(reason: string | undefined, parts: readonly Pick<Part
       if (parts.some(({ type }) => type === 'toolCall')) return 'toolCalls';
       return parts.some(({ type }) => type === 'refusal') ? 'refusal' : 'stop';
   }
-}
-
-/** Reads `usage`; undefined if there is none. */
-export function readUsage(value: unknown): ChatUsage | undefined {
-  const usage = parseUsage(value);
-  if (usage === undefined || usage.cachedInput !== undefined) return usage;
-  // DeepSeek's name, whose `prompt_tokens` also includes the cached ones.
-  const cached = (value as Json)['prompt_cache_hit_tokens'];
-  return typeof cached === 'number' ? { ...usage, cachedInput: cached } : usage;
 }

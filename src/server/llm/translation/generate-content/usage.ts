@@ -15,7 +15,8 @@ export function readUsage(value: unknown): ChatUsage | undefined {
     input,
     output: count(usage['candidatesTokenCount']) + reasoning,
     ...known('cachedInput', count(usage['cachedContentTokenCount'])),
-    ...known('inputAudio', audio(usage['promptTokensDetails'])),
+    ...known('inputAudio', audio(usage['promptTokensDetails']) + audio(usage['toolUsePromptTokensDetails'])),
+    ...known('cachedInputAudio', audio(usage['cacheTokensDetails'])),
     ...known('outputAudio', audio(usage['candidatesTokensDetails'])),
     ...known('reasoning', reasoning),
   };
