@@ -16,7 +16,7 @@ export interface Wire {
 }
 
 interface Event {
-  // biome-ignore lint/suspicious/noExplicitAny: events of four APIs, read by tests only.
+  // biome-ignore lint/suspicious/noExplicitAny: events of five APIs, read by tests only.
   readonly [name: string]: any;
 }
 
@@ -204,6 +204,47 @@ const responses: Wire = {
   },
 };
 
+/** Arguments are a string of a function call that is sent in parts, as Vertex AI does it. */
+const generateContent: Wire = {
+  path: '/v1beta/models/m:streamGenerateContent?alt=sse',
+  request: { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] },
+  events(kind, parts) {
+    const event = (part: object, more: object = {}): string =>
+      data({
+        candidates: [{ content: { role: 'model', parts: [part] }, index: 0, ...more }],
+        usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 7, totalTokenCount: 8 },
+        modelVersion: 'm',
+      });
+    const partOf = (text: string): object =>
+      kind === 'content'
+        ? { text }
+        : kind === 'reasoning'
+          ? { text, thought: true }
+          : {
+              functionCall: {
+                partialArgs: [{ jsonPath: '$.note', stringValue: text, willContinue: true }],
+                willContinue: true,
+              },
+            };
+    const isCall = kind === 'arguments';
+    return [
+      ...(isCall ? [event({ functionCall: { name: 'pay', willContinue: true } })] : []),
+      ...parts.map((text) => event(partOf(text))),
+      event(isCall ? { functionCall: {} } : { text: '' }, { finishReason: 'STOP' }),
+    ];
+  },
+  text: (_, stream) =>
+    eventsIn(stream)
+      .map(({ candidates }) => {
+        const [part] = candidates[0].content.parts;
+        return part.text ?? part.functionCall.partialArgs?.[0].stringValue ?? '';
+      })
+      .join(''),
+};
+
 /** Every format whose streams guardrails can read. Text completions have content only. */
-export const WIRES = { chat, completions, messages, responses } satisfies Record<string, Wire>;
+export const WIRES = { chat, completions, messages, responses, generateContent } satisfies Record<
+  string,
+  Wire
+>;
 export type WireName = keyof typeof WIRES;

@@ -140,7 +140,7 @@ async function guarded(
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   if (value === undefined)
     throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
-  const { texts, replaced } = responseTexts(value);
+  const { texts, replaced } = responseTexts(value, call.format);
   const headers = reply.headers;
   if (texts.length === 0) return { ...reply, body: bytes };
   // Content that guardrails withhold from the client must not be logged either.

@@ -1,9 +1,11 @@
 /** Members that are not text of a message: ids, types, URLs, and the bytes of images and files. */
 const STRUCTURE = new Set([
   'audio_url',
+  'b64_json',
   'cache_control',
   'call_id',
   'detail',
+  'embedding',
   'encrypted_content',
   'file_data',
   'fileUri',
@@ -15,7 +17,9 @@ const STRUCTURE = new Set([
   'id',
   'image_url',
   'item_id',
+  'jsonPath',
   'logprobs',
+  'logprobsResult',
   'media_type',
   'mimeType',
   'mime_type',
@@ -64,9 +68,32 @@ export function forEachText(
     return;
   }
   for (const [key, member] of Object.entries(value)) {
-    if (STRUCTURE.has(key) || isMedium(value, key)) continue;
-    forEachText(member, visit, position, [...path, key]);
+    if (isToolValue(value, key, path)) forEachString(member, visit, [...path, key]);
+    else if (!STRUCTURE.has(key) && !isMedium(value, key))
+      forEachText(member, visit, position, [...path, key]);
   }
+}
+
+/**
+ * Whether a member is the JSON value of arguments or of a result of a tool, in which no name has a meaning: `input` of
+ * Anthropic, `action` of the Responses API, `args` and `response` of Google.
+ */
+function isToolValue(owner: object, key: string, path: TextPath): boolean {
+  const { type } = owner as { type?: unknown };
+  if (key === 'input') return typeof type === 'string' && type.endsWith('tool_use') && 'name' in owner;
+  if (key === 'action') return typeof type === 'string' && type.endsWith('_call');
+  const call = String(path.at(-1)).replace('_', '').toLowerCase();
+  return (key === 'args' && call === 'functioncall') || (key === 'response' && call === 'functionresponse');
+}
+
+/** Calls `visit` with every non-empty string in a value, at any depth up to 32. Throws `NestingError`. */
+function forEachString(value: unknown, visit: (text: string, path: TextPath) => void, path: TextPath): void {
+  if (typeof value === 'string' && value !== '') visit(value, path);
+  if (typeof value !== 'object' || value === null) return;
+  if (path.length > MAX_DEPTH) throw new NestingError('nested too deeply');
+  const isList = Array.isArray(value);
+  for (const [key, member] of Object.entries(value))
+    forEachString(member, visit, [...path, isList ? Number(key) : key]);
 }
 
 /** Calls `visit` with every number in a value that `forEachText` has searched. */
@@ -112,6 +139,7 @@ const CALL_MEMBERS = new Set<string | number>([
   'tool_calls',
   'function_call',
   'functionCall',
+  'action',
   'arguments',
   'input',
 ]);

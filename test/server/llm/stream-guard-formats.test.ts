@@ -70,7 +70,7 @@ describe('guarded streams of every format', () => {
     },
   );
 
-  test.each(CASES.filter(([, kind]) => kind === 'arguments'))(
+  test.each(CASES.filter(([format, kind]) => kind === 'arguments' && format !== 'generateContent'))(
     'a bare number in the arguments of a stream of %s is masked as a string at every split into two events',
     async (format, kind) => {
       await using gate = await guardedStreams();
@@ -221,6 +221,7 @@ describe('guarded streams of which every event arrives alone', () => {
     completions: 'textCompletions',
     messages: 'messages',
     responses: 'responses',
+    generateContent: 'generateContent',
   } as const;
 
   async function guarded(format: WireName, events: readonly string[], check: CheckTexts): Promise<string> {

@@ -119,10 +119,11 @@ function set(copy: { root: unknown }, path: TextPath, text: unknown): void {
   inner[last] = text;
 }
 
-/** Removes token probabilities, which repeat the text, and citations, which point into it. */
+/** Removes token probabilities (also those of Google), which repeat the text, and citations, which point into it. */
 function dropDerived(owner: unknown): void {
   if (typeof owner !== 'object' || owner === null) return;
   if ('logprobs' in owner) owner.logprobs = Array.isArray(owner.logprobs) ? [] : null;
+  if ('logprobsResult' in owner) Reflect.deleteProperty(owner, 'logprobsResult');
   if ('annotations' in owner && Array.isArray(owner.annotations)) owner.annotations = [];
 }
 

@@ -24,6 +24,7 @@ export const TEXT_FIELDS = [
   'prompt',
   'instructions',
   'input',
+  'prediction',
   'suffix',
   'system',
   'query',
@@ -78,10 +79,11 @@ function single(body: TextFields, field: string, content: string): RequestTexts 
 
 const isInstruction = (field: string): boolean => /^system_?instruction$/i.test(field);
 
-/** Fields of the Gemini API with one content. */
-const isContent = (field: string): boolean => field === 'content' || isInstruction(field);
+/** Fields with one content. */
+const isContent = (field: string): boolean =>
+  field === 'content' || field === 'prediction' || isInstruction(field);
 
-/** The instruction of `generateContent`, or the content of `embedContent`. */
+/** The instruction of `generateContent`, the content of `embedContent`, or the predicted output of a chat completion. */
 function oneContent(body: TextFields, field: string, value: unknown): RequestTexts {
   const found = itemTexts(field, value);
   const role = defaultRole(field);

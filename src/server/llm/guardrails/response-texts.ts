@@ -1,3 +1,4 @@
+import type { FormatKey } from '../formats/format.ts';
 import { type Members, membersOf } from '../json-members.ts';
 import { NestingError, type TextPath } from '../texts.ts';
 import { failed, type GuardedText, jsonOf } from './guarded-text.ts';
@@ -13,21 +14,55 @@ export interface ResponseTexts {
 const OUTPUT_FIELDS = ['choices', 'output', 'content', 'candidates'] as const;
 type OutputField = (typeof OUTPUT_FIELDS)[number];
 
+/** Formats whose responses have no text of a model: numbers only, or documents of the client. */
+const WITHOUT_TEXT: ReadonlySet<FormatKey | undefined> = new Set([
+  'embeddings',
+  'embedContent',
+  'batchEmbedContents',
+  'anthropicTokenCount',
+  'geminiCountTokens',
+  'moderations',
+  'rerank',
+]);
+
 /**
- * The texts of a chat or text completion, of a response, or of a message. Embeddings have none. Throws an `AppError`
- * (503) if the response is nested too deeply to check.
+ * The texts of a chat or text completion, of a response, or of a message; otherwise every text: of a transcript, the
+ * revised prompts of images, and of a response of unknown format. Throws an `AppError` (503) if the response is nested too
+ * deeply to check.
  */
-export function responseTexts(response: unknown): ResponseTexts {
+export function responseTexts(response: unknown, format: FormatKey | undefined): ResponseTexts {
   const value = membersOf(response) ?? {};
   for (const field of OUTPUT_FIELDS) {
     const items = value[field];
     if (Array.isArray(items)) return itemsOf(value, field, items as unknown[]);
   }
-  return { texts: [], replaced: () => response };
+  return WITHOUT_TEXT.has(format) ? { texts: [], replaced: () => response } : everyText(response);
+}
+
+function everyText(response: unknown): ResponseTexts {
+  const isTranscript = typeof membersOf(response)?.['text'] === 'string';
+  const item = textsOf(response, isTranscript ? ['text'] : undefined);
+  return {
+    texts: item.texts.map(
+      ({ text, part, path }): GuardedText => ({
+        role: 'assistant',
+        content: text,
+        part,
+        ...jsonOf(part, path),
+      }),
+    ),
+    replaced(masked) {
+      const replaced = item.replaced(masked);
+      if (!isTranscript) return replaced;
+      // They repeat the text of a transcript in pieces, which may have parts of what was masked.
+      const { words: _words, segments: _segments, ...rest } = replaced as Members;
+      return rest;
+    },
+  };
 }
 
 function itemsOf(value: Members, field: OutputField, items: readonly unknown[]): ResponseTexts {
-  const found = items.map((item) => textsOf(item, field));
+  const found = items.map((item) => textsOf(item, contentPathOf(item, field)));
   return {
     texts: found.flatMap(({ texts }) =>
       texts.map(
@@ -53,9 +88,9 @@ function itemsOf(value: Members, field: OutputField, items: readonly unknown[]):
   };
 }
 
-function textsOf(item: unknown, field: OutputField): ItemTexts {
+function textsOf(item: unknown, contentPath: TextPath | undefined): ItemTexts {
   try {
-    return new ItemTexts(item, contentPathOf(item, field));
+    return new ItemTexts(item, contentPath);
   } catch (error) {
     if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
     throw error;

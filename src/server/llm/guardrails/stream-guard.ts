@@ -98,17 +98,18 @@ export class StreamGuard {
   #channels(): Map<string, HeldChannel> {
     const channels = new Map<string, HeldChannel>();
     for (const { frame, texts } of this.#held) {
-      for (const { channel, part, path, now, isWhole = false, isRepeated } of texts) {
+      for (const { channel, part, path, now, isPlain, isWhole = false, isRepeated } of texts) {
         if (isRepeated) continue;
         const before = channels.get(channel);
-        const json = part === 'toolCalls' && (!isWhole || path.at(-1) === 'arguments');
+        const isArguments = isWhole ? path.at(-1) === 'arguments' : isPlain !== true;
+        const json = part === 'toolCalls' && isArguments;
         channels.set(channel, { part, json, text: (before?.text ?? '') + now, hasEnded: isWhole });
       }
-      for (const end of frame.content.ends ?? [])
-        for (const channel of end === ALL ? channels.keys() : [end]) {
-          const ended = channels.get(channel);
-          if (ended !== undefined) channels.set(channel, { ...ended, hasEnded: true });
-        }
+      const ends = frame.content.ends ?? [];
+      if (ends.length === 0) continue;
+      for (const [channel, held] of channels)
+        if (ends.some((end) => end === ALL || channel === end || channel.startsWith(`${end} `)))
+          channels.set(channel, { ...held, hasEnded: true });
     }
     return channels;
   }

@@ -21,8 +21,8 @@ export const generateContentEvents: StreamFormat = {
     });
     const continued = new Set(texts.flatMap(({ channel }) => channel ?? []));
     // The answer after thoughts is another text, and so are thoughts after an answer.
-    const ends = [...continued].map(siblingOf).filter((channel) => !continued.has(channel));
-    return { texts, ...IN_ORDER, ends };
+    const ended = [...continued].flatMap(siblingsOf).filter((channel) => !continued.has(channel));
+    return { texts, ...IN_ORDER, ends: [...ended, ...endsOf(event)] };
   },
 };
 
@@ -31,46 +31,96 @@ const HEAD = new Set<string | number>(['modelVersion', 'responseId', 'createTime
 
 const isHead = ([first]: TextPath): boolean => first !== undefined && HEAD.has(first);
 
-/** The other text of the same candidate. */
-function siblingOf(channel: string): string {
-  const [index, kind] = channel.split(' ');
-  return `${index} ${kind === 'text' ? 'thought' : 'text'}`;
+/** Texts of a candidate whose parts continue each other, by the member of the part. */
+const CONTINUED = new Map([
+  ['text', 'text'],
+  ['executableCode code', 'code'],
+  ['codeExecutionResult output', 'result'],
+]);
+const KINDS = [...CONTINUED.values(), 'thought'];
+
+/** The other texts of the same candidate, besides arguments of a function, which come in any order. */
+function siblingsOf(channel: string): string[] {
+  const [index, kind = ''] = channel.split(' ');
+  return KINDS.includes(kind) ? KINDS.map((other) => `${index} ${other}`) : [];
 }
 
-/** The texts of a candidate. Those of its text parts continue each other, and so do those of its thoughts. */
+/**
+ * Arguments of a function that are sent in parts, each with the path of its value ("Stream function call arguments" of
+ * Vertex AI). All of them have ended when the call does not continue.
+ */
+function endsOf({ candidates }: Members): string[] {
+  return (Array.isArray(candidates) ? (candidates as unknown[]) : []).flatMap((each, at) => {
+    const candidate = membersOf(each) ?? {};
+    const index = indexIn(candidate['index']) ?? at;
+    return partsOf(candidate).flatMap((part): string[] => {
+      const call = membersOf(membersOf(part)?.['functionCall']);
+      if (call === undefined) return [];
+      if (call['willContinue'] !== true) return [`${index} arguments`];
+      const values = Array.isArray(call['partialArgs']) ? (call['partialArgs'] as unknown[]) : [];
+      return values
+        .map((value) => membersOf(value) ?? {})
+        .filter(({ willContinue }) => willContinue !== true)
+        .map((value) => argumentChannel(index, value));
+    });
+  });
+}
+
+const argumentChannel = (index: number, { jsonPath }: Members): string =>
+  `${index} arguments ${JSON.stringify(jsonPath)}`;
+
+function partsOf(candidate: Members): unknown[] {
+  const parts = membersOf(candidate['content'])?.['parts'];
+  return Array.isArray(parts) ? (parts as unknown[]) : [];
+}
+
+/** The texts of a candidate. */
 function textsOf(candidate: Members, root: TextPath, index: number): EventText[] {
   const texts: EventText[] = [];
+  const hasLogprobs = membersOf(candidate['logprobsResult']) !== undefined;
+  const derived = hasLogprobs ? [{ path: [...root, 'logprobsResult'], json: 'null' }] : [];
   visitOutput(
     candidate,
-    (text, path) => {
-      const part = partAt(candidate, path.slice(root.length));
-      const isThought = part?.['thought'] === true;
-      if (part !== undefined && path.at(-1) === 'text')
-        texts.push({
-          channel: `${index} ${isThought ? 'thought' : 'text'}`,
-          part: isThought ? 'reasoning' : 'content',
-          path,
-          text,
-        });
-      else texts.push({ part: path.includes('functionCall') ? 'toolCalls' : 'other', path, text });
-    },
+    (text, path) =>
+      texts.push({ ...placeOf(candidate, path.slice(root.length), index), path, text, derived }),
     undefined,
     root,
   );
-  const parts = membersOf(candidate['content'])?.['parts'];
-  for (const [at, part] of (Array.isArray(parts) ? (parts as unknown[]) : []).entries())
-    forEachNumber(
-      membersOf(membersOf(part)?.['functionCall'])?.['args'],
-      (text, path) => texts.push({ part: 'toolCalls', path, text }),
-      [...root, 'content', 'parts', at, 'functionCall', 'args'],
-    );
+  for (const [at, part] of partsOf(candidate).entries()) {
+    const call = membersOf(membersOf(part)?.['functionCall']);
+    for (const member of ['args', 'partialArgs'])
+      forEachNumber(call?.[member], (text, path) => texts.push({ part: 'toolCalls', path, text }), [
+        ...root,
+        'content',
+        'parts',
+        at,
+        'functionCall',
+        member,
+      ]);
+  }
   return texts;
 }
 
-/** The part whose own member is at a path in a candidate: `content.parts[0].text`. */
-function partAt(candidate: Members, path: TextPath): Members | undefined {
+/** What a text of a candidate is, and which text it continues. */
+function placeOf(
+  candidate: Members,
+  path: TextPath,
+  index: number,
+): Pick<EventText, 'part' | 'channel' | 'isPlain'> {
   const [content, parts, at, ...rest] = path;
-  if (content !== 'content' || parts !== 'parts' || rest.length !== 1) return undefined;
-  const list = membersOf(candidate['content'])?.['parts'];
-  return typeof at === 'number' && Array.isArray(list) ? membersOf(list[at]) : undefined;
+  const part =
+    content === 'content' && parts === 'parts' ? membersOf(partsOf(candidate)[Number(at)]) : undefined;
+  const [owner, list, position, member] = rest;
+  if (owner === 'functionCall') {
+    if (list !== 'partialArgs' || member !== 'stringValue') return { part: 'toolCalls' };
+    const values = membersOf(part?.['functionCall'])?.['partialArgs'] as readonly unknown[];
+    const channel = argumentChannel(index, membersOf(values[Number(position)]) ?? {});
+    return { part: 'toolCalls', channel, isPlain: true };
+  }
+  const kind = CONTINUED.get(rest.join(' '));
+  if (part === undefined || kind === undefined) return { part: 'other' };
+  if (kind !== 'text') return { part: 'other', channel: `${index} ${kind}` };
+  return part['thought'] === true
+    ? { part: 'reasoning', channel: `${index} thought` }
+    : { part: 'content', channel: `${index} text` };
 }

@@ -26,7 +26,7 @@ export const messagesEvents: StreamFormat = {
       case 'content_block_delta':
         return { ...IN_ORDER, ...deltaContent(event) };
       case 'content_block_stop':
-        return { ...IN_ORDER, texts: [], ends: PARTS.map((member) => channelOf(event, member)) };
+        return { ...IN_ORDER, texts: [], ends: [blockOf(event)] };
       case 'message_start':
         return {
           ...IN_ORDER,
@@ -44,8 +44,7 @@ export const messagesEvents: StreamFormat = {
 };
 
 /** Texts of a block that events continue. Deltas name the input of a tool otherwise. */
-const PARTS = ['text', 'thinking', 'input'] as const;
-type Part = (typeof PARTS)[number];
+type Part = 'text' | 'thinking' | 'input';
 
 /** What a delta adds to: its type, the member with its text, and the part of the block. */
 const DELTAS: ReadonlyMap<unknown, readonly [member: string, part: Part]> = new Map([
@@ -56,9 +55,10 @@ const DELTAS: ReadonlyMap<unknown, readonly [member: string, part: Part]> = new 
 
 const TEXT_PARTS = { text: 'content', thinking: 'reasoning', input: 'toolCalls' } as const;
 
-function channelOf({ index }: Members, part: Part): string {
-  return `block ${indexIn(index) ?? '-'} ${part}`;
-}
+/** What the names of all channels of a block begin with. */
+const blockOf = ({ index }: Members): string => `block ${indexIn(index) ?? '-'}`;
+
+const channelOf = (event: Members, part: Part): string => `${blockOf(event)} ${part}`;
 
 function deltaContent(event: Members): Pick<EventContent, 'texts' | 'describes'> {
   const delta = membersOf(event['delta']);
@@ -66,11 +66,24 @@ function deltaContent(event: Members): Pick<EventContent, 'texts' | 'describes'>
   const [member, part] = DELTAS.get(delta?.['type']) ?? [];
   const text = member === undefined ? undefined : delta?.[member];
   if (member === undefined || part === undefined || typeof text !== 'string')
-    return { texts: wholeTexts(event['delta'], ['delta']) };
+    return { texts: otherTexts(event, delta) };
   if (text === '') return { texts: [] };
   return {
     texts: [{ channel: channelOf(event, part), part: TEXT_PARTS[part], path: ['delta', member], text }],
   };
+}
+
+/**
+ * Texts of other deltas: each citation is complete, but those of a compaction, and of types that the API may add, continue
+ * each other.
+ */
+function otherTexts(event: Members, delta: Members | undefined): EventText[] {
+  const texts = wholeTexts(delta, ['delta']);
+  if (delta?.['type'] === 'citations_delta') return texts;
+  return texts.map((text) => ({
+    ...text,
+    channel: `${blockOf(event)} ${JSON.stringify([delta?.['type'], ...text.path])}`,
+  }));
 }
 
 /** Text and thinking of the start of a block continue in its deltas; other texts are complete. */

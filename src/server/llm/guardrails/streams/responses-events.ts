@@ -25,6 +25,8 @@ export const responsesEvents: StreamFormat = {
     const { delta } = event;
     if (typeof delta === 'string')
       return { ...IN_ORDER, texts: delta === '' ? [] : [deltaText(event, type, delta)] };
+    // The output of a shell: a delta with `stdout` and `stderr`.
+    if (membersOf(delta) !== undefined) return { ...IN_ORDER, texts: deltaTexts(event, type, delta) };
     return { ...IN_ORDER, texts: wholeTexts(event, type), ...endOf(event, type) };
   },
   renumbered({ sequence_number: number }, removed) {
@@ -51,6 +53,14 @@ function deltaText(event: Members, type: string, delta: string): EventText {
     text: delta,
     derived: derivedFrom(event, []),
   };
+}
+
+function deltaTexts(event: Members, type: string, delta: unknown): EventText[] {
+  return textsIn(delta, ['delta']).map((text) => ({
+    ...text,
+    channel: `${channelOf(event, type)} ${JSON.stringify(text.path)}`,
+    part: partOf(type),
+  }));
 }
 
 /** Members beside a text that repeat it (token probabilities) or point into it (citations). */

@@ -13,6 +13,8 @@ export interface EventText {
   /** Where it is in the event. Empty: the data of the event itself, which is not JSON. */
   readonly path: TextPath;
   readonly text: string;
+  /** Arguments of a tool that are no JSON text: a part of one string among them. */
+  readonly isPlain?: boolean;
   /** Values that describe or repeat the text, such as token probabilities, and what replaces them if it is masked. */
   readonly derived?: readonly { readonly path: TextPath; readonly json: string }[];
 }
@@ -23,7 +25,7 @@ export interface EventContent {
   /** Lanes of the event: while it is held, events that follow one of them are held, too. Channels are lanes. */
   readonly lanes: readonly string[];
   readonly follows: readonly string[];
-  /** Channels that get no more text; `ALL` for all of them. */
+  /** Channels that get no more text, and those whose names continue with a space; `ALL` for all of them. */
   readonly ends?: readonly string[];
   /** The event is removed if the text of this channel was masked: it signs or describes the original text. */
   readonly describes?: string;
