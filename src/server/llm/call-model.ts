@@ -112,6 +112,7 @@ export async function callModel(
     hasNoText: endpoint.hasNoText ?? false,
     isFree: endpoint.isFree ?? false,
     isUnmetered: model.passthrough.isOpaque,
+    ...(endpoint.isRetrieval && { isRetrieval: true }),
     request: body.value,
     ...(logReads.get(ctx)?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
   };

@@ -32,6 +32,10 @@ export interface LlmCall {
   hasNoText?: boolean;
   /** The provider charges nothing, so no tokens are counted. */
   readonly isFree?: boolean;
+  /** Returns a stored response: its usage is new only if it was created in the background. */
+  readonly isRetrieval?: boolean;
+  /** The response was created in the background, so that no other call has reported its usage. */
+  ranInBackground?: boolean;
   /** Its tokens are not counted: `passthrough: opaque` of the model. */
   readonly isUnmetered?: boolean;
   /** The client's request, parsed and unchanged. */

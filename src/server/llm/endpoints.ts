@@ -16,6 +16,8 @@ export interface Endpoint extends Pick<Format, 'operation' | 'hasNoText' | 'defa
   readonly isPassthrough?: boolean;
   /** Path of the call in the provider's API, without `/v1`, if the client's path is another one. */
   readonly path?: string;
+  /** Returns a stored response, which reports the usage of the call that created it. */
+  readonly isRetrieval?: boolean;
   /** Allowed by `routes` of the policy `ai`, whatever the `passthrough` of models says. */
   readonly isRouted?: boolean;
 }
@@ -94,11 +96,26 @@ function formatOfMethod(method: string): Format | undefined {
   return formats.find(({ methods = {} }) => Object.hasOwn(methods, method));
 }
 
-/** The call at a `passthrough` path. Known calls are recognized behind a prefix such as `/openai/deployments/x`. */
-export function passthroughAt(path: string): Endpoint {
+/**
+ * The call at a `passthrough` path. Known calls are recognized behind a prefix such as `/openai/deployments/x`. Requests
+ * that create nothing are free: files, lists, and batches, which report the usage of other calls.
+ */
+export function passthroughAt(method: string, path: string): Endpoint {
   const { format, operation, hasNoText = false, isFree = false } = endpointBehindPrefix(path) ?? UNKNOWN;
-  return { ...(format && { format }), operation, hasNoText, isFree, takesForms: true, isPassthrough: true };
+  const isRetrieval = STORED_RESPONSE.test(`${method} ${path}`);
+  return {
+    ...(format && { format }),
+    operation,
+    hasNoText,
+    isFree: isFree || (format === undefined && method !== 'POST' && !isRetrieval),
+    takesForms: true,
+    isPassthrough: true,
+    isRetrieval,
+  };
 }
+
+/** OpenAI's API reference, "Get a model response" and "Cancel a response". */
+const STORED_RESPONSE = /^(?:GET .*\/responses\/[^/]+|POST .*\/responses\/[^/]+\/cancel)$/;
 
 const UNKNOWN: Endpoint = { operation: 'other' };
 

@@ -20,7 +20,7 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
   }
   if (call.progress === 'sent' && !ctx.isAbandoned && ctx.reason !== 'Timeout') call.progress = 'rejected';
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
-  if (call.isUnmetered === true) delete call.usage;
+  if (isUncounted(call)) delete call.usage;
   const { usage } = call;
   call.cost = catalog.price(
     call.provider,
@@ -31,13 +31,17 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
   chargeSoFar(ctx, usage ?? { input: 0, output: 0 });
 }
 
+/** Calls without usage of their own, even if the response reports some. */
+const isUncounted = ({ isUnmetered, isFree, isRetrieval, ranInBackground }: LlmCall): boolean =>
+  isUnmetered === true || isFree === true || (isRetrieval === true && ranInBackground !== true);
+
 /**
  * A provider charges for a call even if its usage report does not reach the gateway. A client that disconnects before
  * the report, or requests none, is charged for the bytes seen (docs/decisions/0005).
  */
 function completeUsage(ctx: RequestContext, call: LlmCall): void {
   const { usage, progress } = call;
-  if (call.isFree) return;
+  if (call.isFree || call.isRetrieval) return;
   if (usage !== undefined && progress === 'complete') return;
   // Only an error was received: a rejection, whatever the status.
   if (usage === undefined && call.providerError !== undefined && !call.outputBytes) return;

@@ -90,7 +90,7 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
 function endpointByPath(ctx: RequestContext, { models }: LlmRuntime): Endpoint | undefined {
   const known = endpointAt(ctx.method, ctx.path);
   if (known !== undefined || !models.some((model) => allowsPassthrough(ctx, model))) return known;
-  return passthroughAt(ctx.path);
+  return passthroughAt(ctx.method, ctx.path);
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { ClientApi } from '../kernel/request-context.ts';
 import { errorBody } from './client-error.ts';
-import { endpointAt, isModelList } from './endpoints.ts';
+import { endpointAt, isModelList, passthroughAt } from './endpoints.ts';
 
 /** Every error on an LLM route has the format of the client's call, including errors of policies. */
 export const llmApi: ClientApi = {
@@ -11,5 +11,7 @@ export const llmApi: ClientApi = {
   keyHeaders: ['x-api-key', 'x-goog-api-key', 'api-key'],
   errorBody,
   // Listing models and counting tokens must work for a client that has exhausted its token limit.
-  usesTokens: (ctx) => !isModelList(ctx) && endpointAt(ctx.method, ctx.path)?.isFree !== true,
+  usesTokens: (ctx) =>
+    !isModelList(ctx) &&
+    (endpointAt(ctx.method, ctx.path) ?? passthroughAt(ctx.method, ctx.path)).isFree !== true,
 };

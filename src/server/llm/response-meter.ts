@@ -59,6 +59,7 @@ export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   const format = formatOf(call.format);
   const { model, usage: reported } = format.report(body);
   if (typeof model === 'string') call.responseModel = model;
+  if (body['background'] === true) call.ranInBackground = true;
   const report = membersOf(reported);
   const usage = report === undefined ? undefined : format.usage(report);
   if (usage === undefined || call.providerUsage === null) call.outputBytes = textBytes(format.output(body));
@@ -117,6 +118,7 @@ export class StreamMeter {
     if (hasOutput || call.hasNoText) call.firstTokenAfter ??= elapsed;
     const { model, usage: reported } = this.#format.report(value);
     if (typeof model === 'string') call.responseModel ??= model;
+    if (membersOf(value['response'])?.['background'] === true) call.ranInBackground = true;
     const usage = this.#usage(reported);
     if (usage === undefined) return true;
     call.usage = usage;

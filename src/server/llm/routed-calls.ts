@@ -44,7 +44,7 @@ export function routedEndpoint(
   type: RoutedCalls[string],
   { method, path }: Pick<RequestContext, 'method' | 'path'>,
 ): Endpoint | undefined {
-  if (type === 'passthrough' || type === 'detect') return { ...passthroughAt(path), isRouted: true };
+  if (type === 'passthrough' || type === 'detect') return { ...passthroughAt(method, path), isRouted: true };
   if (type === 'models' || type === 'realtime') return undefined;
   return method === 'POST' ? endpointOf(type) : undefined;
 }
