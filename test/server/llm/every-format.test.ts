@@ -12,7 +12,7 @@ const RULE = { regex: { rules: [{ builtin: 'creditCard' }] } };
 
 interface Call {
   readonly path: string;
-  readonly method?: 'GET';
+  readonly method?: 'GET' | 'POST';
   /** The request, with a card number in its text. */
   readonly request?: object;
   /** It is a form with a file besides the texts of the request. */

@@ -1,6 +1,17 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
-import { generateText, jsonSchema, type LanguageModel, Output, streamText, tool } from 'ai';
+import {
+  embed,
+  experimental_generateImage as generateImage,
+  experimental_generateSpeech as generateSpeech,
+  generateText,
+  jsonSchema,
+  type LanguageModel,
+  Output,
+  streamText,
+  tool,
+  experimental_transcribe as transcribe,
+} from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   APIS,
@@ -12,6 +23,7 @@ import {
   SEEN,
   sendJson,
 } from '../../../kit/llm-answers.ts';
+import { modelsGateway } from '../../../kit/llm-provider.ts';
 
 /** The model of the AI SDK for each API. */
 const MODELS: Readonly<Record<Api, (url: string) => LanguageModel>> = {
@@ -48,6 +60,27 @@ beforeAll(() => {
 });
 afterAll(() => {
   globalThis.AI_SDK_LOG_WARNINGS = undefined;
+});
+
+describe('the AI SDK with the built-in model', () => {
+  test.each(APIS)('the first example of the AI SDK with its provider for %s runs', async (client) => {
+    await using gate = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const ask = { model: MODELS[client](gate.url), prompt: 'Hello you', maxRetries: 0 };
+    expect((await generateText(ask)).text).toBe('Hello you');
+    expect(await streamText(ask).text).toBe('Hello you');
+  });
+
+  test('the AI SDK embeds a text, makes an image and speech, and transcribes a recording', async () => {
+    await using gate = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const openai = createOpenAI({ baseURL: `${gate.url}/v1`, apiKey: 'k' });
+    expect((await embed({ model: openai.embedding('m'), value: 'Hello' })).embedding).toHaveLength(3);
+    const { image } = await generateImage({ model: openai.image('gpt-image-1'), prompt: 'a dot' });
+    expect(image.mediaType).toBe('image/png');
+    const { audio } = await generateSpeech({ model: openai.speech('m'), text: 'Hello' });
+    expect(audio.mediaType).toBe('audio/wav');
+    const spoken = await transcribe({ model: openai.transcription('whisper-1'), audio: audio.uint8Array });
+    expect(spoken.text).toBe('The recording was received.');
+  });
 });
 
 describe('the AI SDK', () => {

@@ -13,7 +13,7 @@ export function message(body: Body, streaming: boolean): Reply {
   const id = `toolu_${randomUUID()}`;
   const block =
     tool === undefined
-      ? { type: 'text', text: output.words.join(' '), citations: null }
+      ? { type: 'text', text: output.words.join(' ') }
       : { type: 'tool_use', id, name: tool, input: JSON.parse(argumentsOf(prompt)) as unknown };
   const whole = {
     id: `msg_${randomUUID()}`,
