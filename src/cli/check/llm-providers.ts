@@ -101,7 +101,7 @@ function keyOf({ key, variable }: LlmEndpoint): string {
 /** The headers that the gateway sends. */
 function headersFor({ key, kind, headers: changes }: LlmEndpoint): HeaderList {
   const headers = new HeaderList(['accept', 'application/json', 'accept-encoding', 'identity']);
-  if (key !== undefined) headers.append(...keyHeader(kind, key));
+  if (key !== undefined) headers.append(...keyHeader(kind, key, undefined));
   for (const [name, value] of Object.entries(kind.headers ?? {})) headers.append(name, value);
   if (changes !== undefined) headerChanges(changes)(headers);
   return headers;

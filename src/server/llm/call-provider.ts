@@ -116,8 +116,9 @@ async function sendToProvider(
   // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
-  if (translation !== undefined && !isReplaced) sendClientKey(headers, provider);
-  addProviderHeaders(headers, provider, apiKey);
+  const type = format?.type ?? call.format;
+  if (translation !== undefined && !isReplaced) sendClientKey(headers, provider, type);
+  addProviderHeaders(headers, provider, apiKey, type);
   const needed = translation?.kind === 'chat' ? translation.provider.headers : undefined;
   for (const [name, value] of Object.entries(needed ?? {}))
     if (!headers.has(name)) headers.append(name, value);
@@ -125,7 +126,7 @@ async function sendToProvider(
   const request: OutgoingRequest = {
     method: ctx.method,
     model: call.providerModel ?? call.requestModel,
-    format: format?.type ?? call.format,
+    format: type,
     authority: model.upstream.authority,
     path: pathOf(ctx, model, { call, format, path, translation, isReplaced }),
     headers,

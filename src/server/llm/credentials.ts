@@ -3,7 +3,7 @@ import type { HeaderList } from '../kernel/header-list.ts';
 import type { ClientRequest, RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
-import { keyHeader, type ProviderKind } from './providers/provider.ts';
+import { keyHeader, type ProviderFormatKey, type ProviderKind } from './providers/provider.ts';
 
 // Providers never get the client's credentials, clients never the gateway's key.
 
@@ -88,12 +88,16 @@ export function dropForeignHeaders({ raw }: HeaderList, request: ClientRequest):
 }
 
 /** Sends the client's own key as the provider expects it: clients of other APIs have it in headers of their own. */
-export function sendClientKey(headers: HeaderList, provider: ProviderKind): void {
+export function sendClientKey(
+  headers: HeaderList,
+  provider: ProviderKind,
+  format: ProviderFormatKey | undefined,
+): void {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1];
   const key = headers.get('x-api-key') ?? headers.get('x-goog-api-key') ?? bearer;
   if (key === undefined) return;
   for (const name of ['x-api-key', 'x-goog-api-key', 'authorization']) headers.delete(name);
-  headers.append(...keyHeader(provider, key));
+  headers.append(...keyHeader(provider, key, format));
 }
 
 /** Removes credentials from a query (`?…` or empty). */

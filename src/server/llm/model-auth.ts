@@ -65,12 +65,12 @@ function stepOf(credential: BackendCredential, provider: ProviderKind, context: 
     });
   const { name, prefix } = placement?.header ?? {};
   if (name !== undefined) context.settings.secretNames.headers.add(name.toLowerCase());
-  return async (ctx, { headers }) => {
+  return async (ctx, { headers, format }) => {
     const token = await credential.token(ctx);
     if (token === undefined) return;
     ctx.observer?.hide(token, true);
     const [field, value] =
-      name === undefined ? keyHeader(provider, token) : [name, `${prefix ?? ''}${token}`];
+      name === undefined ? keyHeader(provider, token, format) : [name, `${prefix ?? ''}${token}`];
     headers.set(field, value);
   };
 }

@@ -159,7 +159,7 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
   const { apiKey, isReplaced } = gatewayCredential(ctx, model);
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (isReplaced) dropCredentials(headers, ctx.request);
-  addProviderHeaders(headers, provider, apiKey);
+  addProviderHeaders(headers, provider, apiKey, 'realtime');
   model.changeRequestHeaders?.(headers);
   const { authority = '', isTls = false } = upstream ?? {};
   const { basePath, formats } = model;

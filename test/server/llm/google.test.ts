@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { CompileContext } from '../../../src/server/kernel/compile-context.ts';
 import { vertex } from '../../../src/server/llm/providers/vertex.ts';
 import { environment } from '../../kit/environment.ts';
+import { gateway } from '../../kit/gateway.ts';
 import {
   answering,
   bodyOf,
@@ -91,6 +92,22 @@ describe('the gemini provider', () => {
     expect(textOf(upstream)).toBe(JSON.stringify(CHAT));
     await send(`${gate.url}/v1/embeddings`, { method: 'POST', body: '{"model":"m","input":"x"}' });
     expect(upstream.received[1]?.target).toBe('/v1beta/openai/embeddings');
+  });
+
+  test.each([
+    ['of the route', {}, { backendAuth: { key: 'AIza-route' } }],
+    ['of a provider of the route', { policies: { backendAuth: { key: 'AIza-route' } } }, {}],
+  ])('the key %s is a bearer token in the OpenAI-compatible part', async (_, more, policies) => {
+    await using upstream = await llmProvider();
+    const ai = { name: 'g', provider: { gemini: {} }, hostOverride: upstream.address, ...more };
+    const config = { adminAddr: 'off', connectionTerminationDeadline: '100ms' };
+    const routes = [{ policies, backends: [{ ai }] }];
+    await using gate = await gateway(JSON.stringify({ config, gateways: { default: { port: 0 } }, routes }));
+    await chat(gate, CHAT, { authorization: 'Bearer client' });
+    const { target, headers } = upstream.received[0] ?? {};
+    expect(target).toBe('/v1beta/openai/chat/completions');
+    expect(headers).toMatchObject({ authorization: 'Bearer AIza-route' });
+    expect(headers).not.toHaveProperty('x-goog-api-key');
   });
 
   test('messages are sent as generateContent with the key in x-goog-api-key, and answered in their own format', async () => {

@@ -24,16 +24,13 @@ export const gemini = defineProvider({
     { type: 'batchEmbedContents' },
     ...COMPATIBLE.map((type) => ({ type, path: compatiblePath })),
   ],
-  keyHeader: (apiKey) => ['x-goog-api-key', apiKey],
-  connect: ({ apiKey }) => ({
-    async prepare(request) {
-      const { format, headers } = request;
-      if (format === 'batchEmbedContents') await nameModel(request);
-      if (apiKey === undefined || !COMPATIBLE.some((type) => type === format)) return;
-      // Gemini API, "OpenAI compatibility".
-      headers.delete('x-goog-api-key');
-      headers.set('authorization', `Bearer ${apiKey}`);
-    },
+  // Gemini API, "OpenAI compatibility".
+  keyHeader: (apiKey, format) =>
+    COMPATIBLE.some((type) => type === format)
+      ? ['authorization', `Bearer ${apiKey}`]
+      : ['x-goog-api-key', apiKey],
+  connect: () => ({
+    prepare: (request) => (request.format === 'batchEmbedContents' ? nameModel(request) : undefined),
   }),
 });
 

@@ -27,7 +27,10 @@ export interface ProviderKind {
   /** Whether it gets credentials from the machine if `params.apiKey` is not set. */
   readonly hasAmbientCredentials?: boolean;
   /** How `params.apiKey` is sent. Default: `Authorization: Bearer`. */
-  readonly keyHeader?: (apiKey: string) => readonly [name: string, value: string];
+  readonly keyHeader?: (
+    apiKey: string,
+    format: ProviderFormatKey | undefined,
+  ) => readonly [name: string, value: string];
   /** Headers of every call that has none of that name, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
@@ -112,9 +115,13 @@ export function defineProvider(kind: ProviderKind): ProviderKind {
   return kind;
 }
 
-/** The header that carries a key. */
-export function keyHeader(kind: ProviderKind, apiKey: string): readonly [name: string, value: string] {
-  return kind.keyHeader?.(apiKey) ?? ['authorization', `Bearer ${apiKey}`];
+/** The header that carries a key of calls of this format. */
+export function keyHeader(
+  kind: ProviderKind,
+  apiKey: string,
+  format: ProviderFormatKey | undefined,
+): readonly [name: string, value: string] {
+  return kind.keyHeader?.(apiKey, format) ?? ['authorization', `Bearer ${apiKey}`];
 }
 
 /** Adds the gateway's key, and the headers that the provider needs with every call, unless the request has them. */
@@ -122,8 +129,9 @@ export function addProviderHeaders(
   headers: HeaderList,
   kind: ProviderKind,
   apiKey: string | undefined,
+  format: ProviderFormatKey | undefined,
 ): void {
-  if (apiKey !== undefined) headers.append(...keyHeader(kind, apiKey));
+  if (apiKey !== undefined) headers.append(...keyHeader(kind, apiKey, format));
   for (const [name, value] of Object.entries(kind.headers ?? {}))
     if (!headers.has(name)) headers.append(name, value);
 }
