@@ -19,6 +19,7 @@ export class StreamStart implements BodySink {
   readonly #timer: NodeJS.Timeout;
   #decide: ((failed: string | undefined) => void) | undefined;
   #isPaused = false;
+  #hasEvents = false;
 
   /** `idle`: how long the provider may send nothing, in ms; 0 for no limit. `frameBytes` bounds one event. */
   constructor(
@@ -56,7 +57,9 @@ export class StreamStart implements BodySink {
   }
 
   end(): void {
-    this.#end(undefined);
+    // An answer without output has events, too. A last one may lack its empty line.
+    const isEmpty = !this.#hasEvents && this.#frames.rest().length === 0;
+    this.#end(isEmpty ? 'the provider ended the stream without an event' : undefined);
     this.body.end();
   }
 
@@ -76,6 +79,7 @@ export class StreamStart implements BodySink {
 
   #read(data: string | undefined): void {
     if (data === undefined) return;
+    this.#hasEvents = true;
     const error = errorInEvent(data);
     if (error !== undefined) this.#end(`the provider reported ${error.name ?? 'an error'}`);
     const value = membersOf(parseOrNothing(data));

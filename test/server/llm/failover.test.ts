@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { gateway, type TestGateway, type TestGatewayOptions } from '../../kit/gateway.ts';
+import { WIRES } from '../../kit/llm-events.ts';
 import {
   answering,
   bodyOf,
@@ -9,6 +10,7 @@ import {
   chunk,
   completion,
   DONE,
+  EVERY_FORMAT,
   FINISH,
   llmProvider,
   streaming,
@@ -173,6 +175,7 @@ describe('a virtual model with failover', () => {
       (response) => response.end(`${chunk({ role: 'assistant' })}data: {"error":{"code":"overloaded"}}\n\n`),
     ],
     ['sends nothing for too long', (response) => response.write(': ping\n\n')],
+    ['ends without an event', (response) => response.end(': ping\n\n')],
   ])(
     'failover requests a stream from the next provider if one %s before its first output',
     async (_, write) => {
@@ -185,6 +188,49 @@ describe('a virtual model with failover', () => {
       const reply = await chat(served, { ...ASKED, stream: true });
       expect(reply.text).toBe(chunk({ content: 'Hello.' }) + FINISH + DONE);
       expect([first.received.length, second.received.length]).toEqual([1, 1]);
+    },
+  );
+
+  test.each(
+    (['messages', 'responses', 'generateContent'] as const).flatMap((format) =>
+      [false, true].map(
+        (isTranslated) => [format, isTranslated ? 'chat completions' : 'its own format'] as const,
+      ),
+    ),
+  )(
+    'failover requests a stream of %s from the next provider if one of %s fails before its first output',
+    async (format, api) => {
+      const { path, request, events, text } = WIRES[format];
+      const sent = events('content', ['Hello ', 'there.']);
+      const begin = {
+        messages: sent.slice(0, 3),
+        responses: sent.slice(0, 2),
+        generateContent: ['data: {"usageMetadata":{"promptTokenCount":1},"modelVersion":"m"}\n\n'],
+      };
+      const [head, error] =
+        api === 'its own format'
+          ? [begin[format].join(''), 'data: {"error":{"code":503,"status":"UNAVAILABLE","message":"no"}}\n\n']
+          : [chunk({ role: 'assistant' }), 'data: {"error":{"code":"overloaded"}}\n\n'];
+      const chats = { custom: { formats: [{ type: 'completions' }] } };
+      await using second = await llmProvider(streaming((response) => response.end(sent.join(''))));
+      for (const fails of [
+        (response: ServerResponse) => response.write(head, () => response.destroy()),
+        (response: ServerResponse) => response.end(head + error),
+      ]) {
+        await using first = await llmProvider(streaming(fails));
+        const models = [
+          entry('first', first, { provider: api === 'its own format' ? EVERY_FORMAT : chats }),
+          entry('second', second, { provider: EVERY_FORMAT }),
+        ];
+        await using served = await failing(models, FIRST, SECOND);
+        const members = format === 'generateContent' ? request : { ...request, model: 'safe' };
+        const reply = await send(served.url + path.replace('/m:', '/safe:'), {
+          method: 'POST',
+          body: JSON.stringify(members),
+        });
+        expect(text('content', reply.text)).toBe('Hello there.');
+        expect(first.received).toHaveLength(1);
+      }
     },
   );
 
