@@ -191,7 +191,9 @@ describe('guarded streams of every format', () => {
 
 describe('guarded streams that are translated', () => {
   test.each(
-    (['messages', 'responses'] as const).flatMap((format) => KINDS.map((kind) => [format, kind] as const)),
+    (['messages', 'responses', 'generateContent'] as const).flatMap((format) =>
+      KINDS.map((kind) => [format, kind] as const),
+    ),
   )(
     'a card number in a chat completion that is sent as a stream of %s (%s) is masked',
     async (format, kind) => {
@@ -207,9 +209,16 @@ describe('guarded streams that are translated', () => {
         const { path, request } = WIRES[format];
         const reply = await send(served.url + path, { method: 'POST', body: JSON.stringify(request) });
         expect(reply.text).not.toMatch(/4111|1111/);
-        const deltas = eventsIn(reply.text).map(({ delta }) => (typeof delta === 'string' ? delta : ''));
-        const assembled = format === 'messages' ? WIRES.messages.text(kind, reply.text) : deltas.join('');
-        expect(JSON.parse(assembled)).toEqual({ card: MASK });
+        const events = eventsIn(reply.text);
+        const deltas = events.map(({ delta }) => (typeof delta === 'string' ? delta : ''));
+        const assembled = format === 'responses' ? deltas.join('') : WIRES[format].text(kind, reply.text);
+        // A call of a function arrives in one event of generateContent.
+        const isWhole = format === 'generateContent' && kind === 'arguments';
+        const calls = events.flatMap(({ candidates }) => candidates?.[0].content?.parts ?? []);
+        const card = isWhole
+          ? calls.find(({ functionCall }) => functionCall).functionCall.args
+          : JSON.parse(assembled);
+        expect(card).toEqual({ card: MASK });
       }
     },
   );
