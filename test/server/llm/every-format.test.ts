@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Answered, WIRE } from '../../kit/llm-formats.ts';
-import { EVERY_FORMAT, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { EVERY_FORMAT, llmGateway, llmProvider, textOf } from '../../kit/llm-provider.ts';
 import { type HttpReply, send } from '../../kit/send.ts';
 import type { HttpUpstream } from '../../kit/upstream.ts';
 
@@ -203,10 +203,11 @@ async function serve({ answer, type = 'application/json' }: Call, more: object =
     { path: '/v1/files', methods: ['GET', 'POST'] },
     { path: '/v1/batches/*', methods: ['GET'] },
   ];
-  const { llm, ...model } = more as { llm?: object };
+  const { llm, params, ...model } = more as { llm?: object; params?: object };
   const served = await llmGateway(provider, {
     model: { provider: EVERY_FORMAT, passthrough, ...model },
     ...(llm && { llm }),
+    ...(params && { params }),
     options,
   });
   return {
@@ -254,6 +255,23 @@ function errorOf({ text }: HttpReply, { errors }: Call): string {
 }
 
 describe('calls of every format', () => {
+  test.each(ROWS.filter(([, { request, form }]) => request !== undefined && form === undefined))(
+    'requests and responses of %s keep every byte, besides the name of the model',
+    async (_, call) => {
+      const params = { model: 'm-1' };
+      const odd = { ...call, answer: ` ${call.answer}\n`, request: undefined };
+      await using gate = await serve(odd, { llm: {}, name: 'm', params });
+      const isInPath = call.path.startsWith('/v1beta/');
+      const members = JSON.stringify(call.request).slice(1);
+      const body = (model: string): string =>
+        `\t{ "x" : 9007199254740993.0,"\\u0079": "\\/",${isInPath ? '' : ` "model":"${model}"  ,`}\n${members} `;
+      const reply = await send(gate.served.url + call.path, { method: 'POST', body: body('m') });
+      expect([reply.status, reply.text]).toEqual([200, odd.answer]);
+      expect(textOf(gate.provider)).toBe(body('m-1'));
+      if (isInPath) expect(gate.provider.received[0]?.target).toContain('/models/m-1:');
+    },
+  );
+
   test.each(ROWS)('the tokens of %s are counted', async (_, call) => {
     await using gate = await serve(call);
     expect((await ask(gate.served, call)).status).toBe(200);
