@@ -1,3 +1,5 @@
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { gateway } from '../../kit/gateway.ts';
 import {
@@ -436,6 +438,56 @@ describe('`passthrough` of a model', () => {
       'unknown_url',
     );
     expect(provider.received).toHaveLength(before);
+  });
+
+  test('official clients upload files, create batches and read their results', async () => {
+    const lines = '{"custom_id":"a","body":{}}\n{"custom_id":"b","body":{}}\n';
+    await using provider = await llmProvider((_, response, { target }) => {
+      const isResult = target.endsWith('/content');
+      response.writeHead(200, { 'content-type': isResult ? 'application/x-jsonl' : 'application/json' });
+      response.end(isResult ? lines : '{"id":"x1"}');
+    });
+    const params = { baseUrl: `http://${provider.address}/v1`, apiKey: KEY };
+    const entries = [
+      { path: '/v1/files', methods: ['GET', 'POST'] },
+      { path: '/v1/files/*', methods: ['GET', 'DELETE'] },
+      { path: '/v1/batches', methods: ['GET', 'POST'] },
+      { path: '/v1/messages/batches', methods: ['POST'] },
+      { path: '/v1/messages/batches/*', methods: ['GET'] },
+    ];
+    await using gate = await modelsGateway([
+      { name: '*', provider: 'oaiCompat', params, passthrough: entries.slice(0, 3) },
+      { name: 'claude', provider: 'anthropic', params, passthrough: entries.slice(3) },
+    ]);
+    const openai = new OpenAI({ baseURL: `${gate.url}/v1`, apiKey: 'client-key', maxRetries: 0 });
+    const file = await openai.files.create({ file: new File([lines], 'in.jsonl'), purpose: 'batch' });
+    expect(await formOf(provider)).toEqual(
+      new Map([
+        ['purpose', 'batch'],
+        ['file', `in.jsonl ${lines}`],
+      ]),
+    );
+    const batch = { input_file_id: file.id, endpoint: '/v1/responses', completion_window: '24h' } as const;
+    await openai.batches.create(batch);
+    expect(bodyOf(provider)).toEqual(batch);
+    expect(await (await openai.files.content('x1')).text()).toBe(lines);
+    await openai.files.delete('x1');
+    const anthropic = new Anthropic({ baseURL: gate.url, apiKey: 'client-key', maxRetries: 0 });
+    const asked = { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] } as const;
+    await anthropic.messages.batches.create({
+      requests: [{ custom_id: 'a', params: { ...asked, messages: [...asked.messages] } }],
+    });
+    expect(provider.received.at(-1)?.headers).toMatchObject({ 'x-api-key': KEY });
+    expect((await anthropic.messages.batches.retrieve('x1')).id).toBe('x1');
+    expect(JSON.stringify(provider.received)).not.toContain('client-key');
+    expect(provider.received.map(({ method, target }) => `${method} ${target}`)).toEqual([
+      'POST /v1/files',
+      'POST /v1/batches',
+      'GET /v1/files/x1/content',
+      'DELETE /v1/files/x1',
+      'POST /v1/messages/batches',
+      'GET /v1/messages/batches/x1',
+    ]);
   });
 
   test('`passthrough` opens a path only for keys that may use the model, wherever the request names a model', async () => {
