@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { writeChanged } from '../kernel/changed-json.ts';
 import { type Edit, edit, members, type Span } from '../kernel/json-text.ts';
 import type { CallBody } from './call-body.ts';
 import { llmError } from './errors.ts';
@@ -72,8 +73,18 @@ export class JsonBody implements CallBody {
     return this.#changes.has(key) ? this.#changes.get(key) !== undefined : Object.hasOwn(this.value, key);
   }
 
+  /** Changes a member. Inside it, what is the same as before keeps its text, too. */
   set(key: string, value: unknown): void {
-    this.#changes.set(key, JSON.stringify(value));
+    const before = typeof value === 'object' && value !== null ? this.get(key) : undefined;
+    const text = typeof before === 'object' && before !== null ? this.#textOf(key) : undefined;
+    this.#changes.set(key, text === undefined ? JSON.stringify(value) : writeChanged(text, before, value));
+  }
+
+  #textOf(key: string): string | undefined {
+    if (this.#changes.has(key)) return this.#changes.get(key);
+    this.#members ??= members(this.#text);
+    const span = this.#members.find(([name]) => name === key)?.[1];
+    return span && this.#text.slice(span.start, span.end);
   }
 
   remove(key: string): void {

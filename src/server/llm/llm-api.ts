@@ -1,6 +1,7 @@
 import type { ClientApi } from '../kernel/request-context.ts';
 import { errorBody } from './client-error.ts';
 import { endpointAt, isModelList, passthroughAt } from './endpoints.ts';
+import { isRealtime } from './realtime.ts';
 
 /** Every error on an LLM route has the format of the client's call, including errors of policies. */
 export const llmApi: ClientApi = {
@@ -10,8 +11,9 @@ export const llmApi: ClientApi = {
   // Of Anthropic's, Google's and Azure's clients.
   keyHeaders: ['x-api-key', 'x-goog-api-key', 'api-key'],
   errorBody,
-  // Listing models and counting tokens must work for a client that has exhausted its token limit.
+  // Listing models, counting tokens and reading files must work for a client that has exhausted its token limit.
   usesTokens: (ctx) =>
-    !isModelList(ctx) &&
-    (endpointAt(ctx.method, ctx.path) ?? passthroughAt(ctx.method, ctx.path)).isFree !== true,
+    isRealtime(ctx) ||
+    (!isModelList(ctx) &&
+      (endpointAt(ctx.method, ctx.path) ?? passthroughAt(ctx.method, ctx.path)).isFree !== true),
 };

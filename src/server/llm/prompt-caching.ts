@@ -1,9 +1,6 @@
 import { z } from 'zod';
 import type { CallBody } from './call-body.ts';
 import { textBytes } from './texts.ts';
-import type { Json } from './translation/chat-format.ts';
-import { parseExactly } from './translation/exact-json.ts';
-import { WrittenBody } from './translation/written-body.ts';
 
 export const promptCachingSchema = z
   .strictObject({
@@ -47,9 +44,9 @@ const isObjectWith = (block: unknown, key: string): boolean =>
 const CONVERSE: Marks = {
   isMarked: (block) => isObjectWith(block, 'cachePoint'),
   marked: (blocks) => [...blocks, { cachePoint: { type: 'default' } }],
-  tools(exact) {
-    const config = exact.get('toolConfig') as { tools?: unknown } | undefined;
-    return { list: config?.tools, put: (tools) => exact.set('toolConfig', { ...config, tools }) };
+  tools(body) {
+    const config = body.get('toolConfig') as { tools?: unknown } | undefined;
+    return { list: config?.tools, put: (tools) => body.set('toolConfig', { ...config, tools }) };
   },
 };
 
@@ -68,7 +65,7 @@ const MESSAGES: Marks = {
       index === last ? { ...(block as object), cache_control: { type: 'ephemeral' } } : block,
     );
   },
-  tools: (exact) => ({ list: exact.get('tools'), put: (tools) => exact.set('tools', tools) }),
+  tools: (body) => ({ list: body.get('tools'), put: (tools) => body.set('tools', tools) }),
 };
 
 /** Bedrock user guide, "Prompt caching": the models that have it. */
@@ -89,16 +86,14 @@ export function markCached(
   const isConverse = format === 'converse' && SUPPORTED_BY_CONVERSE.test(model);
   if (!isConverse && format !== 'messages') return;
   const marks = isConverse ? CONVERSE : MESSAGES;
-  // Long numbers, such as ids in results of tools, must survive.
-  const exact = new WrittenBody((parseExactly(body.toString()) ?? {}) as Json);
-  const messages = exact.get('messages');
+  const messages = body.get('messages');
   const list = (Array.isArray(messages) ? messages : []) as { readonly content?: unknown }[];
-  const system = blocksOf(exact.get('system'));
-  const tools = marks.tools(exact);
+  const system = blocksOf(body.get('system'));
+  const tools = marks.tools(body);
   const count = (blocks: unknown): number =>
     Array.isArray(blocks) ? blocks.filter(marks.isMarked).length : 0;
   const inMessages = list.reduce((sum, { content }) => sum + count(content), 0);
-  const whole = exact.has('cache_control') ? 1 : 0;
+  const whole = body.has('cache_control') ? 1 : 0;
   let left = MAX_MARKS - whole - count(system) - count(tools.list) - inMessages;
   const mark = (blocks: unknown, put: (marked: unknown[]) => void): void => {
     if (left <= 0 || !Array.isArray(blocks) || blocks.every(isUnmarkable) || count(blocks) > 0) return;
@@ -117,12 +112,7 @@ export function markCached(
         list.map((message, index) => (index === at ? { ...message, content } : message)),
       );
     });
-  if (caching.cacheTools)
-    mark(tools.list, (marked) => {
-      tools.put(marked);
-      const field = isConverse ? 'toolConfig' : 'tools';
-      body.set(field, exact.get(field));
-    });
+  if (caching.cacheTools) mark(tools.list, tools.put);
 }
 
 /** Text as a list of blocks. */

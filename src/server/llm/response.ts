@@ -1,4 +1,5 @@
 import { resolverFor } from '../expressions/variable.ts';
+import { writeChanged } from '../kernel/changed-json.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';
@@ -154,7 +155,7 @@ async function guarded(
   headers.delete('content-length');
   const masked = replaced(checked.map(({ content }) => content));
   if (call.keepsCompletion === true) call.completion = completionOf(masked);
-  return { ...reply, body: JSON.stringify(masked) };
+  return { ...reply, body: writeChanged(bytes.toString('utf8'), value, masked) };
 }
 
 /**

@@ -261,6 +261,33 @@ describe('members of requests', () => {
   });
 });
 
+describe('numbers of 64 bits beside a masked text', () => {
+  const ID = '{"id":9007199254740993,"share":1.0}';
+
+  test.each<[FormatName, string, string]>([
+    [
+      'messages',
+      `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${ID}}]},{"role":"user","content":"${CARD}"}]}`,
+      `{"content":[{"type":"text","text":"${CARD}"},{"type":"tool_use","id":"t","name":"f","input":${ID}}],"usage":{"input_tokens":1}}`,
+    ],
+    [
+      'generateContent',
+      `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f","args":${ID}}}]},{"role":"user","parts":[{"text":"${CARD}"}]}]}`,
+      `{"candidates":[{"content":{"parts":[{"text":"${CARD}"},{"functionCall":{"name":"f","args":${ID}}}]}}]}`,
+    ],
+  ])('survive in requests and responses of %s', async (format, request, answer) => {
+    await using provider = await llmProvider(answering(answer));
+    await using served = await llmGateway(provider, {
+      model: { provider: EVERY_FORMAT, guardrails: { request: [RULE], response: [RULE] } },
+      params: { model: 'm' },
+    });
+    const body = format === 'messages' ? request.replace('{', '{"model":"m",') : request;
+    const { text } = await send(served.url + callOf(format, 'm').path, { method: 'POST', body });
+    expect(textOf(provider)).toBe(body.replace(CARD, MASK));
+    expect(text).toBe(answer.replace(CARD, MASK));
+  });
+});
+
 async function answered(
   provider: Awaited<ReturnType<typeof llmProvider>>,
   format: FormatName,

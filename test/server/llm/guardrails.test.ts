@@ -18,11 +18,6 @@ import { type Answer, httpUpstream, refusingPort } from '../../kit/upstream.ts';
 
 // The default of 10 s is too long for a test with a silent webhook.
 const LIMITS = { limits: { guardrailTimeout: 200 } };
-const guardedGateway = (
-  provider: Parameters<typeof llmGateway>[0],
-  parts: Parameters<typeof llmGateway>[1],
-): ReturnType<typeof llmGateway> => llmGateway(provider, { ...parts, options: LIMITS });
-
 const mask = ({ content, ...rest }: Text): Text => ({ ...rest, content: content.replaceAll('4111', '****') });
 const maskAll = () =>
   guardrail(({ messages, choices }) => ({
@@ -36,7 +31,7 @@ describe('request guardrails', () => {
   test('request guardrails mask texts and keep all other members of a message', async () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook, { inspect: ['toolCalls', 'reasoning'] })] } },
     });
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
@@ -78,7 +73,7 @@ describe('request guardrails', () => {
   test('a webhook gets one content per message and keeps what it did not see, unless it inspects more', async () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     const call = { id: 'c1', type: 'function', function: { name: 'pay', arguments: '{"card":"4111"}' } };
@@ -102,7 +97,7 @@ describe('request guardrails', () => {
     await using provider = await llmProvider();
     const messages = [{ role: 'user', content: 'only this' }];
     await using hook = await guardrail(() => ({ body: { messages } }));
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     await chat(served, { ...CHAT, messages: [...CHAT.messages, ...CHAT.messages] });
@@ -112,7 +107,7 @@ describe('request guardrails', () => {
   test('request guardrails that return another number of texts for a request with tool calls fail', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user', content: 'this' }] } }));
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     const messages = [{ role: 'assistant', tool_calls: [{ function: { arguments: '{}' } }] }];
@@ -128,7 +123,7 @@ describe('request guardrails', () => {
   ])('request guardrails reject input that they cannot read: %s', async (_, body) => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     const reply = await chat(served, { model: 'm', ...body });
@@ -146,7 +141,7 @@ describe('request guardrails', () => {
     await using general = await append('-general');
     await using first = await append('-first');
     await using second = await append('-second');
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       llm: { guardrails: { request: [webhook(general)] } },
       model: { guardrails: { request: [webhook(first), webhook(second)] } },
     });
@@ -159,7 +154,7 @@ describe('request guardrails', () => {
     await using hook = await guardrail(() => ({ body: '<b>no</b>', status_code: 451, reason: 'policy 7' }));
     await using next = await guardrail(() => ({}));
     const request = [webhook(hook), webhook(next)];
-    await using served = await guardedGateway(provider, { model: { guardrails: { request } } });
+    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
     const reply = await chat(served);
     expect(reply).toMatchObject({ status: 451, text: '<b>no</b>' });
     expect(reply.headers).toMatchObject({
@@ -177,7 +172,7 @@ describe('request guardrails', () => {
   test('request guardrails see every field that a provider may read on any path', async () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     const body = { model: 'm', messages: [], instructions: 'say 4111', input: ['4111', 'b'], prompt: '4111' };
@@ -196,7 +191,7 @@ describe('request guardrails', () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     const headers = { 'x-listed': 'request.headers["x-canary"]', 'content-type': '"application/x-own"' };
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook, { headers })] } },
     });
     await chat(served, CHAT, { authorization: 'Bearer canary', cookie: 'canary=1', 'x-canary': 'listed' });
@@ -260,7 +255,7 @@ test.each([{}, { reason: 'nothing found' }, { reason: null }])(
   async (action) => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => action);
-    await using gate = await guardedGateway(provider, {
+    await using gate = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     expect((await chat(gate)).status).toBe(200);
@@ -277,7 +272,7 @@ test.each([
   await using provider = await llmProvider();
   await using hook = await guardrail(() => ({}));
   const headers = { ':authority': authority };
-  await using served = await guardedGateway(provider, {
+  await using served = await llmGateway(provider, {
     model: { guardrails: { request: [webhook(hook, { headers })] } },
   });
   expect((await chat(served)).status).toBe(200);
@@ -291,8 +286,9 @@ describe('guardrail webhooks with invalid responses', () => {
     async (_, answer) => {
       await using provider = await llmProvider();
       await using hook = await httpUpstream(answer);
-      await using closed = await guardedGateway(provider, {
+      await using closed = await llmGateway(provider, {
         model: { guardrails: { request: [webhook(hook)] } },
+        options: LIMITS,
       });
       const refused = await chat(closed);
       expect(refused.status).toBe(503);
@@ -300,7 +296,10 @@ describe('guardrail webhooks with invalid responses', () => {
       expect(provider.received).toEqual([]);
       expect(await closed.accessLine(1)).toMatchObject({ reason: 'Guardrail' });
       const open = [webhook(hook, { failureMode: 'failOpen' })];
-      await using opened = await guardedGateway(provider, { model: { guardrails: { request: open } } });
+      await using opened = await llmGateway(provider, {
+        model: { guardrails: { request: open } },
+        options: LIMITS,
+      });
       expect((await chat(opened)).text).toBe(completion('Hello.'));
       expect(opened.log.join('')).toContain('failOpen');
     },
@@ -309,7 +308,7 @@ describe('guardrail webhooks with invalid responses', () => {
   test('an unreachable webhook fails the call with 503', async () => {
     await using provider = await llmProvider();
     const hook = { address: `127.0.0.1:${await refusingPort()}` };
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { response: [webhook(hook)] } },
     });
     const reply = await chat(served);
@@ -322,7 +321,7 @@ describe('guardrail webhooks with invalid responses', () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user' }] } }));
     const request = [webhook(hook, { failureMode: 'failOpen' })];
-    await using served = await guardedGateway(provider, { model: { guardrails: { request } } });
+    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
     expect((await chat(served)).status).toBe(503);
     expect(provider.received).toEqual([]);
   });
@@ -335,7 +334,7 @@ describe('guardrail webhooks with invalid responses', () => {
         left = true;
       });
     });
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { request: [webhook(hook)] } },
     });
     const leave = new AbortController();
@@ -369,7 +368,7 @@ describe('response guardrails', () => {
     let text = completion('', { choices });
     await using provider = await llmProvider((...all) => answering(text)(...all));
     await using hook = await maskAll();
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { response: [webhook(hook, { inspect: ['toolCalls', 'reasoning'] })] } },
     });
     expect(JSON.parse((await chat(served)).text)).toEqual({
@@ -384,7 +383,7 @@ describe('response guardrails', () => {
     await using provider = await llmProvider();
     let action: object = { body: '{"error":"blocked"}', status_code: 403 };
     await using hook = await guardrail(() => action);
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { response: [webhook(hook)] } },
     });
     expect(await chat(served)).toMatchObject({ status: 403, text: '{"error":"blocked"}' });
@@ -397,7 +396,7 @@ describe('response guardrails', () => {
       body.includes('fine') ? response.writeHead(400).end('{"error":1}') : response.end('not json'),
     );
     await using hook = await guardrail(() => ({}));
-    await using served = await guardedGateway(provider, {
+    await using served = await llmGateway(provider, {
       model: { guardrails: { response: [webhook(hook)] } },
     });
     expect((await chat(served)).status).toBe(502);
