@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { elements, members, type Span } from './json-text.ts';
 
 /**
@@ -11,7 +10,7 @@ export function writeChanged(text: string, before: unknown, after: unknown): str
 }
 
 function written(text: string, span: Span, before: unknown, after: unknown): string {
-  if (Object.is(before, after)) return text.slice(span.start, span.end);
+  if (Object.is(before, after)) return sourceOf(text, span);
   if (Array.isArray(before) && Array.isArray(after))
     return `[${writtenItems(text, span, before as unknown[], after as unknown[]).join(',')}]`;
   if (!isObject(before) || !isObject(after)) return JSON.stringify(after);
@@ -36,13 +35,32 @@ function writtenItems(
   const spans = elements(text, start);
   if (before.length === after.length)
     return after.map((item, index) => written(text, spans[index] as Span, before[index], item));
+  // Of items that were only added, or only removed, each is found this far from the one before.
+  const reach = 1 + Math.max(0, before.length - after.length);
   let next = 0;
   return after.map((item) => {
-    const at = before.findIndex((other, index) => index >= next && isDeepStrictEqual(other, item));
-    if (at === -1) return JSON.stringify(item);
+    const end = Math.min(before.length, next + reach);
+    let at = next;
+    while (at < end && !isSame(before[at], item)) at += 1;
+    if (at === end) return JSON.stringify(item);
     next = at + 1;
-    return text.slice(spans[at]?.start, spans[at]?.end);
+    return sourceOf(text, spans[at]);
   });
+}
+
+const sourceOf = (text: string, span: Span | undefined): string => text.slice(span?.start, span?.end);
+
+/** Whether two values of JSON are equal. */
+function isSame(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true;
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((item, index) => isSame(item, other[index]));
+  if (!isObject(one) || !isObject(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]))
+  );
 }
 
 /** An object of `JSON.parse` or of a literal; not a number that is kept as its text (`JSON.rawJSON`). */
