@@ -80,10 +80,18 @@ export function forEachText(
  */
 function isToolValue(owner: object, key: string, path: TextPath): boolean {
   const { type } = owner as { type?: unknown };
-  if (key === 'input') return typeof type === 'string' && type.endsWith('tool_use') && 'name' in owner;
-  if (key === 'action') return typeof type === 'string' && type.endsWith('_call');
-  const call = String(path.at(-1)).replace('_', '').toLowerCase();
-  return (key === 'args' && call === 'functioncall') || (key === 'response' && call === 'functionresponse');
+  switch (key) {
+    case 'input':
+      return typeof type === 'string' && type.endsWith('tool_use') && 'name' in owner;
+    case 'action':
+      return typeof type === 'string' && type.endsWith('_call');
+    case 'args':
+      return /^function_?call$/i.test(String(path.at(-1)));
+    case 'response':
+      return /^function_?response$/i.test(String(path.at(-1)));
+    default:
+      return false;
+  }
 }
 
 /** Calls `visit` with every non-empty string in a value, at any depth up to 32. Throws `NestingError`. */
