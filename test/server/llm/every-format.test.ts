@@ -307,6 +307,18 @@ describe('calls of every format', () => {
     } else expect([status, text]).toEqual([200, call.answer]);
   });
 
+  test.each(['transcriptions', 'images', 'edits of images'])(
+    'streams of %s are refused before the call if guardrails check responses',
+    async (name) => {
+      const call = CALLS[name] as Call;
+      await using gate = await serve(call, { guardrails: { response: [RULE] } });
+      const reply = await ask(gate.served, { ...call, request: { ...call.request, stream: true } });
+      expect(reply.status).toBe(400);
+      expect(errorOf(reply, call)).toContain('guardrails cannot check streams');
+      expect(gate.provider.received).toEqual([]);
+    },
+  );
+
   test.each(ROWS)('a token limit applies to %s unless they are free', async (_, call) => {
     const limit = { maxTokens: 1, tokensPerFill: 1, fillInterval: '1h', type: 'tokens' };
     await using gate = await serve(call, { llm: { policies: { localRateLimit: [limit] } } });
