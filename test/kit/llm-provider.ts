@@ -61,6 +61,20 @@ export function textOf({ received }: HttpUpstream, index = -1): string {
   return Buffer.from(received.at(index)?.body ?? '', 'latin1').toString('utf8');
 }
 
+/** The form that a provider got. */
+export async function formOf({ received }: HttpUpstream): Promise<Map<string, string>> {
+  const last = received.at(-1);
+  const type = String(last?.headers['content-type']);
+  const form = await new Response(Buffer.from(last?.body ?? '', 'latin1'), {
+    headers: { 'content-type': type },
+  }).formData();
+  const entries = [...form.entries()].map(
+    async ([name, value]) =>
+      [name, typeof value === 'string' ? value : `${value.name} ${await value.text()}`] as const,
+  );
+  return new Map(await Promise.all(entries));
+}
+
 interface Parts {
   /** Members of the model entry beside name, provider and base URL. */
   readonly model?: Readonly<Record<string, unknown>>;
