@@ -466,6 +466,10 @@ describe('responses read from generateContent', () => {
   test.each([
     [{ candidates: [{ finishReason: 'MALFORMED_FUNCTION_CALL' }] }, 'MALFORMED_FUNCTION_CALL'],
     [{ candidates: [{ content: { parts: [{ executableCode: {} }] } }] }, 'executableCode'],
+    [
+      { candidates: [{ content: { parts: [{ functionCall: { name: 'f', willContinue: true } }] } }] },
+      'functionCall.partialArgs',
+    ],
     [{}, 'candidates'],
   ])('a response without a usable answer is refused: %j', (body, name) => {
     expect(refused(() => generateContent.readResponse(body))).toContain(name);

@@ -78,7 +78,10 @@ export function readPart(value: unknown): Part | undefined {
   throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
 }
 
-function readCall({ id, name, args }: Json, signature: unknown): ToolCallPart {
+function readCall({ id, name, args, ...others }: Json, signature: unknown): ToolCallPart {
+  // Only sent if the request asks for it, which a translated one does not ("Stream function call arguments", Vertex AI).
+  if (others['partialArgs'] !== undefined || others['willContinue'] === true)
+    throw new Untranslatable('candidates[].content.parts[].functionCall.partialArgs', 'arguments in parts');
   return {
     type: 'toolCall',
     id: toolCallId(
