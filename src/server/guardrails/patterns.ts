@@ -124,7 +124,14 @@ export function compilePatterns({ action, rules }: PatternConfig, context: Compi
       if (rule.builtin !== undefined) {
         const { hint, replacement } = BUILTINS[rule.builtin];
         const find = finderOf(BUILTINS[rule.builtin]);
-        return { name: rule.builtin, replacement, find: (text) => (hint.test(text) ? find(text) : []) };
+        return {
+          name: rule.builtin,
+          replacement,
+          find(text) {
+            const plain = withPlainSeparators(text);
+            return hint.test(plain) ? find(plain) : [];
+          },
+        };
       }
       const compiled = compileRegex(rule.pattern ?? '', context.at('rules', index, 'pattern'));
       const find = (text: string): Span[] => matchesOf(compiled, text);
@@ -132,6 +139,17 @@ export function compilePatterns({ action, rules }: PatternConfig, context: Compi
     }),
   );
 }
+
+/**
+ * Models separate groups of digits also by signs of typography: spaces that do not break or are narrow, hyphens and dashes.
+ * Each is replaced by one character, so that positions stay the same.
+ */
+function withPlainSeparators(text: string): string {
+  if (!TYPOGRAPHIC.test(text)) return text;
+  return text.replace(/[\u00a0\u2009\u202f]/g, ' ').replace(/[\u2010-\u2013]/g, '-');
+}
+
+const TYPOGRAPHIC = /[\u00a0\u2009\u202f\u2010-\u2013]/;
 
 /** Finds all valid matches of a builtin. */
 function finderOf({ pattern, isValid, isGreedy = false }: SensitiveData): Rule['find'] {

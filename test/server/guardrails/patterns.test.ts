@@ -28,6 +28,14 @@ describe('builtin patterns', () => {
     ],
     ['creditCard', '6011 1111 1111 1117', '<CREDIT_CARD>'],
     ['creditCard', '4111111111111112 is no number of a card', '4111111111111112 is no number of a card'],
+    [
+      'creditCard',
+      '4111\u00a01111\u202f1111\u20091111, 4111\u20111111\u20111111\u20111111, a\u00a0b',
+      '<CREDIT_CARD>, <CREDIT_CARD>, a\u00a0b',
+    ],
+    ['ssn', '123\u201145\u20116789', '<SSN>'],
+    ['phoneNumber', '415\u2011555\u20112671 or +49\u00a030\u00a01234567', '<PHONE_NUMBER> or <PHONE_NUMBER>'],
+    ['iban', 'DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000', '<IBAN>'],
     ['phoneNumber', 'call +49 30 1234567 or +1 (415) 555-2671', 'call <PHONE_NUMBER> or <PHONE_NUMBER>'],
     [
       'phoneNumber',
