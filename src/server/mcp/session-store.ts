@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { BackendState, TargetState } from '../kernel/inspection.ts';
+import type { BackendState } from '../kernel/inspection.ts';
 import type { SharedStore } from '../kernel/shared-store.ts';
-import type { Connection } from './connection.ts';
+import { targetState } from './connection.ts';
 import { CallerSession } from './modern/caller-session.ts';
 import { type Caller, Callers } from './modern/callers.ts';
 import { initializing } from './open-target.ts';
@@ -381,23 +381,4 @@ export class SessionStore {
 function keepAtTargets({ connections }: Session, only?: SessionState['s']): void {
   for (const [index, { rpc }] of connections.entries())
     if (only === undefined || only[index]?.[1] === rpc?.channel?.sessionId) rpc?.channel?.keepSession?.();
-}
-
-/** A target is `ready` if one session is connected to it. Its problem is reported if none is. */
-function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {
-  const open = connections.filter((connection) => connection?.rpc !== undefined);
-  const website = open.find((connection) => connection?.website !== undefined)?.website;
-  const tools = open.findLast((connection) => connection?.listedTools !== undefined)?.listedTools;
-  if (open.length > 0)
-    return {
-      name,
-      state: 'ready',
-      connections: open.length,
-      ...(website !== undefined && { website }),
-      ...(tools !== undefined && { tools }),
-    };
-  if (connections.some((connection) => connection?.isAsleep)) return { name, state: 'idle', connections: 0 };
-  const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
-  if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };
-  return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };
 }
