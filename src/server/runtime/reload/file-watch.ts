@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { lstat, readlink, stat } from 'node:fs/promises';
-import { dirname, join, parse, resolve, sep } from 'node:path';
+import { basename, dirname, join, parse, resolve, sep } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
@@ -9,6 +9,7 @@ import type { Log } from '../../../core/log.ts';
  * Reports changed files once they have not changed for `LIMITS.reloadDebounce`. Watches their folders, so it does not matter
  * how a file is written: in place, by renaming, by deleting and creating it, or by changing a symbolic link. Events only
  * trigger a check; polling every `LIMITS.watchPollInterval` finds changes without events, as on network file systems.
+ * Events of other files in these folders are ignored: the database of a busy gateway may be beside its configuration.
  */
 export class FileWatch {
   readonly #log: Log;
@@ -16,6 +17,8 @@ export class FileWatch {
   /** Signature of each file at the last check. */
   readonly #files = new Map<string, string>();
   readonly #watchers = new Map<string, FSWatcher>();
+  /** Entries of each watched folder that files or links on their paths are, as of the last check. */
+  #entries: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #poll: NodeJS.Timeout;
   #checkTimer: NodeJS.Timeout | undefined;
   #quiet: NodeJS.Timeout | undefined;
@@ -48,8 +51,11 @@ export class FileWatch {
     this.#watchers.clear();
   }
 
-  /** Called for any event in a watched folder. Debounced, because other files there, such as logs, may change constantly. */
-  #event(): void {
+  /** Called for any event in a watched folder. `name` is that of the folder if the folder itself was moved or deleted. */
+  #event(folder: string, name: string | null): void {
+    const isOther =
+      name !== null && name !== basename(folder) && this.#entries.get(folder)?.has(name) === false;
+    if (isOther) return;
     this.#checkTimer ??= setTimeout(() => {
       this.#checkTimer = undefined;
       void this.#check();
@@ -73,14 +79,22 @@ export class FileWatch {
   }
 
   async #checkNow(): Promise<void> {
-    const folders = new Map<string, string>();
+    const entries = new Map<string, Set<string>>();
     for (const file of this.#files.keys())
-      for (const folder of await foldersToWatch(file)) {
-        const { dev, ino } = (await stat(folder).catch(() => undefined)) ?? {};
-        // A folder that was deleted and created again needs a new watcher.
-        if (ino !== undefined) folders.set(`${folder}\u0000${dev} ${ino}`, folder);
+      for (const path of await pathsToWatch(file)) {
+        const folder = dirname(path);
+        const known = entries.get(folder);
+        if (known === undefined) entries.set(folder, new Set([basename(path)]));
+        else known.add(basename(path));
       }
+    const folders = new Map<string, string>();
+    for (const folder of entries.keys()) {
+      const { dev, ino } = (await stat(folder).catch(() => undefined)) ?? {};
+      // A folder that was deleted and created again needs a new watcher.
+      if (ino !== undefined) folders.set(`${folder}\u0000${dev} ${ino}`, folder);
+    }
     if (this.#isClosed) return;
+    this.#entries = entries;
     for (const [key, watcher] of this.#watchers) if (!folders.has(key)) this.#drop(key, watcher);
     for (const [key, folder] of folders) if (!this.#watchers.has(key)) this.#add(key, folder);
     for (const [file, before] of this.#files) {
@@ -115,7 +129,7 @@ export class FileWatch {
 
   #add(key: string, folder: string): void {
     try {
-      const watcher = watch(folder, { persistent: false }, () => this.#event());
+      const watcher = watch(folder, { persistent: false }, (_type, name) => this.#event(folder, name));
       watcher.on('error', () => this.#drop(key, watcher));
       this.#watchers.set(key, watcher);
     } catch (error) {
@@ -145,20 +159,20 @@ async function signatureOf(file: string): Promise<string> {
 }
 
 /**
- * Folders in which a change can make the path refer to another file: that of the file, and those of all symbolic links on
- * its path. At most `LIMITS.watchedFolders` (40).
+ * Paths whose change can make the path of a file refer to another file: that of the file, and those of all symbolic links
+ * on it. At most `LIMITS.watchedFolders` (40).
  */
-async function foldersToWatch(file: string): Promise<ReadonlySet<string>> {
-  const folders = new Set<string>();
+async function pathsToWatch(file: string): Promise<ReadonlySet<string>> {
+  const paths = new Set<string>();
   let target = file;
   // Links may form a cycle.
   for (let links = 0; links < LIMITS.watchedFolders; links++) {
     const link = await firstLink(target);
-    folders.add(dirname(link?.path ?? target));
+    paths.add(link?.path ?? target);
     if (link === undefined) break;
     target = link.target;
   }
-  return folders;
+  return paths;
 }
 
 /** The first symbolic link on a path, and the path with this link resolved. */
