@@ -18,12 +18,17 @@ export interface SqliteFileOptions {
   readonly lockTimeout: number;
 }
 
+interface Prepared {
+  readonly statement: StatementSync;
+  readonly returnsRows: boolean;
+}
+
 /** An open SQLite file, which other processes and threads may have open too. All calls are synchronous. */
 export class SqliteFile {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #inode: bigint | undefined;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #statements = new Map<string, Prepared>();
 
   /** @throws DatabaseError */
   constructor(options: SqliteFileOptions) {
@@ -48,53 +53,53 @@ export class SqliteFile {
   }
 
   query({ sql, values = [] }: Statement): readonly SqlRow[] {
-    return this.#prepared(sql).all(...(values as SQLInputValue[])) as unknown as SqlRow[];
+    return this.#prepared(sql).statement.all(...(values as SQLInputValue[])) as unknown as SqlRow[];
   }
 
   /** Undefined if a required statement did nothing. */
   transaction(statements: readonly Statement[]): readonly StatementResult[] | undefined {
-    const database = this.#database;
-    database.exec('BEGIN IMMEDIATE');
+    this.#prepared('BEGIN IMMEDIATE').statement.run();
     try {
       const results: StatementResult[] = [];
       for (const statement of statements) {
         const result = this.#execute(statement);
         if (statement.required && result.rows.length + result.changes === 0) {
-          database.exec('ROLLBACK');
+          this.#database.exec('ROLLBACK');
           return undefined;
         }
         results.push(result);
       }
-      database.exec('COMMIT');
+      this.#prepared('COMMIT').statement.run();
       return results;
     } catch (error) {
       // Some errors, such as that of a full disk, have ended the transaction already.
-      if (database.isTransaction) database.exec('ROLLBACK');
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }
   }
 
   #execute({ sql, values = [], many }: Statement): StatementResult {
-    const prepared = this.#prepared(sql);
+    const { statement, returnsRows } = this.#prepared(sql);
     if (many !== undefined) {
       let changes = 0;
-      for (const each of many) changes += Number(prepared.run(...(each as SQLInputValue[])).changes);
+      for (const each of many) changes += Number(statement.run(...(each as SQLInputValue[])).changes);
       return { rows: [], changes };
     }
-    const returnsRows = prepared.columns().length > 0;
     if (!returnsRows)
-      return { rows: [], changes: Number(prepared.run(...(values as SQLInputValue[])).changes) };
-    const rows = prepared.all(...(values as SQLInputValue[])) as unknown as SqlRow[];
+      return { rows: [], changes: Number(statement.run(...(values as SQLInputValue[])).changes) };
+    const rows = statement.all(...(values as SQLInputValue[])) as unknown as SqlRow[];
     return { rows, changes: rows.length };
   }
 
-  #prepared(sql: string): StatementSync {
+  #prepared(sql: string): Prepared {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
     if (this.#statements.size >= LIMITS.databaseStatements) this.#statements.clear();
-    const prepared = this.#database.prepare(sql);
+    const statement = this.#database.prepare(sql);
+    const returnsRows = statement.columns().length > 0;
     // The last rowid that `run` returns may exceed 2^53: an index of words has rows of its own.
-    if (prepared.columns().length === 0) prepared.setReadBigInts(true);
+    if (!returnsRows) statement.setReadBigInts(true);
+    const prepared = { statement, returnsRows };
     this.#statements.set(sql, prepared);
     return prepared;
   }
