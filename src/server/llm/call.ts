@@ -82,6 +82,8 @@ export interface CostOutcome {
   /** Why the cost is unknown, for the log. */
   readonly reason?: string;
   readonly total?: string;
+  /** `total` in 10^-12 USD. */
+  readonly picoUsd?: bigint;
   /** Costs by token class (`input`, `output`, `cacheRead`, …) and `total`, as numbers for expressions. */
   readonly parts?: Readonly<Record<string, number>>;
   readonly rates?: Readonly<Record<string, number>>;

@@ -26,15 +26,16 @@ export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall):
 export function estimateInput(request: LlmCall['request']): number {
   const { messages, prompt, input, instructions, tools, system, query, documents } = request;
   const { contents, systemInstruction, system_instruction: snake, content, requests } = request;
-  const inputs = [messages, prompt, input, instructions, tools, system, query, documents].concat([
-    contents,
-    systemInstruction,
-    snake,
-    content,
-    requests,
-  ]);
-  const bytes = inputs.reduce((sum: number, part) => sum + textBytes(part), 0);
-  const media = inputs.reduce((sum: number, part) => sum + countMedia(part), 0);
+  let bytes = 0;
+  let media = 0;
+  for (const part of [
+    ...[messages, prompt, input, instructions, tools, system, query, documents],
+    ...[contents, systemInstruction, snake, content, requests],
+  ]) {
+    if (part === undefined) continue;
+    bytes += textBytes(part);
+    media += countMedia(part);
+  }
   return Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input);
 }
 

@@ -78,9 +78,10 @@ interface PriceTexts {
 }
 export type RateTexts = { readonly [Kind in RateKind]?: string };
 
+/** Rates in millionths. */
 type Rates = { readonly [Kind in RateKind]?: bigint | undefined };
 
-/** Prices of a model, with rates in millionths. */
+/** Prices of a model. The last of `tiers` whose `contextOver` the input exceeds replaces some of the rates. */
 interface ModelPrices {
   readonly rates: Rates;
   readonly tiers: readonly { readonly contextOver: number; readonly rates: Rates }[];
@@ -124,18 +125,25 @@ export class PriceCatalog {
    */
   price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
     if (this.#isEmpty) return { status: 'NoCatalog', reason: 'config.modelCatalog is not set' };
-    const names = [...new Set(models.filter((model) => model !== undefined))];
-    const prices = names
-      .map((model) => this.#models.get(key(provider, model)))
-      .find((found) => found !== undefined);
-    if (prices === undefined)
+    const prices = this.#find(provider, models);
+    if (prices === undefined) {
+      const names = [...new Set(models.filter((model) => model !== undefined))];
       return { status: 'Missing', reason: `no prices for ${provider} ${names.join(' or ')}` };
+    }
     if (usage === undefined)
       return { status: 'Unpriced', reason: 'no tokens were used: the request was not sent or was rejected' };
     const rates = ratesFor(prices, usage);
-    if (Object.values(rates).every((value) => value === undefined))
+    if (RATE_KINDS.every((kind) => rates[kind] === undefined))
       return { status: 'Unpriced', reason: 'the catalog has no rates for the model' };
     return outcome(rates, usage);
+  }
+
+  #find(provider: string, models: readonly (string | undefined)[]): ModelPrices | undefined {
+    for (const model of models) {
+      const found = model === undefined ? undefined : this.#models.get(key(provider, model));
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 }
 
@@ -144,7 +152,7 @@ const key = (provider: string, model: string): string => `${provider}\n${model}`
 /** The base rates, overridden by those of the highest tier that the input exceeds. */
 function ratesFor({ rates, tiers }: ModelPrices, { input }: Usage): Rates {
   const tier = tiers.findLast(({ contextOver }) => input > contextOver);
-  return { ...rates, ...tier?.rates };
+  return tier === undefined ? rates : { ...rates, ...tier.rates };
 }
 
 /**
@@ -152,7 +160,7 @@ function ratesFor({ rates, tiers }: ModelPrices, { input }: Usage): Rates {
  * convention of OpenAI-compatible providers). A token class without its own rate is billed as plain input or output. No
  * token is billed twice: recordings that were read from a cache are billed as cached.
  */
-function outcome(rates: Rates, usage: Usage): CostOutcome {
+function tokensByKind(rates: Rates, usage: Usage): Record<RateKind, number> {
   const cacheRead = rates.cacheRead === undefined ? 0 : (usage.cachedInput ?? 0);
   const cacheWrite1h = rates.cacheWrite1h === undefined ? 0 : (usage.cacheWrite1h ?? 0);
   const cacheWrite = rates.cacheWrite === undefined ? 0 : Math.max(0, (usage.cacheWrite ?? 0) - cacheWrite1h);
@@ -160,7 +168,7 @@ function outcome(rates: Rates, usage: Usage): CostOutcome {
   const uncached = Math.max(0, usage.input - cacheRead - cacheWrite - cacheWrite1h);
   const cachedAudio = Math.min(cacheRead, usage.cachedInputAudio ?? 0);
   const inputAudio = Math.min(uncached, Math.max(0, (usage.inputAudio ?? 0) - cachedAudio));
-  const tokens: Record<RateKind, number> = {
+  return {
     input: uncached - inputAudio,
     output: Math.max(0, usage.output - reasoning - outputAudio),
     cacheRead,
@@ -170,27 +178,44 @@ function outcome(rates: Rates, usage: Usage): CostOutcome {
     inputAudio,
     outputAudio,
   };
-  const fallback: Partial<Record<RateKind, bigint | undefined>> = {
-    reasoning: rates.output,
-    outputAudio: rates.output,
-    inputAudio: rates.input,
-  };
-  const costs = RATE_KINDS.map(
-    (kind) => [kind, BigInt(tokens[kind]) * (rates[kind] ?? fallback[kind] ?? 0n)] as const,
-  );
-  const total = costs.reduce((sum, [, cost]) => sum + cost, 0n);
+}
+
+const FALLBACK: Partial<Record<RateKind, RateKind>> = {
+  reasoning: 'output',
+  outputAudio: 'output',
+  inputAudio: 'input',
+};
+
+const rateOf = (rates: Rates, kind: RateKind): bigint => rates[kind] ?? rates[FALLBACK[kind] ?? kind] ?? 0n;
+
+function outcome(rates: Rates, usage: Usage): CostOutcome {
+  const tokens = tokensByKind(rates, usage);
+  let total = 0n;
+  for (const kind of RATE_KINDS) if (tokens[kind] > 0) total += BigInt(tokens[kind]) * rateOf(rates, kind);
+  let text: string | undefined;
   return {
     status: 'Exact',
-    total: costToText(total),
-    parts: {
-      total: costToNumber(total),
-      ...Object.fromEntries(costs.map(([kind, cost]) => [kind, costToNumber(cost)])),
+    picoUsd: total,
+    // Computed when they are read: budgets need only the number, and most calls are neither traced nor read by expressions.
+    get total() {
+      text ??= costToText(total);
+      return text;
     },
-    rates: Object.fromEntries(
-      Object.entries(rates).flatMap(([kind, value]) =>
-        value === undefined ? [] : [[kind, rateToNumber(value)]],
-      ),
-    ),
+    get parts() {
+      return {
+        total: costToNumber(total),
+        ...Object.fromEntries(
+          RATE_KINDS.map((kind) => [kind, costToNumber(BigInt(tokens[kind]) * rateOf(rates, kind))]),
+        ),
+      };
+    },
+    get rates() {
+      return Object.fromEntries(
+        Object.entries(rates).flatMap(([kind, value]) =>
+          value === undefined ? [] : [[kind, rateToNumber(value)]],
+        ),
+      );
+    },
   };
 }
 

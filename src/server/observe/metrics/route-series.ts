@@ -129,9 +129,9 @@ class LlmSeries {
     const labels = this.#labels;
     this.#duration.observe(seconds);
     if (cost !== undefined) this.#lookup(cost.status).inc();
-    if (cost?.parts?.['total'] !== undefined) {
+    if (cost?.total !== undefined) {
       this.#cost ??= families.cost.with(labels);
-      this.#cost.inc(cost.parts['total']);
+      this.#cost.inc(Number(cost.total));
     }
     if (usage !== undefined) {
       this.#token('input').observe(usage.input);
