@@ -93,6 +93,8 @@ export const POLICIES_LIMITS = {
   budgetWait: 6 * SECOND,
   /** How old counters in memory may be, if no other process has written to the database. */
   budgetFreshness: 250,
+  /** How long counters are read before each call after another process with the same SQLite file was noticed. */
+  budgetPresence: 10 * SECOND,
   /** How often virtual keys are compared with the database, for changes by other gateways. */
   keyRefresh: SECOND,
 } as const;

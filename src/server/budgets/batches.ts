@@ -8,12 +8,23 @@ const SCOPE = 'proxy::budgets';
 /** After a failure of the store, calls are refused for this long without asking it again, in ms. */
 const RETRY_AFTER = 1_000;
 /**
- * Time between the starts of two transactions, in ms. One costs about as much CPU time as ten charges in it, so a busy
- * gateway collects them; up to 200 calls a second, none waits.
+ * Time between the starts of two transactions, in ms. One costs as much CPU time as ten to twenty charges in it, most of
+ * it for waking the thread of the database, so a busy gateway collects them; up to 100 calls a second, none waits.
  */
-const INTERVAL = 5;
-/** How long another process counts as present after it has written, in ms. */
-const PRESENCE = 10_000;
+const INTERVAL = 10;
+
+export interface BatchesOptions {
+  readonly store: SpendingStore;
+  readonly log: Log;
+  /** Called when the store fails. */
+  readonly failed: () => void;
+  /** Whether no call is open that could still join the next transaction. */
+  readonly isUrgent: () => boolean;
+  /** How long calls wait for the store, in ms; what they were charged is written when it answers. */
+  readonly wait: number;
+  /** How long another process counts as present after it was noticed, in ms (`LIMITS.budgetPresence`). */
+  readonly presence: number;
+}
 
 /**
  * Writes counters to the store and reads them, many in one transaction: while one runs, the next is collected. A
@@ -23,11 +34,15 @@ export class Batches {
   readonly #store: SpendingStore;
   readonly #log: Log;
   readonly #onFailure: () => void;
+  readonly #isUrgent: () => boolean;
   readonly #wait: number;
+  readonly #presence: number;
   /** Of the next transaction. */
   #changed = new Set<Counter>();
   #read = new Set<Counter>();
   #next: PromiseWithResolvers<void> | undefined;
+  /** Resolves also if the next transaction fails. */
+  #ended: Promise<void> = Promise.resolve();
   /** Those who wait for the transaction that runs. */
   #current: Promise<void> | undefined;
   #running: Promise<void> | undefined;
@@ -36,21 +51,33 @@ export class Batches {
   /** When the last transaction began, on the clock of `performance.now()`. */
   #lastAt = Number.NEGATIVE_INFINITY;
   #othersAt = Number.NEGATIVE_INFINITY;
+  /** Ends whenever another process is noticed, which may have charged any counter. */
+  #era = 0;
+  /** Starts the next transaction. */
+  #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
   #failure: { readonly since: number; readonly at: number; readonly message: string } | undefined;
 
-  /** `wait`: how long calls wait for the store, in ms; what they were charged is written when it answers. */
-  constructor(store: SpendingStore, log: Log, onFailure: () => void, wait: number) {
+  constructor({ store, log, failed, isUrgent, wait, presence }: BatchesOptions) {
     this.#store = store;
     this.#log = log;
-    this.#onFailure = onFailure;
+    this.#onFailure = failed;
+    this.#isUrgent = isUrgent;
     this.#wait = wait;
+    this.#presence = presence;
   }
 
   /** Whether the counters are those of the store: no other process writes it, as of `freshness` ms ago. */
   isFresh(freshness: number): boolean {
     const now = performance.now();
-    return this.#failure === undefined && now - this.#lastAt < freshness && now - this.#othersAt > PRESENCE;
+    return (
+      this.#failure === undefined && now - this.#lastAt < freshness && now - this.#othersAt > this.#presence
+    );
+  }
+
+  /** Whether a counter was read, and no other process can have charged it since, if `isFresh`. */
+  knows({ spent, era }: Counter): boolean {
+    return spent !== undefined && era === this.#era;
   }
 
   /** Reads counters. Rejects if the store has failed. */
@@ -65,7 +92,18 @@ export class Batches {
   /** Writes what counters were charged. Resolves also if the store fails: it is written with a later transaction. */
   write(counters: readonly Counter[]): Promise<void> {
     for (const counter of counters) this.#changed.add(counter);
-    return this.#isLate ? Promise.resolve() : this.#scheduled().catch(() => undefined);
+    if (this.#isLate) return Promise.resolve();
+    void this.#scheduled();
+    this.hurry();
+    return this.#ended;
+  }
+
+  /** Called when fewer calls are open: if nothing can join the next transaction, it does not wait. */
+  hurry(): void {
+    if (this.#timer === undefined || !this.#isUrgent()) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    setImmediate(() => this.#start());
   }
 
   async idle(): Promise<void> {
@@ -77,19 +115,22 @@ export class Batches {
   #scheduled(): Promise<void> {
     if (this.#next === undefined) {
       this.#next = Promise.withResolvers();
+      this.#ended = this.#next.promise.catch(() => undefined);
       if (this.#running === undefined) this.#startSoon();
     }
     return this.#next.promise;
   }
 
   #startSoon(): void {
-    const wait = this.#lastAt + INTERVAL - performance.now();
+    const wait = this.#isUrgent() ? 0 : this.#lastAt + INTERVAL - performance.now();
     // At least at the end of the turn: calls that end in the same turn share a transaction.
-    if (wait > 0) setTimeout(() => this.#start(), wait);
+    if (wait > 0) this.#timer ??= setTimeout(() => this.#start(), wait);
     else setImmediate(() => this.#start());
   }
 
   #start(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     if (this.#running !== undefined || this.#next === undefined) return;
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
@@ -105,11 +146,11 @@ export class Batches {
     this.#next = undefined;
     this.#changed = new Set();
     this.#read = new Set();
-    const charges = changed.map(({ counter, start, unwritten, spent }) => ({
-      counter,
-      start,
-      amount: unwritten,
-      known: spent,
+    const charges = changed.map((counter) => ({
+      counter: counter.counter,
+      start: counter.start,
+      amount: counter.unwritten,
+      known: this.knows(counter) ? counter.spent : undefined,
     }));
     this.#lastAt = performance.now();
     const late = setTimeout(() => {
@@ -122,11 +163,15 @@ export class Batches {
     }, this.#wait);
     try {
       const { totals, isAlone } = await this.#store.exchange(charges, read);
+      if (!isAlone) {
+        this.#othersAt = performance.now();
+        this.#era += 1;
+      }
       for (const [index, counter] of [...changed, ...read].entries()) {
-        counter.spent = totals[index] as number;
+        counter.spent = totals[index];
+        counter.era = this.#era;
         counter.unwritten -= charges[index]?.amount ?? 0;
       }
-      if (!isAlone) this.#othersAt = performance.now();
       this.#recovered();
       resolve();
       // What was charged while it was late.

@@ -25,7 +25,8 @@ export type BudgetMeter = (budget: string, outcome: BudgetOutcome) => void;
 export class CallBudget {
   readonly #spending: Spending;
   readonly #meter: BudgetMeter;
-  #claims: NamedClaim[] = [];
+  #claims: readonly NamedClaim[] = [];
+  #countsMoney: boolean | undefined;
   #id: number | undefined;
   #charged: Amounts = { usd: 0, tokens: 0 };
 
@@ -35,12 +36,14 @@ export class CallBudget {
   }
 
   add(claims: readonly NamedClaim[]): void {
-    this.#claims.push(...claims);
+    this.#claims = this.#claims.length === 0 ? claims : [...this.#claims, ...claims];
+    this.#countsMoney = undefined;
   }
 
   /** Whether a price is needed. */
   get countsMoney(): boolean {
-    return this.#claims.some(({ unit }) => unit === 'usd');
+    this.#countsMoney ??= this.#claims.some(({ unit }) => unit === 'usd');
+    return this.#countsMoney;
   }
 
   get isReserved(): boolean {
@@ -48,19 +51,27 @@ export class CallBudget {
   }
 
   /**
-   * Reserves what a call is expected to use. Throws an `AppError`: 429 if a budget has less left, 503 if the database of
-   * budgets fails and one of them is not open then.
+   * Reserves what a call is expected to use. Throws an `AppError`, or rejects with it: 429 if a budget has less left, 503
+   * if the database of budgets fails and one of them is not open then. A promise only if it has to wait.
    */
-  async reserve(ctx: RequestContext, amounts: Amounts): Promise<void> {
+  reserve(ctx: RequestContext, amounts: Amounts): void | Promise<void> {
     if (this.#claims.length === 0) return;
-    const outcome = await this.#reserve(amounts);
+    const outcome = this.#reserve(amounts);
+    if (outcome instanceof Promise) return outcome.then((decided) => this.#reserved(ctx, amounts, decided));
+    this.#reserved(ctx, amounts, outcome);
+  }
+
+  #reserved(ctx: RequestContext, amounts: Amounts, outcome: Reserved): void {
     if ('id' in outcome) {
       this.#id = outcome.id;
       for (const { budget } of this.#claims) this.#meter(budget, 'allowed');
       ctx.observer?.policy({ kind: 'budgets', action: 'apply', reason: 'reserved', snapshot: amounts });
       return;
     }
-    if ('unavailable' in outcome) return this.#failed(ctx, outcome.unavailable);
+    if ('unavailable' in outcome) {
+      this.#failed(ctx, outcome.unavailable);
+      return;
+    }
     const claim = this.#claims[outcome.refusedBy] as NamedClaim;
     this.#meter(claim.budget, 'refused');
     throw exceeded(ctx, claim, amounts, outcome);
@@ -87,6 +98,7 @@ export class CallBudget {
       throw new AppError('llm_forbidden', { message, ...(detail !== undefined && { detail }) });
     }
     this.#claims = this.#claims.filter((claim) => !affected.includes(claim));
+    this.#countsMoney = undefined;
   }
 
   /**
@@ -102,10 +114,11 @@ export class CallBudget {
       return;
     this.#charged = amounts;
     const written = this.#spending.call.charge(this.#id, amounts);
-    if (written instanceof Promise)
-      return written.catch((error: unknown) => {
-        throw new AppError('budget_failed', { detail: detailOf(error) });
-      });
+    // Only in a worker, the process with the budgets may be gone.
+    if (!(written instanceof Promise) || this.#spending.worker === 0) return written;
+    return written.catch((error: unknown) => {
+      throw new AppError('budget_failed', { detail: detailOf(error) });
+    });
   }
 
   /** The call has ended. Can be called without a reservation. */
@@ -117,18 +130,20 @@ export class CallBudget {
     this.#id = undefined;
   }
 
-  async #reserve(amounts: Amounts): Promise<Reserved> {
-    const claims = this.#claims.map(({ counter, unit, window, limit }) => ({ counter, unit, window, limit }));
-    try {
-      // A worker gets nothing if the configuration with the budgets is gone.
-      const outcome = await (this.#spending.call.reserve(this.#spending.worker, claims, amounts) as
-        | Reserved
-        | undefined
-        | Promise<Reserved | undefined>);
-      return outcome ?? { unavailable: 'the gateway is closing' };
-    } catch (error) {
-      return { unavailable: detailOf(error) };
-    }
+  #reserve(amounts: Amounts): Reserved | Promise<Reserved> {
+    const { call, worker } = this.#spending;
+    // What only this process needs is not sent to another one.
+    const claims: readonly Claim[] =
+      worker === 0
+        ? this.#claims
+        : this.#claims.map(({ counter, unit, window, limit }) => ({ counter, unit, window, limit }));
+    const outcome = call.reserve(worker, claims, amounts);
+    if (!(outcome instanceof Promise)) return outcome;
+    // A worker gets nothing if the configuration with the budgets is gone.
+    return (outcome as Promise<Reserved | undefined>).then(
+      (decided) => decided ?? { unavailable: 'the gateway is closing' },
+      (error: unknown) => ({ unavailable: detailOf(error) }),
+    );
   }
 
   #failed(ctx: RequestContext, why: string): void {

@@ -18,10 +18,14 @@ export interface Counter {
   readonly start: number;
   /** According to the store; undefined until it was read. */
   spent: number | undefined;
+  /** When it was read, for `Batches.knows`. */
+  era: number;
   /** Charged, and not yet written. */
   unwritten: number;
   /** By open calls, besides what these were charged. */
   reserved: number;
+  /** Calls that are about to reserve. */
+  waiting: number;
 }
 
 /** The name of a counter in the store. */

@@ -13,6 +13,7 @@ export type Reserved =
 
 interface Reservation {
   readonly owner: number;
+  isCharged: boolean;
   readonly parts: { readonly counter: Counter; readonly unit: BudgetUnit; left: number; charged: number }[];
 }
 
@@ -25,6 +26,8 @@ export interface LedgerOptions {
   readonly freshness: number;
   /** How long calls wait for the store (`LIMITS.budgetWait`). */
   readonly wait: number;
+  /** How long another process counts as present (`LIMITS.budgetPresence`). */
+  readonly presence: number;
   readonly failed: () => void;
 }
 
@@ -34,17 +37,20 @@ export interface LedgerOptions {
  */
 export class Ledger {
   readonly #options: LedgerOptions;
-  readonly #counters = new Map<string, Counter>();
+  /** By name: that of the newest window, and of older ones that calls still use or that are not written. */
+  readonly #counters = new Map<string, Counter[]>();
   readonly #reservations = new Map<number, Reservation>();
   readonly #batches: Batches;
   #lastId = 0;
+  /** Reservations of calls that were not charged yet. */
+  #uncharged = 0;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
-    this.#batches = new Batches(options.store, options.log, options.failed, options.wait);
+    this.#batches = new Batches({ ...options, isUrgent: () => this.#uncharged === 0 });
   }
 
-  /** Counters in memory. */
+  /** Names of counters in memory. */
   get size(): number {
     return this.#counters.size;
   }
@@ -58,19 +64,27 @@ export class Ledger {
     const counters: Counter[] = [];
     for (const { counter, window } of claims) {
       const found = this.#find(counter, windowStart(window, now));
-      if (found === undefined) return { unavailable: 'too many counters are in use' };
+      if (found === undefined) {
+        stopWaiting(counters);
+        return { unavailable: 'too many counters are in use' };
+      }
+      found.waiting += 1;
       counters.push(found);
     }
-    const known = counters.every(({ spent }) => spent !== undefined);
+    const known = counters.every((counter) => this.#batches.knows(counter));
     if (known && this.#batches.isFresh(this.#options.freshness))
       return this.#decide(owner, claims, counters, amounts);
     return this.#batches.read(counters).then(
       () => this.#decide(owner, claims, counters, amounts),
-      (error: unknown) => ({ unavailable: detailOf(error) }),
+      (error: unknown) => {
+        stopWaiting(counters);
+        return { unavailable: detailOf(error) };
+      },
     );
   }
 
   #decide(owner: number, claims: readonly Claim[], counters: readonly Counter[], amounts: Amounts): Reserved {
+    stopWaiting(counters);
     for (const [index, { limit, unit }] of claims.entries()) {
       const { spent = 0, unwritten, reserved, start } = counters[index] as Counter;
       const left = limit - spent - unwritten - reserved;
@@ -83,7 +97,8 @@ export class Ledger {
       return { counter, unit, left: amounts[unit], charged: 0 };
     });
     this.#lastId += 1;
-    this.#reservations.set(this.#lastId, { owner, parts });
+    this.#uncharged += 1;
+    this.#reservations.set(this.#lastId, { owner, isCharged: false, parts });
     return { id: this.#lastId };
   }
 
@@ -98,7 +113,10 @@ export class Ledger {
   /** `least`: the least change of what the call was charged so far. */
   #charge(id: number, amounts: Amounts, least: number): void | Promise<void> {
     const changed: Counter[] = [];
-    for (const part of this.#reservations.get(id)?.parts ?? []) {
+    const reservation = this.#reservations.get(id);
+    if (reservation === undefined) return;
+    this.#charged(reservation);
+    for (const part of reservation.parts) {
       const more = amounts[part.unit] - part.charged;
       if (more === 0 || !(more >= least)) continue;
       part.charged += more;
@@ -122,8 +140,17 @@ export class Ledger {
   }
 
   #drop(id: number): void {
-    for (const part of this.#reservations.get(id)?.parts ?? []) part.counter.reserved -= part.left;
+    const reservation = this.#reservations.get(id);
+    if (reservation === undefined) return;
+    for (const part of reservation.parts) part.counter.reserved -= part.left;
     this.#reservations.delete(id);
+    this.#charged(reservation);
+    this.#batches.hurry();
+  }
+
+  #charged(reservation: Reservation): void {
+    if (!reservation.isCharged) this.#uncharged -= 1;
+    reservation.isCharged = true;
   }
 
   /** Releases what the calls of a worker that has ended had reserved. */
@@ -138,25 +165,38 @@ export class Ledger {
 
   /** What open calls have reserved, and what is not written yet, by counter. */
   open(counter: string, start: number): Pick<Counter, 'reserved' | 'unwritten'> | undefined {
-    return this.#counters.get(keyOf(counter, start));
+    return this.#counters.get(counter)?.find((known) => known.start === start);
   }
 
   /** Undefined if the memory for counters is used up by those that cannot be forgotten. */
-  #find(counter: string, start: number): Counter | undefined {
-    const key = keyOf(counter, start);
-    const known = this.#counters.get(key);
+  #find(name: string, start: number): Counter | undefined {
+    const windows = this.#counters.get(name);
+    // The newest window is the last one.
+    const known = windows?.findLast((counter) => counter.start === start);
     if (known !== undefined) return known;
+    const added: Counter = {
+      counter: name,
+      start,
+      spent: undefined,
+      era: 0,
+      unwritten: 0,
+      reserved: 0,
+      waiting: 0,
+    };
+    if (windows !== undefined) {
+      this.#counters.set(name, [...windows.filter((counter) => !isForgettable(counter)), added]);
+      return added;
+    }
     if (this.#counters.size >= this.#options.maxCounters && !this.#forgetOne()) return undefined;
-    const added: Counter = { counter, start, spent: undefined, unwritten: 0, reserved: 0 };
-    this.#counters.set(key, added);
+    this.#counters.set(name, [added]);
     return added;
   }
 
   /** Forgets one of the oldest counters that no call uses and that is written. */
   #forgetOne(): boolean {
     let looked = 0;
-    for (const [key, { unwritten, reserved, spent }] of this.#counters) {
-      if (unwritten === 0 && reserved === 0 && spent !== undefined) return this.#counters.delete(key);
+    for (const [name, windows] of this.#counters) {
+      if (windows.every(isForgettable)) return this.#counters.delete(name);
       looked += 1;
       if (looked === 100) return false;
     }
@@ -164,4 +204,10 @@ export class Ledger {
   }
 }
 
-const keyOf = (counter: string, start: number): string => `${start} ${counter}`;
+/** Not one of a call that is about to reserve: it would be another counter than that of the next call. */
+const isForgettable = ({ unwritten, reserved, waiting }: Counter): boolean =>
+  unwritten === 0 && reserved === 0 && waiting === 0;
+
+function stopWaiting(counters: readonly Counter[]): void {
+  for (const counter of counters) counter.waiting -= 1;
+}

@@ -2,11 +2,23 @@ import type { DatabaseSchema } from '../kernel/database.ts';
 
 /**
  * Tables of virtual keys and of what budgets have spent. `agctl_key_changes` and `agctl_spending_writer` have one row: how
- * often keys have changed, and which process has charged last.
+ * often keys have changed, and which process has read or charged counters last. In SQLite, `agctl_spending_journal` has charges that are not
+ * in `agctl_spending` yet; `agctl_spending_totals` are both.
  */
 export const budgetsSchema: DatabaseSchema = {
   feature: 'budgets',
-  migrations: [{ sqlite: scripts('INTEGER', ' WITHOUT ROWID'), postgres: scripts('BIGINT', '') }],
+  migrations: [
+    { sqlite: scripts('INTEGER', ' WITHOUT ROWID'), postgres: scripts('BIGINT', '') },
+    {
+      sqlite: `CREATE TABLE agctl_spending_journal (id INTEGER PRIMARY KEY, charges TEXT NOT NULL);
+CREATE VIEW agctl_spending_totals AS SELECT counter, start, sum(spent) AS spent FROM (
+  SELECT counter, start, spent FROM agctl_spending
+  UNION ALL SELECT value ->> 0, value ->> 1, value ->> 2 FROM agctl_spending_journal, json_each(charges)
+) GROUP BY counter, start;
+`,
+      postgres: '',
+    },
+  ],
 };
 
 function scripts(integer: string, withoutRowid: string): string {

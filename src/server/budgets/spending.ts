@@ -8,12 +8,9 @@ import { type Amounts, type Claim, counterName } from './counter.ts';
 import { KeyList } from './key-list.ts';
 import { KeyTable } from './key-table.ts';
 import { Ledger, type Reserved } from './ledger.ts';
+import { Pruning } from './pruning.ts';
 import { DatabaseSpending, type SpendingStore } from './spending-store.ts';
 import type { VirtualKey } from './virtual-key.ts';
-
-const DAY = 24 * 3_600_000;
-/** Counters of windows that began longer ago are removed: the longest window has 31 days. */
-const KEPT = 62 * DAY;
 
 /** What requests need of a virtual key. A JSON value, because workers get it from the process that has the keys. */
 export interface KnownKey extends Pick<VirtualKey, 'id' | 'name' | 'metadata' | 'allowedModels'> {
@@ -54,7 +51,8 @@ export class Spending {
   readonly worker: number;
   readonly #known = new WeakMap<VirtualKey, KnownKey>();
   readonly #shared: Shared<SpendingOperations>;
-  #prunedAt = 0;
+  /** Of the process that has the budgets. */
+  readonly #pruning: Pruning | undefined;
 
   constructor({ database, log, limits, sharedState, worker, failed }: SpendingOptions) {
     this.worker = worker;
@@ -66,6 +64,7 @@ export class Spending {
       maxCounters: limits.budgetCounters,
       freshness: limits.budgetFreshness,
       wait: limits.budgetWait,
+      presence: limits.budgetPresence,
       failed,
     });
     const { ledger } = this;
@@ -74,25 +73,15 @@ export class Spending {
         const found = this.keys.find(hash);
         return found instanceof Promise ? found.then((key) => this.#knownKey(key)) : this.#knownKey(found);
       },
-      reserve: (owner, claims, amounts) => {
-        this.#pruneDaily();
-        return ledger.reserve(owner, claims, amounts);
-      },
+      reserve: (owner, claims, amounts) => ledger.reserve(owner, claims, amounts),
       charge: (id, amounts) => ledger.charge(id, amounts),
       release: (id, amounts) => ledger.release(id, amounts),
       releaseAll: (owner) => ledger.releaseAll(owner),
     });
     this.call = this.#shared.call;
+    if (worker === 0) this.#pruning = new Pruning(this.store);
     // What a worker with this number has left behind.
     if (worker > 0) void Promise.resolve(this.call.releaseAll(worker)).catch(() => undefined);
-  }
-
-  /** What a failure leaves behind is removed on the next day. */
-  #pruneDaily(): void {
-    const now = Date.now();
-    if (now - this.#prunedAt < DAY) return;
-    this.#prunedAt = now;
-    this.store.prune(KEPT).catch(() => undefined);
   }
 
   #knownKey(key: VirtualKey | undefined): KnownKey | null {
@@ -109,6 +98,7 @@ export class Spending {
   /** Resolves when everything that was charged is written. The database is closed later. */
   async close(): Promise<void> {
     this.keys.close();
+    this.#pruning?.close();
     await this.ledger.flushed();
     this.#shared.release();
   }

@@ -88,11 +88,10 @@ interface Use {
 }
 
 async function usageOf({ store, ledger }: Spending, claims: readonly Claim[], now: number): Promise<Use[]> {
-  if (claims.length === 0) return [];
   const rows = claims.map(
     ({ counter, window }): CounterRow => ({ counter, start: windowStart(window, now) }),
   );
-  const { totals } = await store.exchange([], rows);
+  const totals = await store.totals(rows);
   return rows.map(({ counter, start }, index) => {
     const open = ledger.open(counter, start);
     return { spent: (totals[index] ?? 0) + (open?.unwritten ?? 0), reserved: open?.reserved ?? 0 };

@@ -19,7 +19,7 @@ export const callPrices = new Slot<PriceCatalog>();
  * Reserves what a call may use in the budgets of its caller, once: not again for the next model after a failure. Throws
  * an `AppError`: 429 if a budget has less left, 403 if the call cannot be counted, 503 if the database fails.
  */
-export async function reserveBudget(ctx: RequestContext, call: LlmCall, body?: CallBody): Promise<void> {
+export function reserveBudget(ctx: RequestContext, call: LlmCall, body?: CallBody): void | Promise<void> {
   const budget = callBudget.get(ctx);
   if (budget === undefined || budget.isReserved || call.isFree === true) return;
   if (call.isUnmetered === true)
@@ -32,7 +32,7 @@ export async function reserveBudget(ctx: RequestContext, call: LlmCall, body?: C
       detail: cost.reason,
       unit: 'usd',
     });
-  await budget.reserve(ctx, amountsOf(usage, cost));
+  return budget.reserve(ctx, amountsOf(usage, cost));
 }
 
 /** Charges what a call has used so far. Resolves when it is written; a promise only if there is something to write. */
@@ -57,17 +57,12 @@ function priceOf(ctx: RequestContext, call: LlmCall, usage: Usage): CostOutcome 
 function amountsOf(usage: Usage | undefined, cost: CostOutcome | undefined): Amounts {
   return {
     tokens: usage === undefined ? 0 : usage.input + usage.output,
-    usd: cost?.total === undefined ? 0 : nanoUsd(cost.total),
+    usd: cost?.picoUsd === undefined ? 0 : nanoUsd(cost.picoUsd),
   };
 }
 
-/** USD with up to twelve decimals, in 10^-9 USD, rounded up. */
-export function nanoUsd(text: string): number {
-  const [whole, fraction = ''] = text.split('.');
-  const digits = fraction.padEnd(12, '0');
-  const rest = digits.slice(9) === '000' ? 0 : 1;
-  return Number(whole) * 1e9 + Number(digits.slice(0, 9)) + rest;
-}
+/** 10^-12 USD in 10^-9 USD, rounded up. */
+const nanoUsd = (picoUsd: bigint): number => Number((picoUsd + 999n) / 1000n);
 
 /** The most output tokens that the request asks for. */
 function expectedOutput(call: LlmCall, body: CallBody | undefined): number {

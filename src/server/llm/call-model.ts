@@ -146,7 +146,8 @@ export async function callModel(
     markCached(sent, { format: chosen?.provider.type, model: nameAtProvider }, caching);
   if (policy?.finalFields !== undefined) changeFields(sent, policy.finalFields, resolverFor(ctx));
   if (model.finalFields !== undefined) changeFields(sent, model.finalFields, resolverFor(ctx));
-  if (callBudget.get(ctx) !== undefined) await reserveBudget(ctx, call, body);
+  const reserving = callBudget.get(ctx) === undefined ? undefined : reserveBudget(ctx, call, body);
+  if (reserving !== undefined) await reserving;
   if (model.chargesEarly) chargeEarly(ctx, call);
   const answer = await callProvider(ctx, model, {
     call,

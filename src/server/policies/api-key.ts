@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError, detailOf } from '../../core/errors.ts';
-import { CallBudget, callBudget } from '../budgets/call-budget.ts';
+import { type BudgetMeter, CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
 import { missingDatabase } from '../budgets/missing-database.ts';
 import { type KnownKey, spendingOf } from '../budgets/spending.ts';
+import { hashOfKey } from '../budgets/virtual-key.ts';
 import { credentialLocation, locationSchema, usualLocation } from '../credentials/location.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { defineVariable } from '../expressions/variable.ts';
@@ -118,16 +118,20 @@ export const apiKey = definePolicy({
       location === undefined ? usualLocation() : credentialLocation(location, context.at('location'));
     // Looked up by hash: takes the same time for all keys, and the keys themselves are not kept in memory.
     const byHash = new Map(
-      keys.map(({ key, keyHash, ...rest }) => [keyHash?.slice('sha256:'.length) ?? hash(key ?? ''), rest]),
+      keys.map(({ key, keyHash, ...rest }) => [
+        keyHash?.slice('sha256:'.length) ?? hashOfKey(key ?? ''),
+        rest,
+      ]),
     );
     const virtual = virtualKeys && compileVirtualKeys(virtualKeys, context.at('virtualKeys'));
+    /** `hashed`: the hash of the given key; undefined if none was given. */
     const decide = (
       ctx: RequestContext,
-      given: string | undefined,
+      hashed: string | undefined,
       known: AcceptedKey | undefined,
     ): undefined => {
-      if (known === undefined) {
-        const missing = given === undefined;
+      if (hashed === undefined || known === undefined) {
+        const missing = hashed === undefined;
         if (mode === 'strict' || (mode === 'optional' && !missing)) {
           const reason = missing ? 'no API Key found' : 'invalid credentials';
           ctx.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
@@ -146,7 +150,7 @@ export const apiKey = definePolicy({
       credential.remove(ctx);
       keyMetadata.set(ctx, known.metadata);
       allowedModels.set(ctx, known.allowedModels);
-      principal.set(ctx, `apiKey:${hash(given as string)}`);
+      principal.set(ctx, `apiKey:${hashed}`);
       ctx.invalidateVariable('apiKey');
       ctx.observer?.policy({
         kind: 'apiKey',
@@ -160,15 +164,15 @@ export const apiKey = definePolicy({
       request(ctx) {
         const given = credential.read(ctx);
         ctx.observer?.hide(given);
-        if (given === undefined) return decide(ctx, given, undefined);
-        const hashed = hash(given);
+        if (given === undefined) return decide(ctx, undefined, undefined);
+        const hashed = hashOfKey(given);
         const configured = byHash.get(hashed);
         if (configured !== undefined || virtual === undefined)
-          return decide(ctx, given, configured && { ...configured, metadata: { ...configured.metadata } });
+          return decide(ctx, hashed, configured && { ...configured, metadata: { ...configured.metadata } });
         const found = virtual(ctx, hashed);
         return found instanceof Promise
-          ? found.then((key) => decide(ctx, given, key))
-          : decide(ctx, given, found);
+          ? found.then((key) => decide(ctx, hashed, key))
+          : decide(ctx, hashed, found);
       },
     };
   },
@@ -196,13 +200,21 @@ function compileVirtualKeys(
   }
   const isOpen = failureMode === 'failOpen';
   const count = context.settings.counter('budgetCalls');
+  const meter: BudgetMeter = (budget, outcome) => count([budget, outcome]);
+  /** Of keys without workers, which get a new object for each request. */
+  const named = new WeakMap<KnownKey, readonly NamedClaim[]>();
+  const claimsOf = (key: KnownKey): readonly NamedClaim[] => {
+    const known = named.get(key);
+    if (known !== undefined) return known;
+    const { name, claims } = key;
+    const created = claims.map((claim) => ({ ...claim, budget: 'virtual key', key: name, isOpen }));
+    named.set(key, created);
+    return created;
+  };
   const accept = (ctx: RequestContext, key: KnownKey | null): AcceptedKey | undefined => {
     if (key === null) return undefined;
     const { id, name, metadata, allowedModels, claims } = key;
-    if (claims.length > 0)
-      callBudget
-        .ensure(ctx, () => new CallBudget(spending, (budget, outcome) => count([budget, outcome])))
-        .add(claims.map((claim) => ({ ...claim, budget: 'virtual key', key: name, isOpen })));
+    if (claims.length > 0) callBudget.ensure(ctx, () => new CallBudget(spending, meter)).add(claimsOf(key));
     return { metadata: { ...metadata, id, name }, allowedModels };
   };
   return (ctx, hashed) => {
@@ -218,10 +230,6 @@ function compileVirtualKeys(
       },
     );
   };
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }
 
 /** Metadata of the caller's key. */

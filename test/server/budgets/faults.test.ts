@@ -151,6 +151,24 @@ describe('several processes on one database', () => {
     expect(await spentIn(second)).toEqual(['all: 190 tokens']);
   });
 
+  test('what a process has charged counts after it has left, also in budgets that were read before', async () => {
+    await using folder = await temporaryFolder();
+    await using provider = await llmProvider();
+    const each = budget({ limit: '60tokens/total', key: 'request.headers["x-team"]' });
+    const options = { options: { limits: { budgetPresence: 0, budgetFreshness: 60_000 } } };
+    const call = async (gate: TestGateway, team: string): Promise<number> =>
+      (await chat(gate, SMALL, { 'x-team': team })).status;
+    await using first = await budgetGateway(provider, folder.path, each, options);
+    expect(await call(first, 'red')).toBe(200);
+    {
+      await using second = await budgetGateway(provider, folder.path, each, options);
+      expect([await call(second, 'red'), await call(second, 'red')]).toEqual([200, 200]);
+    }
+    // The second process is noticed with another budget.
+    expect(await call(first, 'blue')).toBe(200);
+    expect(await call(first, 'red')).toBe(429);
+  });
+
   test('a second process is noticed within the time that counters count as fresh', async () => {
     await using folder = await temporaryFolder();
     await using provider = await llmProvider();

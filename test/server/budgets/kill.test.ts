@@ -34,7 +34,7 @@ const configOf = (provider: string, folder: string, workers: number): string =>
 function spentOf(folder: string): Map<string, number> {
   // Somebody else may look at the file of a test that runs for half an hour.
   using database = new DatabaseSync(join(folder, 'agctl.db'), { timeout: 5_000 });
-  const rows = database.prepare('SELECT counter, spent FROM agctl_spending').all();
+  const rows = database.prepare('SELECT counter, spent FROM agctl_spending_totals').all();
   return new Map(
     rows.map(({ counter, spent }) => {
       const [budget, , , subject] = JSON.parse(String(counter)) as string[];

@@ -85,7 +85,7 @@ describe.each([
     expect(second.totals).toEqual([3, 7_000_000_000_000, 0]);
     expect(await store.spent([0], 10)).toEqual([{ ...a, spent: 3 }]);
     await store.exchange([{ ...c, amount: 1 }], []);
-    await store.prune(HOUR);
+    await store.prune(HOUR, Date.now());
     expect(await store.spent([0, b.start, c.start], 10)).toEqual([
       { ...a, spent: 3 },
       { ...c, spent: 1 },
@@ -124,4 +124,31 @@ test('SQLite tells whether another process has charged in the meantime', async (
     (await store.exchange(charge, [])).isAlone;
   expect([await isAlone(one), await isAlone(one)]).toEqual([true, true]);
   expect([await isAlone(two), await isAlone(one), await isAlone(one)]).toEqual([true, false, true]);
+});
+
+test('charges in the journal of SQLite count for other processes, and move to the counters when it is long', async () => {
+  await using opened = await sqlite();
+  const [one, two] = [new DatabaseSpending(opened), new DatabaseSpending(opened)];
+  const rowsOf = async (table: string): Promise<number> =>
+    Number((await opened.query(`SELECT count(*) AS count FROM ${table}`))[0]?.['count']);
+  const a = { counter: 'a', start: 0 };
+  await one.exchange([{ ...a, amount: 1 }], []);
+  expect((await one.exchange([{ ...a, amount: 2, known: 1 }], [])).totals).toEqual([3]);
+  expect(await rowsOf('agctl_spending_journal')).toBe(1);
+  expect(await one.spent([0], 10)).toEqual([{ ...a, spent: 3 }]);
+  expect((await two.exchange([], [a])).totals).toEqual([3]);
+  expect(await rowsOf('agctl_spending_journal')).toBe(0);
+
+  await one.exchange([], [a]);
+  const many = Array.from({ length: 3_000 }, (_, index) => ({
+    counter: `${index}${'x'.repeat(100)}`,
+    start: 0,
+    amount: 1,
+    known: 0,
+  }));
+  await one.exchange(many, []);
+  expect([await rowsOf('agctl_spending_journal'), await rowsOf('agctl_spending')]).toEqual([1, 1]);
+  await one.exchange([{ ...a, amount: 4, known: 3 }], []);
+  expect([await rowsOf('agctl_spending_journal'), await rowsOf('agctl_spending')]).toEqual([0, 3_001]);
+  expect(await two.totals([a, ...many.slice(0, 1)])).toEqual([7, 1]);
 });
