@@ -1,5 +1,5 @@
 // npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream,translated,translated-stream] [--connections 32] [--bin NAME=PATH ...]
-// [--no-peers] [--no-keys] [--record]
+// [--no-peers] [--no-database] [--warmup 8]
 // Chat completions and streams, compared with a minimal relay, Portkey and nginx.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,24 +20,28 @@ import {
 import { conditions, table } from './harness/report.mjs';
 import { interleave, median, ratio } from './harness/rounds.mjs';
 import { llmConfig, nginxArgs, portkeyHeaders, requestOf, WORKLOADS } from './llm-cases.mjs';
-import { KEYS_WORKLOADS, startWithKeys } from './llm-keys.mjs';
+import { DATABASE_WORKLOADS, databaseCosts, startWithDatabase } from './llm-keys.mjs';
 
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '4' },
     only: { type: 'string', default: Object.keys(WORKLOADS).join(',') },
+    /** Seconds before the first round. */
+    warmup: { type: 'string', default: '8' },
     connections: { type: 'string' },
     bin: { type: 'string', multiple: true },
     peers: { type: 'boolean', default: true },
-    /** Also a gateway with virtual keys, which builds before them do not have. */
-    keys: { type: 'boolean', default: true },
-    /** Also a gateway that records its requests in SQLite. */
-    record: { type: 'boolean', default: false },
+    /** Also gateways with `config.database`, which old builds do not have, and what records and budgets cost. */
+    database: { type: 'boolean', default: true },
   },
   allowNegative: true,
 });
-const settings = { rounds: Number(values.rounds), seconds: Number(values.seconds) };
+const settings = {
+  rounds: Number(values.rounds),
+  seconds: Number(values.seconds),
+  warmup: Number(values.warmup),
+};
 const folder = scratchFolder();
 const running = [];
 const keep = async (starting) => {
@@ -53,21 +57,18 @@ async function startAll() {
   const all = [];
   const add = async (name, starting, headers = {}) => all.push({ name, headers, ...(await keep(starting)) });
   await add('bare relay', startPeer('llm-relay.mjs', [`http://${upstream}`]));
-  for (const [name, bin] of await gatewayBuilds(values.bin)) {
-    const file = join(folder, `${running.length}.yaml`);
+  const builds = await gatewayBuilds(values.bin);
+  for (const [name, bin] of builds) {
+    const file = join(folder, `${name}.yaml`);
     writeFileSync(file, JSON.stringify(llmConfig(upstream)));
     await add(name, startGateway(bin, file));
     all.at(-1).translates = true;
-    if (values.keys && values.only.split(',').some((workload) => KEYS_WORKLOADS.includes(workload))) {
-      const keyed = await keep(startWithKeys(bin, upstream, folder, `keys-${running.length}`));
-      all.push({ name: `${name}, 10k keys with budgets`, ...keyed, only: KEYS_WORKLOADS });
+    if (!values.database || !values.only.split(',').some((workload) => DATABASE_WORKLOADS.includes(workload)))
+      continue;
+    for (const gateway of await startWithDatabase(bin, upstream, folder, name)) {
+      running.push(gateway);
+      all.push({ headers: {}, ...gateway, only: DATABASE_WORKLOADS });
     }
-    if (!values.record) continue;
-    const recorded = llmConfig(upstream);
-    recorded.config = { ...recorded.config, database: { url: `sqlite://${folder}/${running.length}.db` } };
-    const recordFile = join(folder, `${running.length}-record.yaml`);
-    writeFileSync(recordFile, JSON.stringify(recorded));
-    await add(`${name}, recorded`, startGateway(bin, recordFile));
   }
   const portkey = values.peers ? peerScript('@portkey-ai/gateway') : undefined;
   if (portkey !== undefined) {
@@ -81,7 +82,7 @@ async function startAll() {
     const port = await freePort();
     await add('nginx', start('nginx', nginxArgs(folder, port, upstream), { ready: port }));
   }
-  return { all, mock };
+  return { all, mock, builds: builds.map(([name]) => name) };
 }
 
 function casesOf({ all, mock }, workload, connections) {
@@ -163,6 +164,8 @@ try {
       const figures = await interleave(cases, settings);
       console.log(`${workload.what}, c=${connections}\n`);
       console.log(`${report(cases, figures, workload.frames === undefined ? 'request' : 'event')}\n`);
+      if (!values.database || !DATABASE_WORKLOADS.includes(name)) continue;
+      console.log(`${started.builds.flatMap((build) => databaseCosts(build, figures)).join('\n')}\n`);
     }
   }
 } finally {

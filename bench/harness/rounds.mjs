@@ -27,15 +27,18 @@ export function load(request) {
   });
 }
 
-/** Runs every case once per round, in rotating order; resolves to a map from name to list of figures. */
-export async function interleave(cases, { rounds, seconds }) {
+/**
+ * Runs every case once per round, in rotating order; resolves to a map from name to list of figures. `warmup`: seconds before
+ * the first round; more than 8 are needed if the machine does other work.
+ */
+export async function interleave(cases, { rounds, seconds, warmup: first = 8 }) {
   const figures = new Map(cases.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (let turn = 0; turn < cases.length; turn += 1) {
       const { name, request } = cases[(turn + round) % cases.length];
       // Long in the first round, for the compiler; later only for the connections: after 3 s at c=32, V8 still spent a
       // seventh of the time compiling agctl's code, after 8 s a fortieth. A gateway runs for days.
-      const warmup = round === 0 ? 8 : 1;
+      const warmup = round === 0 ? first : 1;
       figures.get(name).push(await load({ ...request, seconds, warmup }));
       if (process.stderr.isTTY) process.stderr.write(`\rround ${round + 1}/${rounds}, ${name}\x1b[K`);
     }
@@ -49,6 +52,9 @@ export function median(values) {
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
+
+/** The value that a quarter of the values are below: close to that of a machine without other work. */
+export const lowerQuartile = (values) => [...values].sort((a, b) => a - b)[values.length >> 2];
 
 /** Median over the rounds of a figure, relative to the reference in the same round. */
 export function ratio(runs, reference, figure) {

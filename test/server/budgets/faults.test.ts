@@ -87,6 +87,20 @@ describe('a database that cannot be used', () => {
     expect(await spentIn(gate)).toEqual(['all: 19 tokens']);
   });
 
+  test('counters that could not be read do not keep others from being counted later', async () => {
+    await using folder = await temporaryFolder();
+    await using provider = await llmProvider();
+    const each = budget({ key: 'request.headers["x-team"]' });
+    const limits = { ...IMPATIENT.options.limits, budgetCounters: 3 };
+    await using gate = await budgetGateway(provider, folder.path, each, { options: { limits } });
+    const call = async (team: number): Promise<number> =>
+      (await chat(gate, SMALL, { 'x-team': `${team}` })).status;
+    const locked = lock(folder.path);
+    expect([await call(1), await call(2), await call(3), await call(4)]).toEqual([503, 503, 503, 503]);
+    locked.release();
+    await until(async () => (await call(5)) === 200);
+  });
+
   test('keys that are known stay valid while the database fails', async () => {
     await using folder = await temporaryFolder();
     await using provider = await llmProvider();
