@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { LIMITS } from '../core/limits.ts';
+import { LIMITS, type Limits } from '../core/limits.ts';
 import type { ListenAddress } from '../core/listen.ts';
 import { ListenError, openAddresses } from '../core/listening-server.ts';
 
@@ -13,6 +13,9 @@ export class AdminAddressError extends Error {
     this.code = cause.code;
   }
 }
+
+/** How long the admin server waits for the headers of a request, and for all of it, in ms. */
+export type AdminLimits = Pick<Limits, 'operatorServerHeadersTimeout' | 'adminRequestTimeout'>;
 
 /** One open address. */
 export interface OpenAddress {
@@ -33,9 +36,10 @@ const OWNER_ONLY = 0o600;
 export async function openAddress(
   address: Exclude<ListenAddress, { kind: 'off' }>,
   handle: RequestListener,
+  limits: AdminLimits,
 ): Promise<OpenAddress[]> {
   try {
-    const opened = await openAddresses(address, () => createAdminServer(handle), OWNER_ONLY);
+    const opened = await openAddresses(address, () => createAdminServer(handle, limits), OWNER_ONLY);
     return opened.map(({ server, text, port }) => ({
       server,
       text,
@@ -49,11 +53,11 @@ export async function openAddress(
 /** A server on all addresses is also reachable by loopback. */
 const reachable = (text: string): string => text.replace(/^(?:0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1');
 
-function createAdminServer(handle: RequestListener): Server {
+function createAdminServer(handle: RequestListener, limits: AdminLimits): Server {
   const server = createServer(
     {
-      headersTimeout: LIMITS.operatorServerHeadersTimeout,
-      requestTimeout: LIMITS.adminRequestTimeout,
+      headersTimeout: limits.operatorServerHeadersTimeout,
+      requestTimeout: limits.adminRequestTimeout,
       keepAliveTimeout: LIMITS.adminKeepAlive,
       connectionsCheckingInterval: LIMITS.adminCheckingInterval,
       maxHeaderSize: LIMITS.adminHeaderBytes,

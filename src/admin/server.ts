@@ -8,7 +8,7 @@ import { redactorOf } from '../server/config/redact.ts';
 import type { CurrentConfig } from '../server/runtime/reload/live-config.ts';
 import { HEADERS, refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
-import { type OpenAddress, openAddress } from './open.ts';
+import { type AdminLimits, type OpenAddress, openAddress } from './open.ts';
 import type { Admin, AdminSources } from './sources.ts';
 
 export interface AdminServer {
@@ -28,6 +28,7 @@ export interface AdminServer {
 export async function startAdmin(
   address: Exclude<ListenAddress, { kind: 'off' }>,
   sources: AdminSources,
+  limits: AdminLimits = LIMITS,
 ): Promise<AdminServer> {
   const { log } = sources;
   const levels = new LogLevels(log);
@@ -43,7 +44,7 @@ export async function startAdmin(
     connections: () => connectionsOf(opened),
   };
   const handler = new Handler(admin);
-  opened = await openAddress(address, handler.handle);
+  opened = await openAddress(address, handler.handle, limits);
   const stopRecording = sources.gateway.recordRequests();
   announce(opened, sources);
   return {

@@ -2,7 +2,6 @@ import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
-import { patientAdmin } from '../kit/patient-admin.ts';
 import { sendRaw } from '../kit/raw-http.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
@@ -47,8 +46,8 @@ describe('misbehaving admin clients', () => {
 
   test('admin connections are limited, and new ones are accepted after others have closed', async () => {
     // Otherwise connections that are silent for two seconds make room for others.
-    using _patient = patientAdmin();
-    await using running = await gateway(YAML, { admin: true });
+    const limits = { operatorServerHeadersTimeout: 600_000, adminRequestTimeout: 600_000 };
+    await using running = await gateway(YAML, { admin: true, limits });
     const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(portOf(running))));
     await until(
       () => sockets.filter(({ destroyed }) => destroyed).length === 1000 - LIMITS.operatorServerConnections,

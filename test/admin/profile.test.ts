@@ -3,7 +3,6 @@ import { Profile } from 'pprof-format';
 import { describe, expect, test } from 'vitest';
 import { cpuParameters } from '../../src/admin/profile/duration.ts';
 import { gateway } from '../kit/gateway.ts';
-import { patientAdmin } from '../kit/patient-admin.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { verifies } from '../kit/verifies.ts';
@@ -72,8 +71,8 @@ describe('CPU profiles', () => {
 
   test('only one CPU profile runs at a time, and a client disconnect ends its own', async () => {
     // Starting a profile blocks the event loop while functions are listed.
-    using _patient = patientAdmin();
-    await using running = await gateway(YAML, { admin: true });
+    const limits = { operatorServerHeadersTimeout: 600_000, adminRequestTimeout: 600_000 };
+    await using running = await gateway(YAML, { admin: true, limits });
     const leave = new AbortController();
     const url = `${running.admin}/debug/pprof/profile`;
     const ask = (seconds: string): Promise<number | string> =>

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startAdmin } from '../../src/admin/server.ts';
-import type { Limits } from '../../src/core/limits.ts';
+import { LIMITS, type Limits } from '../../src/core/limits.ts';
 import { createLog, type LineSink } from '../../src/core/log.ts';
 import type { LogDirectives } from '../../src/core/log-directives.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
@@ -118,6 +118,7 @@ export async function gateway(
           log,
           stop,
         },
+        { ...LIMITS, ...limits },
       )
     : undefined;
   const close = async (): Promise<void> => {
