@@ -4,6 +4,7 @@ import { sharedBrowser } from '../kit/browser.ts';
 import { chaos } from '../kit/config.ts';
 import { answering, CHAT, chat, completion, llmProvider } from '../kit/llm-provider.ts';
 import { openSession } from '../kit/mcp.ts';
+import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 import { llmSection, recordingGateway } from '../server/record/recorded.ts';
 
@@ -57,7 +58,7 @@ browserTest(
     expect(await page.locator('img').count()).toBe(0);
     await shown.getByRole('link', { name: 'All of this session' }).click();
     await page.getByRole('button', { name: 'One session' }).waitFor();
-    expect(await list.getByRole('listitem').count()).toBeGreaterThan(1);
+    await until(async () => (await list.getByRole('listitem').count()) > 1);
     await page.goto(`${gate.admin}/ui/conversations?text=sea`);
     await shown.getByText('the secret of the sea').waitFor();
     expect(await list.getByRole('listitem').count()).toBe(1);

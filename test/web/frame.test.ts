@@ -56,9 +56,12 @@ browserTest(
     await page.keyboard.press('ArrowUp');
     await page.keyboard.press('Enter');
     await page.waitForURL(/\/requests\?text=default%2Fprivate/);
+    await input.waitFor({ state: 'detached' });
     await page.keyboard.press('Control+k');
     await input.fill('theme: dark');
     await page.keyboard.press('Enter');
+    // The shortcut opens the palette only when it is closed.
+    await input.waitFor({ state: 'detached' });
     expect(await page.getByRole('combobox', { name: 'Theme' }).inputValue()).toBe('dark');
     await page.keyboard.press('Control+k');
     await input.fill('no such thing');
