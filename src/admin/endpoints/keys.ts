@@ -38,7 +38,11 @@ export const revokeKey = defineEndpoint({
       if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
       const key = await spending.keys.revoke(wanted);
       if (key === undefined)
-        return sendText(reply, 400, `there is no key \`${printable(wanted)}\`: GET /api/keys lists them\n`);
+        return sendText(
+          reply,
+          400,
+          `there is no key \`${printable(wanted)}\`: \`agctl keys list\` shows them\n`,
+        );
       admin.log.info('admin', 'a virtual key was revoked', { key: key.name, 'key.id': key.id });
       return sendJson(reply, { key: (await shownKeys(spending, [key]))[0] });
     }),

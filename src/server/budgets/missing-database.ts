@@ -10,8 +10,8 @@ export function missingDatabase(
   if (isDatabaseAdded)
     return {
       ...common,
-      message: `${key} needs \`config.database\`, which is read only at startup`,
-      help: 'restart the gateway: the file is valid for it',
+      message: `${key} needs the new \`config.database\`, which is read only at startup: restart the gateway`,
+      help: 'until then, the previous configuration stays active; the file is valid for a restart',
     };
   return {
     ...common,

@@ -246,6 +246,7 @@ export class LiveConfig {
     const [first = problem, ...others] = texts;
     const more = others.slice(0, LIMITS.reloadProblems - 1);
     log.error(SCOPE, `Failed to reload config: ${first}`, {
+      active: 'the previous configuration',
       problems: Math.max(1, errors.length),
       ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
     });
