@@ -211,7 +211,9 @@ test('a reload that adds a database and what needs it says that a restart is nee
   expect(await gate.live.reload()).toBe(false);
   const log = gate.log.join('');
   for (const key of ['virtualKeys', 'budgets'])
-    expect(log).toMatch(new RegExp(`\`${key}\\\\?\` needs the new .*config.database.* is read only at startup`));
+    expect(log).toMatch(
+      new RegExp(`\`${key}\\\\?\` needs the new .*config.database.* is read only at startup`),
+    );
   expect(log).not.toContain('needs a database');
 });
 
@@ -240,7 +242,10 @@ describe('bad input', () => {
     await using folder = await temporaryFolder();
     await using gate = await budgetGateway({ address: '127.0.0.1:1' }, folder.path, KEYS, ADMIN);
     const reply = await revoke(gate, 'nobody');
-    expect([reply.status, reply.text]).toEqual([400, 'there is no key `nobody`: `agctl keys list` shows them\n']);
+    expect([reply.status, reply.text]).toEqual([
+      400,
+      'there is no key `nobody`: `agctl keys list` shows them\n',
+    ]);
   });
 
   test('virtual keys without a database are an error that names the setting', async () => {
