@@ -137,7 +137,7 @@ export class EmbeddingQueue {
     this.#settling = Promise.withResolvers();
   }
 
-  /** If a query succeeds, there is no reason to wait any longer either. */
+  /** Called after each success. A success of a query also ends the delay of the queue. */
   #worked(): void {
     if (this.#queue.isFailing)
       this.#options.log.info('memory::embedding', 'the embedder works again', {

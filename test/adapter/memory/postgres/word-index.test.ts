@@ -6,7 +6,7 @@ import { pgliteServer } from '../../../kit/pglite-pool.ts';
 import { recordingLog } from '../recording-log.ts';
 import { documentOf } from '../records.ts';
 
-/** The number of chunks with a common word is no multiple of 8, which every estimate is. */
+/** Chunks with a common word. Estimates are multiples of 8, so this number, which is not one, was counted. */
 const DOCUMENTS = 151;
 const CHUNKS = 7;
 const TOTAL = DOCUMENTS * CHUNKS;
