@@ -72,6 +72,25 @@ browserTest(
   },
 );
 
+browserTest('the command palette opens again when its shortcut follows a choice at once', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await page.goto(`${ui.url}/`);
+  await page.getByText('default/private').first().waitFor();
+  await page.keyboard.press('Control+k');
+  const input = page.getByRole('combobox', { name: /^Page, route/ });
+  await input.fill('theme: dark');
+  // Both keys in one task: the dialog's close event comes after the shortcut.
+  await page.evaluate(`{
+    const press = (target, key, ctrlKey) =>
+      target.dispatchEvent(new KeyboardEvent('keydown', { key, ctrlKey, bubbles: true, cancelable: true }));
+    press(document.activeElement, 'Enter', false);
+    press(document, 'k', true);
+  }`);
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve))');
+  await input.fill('no such thing');
+  await page.getByText('Nothing has this name.').waitFor();
+});
+
 browserTest('every page uses the width of the window, and none scrolls sideways', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   for (const width of [390, 820, 1920, 3840]) {

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useId, useRef, useState } from 'react';
 import type { Page } from './page.ts';
 import { navigate } from './router.tsx';
 import { chooseTheme, THEMES } from './theme.ts';
@@ -30,6 +30,10 @@ export function Palette({
   const dialog = useRef<HTMLDialogElement>(null);
   const [isOpen, setOpen] = useState(false);
   const [found, setFound] = useState<readonly Action[]>([]);
+  const open = useCallback((): void => {
+    if (dialog.current?.open === false) dialog.current.showModal();
+    setOpen(true);
+  }, []);
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (
@@ -40,14 +44,13 @@ export function Palette({
       )
         return;
       event.preventDefault();
-      setOpen(true);
+      open();
     };
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
-  }, []);
+  }, [open]);
   useEffect(() => {
     if (!isOpen) return;
-    dialog.current?.showModal();
     let isGone = false;
     // Pages can be opened even if the server does not answer.
     actions().then(
@@ -60,17 +63,24 @@ export function Palette({
   }, [isOpen, actions]);
   return (
     <>
-      <button
-        type="button"
-        className="find"
-        onClick={() => setOpen(true)}
-        aria-keyshortcuts="Control+K Meta+K"
-      >
+      <button type="button" className="find" onClick={open} aria-keyshortcuts="Control+K Meta+K">
         Find <kbd>{IS_MAC ? '⌘K' : 'Ctrl K'}</kbd>
       </button>
-      <dialog ref={dialog} className="palette" aria-label="Find" onClose={() => setOpen(false)}>
+      {/* The event follows the closing in a task of its own: the dialog may be open again by then. */}
+      <dialog
+        ref={dialog}
+        className="palette"
+        aria-label="Find"
+        onClose={({ currentTarget }) => setOpen(currentTarget.open)}
+      >
         {isOpen ? (
-          <Search all={[...ownActions(pages), ...found]} close={() => dialog.current?.close()} />
+          <Search
+            all={[...ownActions(pages), ...found]}
+            close={() => {
+              dialog.current?.close();
+              setOpen(false);
+            }}
+          />
         ) : null}
       </dialog>
     </>
