@@ -1,10 +1,8 @@
 import { cut, type Span } from '../../core/render/span.ts';
-import { displayWidth } from '../../core/render/width.ts';
+import { displayWidth, graphemes } from '../../core/render/width.ts';
 
 /** One line of the screen. */
 export type Row = readonly Span[];
-
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 export function pad(text: string, width: number): string {
   const short = cut(text, width);
@@ -55,7 +53,7 @@ function pieces(text: string, width: number): string[] {
   const found: string[] = [];
   let piece = '';
   let used = 0;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of graphemes(text)) {
     const next = displayWidth(segment);
     if (used + next > width) {
       found.push(piece);

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { displayWidth } from './width.ts';
+import { displayWidth, graphemes } from './width.ts';
 
 export type Tone = 'red' | 'yellow' | 'green' | 'cyan' | 'gray';
 
@@ -11,15 +11,13 @@ export interface Span {
   readonly isSelected?: boolean;
 }
 
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
-
 /** Truncates a text to a width, with an ellipsis. */
 export function cut(text: string, width: number): string {
   if (width <= 0) return '';
   if (displayWidth(text) <= width) return text;
   let out = '';
   let used = 0;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of graphemes(text)) {
     const next = displayWidth(segment);
     if (used + next > width - 1) break;
     out += segment;

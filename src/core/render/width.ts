@@ -20,7 +20,8 @@ const PLAIN = /^[\x20-\x7e]*$/;
 /** Created on first use, which takes 15 ms: ICU reads its tables. */
 let segmenter: Intl.Segmenter | undefined;
 
-function segmentsOf(text: string): Intl.Segments {
+/** The grapheme clusters of a text: what a reader counts as characters. */
+export function graphemes(text: string): Intl.Segments {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   return segmenter.segment(text);
 }
@@ -29,7 +30,7 @@ function segmentsOf(text: string): Intl.Segments {
 export function escapeControls(text: string): string {
   if (PLAIN.test(text)) return text;
   let result = '';
-  for (const { segment } of segmentsOf(text))
+  for (const { segment } of graphemes(text))
     result += isHarmless(segment) ? segment : escapeSegment(segment);
   return result;
 }
@@ -49,7 +50,7 @@ function escapeSegment(segment: string): string {
 export function displayWidth(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of segmentsOf(text)) width += segmentWidth(segment);
+  for (const { segment } of graphemes(text)) width += segmentWidth(segment);
   return width;
 }
 
@@ -71,7 +72,7 @@ export function layoutLine(line: string, masks: readonly { start: number; end: n
     column += width;
   };
   const plain = (end: number): void => {
-    for (const { segment, index } of segmentsOf(line.slice(at, end))) {
+    for (const { segment, index } of graphemes(line.slice(at, end))) {
       const start = at + index;
       if (segment === '\t') push(start, start + 1, ' '.repeat(TAB - (column % TAB)), TAB - (column % TAB));
       else {
