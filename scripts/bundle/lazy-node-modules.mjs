@@ -35,9 +35,11 @@ export function lazyNodeModules() {
         if (id.startsWith(PREFIX)) return id;
         if (!isBuiltin(id)) return null;
         const name = id.replace(/^node:/, '');
-        // `require` reads no exports. The bundler's own module, which is loaded first, needs it.
-        const isRequire = kind === 'require-call' || importer?.startsWith('\0rolldown/');
-        return isRequire ? { id: `node:${name}`, external: true } : PREFIX + name;
+        // `require` reads no exports. The bundler's own module, which is loaded first, needs it. `import()` wants every
+        // export, but only when it is evaluated: `ReadStream` of `node:fs` loads the streams, which takes 2 ms.
+        const isKept =
+          kind === 'require-call' || kind === 'dynamic-import' || importer?.startsWith('\0rolldown/');
+        return isKept ? { id: `node:${name}`, external: true } : PREFIX + name;
       },
     },
     load: (id) => {
