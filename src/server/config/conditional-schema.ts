@@ -25,10 +25,14 @@ export function entrySettings(
   return kind.schema instanceof z.ZodArray ? [settings] : settings;
 }
 
-/** The settings of a kind, or `conditional` with several of them if the kind has that form. */
+/**
+ * The settings of a kind, or `conditional` with several of them if the kind has that form. The second form is built when
+ * a configuration has such a policy: those of all kinds are a tenth of all schemas.
+ */
 export function withConditional(kind: PolicyKind): z.ZodType {
   if (kind.conditional !== true) return kind.schema;
-  const known = schemas.get(kind.schema) ?? unionOf(kind);
+  const known =
+    schemas.get(kind.schema) ?? z.lazy(() => unionOf(kind)).describe(kind.schema.description ?? '');
   schemas.set(kind.schema, known);
   return known;
 }
@@ -68,7 +72,7 @@ function unionOf(kind: PolicyKind): z.ZodType {
         .describe('Entries, of which the first whose condition is true applies.'),
     })
     .describe('The policy depends on the request.');
-  return z.union([schema, conditional]).describe(schema.description ?? '');
+  return z.union([schema, conditional]);
 }
 
 /** Whether the policy applies to every request: it has no conditions, or an entry without one. */
