@@ -31,8 +31,7 @@ export function entrySettings(
  */
 export function withConditional(kind: PolicyKind): z.ZodType {
   if (kind.conditional !== true) return kind.schema;
-  const known =
-    schemas.get(kind.schema) ?? z.lazy(() => unionOf(kind)).describe(kind.schema.description ?? '');
+  const known = schemas.get(kind.schema) ?? z.lazy(() => unionOf(kind));
   schemas.set(kind.schema, known);
   return known;
 }
@@ -40,9 +39,13 @@ export function withConditional(kind: PolicyKind): z.ZodType {
 /** Built once for each kind: advice on errors compares schemas by identity. */
 const schemas = new WeakMap<z.ZodType, z.ZodType>();
 
+/** The schema itself, if its kind builds it at its first use. */
+const built = (schema: z.ZodType): z.ZodType =>
+  schema instanceof z.ZodLazy ? (schema._zod.innerType as z.ZodType) : schema;
+
 function unionOf(kind: PolicyKind): z.ZodType {
   const { schema } = kind;
-  const settings = schema instanceof z.ZodArray ? schema.element : schema;
+  const settings = built(schema instanceof z.ZodArray ? (schema.element as z.ZodType) : schema);
   if (!(settings instanceof z.ZodObject)) throw new Error(`${kind.key} has no form with conditions`);
   const entry = settings.safeExtend({
     condition: z
@@ -72,7 +75,7 @@ function unionOf(kind: PolicyKind): z.ZodType {
         .describe('Entries, of which the first whose condition is true applies.'),
     })
     .describe('The policy depends on the request.');
-  return z.union([schema, conditional]);
+  return z.union([schema, conditional]).describe(built(schema).description ?? '');
 }
 
 /** Whether the policy applies to every request: it has no conditions, or an entry without one. */

@@ -39,46 +39,48 @@ export const BACKEND_AUTH_EXPRESSIONS = [
 ] as const;
 
 /** Ways to authenticate at a backend, of which one is set; and further credentials. */
-export const backendAuthSchema = z
-  .strictObject({
-    key: z
-      .union([textOrFile, z.strictObject({ value: textOrFile.describe('The key.'), location })])
-      .optional()
-      .meta({ secret: true })
-      .describe('A key, or `{ file: … }`; as `{ value: …, location: … }` also with its place.'),
-    passthrough: z
-      .strictObject({ location })
-      .optional()
-      .describe('The token of the client that `jwtAuth` or `mcpAuthentication` has validated and removed.'),
-    jwtSign: jwtSignSchema
-      .extend({ location })
-      .optional()
-      .describe('A token (JWT) that is signed for each request.'),
-    oauthTokenExchange: tokenExchangeSchema.optional(),
-    crossAppAccess: crossAppAccessSchema.optional(),
-    aws: awsSchema.optional(),
-    gcp: gcpSchema.optional(),
-    azure: azureSchema.optional(),
-    credentials: z
-      .array(
-        z.strictObject({
-          key: textOrFile.meta({ secret: true }).describe('The credential, or `{ file: … }`.'),
-          location: placementSchema.describe('Its place in the request.'),
-        }),
-      )
-      .default([])
-      .describe('Further credentials.'),
-  })
-  .superRefine((value, context) => {
-    const methods = METHODS.filter((name) => value[name] !== undefined).length;
-    if (methods === 1 || (methods === 0 && value.credentials.length > 0)) return;
-    context.addIssue({
-      code: 'custom',
-      message: `expected exactly one of ${METHODS.map((name) => `\`${name}\``).join(', ')}, or \`credentials\``,
-      params: { code: 'AGW0105' },
-    });
-  })
-  .describe('Sends a credential to the backend instead of that of the client.');
+export const backendAuthSchema = z.lazy(() =>
+  z
+    .strictObject({
+      key: z
+        .union([textOrFile, z.strictObject({ value: textOrFile.describe('The key.'), location })])
+        .optional()
+        .meta({ secret: true })
+        .describe('A key, or `{ file: … }`; as `{ value: …, location: … }` also with its place.'),
+      passthrough: z
+        .strictObject({ location })
+        .optional()
+        .describe('The token of the client that `jwtAuth` or `mcpAuthentication` has validated and removed.'),
+      jwtSign: jwtSignSchema
+        .extend({ location })
+        .optional()
+        .describe('A token (JWT) that is signed for each request.'),
+      oauthTokenExchange: tokenExchangeSchema.optional(),
+      crossAppAccess: crossAppAccessSchema.optional(),
+      aws: awsSchema.optional(),
+      gcp: gcpSchema.optional(),
+      azure: azureSchema.optional(),
+      credentials: z
+        .array(
+          z.strictObject({
+            key: textOrFile.meta({ secret: true }).describe('The credential, or `{ file: … }`.'),
+            location: placementSchema.describe('Its place in the request.'),
+          }),
+        )
+        .default([])
+        .describe('Further credentials.'),
+    })
+    .superRefine((value, context) => {
+      const methods = METHODS.filter((name) => value[name] !== undefined).length;
+      if (methods === 1 || (methods === 0 && value.credentials.length > 0)) return;
+      context.addIssue({
+        code: 'custom',
+        message: `expected exactly one of ${METHODS.map((name) => `\`${name}\``).join(', ')}, or \`credentials\``,
+        params: { code: 'AGW0105' },
+      });
+    })
+    .describe('Sends a credential to the backend instead of that of the client.'),
+);
 
 export type BackendAuthConfig = z.output<typeof backendAuthSchema>;
 

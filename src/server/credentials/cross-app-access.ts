@@ -26,41 +26,43 @@ const endpoint = z
     },
   });
 
-export const crossAppAccessSchema = z
-  .strictObject({
-    identityProvider: endpoint.describe(
-      'Authorization server that signed the user in; it issues the assertion (ID-JAG).',
+export const crossAppAccessSchema = z.lazy(() =>
+  z
+    .strictObject({
+      identityProvider: endpoint.describe(
+        'Authorization server that signed the user in; it issues the assertion (ID-JAG).',
+      ),
+      resourceAuthorizationServer: endpoint.describe(
+        'Authorization server of the backend; it issues the access token for the assertion.',
+      ),
+      audience: z.string().min(1).describe('Identifier (issuer) of `resourceAuthorizationServer`.'),
+      resources: strings.describe('URIs of the services that the token is for.'),
+      scopes: strings.describe('Scopes to request.'),
+      accessTokenScopes: z
+        .array(z.string().min(1))
+        .optional()
+        .describe('Scopes to request in the second step. Default: `scopes`. An empty list requests none.'),
+      subjectToken: z
+        .strictObject({
+          source: locationSchema
+            .optional()
+            .describe(
+              'Location of the token of the user. Default: `Authorization: Bearer`, else the token that a policy has validated.',
+            ),
+          tokenType: z
+            .url({ error: 'expected a URI, such as `urn:ietf:params:oauth:token-type:id_token`' })
+            .refine((type) => type !== ID_JAG, { error: 'an assertion cannot be exchanged for an assertion' })
+            .default(ID_TOKEN)
+            .describe('Its type (RFC 8693 §3).'),
+        })
+        .prefault({})
+        .describe('The token of the user: that of OpenID Connect (ID token).'),
+      cache: tokenCacheSchema,
+    })
+    .describe(
+      'A token for a service of another organization, in the name of the user (Cross App Access): the identity provider issues an assertion, for which the authorization server of the service issues the token.',
     ),
-    resourceAuthorizationServer: endpoint.describe(
-      'Authorization server of the backend; it issues the access token for the assertion.',
-    ),
-    audience: z.string().min(1).describe('Identifier (issuer) of `resourceAuthorizationServer`.'),
-    resources: strings.describe('URIs of the services that the token is for.'),
-    scopes: strings.describe('Scopes to request.'),
-    accessTokenScopes: z
-      .array(z.string().min(1))
-      .optional()
-      .describe('Scopes to request in the second step. Default: `scopes`. An empty list requests none.'),
-    subjectToken: z
-      .strictObject({
-        source: locationSchema
-          .optional()
-          .describe(
-            'Location of the token of the user. Default: `Authorization: Bearer`, else the token that a policy has validated.',
-          ),
-        tokenType: z
-          .url({ error: 'expected a URI, such as `urn:ietf:params:oauth:token-type:id_token`' })
-          .refine((type) => type !== ID_JAG, { error: 'an assertion cannot be exchanged for an assertion' })
-          .default(ID_TOKEN)
-          .describe('Its type (RFC 8693 §3).'),
-      })
-      .prefault({})
-      .describe('The token of the user: that of OpenID Connect (ID token).'),
-    cache: tokenCacheSchema,
-  })
-  .describe(
-    'A token for a service of another organization, in the name of the user (Cross App Access): the identity provider issues an assertion, for which the authorization server of the service issues the token.',
-  );
+);
 
 /** Compiles both steps; undefined if a server or secret cannot be used, which is reported. */
 export function crossAppAccess(

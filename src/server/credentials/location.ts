@@ -28,26 +28,28 @@ export const exactlyOneOf =
   };
 
 /** Schema of the location of a credential in a request, for all policies that read one. */
-export const locationSchema = z
-  .strictObject({
-    header: z
-      .strictObject({
-        name: z.string().min(1).default('authorization').describe('Header that contains the credential.'),
-        prefix: z
-          .string()
-          .default('')
-          .describe('Text before the credential, such as `Bearer `. Case-insensitive.'),
-      })
-      .optional()
-      .describe('A header.'),
-    queryParameter: parameterSchema,
-    cookie: z
-      .strictObject({ name: z.string().min(1).describe('Name of the cookie.') })
-      .optional()
-      .describe('A cookie.'),
-    expression: z.string().min(1).optional().describe('CEL expression for the credential.'),
-  })
-  .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie', 'expression'));
+export const locationSchema = z.lazy(() =>
+  z
+    .strictObject({
+      header: z
+        .strictObject({
+          name: z.string().min(1).default('authorization').describe('Header that contains the credential.'),
+          prefix: z
+            .string()
+            .default('')
+            .describe('Text before the credential, such as `Bearer `. Case-insensitive.'),
+        })
+        .optional()
+        .describe('A header.'),
+      queryParameter: parameterSchema,
+      cookie: z
+        .strictObject({ name: z.string().min(1).describe('Name of the cookie.') })
+        .optional()
+        .describe('A cookie.'),
+      expression: z.string().min(1).optional().describe('CEL expression for the credential.'),
+    })
+    .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie', 'expression')),
+);
 
 /** Reads a credential from requests and removes it. */
 export interface CredentialLocation {

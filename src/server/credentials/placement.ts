@@ -9,32 +9,34 @@ import { cookiesWithout, exactlyOneOf, parameterSchema } from './location.ts';
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** Schema of where a request to a backend carries a credential. */
-export const placementSchema = z
-  .strictObject({
-    header: z
-      .strictObject({
-        name: z
-          .string()
-          .refine(isSettableHeader, { error: SETTABLE_HEADER })
-          .describe('Header for the credential; it replaces the one of the client.'),
-        prefix: z
-          .string()
-          .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
-          .nullish()
-          .describe('Text before the credential, such as `Bearer `.'),
-      })
-      .optional()
-      .describe('A header.'),
-    queryParameter: parameterSchema,
-    cookie: z
-      .strictObject({
-        name: z.string().regex(token, { error: 'expected a cookie name' }).describe('Name of the cookie.'),
-      })
-      .optional()
-      .describe('A cookie.'),
-  })
-  .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie'))
-  .meta({ elsewhere: { expression: 'a credential cannot be put into an expression: use `header`' } });
+export const placementSchema = z.lazy(() =>
+  z
+    .strictObject({
+      header: z
+        .strictObject({
+          name: z
+            .string()
+            .refine(isSettableHeader, { error: SETTABLE_HEADER })
+            .describe('Header for the credential; it replaces the one of the client.'),
+          prefix: z
+            .string()
+            .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
+            .nullish()
+            .describe('Text before the credential, such as `Bearer `.'),
+        })
+        .optional()
+        .describe('A header.'),
+      queryParameter: parameterSchema,
+      cookie: z
+        .strictObject({
+          name: z.string().regex(token, { error: 'expected a cookie name' }).describe('Name of the cookie.'),
+        })
+        .optional()
+        .describe('A cookie.'),
+    })
+    .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie'))
+    .meta({ elsewhere: { expression: 'a credential cannot be put into an expression: use `header`' } }),
+);
 
 export type Placement = z.output<typeof placementSchema>;
 

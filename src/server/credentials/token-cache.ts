@@ -58,13 +58,15 @@ export class TokenCache {
   }
 }
 
-export const tokenCacheSchema = z
-  .strictObject({
-    maxEntries: z.int().min(0).max(100_000).default(8192).describe('Tokens to keep; 0 keeps none.'),
-    defaultTtl: durationSchema.prefault('300s').describe('How long to keep tokens that have no lifetime.'),
-  })
-  .prefault({})
-  .describe('Cache of tokens. They are kept until shortly before they expire.');
+export const tokenCacheSchema = z.lazy(() =>
+  z
+    .strictObject({
+      maxEntries: z.int().min(0).max(100_000).default(8192).describe('Tokens to keep; 0 keeps none.'),
+      defaultTtl: durationSchema.prefault('300s').describe('How long to keep tokens that have no lifetime.'),
+    })
+    .prefault({})
+    .describe('Cache of tokens. They are kept until shortly before they expire.'),
+);
 
 /** A cache of these settings, whose bound the admin server shows. */
 export function openTokenCache(

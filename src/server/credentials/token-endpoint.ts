@@ -27,18 +27,20 @@ export const endpointFields = {
     .describe('Path of its token endpoint.'),
 };
 
-export const clientAuthSchema = z
-  .strictObject({
-    method: z
-      .enum(['clientSecretBasic', 'clientSecretPost'])
-      .default('clientSecretBasic')
-      .describe('How the gateway authenticates.'),
-    clientId: z.string().min(1).describe('Id of the gateway at the server.'),
-    clientSecret: textOrFile.optional().meta({ secret: true }).describe('Its secret, or `{ file: … }`.'),
-  })
-  .refine(({ method, clientSecret }) => method === 'clientSecretPost' || clientSecret !== undefined, {
-    error: '`clientSecretBasic` needs `clientSecret`',
-  });
+export const clientAuthSchema = z.lazy(() =>
+  z
+    .strictObject({
+      method: z
+        .enum(['clientSecretBasic', 'clientSecretPost'])
+        .default('clientSecretBasic')
+        .describe('How the gateway authenticates.'),
+      clientId: z.string().min(1).describe('Id of the gateway at the server.'),
+      clientSecret: textOrFile.optional().meta({ secret: true }).describe('Its secret, or `{ file: … }`.'),
+    })
+    .refine(({ method, clientSecret }) => method === 'clientSecretPost' || clientSecret !== undefined, {
+      error: '`clientSecretBasic` needs `clientSecret`',
+    }),
+);
 
 interface EndpointConfig {
   readonly host: string;

@@ -24,70 +24,72 @@ const RESERVED = new Set([
 const strings = z.array(z.string().min(1)).default([]);
 const tokenType = z.url({ error: 'expected a URI, such as `urn:ietf:params:oauth:token-type:jwt`' });
 
-export const tokenExchangeSchema = z
-  .strictObject({
-    ...endpointFields,
-    grantType: z
-      .enum(['tokenExchange', 'jwtBearer'])
-      .default('tokenExchange')
-      .describe(
-        '`tokenExchange`: RFC 8693. `jwtBearer`: RFC 7523, the token of the client is the assertion.',
-      ),
-    subjectToken: z
-      .strictObject({
-        source: locationSchema
-          .optional()
-          .describe(
-            'Location of the token of the client. Default: `Authorization: Bearer`, else the token that a policy has validated.',
-          ),
-        tokenType: tokenType.default(ACCESS_TOKEN).describe('Its type (RFC 8693 §3).'),
-      })
-      .prefault({})
-      .describe('The token to exchange.'),
-    actorToken: z
-      .strictObject({
-        source: locationSchema.describe('Location of the token in the request.'),
-        tokenType: tokenType.default(ACCESS_TOKEN).describe('Its type (RFC 8693 §3).'),
-      })
-      .optional()
-      .describe('Token of who acts for the client (RFC 8693 §1.1).'),
-    audiences: strings.describe('Requested audiences.'),
-    scopes: strings.describe('Requested scopes.'),
-    resources: strings.describe('URIs of the services that the token is for.'),
-    requestedTokenType: tokenType.optional().describe('Requested type of token.'),
-    clientAuth: clientAuthSchema
-      .optional()
-      .describe('Authentication of the gateway at the server; none by default.'),
-    additionalParams: z
-      .record(z.string(), z.string().min(1))
-      .superRefine((parameters, check) => {
-        for (const name of Object.keys(parameters))
-          if (RESERVED.has(name.toLowerCase()))
-            check.addIssue({
-              code: 'custom',
-              path: [name],
-              message: `the policy sets \`${name}\` itself`,
-            });
-      })
-      .default({})
-      .describe('Further parameters, as CEL expressions.'),
-    authorizationLocation: placementSchema
-      .optional()
-      .describe('Place of the new token; `Authorization: Bearer` by default.'),
-    cache: tokenCacheSchema,
-  })
-  .superRefine(({ grantType, actorToken, requestedTokenType }, context) => {
-    if (grantType === 'tokenExchange') return;
-    for (const [key, value] of Object.entries({ actorToken, requestedTokenType }))
-      if (value !== undefined)
-        context.addIssue({
-          code: 'custom',
-          path: [key],
-          message: 'only the grant `tokenExchange` has it',
-          params: { code: 'AGW0105' },
-        });
-  })
-  .describe('A token that an OAuth authorization server issues for that of the client.');
+export const tokenExchangeSchema = z.lazy(() =>
+  z
+    .strictObject({
+      ...endpointFields,
+      grantType: z
+        .enum(['tokenExchange', 'jwtBearer'])
+        .default('tokenExchange')
+        .describe(
+          '`tokenExchange`: RFC 8693. `jwtBearer`: RFC 7523, the token of the client is the assertion.',
+        ),
+      subjectToken: z
+        .strictObject({
+          source: locationSchema
+            .optional()
+            .describe(
+              'Location of the token of the client. Default: `Authorization: Bearer`, else the token that a policy has validated.',
+            ),
+          tokenType: tokenType.default(ACCESS_TOKEN).describe('Its type (RFC 8693 §3).'),
+        })
+        .prefault({})
+        .describe('The token to exchange.'),
+      actorToken: z
+        .strictObject({
+          source: locationSchema.describe('Location of the token in the request.'),
+          tokenType: tokenType.default(ACCESS_TOKEN).describe('Its type (RFC 8693 §3).'),
+        })
+        .optional()
+        .describe('Token of who acts for the client (RFC 8693 §1.1).'),
+      audiences: strings.describe('Requested audiences.'),
+      scopes: strings.describe('Requested scopes.'),
+      resources: strings.describe('URIs of the services that the token is for.'),
+      requestedTokenType: tokenType.optional().describe('Requested type of token.'),
+      clientAuth: clientAuthSchema
+        .optional()
+        .describe('Authentication of the gateway at the server; none by default.'),
+      additionalParams: z
+        .record(z.string(), z.string().min(1))
+        .superRefine((parameters, check) => {
+          for (const name of Object.keys(parameters))
+            if (RESERVED.has(name.toLowerCase()))
+              check.addIssue({
+                code: 'custom',
+                path: [name],
+                message: `the policy sets \`${name}\` itself`,
+              });
+        })
+        .default({})
+        .describe('Further parameters, as CEL expressions.'),
+      authorizationLocation: placementSchema
+        .optional()
+        .describe('Place of the new token; `Authorization: Bearer` by default.'),
+      cache: tokenCacheSchema,
+    })
+    .superRefine(({ grantType, actorToken, requestedTokenType }, context) => {
+      if (grantType === 'tokenExchange') return;
+      for (const [key, value] of Object.entries({ actorToken, requestedTokenType }))
+        if (value !== undefined)
+          context.addIssue({
+            code: 'custom',
+            path: [key],
+            message: 'only the grant `tokenExchange` has it',
+            params: { code: 'AGW0105' },
+          });
+    })
+    .describe('A token that an OAuth authorization server issues for that of the client.'),
+);
 
 type Config = z.output<typeof tokenExchangeSchema>;
 

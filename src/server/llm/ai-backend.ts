@@ -74,50 +74,52 @@ const ownPolicySchema = aiPolicyKind.schema
   .describe('Changes of calls, as the policy `ai` of the route.')
   .meta({ elsewhere: { promptGuard: 'write it under `policies.ai` of the route' } });
 
-const entrySchema = z.strictObject({
-  name: z.string().min(1).describe('Name of the provider in traces. Unique in the backend.'),
-  provider: z
-    .strictObject(
-      Object.fromEntries(Object.entries(KINDS).map(([key, schema]) => [key, schema.optional()])) as {
-        [Key in keyof typeof KINDS]: z.ZodOptional<(typeof KINDS)[Key]>;
-      },
-    )
-    .superRefine((kinds, context) => {
-      if (Object.values(kinds).filter((kind) => kind !== undefined).length === 1) return;
-      const keys = Object.keys(KINDS).map((key) => `\`${key}\``);
-      context.addIssue({
-        code: 'custom',
-        message: `expected exactly one of ${keys.join(', ')}`,
-        params: { code: 'AGW0105' },
-      });
-    })
-    .describe('Kind of provider, with its settings.')
-    .meta({ elsewhere: { copilot: NO_COPILOT } }),
-  hostOverride: z
-    .string()
-    .regex(/^[^\s/@]+:\d+$/, { error: 'expected `host:port`' })
-    .optional()
-    .describe('Server that is called instead of that of the provider: `host:port`. Port 443: over TLS.'),
-  pathPrefix: z
-    .string()
-    .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/v1`, without a query' })
-    .optional()
-    .describe('Path up to `/chat/completions`. Default: that of the provider.'),
-  pathOverride: z
-    .string()
-    .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/api/chat`, without a query' })
-    .optional()
-    .describe('Path of every call, instead of that of its format below `pathPrefix`.'),
-  tokenize: paramsSchema.shape.tokenize,
-  policies: z
-    .strictObject({
-      backendAuth: modelAuthSchema.optional(),
-      ai: ownPolicySchema.optional(),
-    })
-    .meta({ elsewhere: ELSEWHERE_POLICIES })
-    .optional()
-    .describe('Policies of calls to this provider.'),
-});
+const entrySchema = z.lazy(() =>
+  z.strictObject({
+    name: z.string().min(1).describe('Name of the provider in traces. Unique in the backend.'),
+    provider: z
+      .strictObject(
+        Object.fromEntries(Object.entries(KINDS).map(([key, schema]) => [key, schema.optional()])) as {
+          [Key in keyof typeof KINDS]: z.ZodOptional<(typeof KINDS)[Key]>;
+        },
+      )
+      .superRefine((kinds, context) => {
+        if (Object.values(kinds).filter((kind) => kind !== undefined).length === 1) return;
+        const keys = Object.keys(KINDS).map((key) => `\`${key}\``);
+        context.addIssue({
+          code: 'custom',
+          message: `expected exactly one of ${keys.join(', ')}`,
+          params: { code: 'AGW0105' },
+        });
+      })
+      .describe('Kind of provider, with its settings.')
+      .meta({ elsewhere: { copilot: NO_COPILOT } }),
+    hostOverride: z
+      .string()
+      .regex(/^[^\s/@]+:\d+$/, { error: 'expected `host:port`' })
+      .optional()
+      .describe('Server that is called instead of that of the provider: `host:port`. Port 443: over TLS.'),
+    pathPrefix: z
+      .string()
+      .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/v1`, without a query' })
+      .optional()
+      .describe('Path up to `/chat/completions`. Default: that of the provider.'),
+    pathOverride: z
+      .string()
+      .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/api/chat`, without a query' })
+      .optional()
+      .describe('Path of every call, instead of that of its format below `pathPrefix`.'),
+    tokenize: paramsSchema.shape.tokenize,
+    policies: z
+      .strictObject({
+        backendAuth: modelAuthSchema.optional(),
+        ai: ownPolicySchema.optional(),
+      })
+      .meta({ elsewhere: ELSEWHERE_POLICIES })
+      .optional()
+      .describe('Policies of calls to this provider.'),
+  }),
+);
 
 const providerSchema = entrySchema.superRefine(({ pathPrefix, pathOverride }, context) => {
   if (pathPrefix === undefined || pathOverride === undefined) return;
@@ -131,24 +133,26 @@ const providerSchema = entrySchema.superRefine(({ pathPrefix, pathOverride }, co
 
 type ProviderConfig = z.output<typeof providerSchema>;
 
-const schema = z
-  .union([
-    providerSchema,
-    z.strictObject({
-      groups: z
-        .array(
-          z.strictObject({
-            providers: z
-              .array(providerSchema)
-              .min(1)
-              .describe('Providers of the same priority: healthy and fast ones are preferred.'),
-          }),
-        )
-        .min(1)
-        .describe('Groups by descending priority. A call that fails is sent to the next provider.'),
-    }),
-  ])
-  .describe('Models of one provider, or of several in groups of priority. Every model name is accepted.');
+const schema = z.lazy(() =>
+  z
+    .union([
+      providerSchema,
+      z.strictObject({
+        groups: z
+          .array(
+            z.strictObject({
+              providers: z
+                .array(providerSchema)
+                .min(1)
+                .describe('Providers of the same priority: healthy and fast ones are preferred.'),
+            }),
+          )
+          .min(1)
+          .describe('Groups by descending priority. A call that fails is sent to the next provider.'),
+      }),
+    ])
+    .describe('Models of one provider, or of several in groups of priority. Every model name is accepted.'),
+);
 
 /** Models of a route, in upstream's form: any model name, one provider or groups of them. */
 export const ai = defineBackend({

@@ -158,19 +158,21 @@ export function pathAtProvider(basePath: string, path: string): string {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-const pathsSchema = z.array(
-  z.strictObject({
-    path: z
-      .string()
-      .regex(/^\/[A-Za-z0-9._~!$&'()+,;=:@/-]*\*?$/, {
-        error: 'expected a path such as `/v1/files` or `/v1/files/*`',
-      })
-      .refine((path) => !path.endsWith('*') || path.endsWith('/*'), {
-        error: 'expected a path with `*` directly after a slash, such as `/v1/files/*`',
-      })
-      .describe('Path of client requests. A trailing `/*` matches everything below. `/v1` may be omitted.'),
-    methods: z.array(z.enum(METHODS)).min(1).default(['POST']).describe('Allowed methods.'),
-  }),
+const pathsSchema = z.lazy(() =>
+  z.array(
+    z.strictObject({
+      path: z
+        .string()
+        .regex(/^\/[A-Za-z0-9._~!$&'()+,;=:@/-]*\*?$/, {
+          error: 'expected a path such as `/v1/files` or `/v1/files/*`',
+        })
+        .refine((path) => !path.endsWith('*') || path.endsWith('/*'), {
+          error: 'expected a path with `*` directly after a slash, such as `/v1/files/*`',
+        })
+        .describe('Path of client requests. A trailing `/*` matches everything below. `/v1` may be omitted.'),
+      methods: z.array(z.enum(METHODS)).min(1).default(['POST']).describe('Allowed methods.'),
+    }),
+  ),
 );
 
 export const passthroughSchema = z

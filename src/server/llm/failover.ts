@@ -3,25 +3,27 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import { EndpointStats } from './health.ts';
 import type { Model } from './model.ts';
 
-export const failoverSchema = z
-  .strictObject({
-    targets: z
-      .array(
-        z.strictObject({
-          model: z.string().min(1).describe('Model name that matches an entry of `models`.'),
-          priority: z
-            .int()
-            .min(0)
-            .default(0)
-            .describe('Targets with a higher number are used only if all targets with lower numbers fail.'),
-        }),
-      )
-      .min(1)
-      .describe('Models to choose from.'),
-  })
-  .describe(
-    'Uses the healthy models with the best priority. A failing model is evicted for a while (`health.eviction` of the model). Among models of the same priority, the faster of two random ones is used. A request that fails is sent to the next model, as long as the client has received nothing.',
-  );
+export const failoverSchema = z.lazy(() =>
+  z
+    .strictObject({
+      targets: z
+        .array(
+          z.strictObject({
+            model: z.string().min(1).describe('Model name that matches an entry of `models`.'),
+            priority: z
+              .int()
+              .min(0)
+              .default(0)
+              .describe('Targets with a higher number are used only if all targets with lower numbers fail.'),
+          }),
+        )
+        .min(1)
+        .describe('Models to choose from.'),
+    })
+    .describe(
+      'Uses the healthy models with the best priority. A failing model is evicted for a while (`health.eviction` of the model). Among models of the same priority, the faster of two random ones is used. A request that fails is sent to the next model, as long as the client has received nothing.',
+    ),
+);
 
 /** A model to call, and the statistics to update with the outcome. */
 export interface FailoverTarget {

@@ -29,17 +29,21 @@ export const modelProviderSchema = z
     'Kind of provider, such as `oaiCompat` or `echo`, a `custom` description of one, or a reference to an entry of `llm.providers`.',
   );
 
-export const providerEntrySchema = z
-  .strictObject({
-    name: z.string().min(1).describe('Name for references from models.'),
-    provider: z
-      .union([kindName, customSchema])
-      .describe('Kind of provider, or a `custom` description of one.'),
-    params: paramsSchema.prefault({}),
-    defaults: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
-    overrides: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
-  })
-  .describe('A provider shared by several models.');
+export const providerEntrySchema = z.lazy(() =>
+  z
+    .strictObject({
+      name: z.string().min(1).describe('Name for references from models.'),
+      provider: z
+        .union([kindName, customSchema])
+        .describe('Kind of provider, or a `custom` description of one.'),
+      params: paramsSchema.prefault({}),
+      defaults: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
+      overrides: fieldsSchema
+        .default({})
+        .describe('Same as in a model; values of the model take precedence.'),
+    })
+    .describe('A provider shared by several models.'),
+);
 
 type ModelProvider = z.output<typeof modelProviderSchema>;
 export type ProviderEntry = z.output<typeof providerEntrySchema>;

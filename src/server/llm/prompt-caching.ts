@@ -2,29 +2,31 @@ import { z } from 'zod';
 import type { CallBody } from './call-body.ts';
 import { textBytes } from './texts.ts';
 
-export const promptCachingSchema = z
-  .strictObject({
-    cacheSystem: z.boolean().default(true).describe('Cache the system prompt.'),
-    cacheMessages: z
-      .boolean()
-      .default(true)
-      .describe('Cache the conversation before its last message, from the second message on.'),
-    cacheTools: z.boolean().default(false).describe('Cache the definitions of tools.'),
-    minTokens: z
-      .int()
-      .min(0)
-      .nullable()
-      .default(1024)
-      .describe('Estimated tokens that the system prompt must have to be cached; `null` for any.'),
-    cacheMessageOffset: z
-      .int()
-      .min(0)
-      .default(0)
-      .describe('Messages before the second to last one at which the cached conversation ends.'),
-  })
-  .describe(
-    'Marks that the gateway adds to requests up to which the provider caches them: of Claude models (`anthropic`, `vertex`, `azure`, `bedrock`) and of Nova models on `bedrock`. A part of a request that the client has marked itself is left as it is.',
-  );
+export const promptCachingSchema = z.lazy(() =>
+  z
+    .strictObject({
+      cacheSystem: z.boolean().default(true).describe('Cache the system prompt.'),
+      cacheMessages: z
+        .boolean()
+        .default(true)
+        .describe('Cache the conversation before its last message, from the second message on.'),
+      cacheTools: z.boolean().default(false).describe('Cache the definitions of tools.'),
+      minTokens: z
+        .int()
+        .min(0)
+        .nullable()
+        .default(1024)
+        .describe('Estimated tokens that the system prompt must have to be cached; `null` for any.'),
+      cacheMessageOffset: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe('Messages before the second to last one at which the cached conversation ends.'),
+    })
+    .describe(
+      'Marks that the gateway adds to requests up to which the provider caches them: of Claude models (`anthropic`, `vertex`, `azure`, `bedrock`) and of Nova models on `bedrock`. A part of a request that the client has marked itself is left as it is.',
+    ),
+);
 
 export type PromptCaching = z.output<typeof promptCachingSchema>;
 

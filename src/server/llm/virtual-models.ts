@@ -13,61 +13,67 @@ import { llmRequestScope } from './variables.ts';
 
 const target = z.string().min(1).describe('Model name that matches an entry of `models`.');
 
-const weightedSchema = z
-  .strictObject({
-    targets: z
-      .array(
-        z.strictObject({
-          model: target,
-          weight: z.int().min(0).default(1).describe('Relative frequency of the target; 0 disables it.'),
-        }),
-      )
-      .min(1)
-      .refine((targets) => targets.some(({ weight }) => weight > 0), {
-        error: 'expected at least one weight greater than 0',
-      })
-      .describe('Models to choose from.'),
-  })
-  .describe('Selects one of several models at random, by weight.');
+const weightedSchema = z.lazy(() =>
+  z
+    .strictObject({
+      targets: z
+        .array(
+          z.strictObject({
+            model: target,
+            weight: z.int().min(0).default(1).describe('Relative frequency of the target; 0 disables it.'),
+          }),
+        )
+        .min(1)
+        .refine((targets) => targets.some(({ weight }) => weight > 0), {
+          error: 'expected at least one weight greater than 0',
+        })
+        .describe('Models to choose from.'),
+    })
+    .describe('Selects one of several models at random, by weight.'),
+);
 
-const conditionalSchema = z
-  .strictObject({
-    targets: z
-      .array(
-        z.strictObject({
-          model: target,
-          when: z
-            .string()
-            .min(1)
-            .optional()
-            .describe(
-              'CEL expression over the request (`llmRequest`). Without it, the target always matches.',
-            ),
-        }),
-      )
-      .min(1)
-      .refine((targets) => targets.slice(0, -1).every(({ when }) => when !== undefined), {
-        error: 'expected the target without `when` to be the last',
-      })
-      .describe('Models in the order in which they are tried.'),
-  })
-  .describe('Selects the first model whose condition holds.');
+const conditionalSchema = z.lazy(() =>
+  z
+    .strictObject({
+      targets: z
+        .array(
+          z.strictObject({
+            model: target,
+            when: z
+              .string()
+              .min(1)
+              .optional()
+              .describe(
+                'CEL expression over the request (`llmRequest`). Without it, the target always matches.',
+              ),
+          }),
+        )
+        .min(1)
+        .refine((targets) => targets.slice(0, -1).every(({ when }) => when !== undefined), {
+          error: 'expected the target without `when` to be the last',
+        })
+        .describe('Models in the order in which they are tried.'),
+    })
+    .describe('Selects the first model whose condition holds.'),
+);
 
-export const virtualModelSchema = z
-  .strictObject({
-    name: z.string().min(1).describe('Exact name requested by clients.'),
-    routing: z
-      .strictObject({
-        weighted: weightedSchema.optional(),
-        failover: failoverSchema.optional(),
-        conditional: conditionalSchema.optional(),
-      })
-      .refine((kinds) => Object.values(kinds).filter((kind) => kind !== undefined).length === 1, {
-        error: 'expected exactly one of `weighted`, `failover` and `conditional`',
-      })
-      .describe('How a model is selected.'),
-  })
-  .describe('A name that resolves to one of several models.');
+export const virtualModelSchema = z.lazy(() =>
+  z
+    .strictObject({
+      name: z.string().min(1).describe('Exact name requested by clients.'),
+      routing: z
+        .strictObject({
+          weighted: weightedSchema.optional(),
+          failover: failoverSchema.optional(),
+          conditional: conditionalSchema.optional(),
+        })
+        .refine((kinds) => Object.values(kinds).filter((kind) => kind !== undefined).length === 1, {
+          error: 'expected exactly one of `weighted`, `failover` and `conditional`',
+        })
+        .describe('How a model is selected.'),
+    })
+    .describe('A name that resolves to one of several models.'),
+);
 
 /** A model to call. `stats`, if set, are updated with the outcome. */
 export interface VirtualTarget {

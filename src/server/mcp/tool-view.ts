@@ -10,34 +10,36 @@ const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 const patterns = z.array(z.string().min(1));
 
 /** `targets[].tools`. All names are those that the target itself uses, before a prefix is added. */
-export const toolViewSchema = z
-  .strictObject({
-    include: patterns
-      .min(1)
-      .optional()
-      .describe('Names of the tools to offer; `*` matches any characters. Default: all.'),
-    exclude: patterns
-      .default([])
-      .describe('Names of tools to leave out, also if `include` has them; `*` matches any characters.'),
-    rename: z
-      .record(
-        z.string().min(1),
-        z.string().regex(TOOL_NAME, {
-          error: 'expected 1 to 128 letters, digits, `_`, `-` and `.`',
-        }),
-      )
-      .default({})
-      .describe(
-        'New names of tools, by the name that the target uses. The old name is then unknown; a tool that already has the new name is left out.',
-      ),
-    descriptions: z
-      .record(z.string().min(1), z.string())
-      .default({})
-      .describe('Texts that replace the descriptions of tools, by the name that the target uses.'),
-  })
-  .describe(
-    'Tools of this target that clients see, and how. A tool that is left out fails like an unknown one. Rules, logs and metrics use the name that the target uses.',
-  );
+export const toolViewSchema = z.lazy(() =>
+  z
+    .strictObject({
+      include: patterns
+        .min(1)
+        .optional()
+        .describe('Names of the tools to offer; `*` matches any characters. Default: all.'),
+      exclude: patterns
+        .default([])
+        .describe('Names of tools to leave out, also if `include` has them; `*` matches any characters.'),
+      rename: z
+        .record(
+          z.string().min(1),
+          z.string().regex(TOOL_NAME, {
+            error: 'expected 1 to 128 letters, digits, `_`, `-` and `.`',
+          }),
+        )
+        .default({})
+        .describe(
+          'New names of tools, by the name that the target uses. The old name is then unknown; a tool that already has the new name is left out.',
+        ),
+      descriptions: z
+        .record(z.string().min(1), z.string())
+        .default({})
+        .describe('Texts that replace the descriptions of tools, by the name that the target uses.'),
+    })
+    .describe(
+      'Tools of this target that clients see, and how. A tool that is left out fails like an unknown one. Rules, logs and metrics use the name that the target uses.',
+    ),
+);
 
 type ToolViewConfig = z.output<typeof toolViewSchema>;
 

@@ -15,34 +15,36 @@ import { Slot } from '../kernel/slot.ts';
 
 const HASH = /^sha256:[0-9a-f]{64}$/;
 
-const keySchema = z
-  .strictObject({
-    key: z.string().min(1).optional().meta({ secret: true }).describe('The key itself.'),
-    keyHash: z
-      .string()
-      .regex(HASH, { error: 'expected `sha256:` and 64 lower-case hexadecimal digits' })
-      .optional()
-      .describe(
-        'SHA-256 hash of the key (`sha256:` and hexadecimal digits), so that the file does not contain the key.',
-      ),
-    metadata: z
-      .record(z.string(), z.json())
-      .default({})
-      .describe('Values that expressions read as `apiKey.<name>`.'),
-    allowedModels: z
-      .array(z.string())
-      .optional()
-      .describe('LLM models that this key may use; all by default.'),
-  })
-  .superRefine(({ key, keyHash }, context) => {
-    if ((key === undefined) === (keyHash === undefined)) {
-      context.addIssue({
-        code: 'custom',
-        message: 'expected exactly one of `key`, `keyHash`',
-        params: { code: 'AGW0105' },
-      });
-    }
-  });
+const keySchema = z.lazy(() =>
+  z
+    .strictObject({
+      key: z.string().min(1).optional().meta({ secret: true }).describe('The key itself.'),
+      keyHash: z
+        .string()
+        .regex(HASH, { error: 'expected `sha256:` and 64 lower-case hexadecimal digits' })
+        .optional()
+        .describe(
+          'SHA-256 hash of the key (`sha256:` and hexadecimal digits), so that the file does not contain the key.',
+        ),
+      metadata: z
+        .record(z.string(), z.json())
+        .default({})
+        .describe('Values that expressions read as `apiKey.<name>`.'),
+      allowedModels: z
+        .array(z.string())
+        .optional()
+        .describe('LLM models that this key may use; all by default.'),
+    })
+    .superRefine(({ key, keyHash }, context) => {
+      if ((key === undefined) === (keyHash === undefined)) {
+        context.addIssue({
+          code: 'custom',
+          message: 'expected exactly one of `key`, `keyHash`',
+          params: { code: 'AGW0105' },
+        });
+      }
+    }),
+);
 
 const virtualKeysSchema = z
   .strictObject({
@@ -57,31 +59,33 @@ const virtualKeysSchema = z
     'Accepts also the keys of `agctl keys create`, which are kept in `config.database`. Expressions read their metadata as `apiKey.<name>`, and `apiKey.name`.',
   );
 
-const schema = z
-  .strictObject({
-    keys: z.array(keySchema).default([]).describe('Accepted keys.'),
-    virtualKeys: virtualKeysSchema.optional(),
-    mode: z
-      .enum(['strict', 'optional', 'permissive'])
-      .default('optional')
-      .describe(
-        '`strict`: a valid key is required. `optional`: no key or a valid one. `permissive`: requests are never rejected.',
-      ),
-    location: locationSchema
-      .optional()
-      .describe(
-        'Location of the key in the request. Default: `Authorization: Bearer`; on routes with models also `x-api-key`, `x-goog-api-key` and `api-key`, which official clients send.',
-      ),
-  })
-  .superRefine(({ keys, virtualKeys }, context) => {
-    if (keys.length > 0 || virtualKeys !== undefined) return;
-    context.addIssue({
-      code: 'custom',
-      message: 'expected `keys` with at least one key, or `virtualKeys: {}`',
-      params: { code: 'AGW0105' },
-    });
-  })
-  .describe('Authenticates callers by a shared key.');
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      keys: z.array(keySchema).default([]).describe('Accepted keys.'),
+      virtualKeys: virtualKeysSchema.optional(),
+      mode: z
+        .enum(['strict', 'optional', 'permissive'])
+        .default('optional')
+        .describe(
+          '`strict`: a valid key is required. `optional`: no key or a valid one. `permissive`: requests are never rejected.',
+        ),
+      location: locationSchema
+        .optional()
+        .describe(
+          'Location of the key in the request. Default: `Authorization: Bearer`; on routes with models also `x-api-key`, `x-goog-api-key` and `api-key`, which official clients send.',
+        ),
+    })
+    .superRefine(({ keys, virtualKeys }, context) => {
+      if (keys.length > 0 || virtualKeys !== undefined) return;
+      context.addIssue({
+        code: 'custom',
+        message: 'expected `keys` with at least one key, or `virtualKeys: {}`',
+        params: { code: 'AGW0105' },
+      });
+    })
+    .describe('Authenticates callers by a shared key.'),
+);
 
 /** Authenticates callers by shared keys. The key is removed from the request, so that backends do not receive it. */
 export const apiKey = definePolicy({

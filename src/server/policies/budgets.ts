@@ -24,28 +24,30 @@ const limitSchema = z
   )
   .meta({ examples: ['10USD/day', '500000tokens/month'] });
 
-const budgetSchema = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[\w.-]{1,64}$/, { error: 'expected 1 to 64 letters, digits, `.`, `_` or `-`' })
-    .describe(
-      'Name in messages, metrics and the database. Budgets with the same name, unit and window count together, on whichever routes they are.',
-    ),
-  limit: limitSchema,
-  key: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      'CEL expression such as `apiKey.team` or `jwt.sub`: each value has the whole amount for itself. By default, all calls share it. Calls for which the expression fails share one amount too; the first of them is logged.',
-    ),
-  failureMode: z
-    .enum(['failClosed', 'failOpen'])
-    .default('failClosed')
-    .describe(
-      'What happens to calls that cannot be counted, because the database fails or the price of the model is unknown: `failClosed` refuses them (503, or 403 without a price), `failOpen` lets them through.',
-    ),
-});
+const budgetSchema = z.lazy(() =>
+  z.strictObject({
+    name: z
+      .string()
+      .regex(/^[\w.-]{1,64}$/, { error: 'expected 1 to 64 letters, digits, `.`, `_` or `-`' })
+      .describe(
+        'Name in messages, metrics and the database. Budgets with the same name, unit and window count together, on whichever routes they are.',
+      ),
+    limit: limitSchema,
+    key: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'CEL expression such as `apiKey.team` or `jwt.sub`: each value has the whole amount for itself. By default, all calls share it. Calls for which the expression fails share one amount too; the first of them is logged.',
+      ),
+    failureMode: z
+      .enum(['failClosed', 'failOpen'])
+      .default('failClosed')
+      .describe(
+        'What happens to calls that cannot be counted, because the database fails or the price of the model is unknown: `failClosed` refuses them (503, or 403 without a price), `failOpen` lets them through.',
+      ),
+  }),
+);
 
 const schema = z
   .array(budgetSchema)

@@ -3,35 +3,39 @@ import { durationSchema, goDuration } from '../../core/duration.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
 
-const schema = z
-  .strictObject({
-    allowOrigins: z
-      .array(z.string().min(1))
-      .default([])
-      .describe('Origins that may read responses: exact, `https://*.example.com`, or `*` for any.'),
-    allowMethods: z
-      .array(z.string().min(1))
-      .default([])
-      .describe('Methods that a preflight allows. `*` allows the requested one.'),
-    allowHeaders: z
-      .array(z.string().min(1))
-      .default([])
-      .describe('Request headers that a preflight allows. `*` allows the requested ones.'),
-    exposeHeaders: z
-      .array(z.string().min(1))
-      .default([])
-      .describe('Response headers that pages may read, such as `Mcp-Session-Id`.'),
-    allowCredentials: z
-      .boolean()
-      .default(false)
-      .describe('Whether responses to requests with cookies or other credentials may be read.'),
-    maxAge: durationSchema
-      .optional()
-      .describe("How long browsers may cache the response to a preflight; the browser's default if absent."),
-  })
-  .describe(
-    'Answers preflights and lets browser pages of other origins read responses, including error responses.',
-  );
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      allowOrigins: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Origins that may read responses: exact, `https://*.example.com`, or `*` for any.'),
+      allowMethods: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Methods that a preflight allows. `*` allows the requested one.'),
+      allowHeaders: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Request headers that a preflight allows. `*` allows the requested ones.'),
+      exposeHeaders: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Response headers that pages may read, such as `Mcp-Session-Id`.'),
+      allowCredentials: z
+        .boolean()
+        .default(false)
+        .describe('Whether responses to requests with cookies or other credentials may be read.'),
+      maxAge: durationSchema
+        .optional()
+        .describe(
+          "How long browsers may cache the response to a preflight; the browser's default if absent.",
+        ),
+    })
+    .describe(
+      'Answers preflights and lets browser pages of other origins read responses, including error responses.',
+    ),
+);
 
 /** Cross-origin resource sharing (Fetch standard, "CORS protocol"). */
 export const cors = definePolicy({

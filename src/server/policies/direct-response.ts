@@ -9,32 +9,36 @@ import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
 
-const schema = z
-  .strictObject({
-    status: z.int().min(200).max(599).default(200).describe('Status of the response.'),
-    body: z
-      .union([z.string(), z.array(z.int().min(0).max(255))])
-      .optional()
-      .describe('Body of the response: text, or a list of bytes.'),
-    bodyExpression: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('CEL expression for the body, instead of `body`: text, bytes, or a value that becomes JSON.'),
-    headers: z
-      .record(z.string().refine(isSettableHeader, { error: SETTABLE_HEADER }), z.string().min(1))
-      .default({})
-      .describe('Response headers as CEL expressions. A header whose expression fails is omitted.'),
-  })
-  .superRefine((config, context) => {
-    if (config.body === undefined || config.bodyExpression === undefined) return;
-    context.addIssue({
-      code: 'custom',
-      message: '`body` and `bodyExpression` are mutually exclusive',
-      params: { code: 'AGW0105', help: 'remove one of them' },
-    });
-  })
-  .describe('Answers requests without a backend.');
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      status: z.int().min(200).max(599).default(200).describe('Status of the response.'),
+      body: z
+        .union([z.string(), z.array(z.int().min(0).max(255))])
+        .optional()
+        .describe('Body of the response: text, or a list of bytes.'),
+      bodyExpression: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'CEL expression for the body, instead of `body`: text, bytes, or a value that becomes JSON.',
+        ),
+      headers: z
+        .record(z.string().refine(isSettableHeader, { error: SETTABLE_HEADER }), z.string().min(1))
+        .default({})
+        .describe('Response headers as CEL expressions. A header whose expression fails is omitted.'),
+    })
+    .superRefine((config, context) => {
+      if (config.body === undefined || config.bodyExpression === undefined) return;
+      context.addIssue({
+        code: 'custom',
+        message: '`body` and `bodyExpression` are mutually exclusive',
+        params: { code: 'AGW0105', help: 'remove one of them' },
+      });
+    })
+    .describe('Answers requests without a backend.'),
+);
 
 /** Answers requests with a configured response. */
 export const directResponse = definePolicy({

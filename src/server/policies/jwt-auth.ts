@@ -33,45 +33,47 @@ const providerFields = {
 const providerSchema = z.strictObject(providerFields);
 type ProviderConfig = z.output<typeof providerSchema>;
 
-const schema = z
-  .strictObject({
-    mode: z
-      .enum(['strict', 'optional', 'permissive'])
-      .default('optional')
-      .describe(
-        '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
-      ),
-    location: locationSchema
-      .optional()
-      .describe('Location of the token in the request; `Authorization: Bearer` by default.'),
-    providers: z
-      .array(providerSchema)
-      .min(1)
-      .optional()
-      .describe('Several accepted issuers, instead of `issuer` and the keys beside it.'),
-    issuer: providerFields.issuer.optional(),
-    audiences: providerFields.audiences,
-    jwks: jwksSchema.optional().describe('Signing keys of `issuer`: inline JSON, `url` or `file`.'),
-    jwtValidationOptions: providerFields.jwtValidationOptions,
-  })
-  .superRefine(({ providers, issuer, jwks, audiences }, context) => {
-    const single = { issuer, jwks, audiences: audiences ?? undefined };
-    for (const [key, value] of Object.entries(single))
-      if (providers !== undefined && value !== undefined)
-        context.addIssue({
-          code: 'custom',
-          path: [key],
-          message: `\`${key}\` belongs to one issuer, and \`providers\` has its own`,
-          params: { code: 'AGW0105' },
-        });
-    if (providers !== undefined || (issuer !== undefined && jwks !== undefined)) return;
-    context.addIssue({
-      code: 'custom',
-      message: 'expected `issuer` with `jwks`, or `providers`',
-      params: { code: 'AGW0105' },
-    });
-  })
-  .describe('Validates tokens (JWT) of identity providers, and sets `jwt`.');
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      mode: z
+        .enum(['strict', 'optional', 'permissive'])
+        .default('optional')
+        .describe(
+          '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
+        ),
+      location: locationSchema
+        .optional()
+        .describe('Location of the token in the request; `Authorization: Bearer` by default.'),
+      providers: z
+        .array(providerSchema)
+        .min(1)
+        .optional()
+        .describe('Several accepted issuers, instead of `issuer` and the keys beside it.'),
+      issuer: providerFields.issuer.optional(),
+      audiences: providerFields.audiences,
+      jwks: jwksSchema.optional().describe('Signing keys of `issuer`: inline JSON, `url` or `file`.'),
+      jwtValidationOptions: providerFields.jwtValidationOptions,
+    })
+    .superRefine(({ providers, issuer, jwks, audiences }, context) => {
+      const single = { issuer, jwks, audiences: audiences ?? undefined };
+      for (const [key, value] of Object.entries(single))
+        if (providers !== undefined && value !== undefined)
+          context.addIssue({
+            code: 'custom',
+            path: [key],
+            message: `\`${key}\` belongs to one issuer, and \`providers\` has its own`,
+            params: { code: 'AGW0105' },
+          });
+      if (providers !== undefined || (issuer !== undefined && jwks !== undefined)) return;
+      context.addIssue({
+        code: 'custom',
+        message: 'expected `issuer` with `jwks`, or `providers`',
+        params: { code: 'AGW0105' },
+      });
+    })
+    .describe('Validates tokens (JWT) of identity providers, and sets `jwt`.'),
+);
 
 /** Sign-in with tokens of any issuer whose keys are configured. */
 export const jwtAuth = definePolicy({

@@ -18,26 +18,28 @@ import { StoreBuckets } from './store-buckets.ts';
 import { storeRateLimits } from './store-rate-limits.ts';
 import { TokenBucket } from './token-bucket.ts';
 
-const limitSchema = z.strictObject({
-  maxTokens: z.int().min(1).describe('Size of the bucket: the largest burst.'),
-  tokensPerFill: z.int().min(1).default(1).describe('Tokens added per `fillInterval`.'),
-  fillInterval: durationSchema
-    .refine((value) => value > 0, { error: 'expected a duration over zero' })
-    .describe('Interval at which tokens are added.'),
-  type: z
-    .enum(['requests', 'tokens'])
-    .default('requests')
-    .describe(
-      'What is counted: requests, or LLM tokens of calls to `llm` backends, which are deducted when a call has ended.',
-    ),
-  key: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      'CEL expression such as `source.address`: each value has its own bucket. By default, all requests share one. Requests for which the expression fails share a bucket too, so that they are limited; the first of them is logged.',
-    ),
-});
+const limitSchema = z.lazy(() =>
+  z.strictObject({
+    maxTokens: z.int().min(1).describe('Size of the bucket: the largest burst.'),
+    tokensPerFill: z.int().min(1).default(1).describe('Tokens added per `fillInterval`.'),
+    fillInterval: durationSchema
+      .refine((value) => value > 0, { error: 'expected a duration over zero' })
+      .describe('Interval at which tokens are added.'),
+    type: z
+      .enum(['requests', 'tokens'])
+      .default('requests')
+      .describe(
+        'What is counted: requests, or LLM tokens of calls to `llm` backends, which are deducted when a call has ended.',
+      ),
+    key: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'CEL expression such as `source.address`: each value has its own bucket. By default, all requests share one. Requests for which the expression fails share a bucket too, so that they are limited; the first of them is logged.',
+      ),
+  }),
+);
 
 const schema = z
   .array(limitSchema)

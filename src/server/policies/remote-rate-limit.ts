@@ -38,50 +38,54 @@ export const tokenCostScope: DocumentedScope = {
 
 const expression = z.string().min(1);
 
-const descriptorSchema = z.strictObject({
-  entries: z
-    .array(
-      z.strictObject({
-        key: z.string().min(1).describe('Key of the entry.'),
-        value: expression.describe(
-          'CEL expression for its value: text, a number or a boolean. If it fails, the descriptor is not sent.',
-        ),
-      }),
-    )
-    .min(1)
-    .describe('Entries of the descriptor.'),
-  type: z
-    .enum(['requests', 'tokens'])
-    .default('requests')
-    .describe('What is counted: requests, or LLM tokens, which are reported when a call has ended.'),
-  cost: expression
-    .optional()
-    .describe(
-      'CEL expression for the number to count: 1 by default, for `tokens` all tokens of the call. If it fails, the descriptor is not sent.',
-    ),
-  limitOverride: expression
-    .optional()
-    .describe(
-      'CEL expression for the limit to apply, such as `{"unit": "minute", "requestsPerUnit": 100}`. If it fails, the descriptor is not sent.',
-    ),
-});
-
-const schema = z
-  .strictObject({
-    ...serviceFields,
-    domain: z.string().min(1).describe('Domain of the limits at the service.'),
-    descriptors: z.array(descriptorSchema).min(1).describe('What the service counts and limits.'),
-    failureMode: z
-      .enum(['failClosed', 'failOpen', 'FailClosed', 'FailOpen'])
-      .default('failClosed')
+const descriptorSchema = z.lazy(() =>
+  z.strictObject({
+    entries: z
+      .array(
+        z.strictObject({
+          key: z.string().min(1).describe('Key of the entry.'),
+          value: expression.describe(
+            'CEL expression for its value: text, a number or a boolean. If it fails, the descriptor is not sent.',
+          ),
+        }),
+      )
+      .min(1)
+      .describe('Entries of the descriptor.'),
+    type: z
+      .enum(['requests', 'tokens'])
+      .default('requests')
+      .describe('What is counted: requests, or LLM tokens, which are reported when a call has ended.'),
+    cost: expression
+      .optional()
       .describe(
-        'What happens if the service fails: `failClosed` answers 500, `failOpen` allows the request.',
+        'CEL expression for the number to count: 1 by default, for `tokens` all tokens of the call. If it fails, the descriptor is not sent.',
       ),
-    policies: servicePoliciesSchema.optional(),
-  })
-  .check(isOneReference)
-  .meta(serviceMeta)
-  .describe("Rate limits that a service counts which implements Envoy's `RateLimitService` (gRPC).");
+    limitOverride: expression
+      .optional()
+      .describe(
+        'CEL expression for the limit to apply, such as `{"unit": "minute", "requestsPerUnit": 100}`. If it fails, the descriptor is not sent.',
+      ),
+  }),
+);
+
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      ...serviceFields,
+      domain: z.string().min(1).describe('Domain of the limits at the service.'),
+      descriptors: z.array(descriptorSchema).min(1).describe('What the service counts and limits.'),
+      failureMode: z
+        .enum(['failClosed', 'failOpen', 'FailClosed', 'FailOpen'])
+        .default('failClosed')
+        .describe(
+          'What happens if the service fails: `failClosed` answers 500, `failOpen` allows the request.',
+        ),
+      policies: servicePoliciesSchema.optional(),
+    })
+    .check(isOneReference)
+    .meta(serviceMeta)
+    .describe("Rate limits that a service counts which implements Envoy's `RateLimitService` (gRPC)."),
+);
 
 type DescriptorConfig = z.output<typeof descriptorSchema>;
 

@@ -29,36 +29,38 @@ export const retryScope: DocumentedScope = {
   keys: ['policies.retry.condition'],
 };
 
-const schema = z
-  .strictObject({
-    attempts: z
-      .int()
-      .min(1)
-      .max(255)
-      .default(1)
-      .describe('How often a failed call is repeated, if possible at another backend.'),
-    backoff: durationSchema.optional().describe('Wait before each repetition; none by default.'),
-    codes: z
-      .array(z.int().min(100).max(599))
-      .describe(
-        'Statuses of responses after which the call is repeated. Calls that could not connect are always repeated.',
-      ),
-    precondition: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('CEL expression on the request: unless it is true, the call is not repeated.'),
-    condition: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'CEL expression on the response (`response`): if it is true, the call is repeated, whatever its status.',
-      ),
-  })
-  .describe(
-    'Repeats failed calls of backends. Not those of MCP servers that were sent, nor model calls that succeeded.',
-  );
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      attempts: z
+        .int()
+        .min(1)
+        .max(255)
+        .default(1)
+        .describe('How often a failed call is repeated, if possible at another backend.'),
+      backoff: durationSchema.optional().describe('Wait before each repetition; none by default.'),
+      codes: z
+        .array(z.int().min(100).max(599))
+        .describe(
+          'Statuses of responses after which the call is repeated. Calls that could not connect are always repeated.',
+        ),
+      precondition: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('CEL expression on the request: unless it is true, the call is not repeated.'),
+      condition: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'CEL expression on the response (`response`): if it is true, the call is repeated, whatever its status.',
+        ),
+    })
+    .describe(
+      'Repeats failed calls of backends. Not those of MCP servers that were sent, nor model calls that succeeded.',
+    ),
+);
 
 type Config = z.output<typeof schema>;
 

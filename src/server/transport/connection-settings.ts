@@ -5,39 +5,43 @@ import { cipherSuitesSchema, keyExchangeGroupsSchema, tlsVersionSchema } from '.
 const bytes = (min: number, max: number) => z.int().min(min).max(max).optional();
 
 /** `frontendPolicies.tls`. */
-export const frontendTlsSchema = z
-  .strictObject({
-    handshakeTimeout: durationSchema
-      .optional()
-      .describe('How long the TLS handshake of a client may take; 15 s by default.'),
-    alpn: z
-      .array(z.enum(['h2', 'http/1.1']))
-      .min(1)
-      .optional()
-      .describe('Protocols that clients of `HTTPS` may select, the preferred one first; both by default.'),
-    minVersion: tlsVersionSchema.optional().describe('Default of `tls.minTLSVersion` of listeners.'),
-    maxVersion: tlsVersionSchema.optional().describe('Default of `tls.maxTLSVersion` of listeners.'),
-    cipherSuites: cipherSuitesSchema.optional().describe('Default of `tls.cipherSuites` of listeners.'),
-    keyExchangeGroups: keyExchangeGroupsSchema
-      .optional()
-      .describe('Default of `tls.keyExchangeGroups` of listeners.'),
-  })
-  .describe('TLS of all listeners that have `tls`.');
+export const frontendTlsSchema = z.lazy(() =>
+  z
+    .strictObject({
+      handshakeTimeout: durationSchema
+        .optional()
+        .describe('How long the TLS handshake of a client may take; 15 s by default.'),
+      alpn: z
+        .array(z.enum(['h2', 'http/1.1']))
+        .min(1)
+        .optional()
+        .describe('Protocols that clients of `HTTPS` may select, the preferred one first; both by default.'),
+      minVersion: tlsVersionSchema.optional().describe('Default of `tls.minTLSVersion` of listeners.'),
+      maxVersion: tlsVersionSchema.optional().describe('Default of `tls.maxTLSVersion` of listeners.'),
+      cipherSuites: cipherSuitesSchema.optional().describe('Default of `tls.cipherSuites` of listeners.'),
+      keyExchangeGroups: keyExchangeGroupsSchema
+        .optional()
+        .describe('Default of `tls.keyExchangeGroups` of listeners.'),
+    })
+    .describe('TLS of all listeners that have `tls`.'),
+);
 
 const FIXED = 'Node.js sends 10 probes, one per second: remove it';
 
 /** `frontendPolicies.tcp`. */
-export const frontendTcpSchema = z
-  .strictObject({
-    keepalives: z
-      .strictObject({
-        enabled: z.boolean().default(true).describe('Send probes on idle connections.'),
-        time: durationSchema.prefault('3m').describe('Idle time before the first probe.'),
-      })
-      .describe('Probes that find connections whose client is gone.')
-      .meta({ elsewhere: { interval: FIXED, retries: FIXED } }),
-  })
-  .describe('TCP connections of clients.');
+export const frontendTcpSchema = z.lazy(() =>
+  z
+    .strictObject({
+      keepalives: z
+        .strictObject({
+          enabled: z.boolean().default(true).describe('Send probes on idle connections.'),
+          time: durationSchema.prefault('3m').describe('Idle time before the first probe.'),
+        })
+        .describe('Probes that find connections whose client is gone.')
+        .meta({ elsewhere: { interval: FIXED, retries: FIXED } }),
+    })
+    .describe('TCP connections of clients.'),
+);
 
 /** Keys of `frontendPolicies.http` about connections. */
 export const frontendHttpFields = {

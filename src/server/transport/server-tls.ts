@@ -43,46 +43,48 @@ export const keyExchangeGroupsSchema = z.array(z.enum(Object.keys(GROUPS) as (ke
 const file = z.string().min(1);
 
 /** `tls` of a gateway or listener. */
-export const serverTlsSchema = z
-  .strictObject({
-    cert: file.describe(
-      'File with the certificate of the gateway (PEM), followed by those of intermediate authorities.',
-    ),
-    key: file.describe('File with the private key of the certificate (PEM), not encrypted.'),
-    root: file
-      .optional()
-      .describe(
-        'File with the certificates (PEM) of the authorities that issue certificates of clients. If set, every client needs one.',
+export const serverTlsSchema = z.lazy(() =>
+  z
+    .strictObject({
+      cert: file.describe(
+        'File with the certificate of the gateway (PEM), followed by those of intermediate authorities.',
       ),
-    cipherSuites: cipherSuitesSchema
-      .optional()
-      .describe(
-        'Cipher suites that clients may use, such as `TLS_AES_256_GCM_SHA384`, the preferred one first.',
-      ),
-    minTLSVersion: tlsVersionSchema
-      .optional()
-      .describe('Oldest TLS version that clients may use; `TLS_V1_2` by default.'),
-    maxTLSVersion: tlsVersionSchema.optional().describe('Newest TLS version that clients may use.'),
-    keyExchangeGroups: keyExchangeGroupsSchema
-      .optional()
-      .describe('Key exchange groups that clients may use, the preferred one first.'),
-  })
-  .describe(
-    'TLS of the connections of clients. Paths are relative to the configuration file, otherwise to the working folder. Files are read again when they change.',
-  )
-  .meta({
-    foreignNames: {
-      minTlsVersion: 'minTLSVersion',
-      maxTlsVersion: 'maxTLSVersion',
-      certificate: 'cert',
-      ca: 'root',
-      clientCa: 'root',
-    },
-    elsewhere: {
-      mode: 'certificates come from `cert` and `key` only: issuing them for each name (`mode: dynamicCa`) is not supported',
-      spiffe: 'the SPIFFE Workload API is not supported: set `cert`, `key` and `root` to files',
-    },
-  });
+      key: file.describe('File with the private key of the certificate (PEM), not encrypted.'),
+      root: file
+        .optional()
+        .describe(
+          'File with the certificates (PEM) of the authorities that issue certificates of clients. If set, every client needs one.',
+        ),
+      cipherSuites: cipherSuitesSchema
+        .optional()
+        .describe(
+          'Cipher suites that clients may use, such as `TLS_AES_256_GCM_SHA384`, the preferred one first.',
+        ),
+      minTLSVersion: tlsVersionSchema
+        .optional()
+        .describe('Oldest TLS version that clients may use; `TLS_V1_2` by default.'),
+      maxTLSVersion: tlsVersionSchema.optional().describe('Newest TLS version that clients may use.'),
+      keyExchangeGroups: keyExchangeGroupsSchema
+        .optional()
+        .describe('Key exchange groups that clients may use, the preferred one first.'),
+    })
+    .describe(
+      'TLS of the connections of clients. Paths are relative to the configuration file, otherwise to the working folder. Files are read again when they change.',
+    )
+    .meta({
+      foreignNames: {
+        minTlsVersion: 'minTLSVersion',
+        maxTlsVersion: 'maxTLSVersion',
+        certificate: 'cert',
+        ca: 'root',
+        clientCa: 'root',
+      },
+      elsewhere: {
+        mode: 'certificates come from `cert` and `key` only: issuing them for each name (`mode: dynamicCa`) is not supported',
+        spiffe: 'the SPIFFE Workload API is not supported: set `cert`, `key` and `root` to files',
+      },
+    }),
+);
 
 export type ServerTlsConfig = z.output<typeof serverTlsSchema>;
 

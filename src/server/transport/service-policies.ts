@@ -6,28 +6,30 @@ import { backendTlsSchema, compileBackendTls, type TlsOptions } from './backend-
 import type { UpstreamAddress } from './upstream.ts';
 
 /** `policies` of a service that a policy calls. */
-export const servicePoliciesSchema = z
-  .strictObject({
-    backendTLS: backendTlsSchema.optional(),
-    backendAuth: backendAuthSchema.optional().describe('Credential for the service.'),
-    http: z
-      .strictObject({
-        requestTimeout: durationSchema.optional().describe('Maximum time of a call.'),
-      })
-      .optional()
-      .describe('Calls of the service.'),
-    tcp: z
-      .strictObject({
-        connectTimeout: durationSchema.optional().describe('Maximum time to open a connection.'),
-        keepalives: z
-          .strictObject({})
-          .optional()
-          .describe('Keepalive probes, with the settings of the operating system.'),
-      })
-      .optional()
-      .describe('Connections to the service.'),
-  })
-  .describe('How the gateway connects to the service.');
+export const servicePoliciesSchema = z.lazy(() =>
+  z
+    .strictObject({
+      backendTLS: backendTlsSchema.optional(),
+      backendAuth: backendAuthSchema.optional().describe('Credential for the service.'),
+      http: z
+        .strictObject({
+          requestTimeout: durationSchema.optional().describe('Maximum time of a call.'),
+        })
+        .optional()
+        .describe('Calls of the service.'),
+      tcp: z
+        .strictObject({
+          connectTimeout: durationSchema.optional().describe('Maximum time to open a connection.'),
+          keepalives: z
+            .strictObject({})
+            .optional()
+            .describe('Keepalive probes, with the settings of the operating system.'),
+        })
+        .optional()
+        .describe('Connections to the service.'),
+    })
+    .describe('How the gateway connects to the service.'),
+);
 
 /** How a service is reached. Times are in ms. */
 export interface ServiceConnection {

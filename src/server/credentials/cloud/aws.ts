@@ -12,63 +12,70 @@ const sessionName = text
   .regex(/^[\w+=,.@-]+$/, { error: 'expected at most 64 letters, digits and `_+=,.@-`' });
 const FIXED = 'only fixed values are supported: a role is assumed for all requests';
 
-const roleSchema = z.strictObject({
-  roleArn: text
-    .regex(/^arn:[\w-]+:iam::\d+:role\/\S+$/, {
-      error: 'expected an ARN such as `arn:aws:iam::123456789012:role/name`',
-    })
-    .describe('ARN of the role.'),
-  sessionName: z
-    .union([sessionName, z.strictObject({}).meta({ elsewhere: { expression: FIXED } })])
-    .optional()
-    .describe('Name of the session in the logs of AWS. Default: `agctl`.'),
-  tags: z
-    .array(
-      z
-        .strictObject({ key: text.max(128).describe('Key.'), value: z.string().max(256).describe('Value.') })
-        .meta({ elsewhere: { expression: FIXED } }),
-    )
-    .max(50)
-    .default([])
-    .describe('Tags of the session.'),
-});
-
-export const awsSchema = z
-  .strictObject({
-    accessKeyId: text.optional().describe('Id of the access key. Default: the credentials of the machine.'),
-    secretAccessKey: text.optional().meta({ secret: true }).describe('Secret of the access key.'),
-    sessionToken: text.optional().meta({ secret: true }).describe('Token of temporary credentials.'),
-    region: z
-      .string()
-      .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
+const roleSchema = z.lazy(() =>
+  z.strictObject({
+    roleArn: text
+      .regex(/^arn:[\w-]+:iam::\d+:role\/\S+$/, {
+        error: 'expected an ARN such as `arn:aws:iam::123456789012:role/name`',
+      })
+      .describe('ARN of the role.'),
+    sessionName: z
+      .union([sessionName, z.strictObject({}).meta({ elsewhere: { expression: FIXED } })])
       .optional()
-      .describe('Region of the service. Default: AWS_REGION or AWS_DEFAULT_REGION.'),
-    serviceName: z
-      .string()
-      .regex(/^[a-z0-9-]+$/, { error: 'expected a signing name such as `execute-api`' })
-      .default('bedrock')
-      .describe('Signing name of the service, such as `execute-api` or `lambda`.'),
-    assumeRole: roleSchema.optional().describe('A role to assume before requests are signed.'),
-  })
-  .superRefine(({ accessKeyId, secretAccessKey, sessionToken, assumeRole }, context) => {
-    const report = (path: string, message: string, help: string): void =>
-      context.addIssue({ code: 'custom', path: [path], message, params: { code: 'AGW0105', help } });
-    if (accessKeyId !== undefined && secretAccessKey === undefined)
-      report('accessKeyId', '`accessKeyId` needs `secretAccessKey`', 'set both, or neither');
-    if (secretAccessKey !== undefined && accessKeyId === undefined)
-      report('secretAccessKey', '`secretAccessKey` needs `accessKeyId`', 'set both, or neither');
-    if (sessionToken !== undefined && accessKeyId === undefined)
-      report('sessionToken', '`sessionToken` needs `accessKeyId`', 'set all three, or none');
-    if (assumeRole !== undefined && accessKeyId !== undefined)
-      report(
-        'assumeRole',
-        'a role is assumed with the credentials of the machine',
-        'remove `accessKeyId` and `secretAccessKey`, or `assumeRole`',
-      );
-  })
-  .describe(
-    'Signs requests for services of AWS (Signature Version 4). Bodies are held until they are signed.',
-  );
+      .describe('Name of the session in the logs of AWS. Default: `agctl`.'),
+    tags: z
+      .array(
+        z
+          .strictObject({
+            key: text.max(128).describe('Key.'),
+            value: z.string().max(256).describe('Value.'),
+          })
+          .meta({ elsewhere: { expression: FIXED } }),
+      )
+      .max(50)
+      .default([])
+      .describe('Tags of the session.'),
+  }),
+);
+
+export const awsSchema = z.lazy(() =>
+  z
+    .strictObject({
+      accessKeyId: text.optional().describe('Id of the access key. Default: the credentials of the machine.'),
+      secretAccessKey: text.optional().meta({ secret: true }).describe('Secret of the access key.'),
+      sessionToken: text.optional().meta({ secret: true }).describe('Token of temporary credentials.'),
+      region: z
+        .string()
+        .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
+        .optional()
+        .describe('Region of the service. Default: AWS_REGION or AWS_DEFAULT_REGION.'),
+      serviceName: z
+        .string()
+        .regex(/^[a-z0-9-]+$/, { error: 'expected a signing name such as `execute-api`' })
+        .default('bedrock')
+        .describe('Signing name of the service, such as `execute-api` or `lambda`.'),
+      assumeRole: roleSchema.optional().describe('A role to assume before requests are signed.'),
+    })
+    .superRefine(({ accessKeyId, secretAccessKey, sessionToken, assumeRole }, context) => {
+      const report = (path: string, message: string, help: string): void =>
+        context.addIssue({ code: 'custom', path: [path], message, params: { code: 'AGW0105', help } });
+      if (accessKeyId !== undefined && secretAccessKey === undefined)
+        report('accessKeyId', '`accessKeyId` needs `secretAccessKey`', 'set both, or neither');
+      if (secretAccessKey !== undefined && accessKeyId === undefined)
+        report('secretAccessKey', '`secretAccessKey` needs `accessKeyId`', 'set both, or neither');
+      if (sessionToken !== undefined && accessKeyId === undefined)
+        report('sessionToken', '`sessionToken` needs `accessKeyId`', 'set all three, or none');
+      if (assumeRole !== undefined && accessKeyId !== undefined)
+        report(
+          'assumeRole',
+          'a role is assumed with the credentials of the machine',
+          'remove `accessKeyId` and `secretAccessKey`, or `assumeRole`',
+        );
+    })
+    .describe(
+      'Signs requests for services of AWS (Signature Version 4). Bodies are held until they are signed.',
+    ),
+);
 
 /** Compiles the signature; undefined if something is missing, which is reported. */
 export function awsAuth(

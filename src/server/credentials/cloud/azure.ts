@@ -18,48 +18,50 @@ function oneOf(...names: readonly string[]) {
   };
 }
 
-export const azureSchema = z
-  .strictObject({
-    implicit: empty
-      .optional()
-      .describe(
-        'The identity that the environment gives: variables, a workload identity, a managed identity, the accounts of developer tools.',
-      ),
-    developerImplicit: empty
-      .optional()
-      .describe('The account of `az`, `azd` or Azure PowerShell. For development only.'),
-    explicitConfig: z
-      .strictObject({
-        clientSecret: z
-          .strictObject({
-            tenant_id: text.describe('Id of the tenant.'),
-            client_id: text.describe('Id of the application.'),
-            client_secret: text.meta({ secret: true }).describe('Its secret.'),
-          })
-          .optional()
-          .describe('An application with a secret.'),
-        managedIdentity: z
-          .strictObject({
-            userAssignedIdentity: z
-              .strictObject({
-                clientId: text.optional().describe('By its client id.'),
-                objectId: text.optional().describe('By its object id.'),
-                resourceId: text.optional().describe('By its resource id.'),
-              })
-              .superRefine(oneOf('clientId', 'objectId', 'resourceId'))
-              .optional()
-              .describe('One of several identities. Default: that of the system.'),
-          })
-          .optional()
-          .describe('The managed identity of the machine.'),
-        workloadIdentity: empty.optional().describe('The workload identity of the pod.'),
-      })
-      .superRefine(oneOf('clientSecret', 'managedIdentity', 'workloadIdentity'))
-      .optional()
-      .describe('One kind of identity.'),
-  })
-  .superRefine(oneOf('implicit', 'developerImplicit', 'explicitConfig'))
-  .describe('Sends a token of Microsoft Entra ID.');
+export const azureSchema = z.lazy(() =>
+  z
+    .strictObject({
+      implicit: empty
+        .optional()
+        .describe(
+          'The identity that the environment gives: variables, a workload identity, a managed identity, the accounts of developer tools.',
+        ),
+      developerImplicit: empty
+        .optional()
+        .describe('The account of `az`, `azd` or Azure PowerShell. For development only.'),
+      explicitConfig: z
+        .strictObject({
+          clientSecret: z
+            .strictObject({
+              tenant_id: text.describe('Id of the tenant.'),
+              client_id: text.describe('Id of the application.'),
+              client_secret: text.meta({ secret: true }).describe('Its secret.'),
+            })
+            .optional()
+            .describe('An application with a secret.'),
+          managedIdentity: z
+            .strictObject({
+              userAssignedIdentity: z
+                .strictObject({
+                  clientId: text.optional().describe('By its client id.'),
+                  objectId: text.optional().describe('By its object id.'),
+                  resourceId: text.optional().describe('By its resource id.'),
+                })
+                .superRefine(oneOf('clientId', 'objectId', 'resourceId'))
+                .optional()
+                .describe('One of several identities. Default: that of the system.'),
+            })
+            .optional()
+            .describe('The managed identity of the machine.'),
+          workloadIdentity: empty.optional().describe('The workload identity of the pod.'),
+        })
+        .superRefine(oneOf('clientSecret', 'managedIdentity', 'workloadIdentity'))
+        .optional()
+        .describe('One kind of identity.'),
+    })
+    .superRefine(oneOf('implicit', 'developerImplicit', 'explicitConfig'))
+    .describe('Sends a token of Microsoft Entra ID.'),
+);
 
 /** Scopes of the two kinds of endpoints (Azure, "Configure keyless authentication with Microsoft Entra ID"). */
 const SCOPE = 'https://cognitiveservices.azure.com/.default';

@@ -9,38 +9,40 @@ import type { TokenSource } from './token-source.ts';
 /** Audiences of a service: the hosts of its routes. More are a sign that clients choose the host. */
 const MOST_AUDIENCES = 100;
 
-export const gcpSchema = z
-  .strictObject({
-    type: z
-      .preprocess(
-        // The documentation of agentgateway has both spellings.
-        (value) => (value === 'AccessToken' ? 'accessToken' : value === 'IdToken' ? 'idToken' : value),
-        z.enum(['accessToken', 'idToken']),
-      )
-      .default('accessToken')
-      .describe("`accessToken`: for Google's APIs. `idToken`: for services such as Cloud Run."),
-    audience: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('URL of the service, for an `idToken`. Default: `https://` and the host of the request.'),
-    credential: textOrFile
-      .optional()
-      .meta({ secret: true })
-      .describe(
-        'Text of a credentials file of Google Cloud (JSON), or `{ file: … }`. Default: Application Default Credentials.',
-      ),
-  })
-  .superRefine(({ type, audience }, context) => {
-    if (type === 'idToken' || audience === undefined) return;
-    context.addIssue({
-      code: 'custom',
-      path: ['audience'],
-      message: 'only an `idToken` has an audience',
-      params: { code: 'AGW0105', at: 'key', help: 'remove it, or set `type: idToken`' },
-    });
-  })
-  .describe('Sends a token of Google Cloud.');
+export const gcpSchema = z.lazy(() =>
+  z
+    .strictObject({
+      type: z
+        .preprocess(
+          // The documentation of agentgateway has both spellings.
+          (value) => (value === 'AccessToken' ? 'accessToken' : value === 'IdToken' ? 'idToken' : value),
+          z.enum(['accessToken', 'idToken']),
+        )
+        .default('accessToken')
+        .describe("`accessToken`: for Google's APIs. `idToken`: for services such as Cloud Run."),
+      audience: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('URL of the service, for an `idToken`. Default: `https://` and the host of the request.'),
+      credential: textOrFile
+        .optional()
+        .meta({ secret: true })
+        .describe(
+          'Text of a credentials file of Google Cloud (JSON), or `{ file: … }`. Default: Application Default Credentials.',
+        ),
+    })
+    .superRefine(({ type, audience }, context) => {
+      if (type === 'idToken' || audience === undefined) return;
+      context.addIssue({
+        code: 'custom',
+        path: ['audience'],
+        message: 'only an `idToken` has an audience',
+        params: { code: 'AGW0105', at: 'key', help: 'remove it, or set `type: idToken`' },
+      });
+    })
+    .describe('Sends a token of Google Cloud.'),
+);
 
 /** Compiles the tokens; undefined if they cannot be had, which is reported. */
 export function gcpAuth(

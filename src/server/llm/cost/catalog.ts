@@ -32,29 +32,31 @@ const ratesSchema = z.strictObject(
   >,
 );
 
-const modelSchema = z
-  .strictObject({
-    rates: ratesSchema
-      .optional()
-      .describe('Rates in USD per million tokens, as strings with at most six decimals.'),
-    tiers: z
-      .array(
-        z.strictObject({
-          contextOver: z.int().min(0).describe('Input tokens over which the tier applies.'),
-          rates: ratesSchema.describe('Rates that replace those of the model.'),
-        }),
-      )
-      .optional()
-      .describe('Rates of calls with a long input, in ascending order of `contextOver`.'),
-    tags: z.array(z.string()).optional().describe('Labels for people, without effect on prices.'),
-  })
-  .refine(
-    ({ tiers = [] }) =>
-      tiers.every((tier, index) => index === 0 || tier.contextOver > (tiers[index - 1]?.contextOver ?? 0)),
-    {
-      error: 'expected tiers in ascending order of `contextOver`',
-    },
-  );
+const modelSchema = z.lazy(() =>
+  z
+    .strictObject({
+      rates: ratesSchema
+        .optional()
+        .describe('Rates in USD per million tokens, as strings with at most six decimals.'),
+      tiers: z
+        .array(
+          z.strictObject({
+            contextOver: z.int().min(0).describe('Input tokens over which the tier applies.'),
+            rates: ratesSchema.describe('Rates that replace those of the model.'),
+          }),
+        )
+        .optional()
+        .describe('Rates of calls with a long input, in ascending order of `contextOver`.'),
+      tags: z.array(z.string()).optional().describe('Labels for people, without effect on prices.'),
+    })
+    .refine(
+      ({ tiers = [] }) =>
+        tiers.every((tier, index) => index === 0 || tier.contextOver > (tiers[index - 1]?.contextOver ?? 0)),
+      {
+        error: 'expected tiers in ascending order of `contextOver`',
+      },
+    ),
+);
 
 /** A price catalog: rates in USD per million tokens, as decimal strings, by provider and model. */
 export const catalogSchema = z.strictObject({
@@ -220,14 +222,16 @@ function outcome(rates: Rates, usage: Usage): CostOutcome {
 }
 
 /** A reference to a price catalog: a file, or inline as JSON text or an object. */
-export const catalogReferenceSchema = z.union([
-  z.strictObject({
-    file: z.string().min(1).describe('JSON file that contains the catalog.'),
-  }),
-  z.strictObject({
-    inline: z.union([z.string().min(1), catalogSchema]).describe('The catalog, as JSON text or an object.'),
-  }),
-]);
+export const catalogReferenceSchema = z.lazy(() =>
+  z.union([
+    z.strictObject({
+      file: z.string().min(1).describe('JSON file that contains the catalog.'),
+    }),
+    z.strictObject({
+      inline: z.union([z.string().min(1), catalogSchema]).describe('The catalog, as JSON text or an object.'),
+    }),
+  ]),
+);
 
 /** Mistakes of one catalog that are shown; a catalog of the wrong form has one for each of its models. */
 const SHOWN_ISSUES = 5;

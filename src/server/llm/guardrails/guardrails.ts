@@ -50,22 +50,24 @@ const responseItem = z
   .superRefine(exactlyOne(responseGuards))
   .describe('One guardrail.');
 
-export const guardrailsSchema = z
-  .strictObject({
-    request: z
-      .array(requestItem)
-      .default([])
-      .describe('Guardrails for requests, in order. Each receives the texts left by the previous one.'),
-    response: z
-      .array(responseItem)
-      .default([])
-      .describe('Guardrails for responses, in order. Streams are held back until they are checked.'),
-    streaming: z
-      .enum(['Enabled', 'Disabled'])
-      .default('Enabled')
-      .describe('`Disabled`: responses that are streams are not checked.'),
-  })
-  .describe('Checks of requests and responses.');
+export const guardrailsSchema = z.lazy(() =>
+  z
+    .strictObject({
+      request: z
+        .array(requestItem)
+        .default([])
+        .describe('Guardrails for requests, in order. Each receives the texts left by the previous one.'),
+      response: z
+        .array(responseItem)
+        .default([])
+        .describe('Guardrails for responses, in order. Streams are held back until they are checked.'),
+      streaming: z
+        .enum(['Enabled', 'Disabled'])
+        .default('Enabled')
+        .describe('`Disabled`: responses that are streams are not checked.'),
+    })
+    .describe('Checks of requests and responses.'),
+);
 
 export interface Guardrails {
   readonly request: readonly Guard[];

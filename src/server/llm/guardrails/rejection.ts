@@ -10,20 +10,24 @@ const bytes = z.array(z.int().min(0).max(255)).refine((list) => isUtf8(Buffer.fr
 });
 
 /** The default text is upstream's. */
-export const rejectionSchema = z
-  .strictObject({
-    status: z.int().min(200).max(599).default(403).describe('Status of the response.'),
-    body: z
-      .union([z.string(), bytes])
-      .default('The request was rejected due to inappropriate content')
-      .describe(
-        'Body of the response, sent as it is: text, or a list of its bytes in UTF-8. In a stream, the message of its error event.',
-      ),
-    headers: headerChangesSchema
-      .optional()
-      .describe('Changes to the headers of the response, such as `set: { content-type: application/json }`.'),
-  })
-  .describe('Response to a call that the guardrail rejects.');
+export const rejectionSchema = z.lazy(() =>
+  z
+    .strictObject({
+      status: z.int().min(200).max(599).default(403).describe('Status of the response.'),
+      body: z
+        .union([z.string(), bytes])
+        .default('The request was rejected due to inappropriate content')
+        .describe(
+          'Body of the response, sent as it is: text, or a list of its bytes in UTF-8. In a stream, the message of its error event.',
+        ),
+      headers: headerChangesSchema
+        .optional()
+        .describe(
+          'Changes to the headers of the response, such as `set: { content-type: application/json }`.',
+        ),
+    })
+    .describe('Response to a call that the guardrail rejects.'),
+);
 
 /** What the client gets if a guardrail rejects. */
 export interface Rejection {

@@ -19,61 +19,63 @@ import {
 import { SharedServer } from './shared-server.ts';
 import { WarmChildren } from './warm-children.ts';
 
-const schema = z
-  .strictObject({
-    cmd: z
-      .string()
-      .min(1)
-      .describe('Command that starts the MCP server. Looked up on PATH; no shell is involved.'),
-    args: z.array(z.string()).default([]).describe('Arguments of the command, passed unchanged.'),
-    env: z
-      .record(z.string(), z.string())
-      .default({})
-      .meta({ secret: true })
-      .describe(
-        "Environment variables for the server, in addition to those that it inherits from the gateway: PATH, HOME, LANG and the like; certificates and proxies (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, HTTPS_PROXY, NO_PROXY, ...), with a proxy's password if its URL has one; npm_config_*, UV_* and PIP_*.",
-      ),
-    inheritEnv: z
-      .boolean()
-      .default(false)
-      .describe(
-        "Pass the gateway's whole environment to the server. Off by default, because it may contain keys of other services.",
-      ),
-    shared: z
-      .boolean()
-      .default(false)
-      .describe(
-        'Run one process for all sessions of the backend instead of one per session. For servers without state per client: all callers see the same state, and the server can neither send requests nor log messages to a client.',
-      ),
-    cwd: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'Working folder of the server, relative to the folder of the configuration file, which is the default.',
-      ),
-    warm: z
-      .int()
-      .min(0)
-      .max(64)
-      .default(0)
-      .describe(
-        'Number of processes that are started in advance, so that a new session does not wait for the start of the command. Each is given to one session and then replaced. They count towards `config.mcp.maxChildren` and are the first to be stopped at that limit.',
-      ),
-    idleTimeout: durationSchema
-      .optional()
-      .describe(
-        "Stops the process of a session that has been unused for this time; the session's next request starts another. For servers without state: only the log level and resource subscriptions are restored, and a stopped server sends no updates. Off by default. With `shared`: how long the process is kept after its last session.",
-      ),
-    clear_env: z
-      .boolean()
-      .default(false)
-      .describe('Start with an empty environment: the server only gets `env`.'),
-  })
-  .describe(
-    'A local MCP server that the gateway starts as a child process, one per session, and uses over stdin and stdout.',
-  )
-  .meta({ foreignNames: { command: 'cmd', environment: 'env' } });
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      cmd: z
+        .string()
+        .min(1)
+        .describe('Command that starts the MCP server. Looked up on PATH; no shell is involved.'),
+      args: z.array(z.string()).default([]).describe('Arguments of the command, passed unchanged.'),
+      env: z
+        .record(z.string(), z.string())
+        .default({})
+        .meta({ secret: true })
+        .describe(
+          "Environment variables for the server, in addition to those that it inherits from the gateway: PATH, HOME, LANG and the like; certificates and proxies (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, HTTPS_PROXY, NO_PROXY, ...), with a proxy's password if its URL has one; npm_config_*, UV_* and PIP_*.",
+        ),
+      inheritEnv: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Pass the gateway's whole environment to the server. Off by default, because it may contain keys of other services.",
+        ),
+      shared: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Run one process for all sessions of the backend instead of one per session. For servers without state per client: all callers see the same state, and the server can neither send requests nor log messages to a client.',
+        ),
+      cwd: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'Working folder of the server, relative to the folder of the configuration file, which is the default.',
+        ),
+      warm: z
+        .int()
+        .min(0)
+        .max(64)
+        .default(0)
+        .describe(
+          'Number of processes that are started in advance, so that a new session does not wait for the start of the command. Each is given to one session and then replaced. They count towards `config.mcp.maxChildren` and are the first to be stopped at that limit.',
+        ),
+      idleTimeout: durationSchema
+        .optional()
+        .describe(
+          "Stops the process of a session that has been unused for this time; the session's next request starts another. For servers without state: only the log level and resource subscriptions are restored, and a stopped server sends no updates. Off by default. With `shared`: how long the process is kept after its last session.",
+        ),
+      clear_env: z
+        .boolean()
+        .default(false)
+        .describe('Start with an empty environment: the server only gets `env`.'),
+    })
+    .describe(
+      'A local MCP server that the gateway starts as a child process, one per session, and uses over stdin and stdout.',
+    )
+    .meta({ foreignNames: { command: 'cmd', environment: 'env' } }),
+);
 
 /** A server started as a child process, one per session, in newline-delimited JSON-RPC (MCP "stdio" transport). */
 export const stdio = defineTarget({

@@ -13,33 +13,35 @@ import { principal } from '../../kernel/shared-slots.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { FORMAT_NAMES, isPassword, parseUsers, type Users } from './htpasswd.ts';
 
-const schema = z
-  .strictObject({
-    htpasswd: z
-      .union([
-        z.string().min(1),
-        z.strictObject({
-          file: z.string().min(1).describe('File with the users, read again when it changes.'),
-        }),
-      ])
-      .meta({ secret: true })
-      .describe(
-        'Users and hashes of their passwords, as written by `htpasswd`: inline (with `$$` for each `$`), or `file`.',
-      ),
-    realm: z
-      .string()
-      .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
-      .nullish()
-      .describe('Realm that browsers show when they ask for a password; default: `Restricted`.'),
-    mode: z
-      .enum(['strict', 'optional'])
-      .default('optional')
-      .describe('`strict`: a valid user is required. `optional`: no credentials or valid ones.'),
-    authorizationLocation: locationSchema
-      .optional()
-      .describe('Location of the credentials in the request; `Authorization: Basic` by default.'),
-  })
-  .describe('Authenticates callers by user name and password (RFC 7617).');
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      htpasswd: z
+        .union([
+          z.string().min(1),
+          z.strictObject({
+            file: z.string().min(1).describe('File with the users, read again when it changes.'),
+          }),
+        ])
+        .meta({ secret: true })
+        .describe(
+          'Users and hashes of their passwords, as written by `htpasswd`: inline (with `$$` for each `$`), or `file`.',
+        ),
+      realm: z
+        .string()
+        .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
+        .nullish()
+        .describe('Realm that browsers show when they ask for a password; default: `Restricted`.'),
+      mode: z
+        .enum(['strict', 'optional'])
+        .default('optional')
+        .describe('`strict`: a valid user is required. `optional`: no credentials or valid ones.'),
+      authorizationLocation: locationSchema
+        .optional()
+        .describe('Location of the credentials in the request; `Authorization: Basic` by default.'),
+    })
+    .describe('Authenticates callers by user name and password (RFC 7617).'),
+);
 
 /** Authenticates callers by password. The credentials are removed from the request, so that backends do not receive them. */
 export const basicAuth = definePolicy({

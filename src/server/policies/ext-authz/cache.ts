@@ -9,29 +9,31 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { Outcome } from './outcome.ts';
 
-export const cacheSchema = z
-  .strictObject({
-    key: z
-      .array(z.string().min(1))
-      .min(1)
-      .max(16)
-      .describe(
-        'CEL expressions for everything that the service decides by. Requests for which one of them fails are not cached.',
-      ),
-    ttl: z
-      .string()
-      .min(1)
-      .describe(
-        'How long an outcome is used: a duration such as `5m`, or a CEL expression for a duration or for the time when it expires.',
-      ),
-    maxEntries: z
-      .int()
-      .min(1)
-      .max(1_000_000)
-      .default(10_000)
-      .describe('Outcomes that are kept; beyond that, the oldest is removed.'),
-  })
-  .describe('Uses an outcome for all requests with the same key. Failures of the service are not cached.');
+export const cacheSchema = z.lazy(() =>
+  z
+    .strictObject({
+      key: z
+        .array(z.string().min(1))
+        .min(1)
+        .max(16)
+        .describe(
+          'CEL expressions for everything that the service decides by. Requests for which one of them fails are not cached.',
+        ),
+      ttl: z
+        .string()
+        .min(1)
+        .describe(
+          'How long an outcome is used: a duration such as `5m`, or a CEL expression for a duration or for the time when it expires.',
+        ),
+      maxEntries: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(10_000)
+        .describe('Outcomes that are kept; beyond that, the oldest is removed.'),
+    })
+    .describe('Uses an outcome for all requests with the same key. Failures of the service are not cached.'),
+);
 
 /** Outcomes by key. */
 export class OutcomeCache {

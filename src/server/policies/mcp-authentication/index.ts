@@ -18,72 +18,74 @@ import { createDiscovery } from './discovery.ts';
 import { providerOf, providerSchema } from './provider.ts';
 import { RegistrationLimit } from './registration.ts';
 
-const schema = z
-  .strictObject({
-    mode: z
-      .enum(['strict', 'optional', 'permissive'])
-      .default('strict')
-      .describe(
-        '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      mode: z
+        .enum(['strict', 'optional', 'permissive'])
+        .default('strict')
+        .describe(
+          '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
+        ),
+      issuer: httpUrl.describe(
+        'Issuer of the tokens: must equal their `iss` claim, as in `https://idp.example.com/realms/main`.',
       ),
-    issuer: httpUrl.describe(
-      'Issuer of the tokens: must equal their `iss` claim, as in `https://idp.example.com/realms/main`.',
+      audiences: z
+        .array(z.string().min(1))
+        .min(1)
+        .describe('Accepted audiences: `aud` of a token must contain one of them.'),
+      provider: providerSchema
+        .optional()
+        .describe('Kind of identity provider, if it does not follow RFC 8414.'),
+      jwks: jwksSchema
+        .optional()
+        .describe('Signing keys: inline JSON, `url` or `file`. Derived from `issuer` by default.'),
+      resourceMetadata: z
+        .looseObject({
+          resource: httpUrl.optional().describe('URL of the protected resource: `{base_url}/mcp`.'),
+        })
+        .default({})
+        .describe(
+          'Protected-resource metadata for clients (RFC 9728), such as `scopesSupported`. Names become snake case.',
+        ),
+      authorizationServer: z
+        .enum(['gateway', 'issuer'])
+        .optional()
+        .describe(
+          "Authorization server that clients are directed to. `gateway`: the gateway's copy of the provider's metadata. `issuer`: the provider itself. Defaults to `gateway` with `provider`; without it, always `issuer`.",
+        ),
+      authorizationLocation: locationSchema
+        .optional()
+        .describe('Location of the token in the request; `Authorization: Bearer` by default.'),
+      jwtValidationOptions: z
+        .strictObject({
+          requiredClaims: z
+            .array(z.enum(['exp', 'nbf', 'aud', 'iss', 'sub']))
+            .default(['exp'])
+            .describe('Claims that a token must have.'),
+        })
+        .prefault({})
+        .describe('Validation of tokens.'),
+      clientId: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'Answer all client registrations with this client id instead of forwarding them to the provider.',
+        ),
+      clientSecret: z
+        .string()
+        .min(1)
+        .optional()
+        .meta({ secret: true })
+        .describe(
+          'Secret of `clientId`, added to token requests of users for the provider `entra`, if they have none.',
+        ),
+    })
+    .describe(
+      'Validates bearer tokens (JWT) of an identity provider, and serves the metadata that MCP clients need to sign in.',
     ),
-    audiences: z
-      .array(z.string().min(1))
-      .min(1)
-      .describe('Accepted audiences: `aud` of a token must contain one of them.'),
-    provider: providerSchema
-      .optional()
-      .describe('Kind of identity provider, if it does not follow RFC 8414.'),
-    jwks: jwksSchema
-      .optional()
-      .describe('Signing keys: inline JSON, `url` or `file`. Derived from `issuer` by default.'),
-    resourceMetadata: z
-      .looseObject({
-        resource: httpUrl.optional().describe('URL of the protected resource: `{base_url}/mcp`.'),
-      })
-      .default({})
-      .describe(
-        'Protected-resource metadata for clients (RFC 9728), such as `scopesSupported`. Names become snake case.',
-      ),
-    authorizationServer: z
-      .enum(['gateway', 'issuer'])
-      .optional()
-      .describe(
-        "Authorization server that clients are directed to. `gateway`: the gateway's copy of the provider's metadata. `issuer`: the provider itself. Defaults to `gateway` with `provider`; without it, always `issuer`.",
-      ),
-    authorizationLocation: locationSchema
-      .optional()
-      .describe('Location of the token in the request; `Authorization: Bearer` by default.'),
-    jwtValidationOptions: z
-      .strictObject({
-        requiredClaims: z
-          .array(z.enum(['exp', 'nbf', 'aud', 'iss', 'sub']))
-          .default(['exp'])
-          .describe('Claims that a token must have.'),
-      })
-      .prefault({})
-      .describe('Validation of tokens.'),
-    clientId: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'Answer all client registrations with this client id instead of forwarding them to the provider.',
-      ),
-    clientSecret: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({ secret: true })
-      .describe(
-        'Secret of `clientId`, added to token requests of users for the provider `entra`, if they have none.',
-      ),
-  })
-  .describe(
-    'Validates bearer tokens (JWT) of an identity provider, and serves the metadata that MCP clients need to sign in.',
-  );
+);
 
 export type McpAuthenticationConfig = z.output<typeof schema>;
 

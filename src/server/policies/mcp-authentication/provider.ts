@@ -118,30 +118,32 @@ type ProviderName = keyof typeof PROVIDERS;
 
 const none = z.strictObject({});
 
-export const providerSchema = z
-  .strictObject({
-    idpx: none.optional().describe('A provider whose issuer is a realm (`…/realms/<realm>`).'),
-    keycloak: none.optional().describe('Another name of `idpx`.'),
-    auth0: none.optional().describe('Auth0: the first of `audiences` is requested as `audience`.'),
-    okta: none
-      .optional()
-      .describe(
-        'Okta: the first of `audiences` is requested as `audience`; clients register at the organization.',
-      ),
-    descope: none.optional().describe('Descope: keys of the project; clients register at the MCP server.'),
-    entra: none.optional().describe('Microsoft Entra ID, which registers no clients: it needs `clientId`.'),
-    authentik: none.optional().describe('authentik, which registers no clients: it needs `clientId`.'),
-  })
-  .superRefine((value, context) => {
-    if (Object.values(value).filter((kind) => kind !== undefined).length === 1) return;
-    context.addIssue({
-      code: 'custom',
-      message: `expected exactly one of ${Object.keys(PROVIDERS)
-        .map((name) => `\`${name}\``)
-        .join(', ')}`,
-      params: { code: 'AGW0105' },
-    });
-  });
+export const providerSchema = z.lazy(() =>
+  z
+    .strictObject({
+      idpx: none.optional().describe('A provider whose issuer is a realm (`…/realms/<realm>`).'),
+      keycloak: none.optional().describe('Another name of `idpx`.'),
+      auth0: none.optional().describe('Auth0: the first of `audiences` is requested as `audience`.'),
+      okta: none
+        .optional()
+        .describe(
+          'Okta: the first of `audiences` is requested as `audience`; clients register at the organization.',
+        ),
+      descope: none.optional().describe('Descope: keys of the project; clients register at the MCP server.'),
+      entra: none.optional().describe('Microsoft Entra ID, which registers no clients: it needs `clientId`.'),
+      authentik: none.optional().describe('authentik, which registers no clients: it needs `clientId`.'),
+    })
+    .superRefine((value, context) => {
+      if (Object.values(value).filter((kind) => kind !== undefined).length === 1) return;
+      context.addIssue({
+        code: 'custom',
+        message: `expected exactly one of ${Object.keys(PROVIDERS)
+          .map((name) => `\`${name}\``)
+          .join(', ')}`,
+        params: { code: 'AGW0105' },
+      });
+    }),
+);
 
 /** Returns the configured kind of provider, by default one that follows RFC 8414. */
 export function providerOf(config: z.output<typeof providerSchema> | undefined): Provider {

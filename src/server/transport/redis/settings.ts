@@ -10,73 +10,75 @@ const URL_FORM =
 
 const SERVER_FORM = 'expected `host` or `host:port`, such as `sentinel-1.example.com:26379`';
 
-export const sharedSchema = z
-  .strictObject({
-    redis: z
-      .string()
-      .refine((text) => addressIn(text) !== undefined, { error: URL_FORM })
-      .meta({ secret: true, examples: ['rediss://:$REDIS_PASSWORD@redis.example.com:6379/0'] })
-      .describe(
-        'URL of a Redis (6.2 or later) or Valkey server: `redis://`, or `rediss://` with TLS, then `user:password@` if needed, host, port (6379 by default) and `/` with the number of the database (0 by default).',
-      ),
-    tls: backendTlsSchema
-      .optional()
-      .describe('TLS of the connections to the server. Files are read when agctl starts.'),
-    sentinel: z
-      .strictObject({
-        servers: z
-          .array(z.string().refine((text) => serverIn(text) !== undefined, { error: SERVER_FORM }))
-          .min(1)
-          .describe('`host:port` of each Sentinel (port 26379 by default).'),
-        password: z
-          .string()
-          .min(1)
-          .optional()
-          .meta({ secret: true })
-          .describe(
-            'Password of the Sentinels, if they have one. With `rediss:`, they are connected to with TLS.',
-          ),
-      })
-      .optional()
-      .describe(
-        'Redis Sentinel, which names the primary server at each connection. The host in `redis` is then the name of the primary, such as `redis://:password@mymaster`.',
-      ),
-    prefix: z
-      .string()
-      .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: 'expected 1 to 64 letters, digits, `.`, `_` or `-`' })
-      .default('agctl')
-      .describe(
-        'First part of all keys. Gateways that share a server but not their limits have different ones.',
-      ),
-    timeout: durationSchema
-      .refine((value) => value >= 1 && value <= LIMITS.storeTimeoutMax, {
-        error: `expected a duration from 1ms to ${durationText(LIMITS.storeTimeoutMax)}`,
-      })
-      .prefault(durationText(LIMITS.storeTimeout))
-      .describe(
-        'How long a request waits for the server. Then `failureMode` applies, without waiting, until the server answers again.',
-      ),
-    failureMode: z
-      .strictObject({
-        rateLimits: z
-          .enum(['local', 'failClosed'])
-          .default('local')
-          .describe(
-            'Requests with `localRateLimit`: `local` counts them in this gateway only, `failClosed` rejects them with status 503.',
-          ),
-        sessions: z
-          .enum(['failOpen', 'failClosed'])
-          .default('failOpen')
-          .describe(
-            'Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503.',
-          ),
-      })
-      .prefault({})
-      .describe('What happens while the server is not available.'),
-  })
-  .describe(
-    'Redis or Valkey, which several gateways with the same configuration share: the counts of `localRateLimit` and MCP sessions.',
-  );
+export const sharedSchema = z.lazy(() =>
+  z
+    .strictObject({
+      redis: z
+        .string()
+        .refine((text) => addressIn(text) !== undefined, { error: URL_FORM })
+        .meta({ secret: true, examples: ['rediss://:$REDIS_PASSWORD@redis.example.com:6379/0'] })
+        .describe(
+          'URL of a Redis (6.2 or later) or Valkey server: `redis://`, or `rediss://` with TLS, then `user:password@` if needed, host, port (6379 by default) and `/` with the number of the database (0 by default).',
+        ),
+      tls: backendTlsSchema
+        .optional()
+        .describe('TLS of the connections to the server. Files are read when agctl starts.'),
+      sentinel: z
+        .strictObject({
+          servers: z
+            .array(z.string().refine((text) => serverIn(text) !== undefined, { error: SERVER_FORM }))
+            .min(1)
+            .describe('`host:port` of each Sentinel (port 26379 by default).'),
+          password: z
+            .string()
+            .min(1)
+            .optional()
+            .meta({ secret: true })
+            .describe(
+              'Password of the Sentinels, if they have one. With `rediss:`, they are connected to with TLS.',
+            ),
+        })
+        .optional()
+        .describe(
+          'Redis Sentinel, which names the primary server at each connection. The host in `redis` is then the name of the primary, such as `redis://:password@mymaster`.',
+        ),
+      prefix: z
+        .string()
+        .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: 'expected 1 to 64 letters, digits, `.`, `_` or `-`' })
+        .default('agctl')
+        .describe(
+          'First part of all keys. Gateways that share a server but not their limits have different ones.',
+        ),
+      timeout: durationSchema
+        .refine((value) => value >= 1 && value <= LIMITS.storeTimeoutMax, {
+          error: `expected a duration from 1ms to ${durationText(LIMITS.storeTimeoutMax)}`,
+        })
+        .prefault(durationText(LIMITS.storeTimeout))
+        .describe(
+          'How long a request waits for the server. Then `failureMode` applies, without waiting, until the server answers again.',
+        ),
+      failureMode: z
+        .strictObject({
+          rateLimits: z
+            .enum(['local', 'failClosed'])
+            .default('local')
+            .describe(
+              'Requests with `localRateLimit`: `local` counts them in this gateway only, `failClosed` rejects them with status 503.',
+            ),
+          sessions: z
+            .enum(['failOpen', 'failClosed'])
+            .default('failOpen')
+            .describe(
+              'Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503.',
+            ),
+        })
+        .prefault({})
+        .describe('What happens while the server is not available.'),
+    })
+    .describe(
+      'Redis or Valkey, which several gateways with the same configuration share: the counts of `localRateLimit` and MCP sessions.',
+    ),
+);
 
 export type SharedConfig = z.output<typeof sharedSchema>;
 

@@ -9,28 +9,30 @@ import type { Rejection } from '../rejection.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9:/._-]+$/, { error: 'expected an id or ARN' });
 
-const schema = z
-  .strictObject({
-    guardrailIdentifier: name.describe('Id or ARN of the guardrail.'),
-    guardrailVersion: name.describe('Version of the guardrail, or `DRAFT`.'),
-    region: z
-      .string()
-      .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
-      .describe('AWS region of the guardrail.'),
-    baseUrl: serviceUrl
-      .optional()
-      .describe('Server to call instead of that of the region, such as a VPC endpoint.'),
-    policies: z
-      .strictObject({
-        backendAuth: z
-          .strictObject({ aws: z.strictObject({}).describe('Credentials of the AWS SDK. No settings.') })
-          .optional()
-          .describe('How calls are signed.'),
-      })
-      .optional()
-      .describe('`backendAuth: { aws: {} }`: the credentials of the AWS SDK, which is the default.'),
-  })
-  .describe('Checks texts with a guardrail of Amazon Bedrock, which may mask or reject them.');
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      guardrailIdentifier: name.describe('Id or ARN of the guardrail.'),
+      guardrailVersion: name.describe('Version of the guardrail, or `DRAFT`.'),
+      region: z
+        .string()
+        .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
+        .describe('AWS region of the guardrail.'),
+      baseUrl: serviceUrl
+        .optional()
+        .describe('Server to call instead of that of the region, such as a VPC endpoint.'),
+      policies: z
+        .strictObject({
+          backendAuth: z
+            .strictObject({ aws: z.strictObject({}).describe('Credentials of the AWS SDK. No settings.') })
+            .optional()
+            .describe('How calls are signed.'),
+        })
+        .optional()
+        .describe('`backendAuth: { aws: {} }`: the credentials of the AWS SDK, which is the default.'),
+    })
+    .describe('Checks texts with a guardrail of Amazon Bedrock, which may mask or reject them.'),
+);
 
 /** Amazon Bedrock's API reference, "ApplyGuardrail". */
 const answer = z.object({

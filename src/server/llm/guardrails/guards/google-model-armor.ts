@@ -7,25 +7,29 @@ import { compileHostedService, serviceUrl } from '../hosted-service.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9:._-]+$/, { error: 'expected an id' });
 
-const schema = z
-  .strictObject({
-    templateId: name.describe('Id of the template.'),
-    projectId: name.describe('Google Cloud project.'),
-    location: name.default('us-central1').describe('Location of the template.'),
-    baseUrl: serviceUrl
-      .optional()
-      .describe('Server to call instead of that of the location, such as a private endpoint.'),
-    policies: z
-      .strictObject({
-        backendAuth: z
-          .strictObject({ gcp: z.strictObject({}).describe('Application Default Credentials. No settings.') })
-          .optional()
-          .describe('How calls are authorized.'),
-      })
-      .optional()
-      .describe('`backendAuth: { gcp: {} }`: Application Default Credentials, which is the default.'),
-  })
-  .describe('Rejects texts in which a template of Google Cloud Model Armor finds a match.');
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      templateId: name.describe('Id of the template.'),
+      projectId: name.describe('Google Cloud project.'),
+      location: name.default('us-central1').describe('Location of the template.'),
+      baseUrl: serviceUrl
+        .optional()
+        .describe('Server to call instead of that of the location, such as a private endpoint.'),
+      policies: z
+        .strictObject({
+          backendAuth: z
+            .strictObject({
+              gcp: z.strictObject({}).describe('Application Default Credentials. No settings.'),
+            })
+            .optional()
+            .describe('How calls are authorized.'),
+        })
+        .optional()
+        .describe('`backendAuth: { gcp: {} }`: Application Default Credentials, which is the default.'),
+    })
+    .describe('Rejects texts in which a template of Google Cloud Model Armor finds a match.'),
+);
 
 /** Model Armor's API reference, "SanitizationResult". */
 const answer = z.object({

@@ -18,29 +18,31 @@ import {
   UrlSource,
 } from './source.ts';
 
-const schema = z
-  .strictObject({
-    schema: z
-      .union([
-        z.string().min(1),
-        z.strictObject({ file: z.string().min(1).describe('File with the document, in JSON or YAML.') }),
-        z.strictObject({ url: z.url({ protocol: /^https?$/ }).describe('URL of the document.') }),
-        z.looseObject({ openapi: z.string().describe('Version of an inline document.') }),
-      ])
-      .describe(
-        'OpenAPI document (3.0 or 3.1): `file`, `url`, or the document itself, in which `$ref` is written `$$ref`. References to other documents are not followed.',
-      ),
-    ...endpointFields('API', 'https://api.example.com'),
-    headers: z
-      .record(z.string().min(1), z.string())
-      .default({})
-      .meta({ secret: true })
-      .describe('Headers of every request to the API, such as its key. Callers cannot replace them.'),
-  })
-  .describe(
-    "An HTTP API, described by an OpenAPI document. Each operation becomes a tool, whose arguments are grouped as `path`, `query`, `header`, `cookie` and `body`. A path in `host` or `path` replaces that of the document's `servers`.",
-  )
-  .meta({ foreignNames: { url: 'host', spec: 'schema', document: 'schema' } });
+const schema = z.lazy(() =>
+  z
+    .strictObject({
+      schema: z
+        .union([
+          z.string().min(1),
+          z.strictObject({ file: z.string().min(1).describe('File with the document, in JSON or YAML.') }),
+          z.strictObject({ url: z.url({ protocol: /^https?$/ }).describe('URL of the document.') }),
+          z.looseObject({ openapi: z.string().describe('Version of an inline document.') }),
+        ])
+        .describe(
+          'OpenAPI document (3.0 or 3.1): `file`, `url`, or the document itself, in which `$ref` is written `$$ref`. References to other documents are not followed.',
+        ),
+      ...endpointFields('API', 'https://api.example.com'),
+      headers: z
+        .record(z.string().min(1), z.string())
+        .default({})
+        .meta({ secret: true })
+        .describe('Headers of every request to the API, such as its key. Callers cannot replace them.'),
+    })
+    .describe(
+      "An HTTP API, described by an OpenAPI document. Each operation becomes a tool, whose arguments are grouped as `path`, `query`, `header`, `cookie` and `body`. A path in `host` or `path` replaces that of the document's `servers`.",
+    )
+    .meta({ foreignNames: { url: 'host', spec: 'schema', document: 'schema' } }),
+);
 
 type OpenApiConfig = z.output<typeof schema>;
 
