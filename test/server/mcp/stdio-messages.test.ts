@@ -49,6 +49,10 @@ describe('stdio lines', () => {
     'null',
     '{"jsonrpc":"2.0"}',
     '{"jsonrpc":"1.0","id":1,"result":{}}',
+    // Rules would read one of the two, and a client maybe the other.
+    '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":1},"params":{"data":2}}',
+    '{"jsonrpc":"2.0","method":"notifications/message","params":{},"Params":{}}',
+    '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progressToken":2,"progress":1}}',
     '\u001b[31mred\u001b[0m',
   ])(
     'the stdio line %j, which is not a message, is dropped with a warning without other effects',
