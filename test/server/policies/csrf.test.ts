@@ -29,6 +29,13 @@ describe('csrf', () => {
     ['an older browser on another page', { origin: 'https://evil.example' }],
     ['a sandboxed page', { origin: 'null' }],
     ['a page on another port of a listed host', { origin: 'https://app.example.com:8443' }],
+    ['a page on another port of the same host', { origin: 'https://api.example.com:8443' }],
+    [
+      'a page of a host that begins with that of the request',
+      { origin: 'https://api.example.com.evil.example' },
+    ],
+    ['a page of a host that ends with that of the request', { origin: 'https://evil-api.example.com' }],
+    ['a page of a host that begins with a listed host', { origin: 'https://app.example.com.evil.example' }],
   ])('csrf rejects %s', async (_who, headers) => {
     expect(await post(headers)).toMatchObject({ status: 403, text: 'CSRF validation failed' });
   });
