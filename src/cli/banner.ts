@@ -9,6 +9,8 @@ import type { Gateway } from '../server/runtime/gateway.ts';
 
 interface BannerFacts {
   readonly file: string;
+  /** File of variables. */
+  readonly envFile: string | undefined;
   readonly warnings: string;
   readonly gateway: Pick<Gateway, 'listeners'>;
   readonly admin: AdminServer | undefined;
@@ -17,8 +19,11 @@ interface BannerFacts {
 }
 
 /** The text that `serve` prints on stderr when it is ready: where everything is, and how to stop it. */
-export function banner({ file, warnings, gateway, admin, config, ms }: BannerFacts): string {
-  const lines = [`agctl ${VERSION}   ${file}   valid${warnings}`, ''];
+export function banner({ file, envFile, warnings, gateway, admin, config, ms }: BannerFacts): string {
+  const lines = [
+    `agctl ${VERSION}   ${file}   valid${warnings}${envFile === undefined ? '' : `   variables of ${envFile}`}`,
+    '',
+  ];
   for (const {
     gateway: { plan },
     port,
@@ -46,10 +51,11 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
 }
 
 /** The same as fields of a log line, for programs that read the log. */
-export function readyFields({ file, gateway, admin, ms }: BannerFacts): LogFields {
+export function readyFields({ file, envFile, gateway, admin, ms }: BannerFacts): LogFields {
   const urls = gateway.listeners.map(({ gateway: { plan }, port }) => `${plan.name}=${urlOf(plan, port)}`);
   return {
     file,
+    ...(envFile === undefined ? {} : { variables: envFile }),
     version: VERSION,
     gateways: urls.join(' '),
     ...(admin === undefined ? {} : { admin: admin.url ?? admin.addresses.join(' ') }),

@@ -6,6 +6,8 @@ export interface Context {
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** File whose variables `env` includes, as it is shown. */
+  readonly envFile?: string;
 }
 
 /** Whether to color a stream: `--color` decides, else NO_COLOR (if not empty), else whether it is a terminal. */

@@ -1,6 +1,11 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
+import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
+import { escapeControls } from '../core/log.ts';
 import { readNamedFile } from '../core/named-file.ts';
+import { envFileName } from '../core/yaml/env.ts';
 import type { Context } from './context.ts';
 
 /**
@@ -16,5 +21,64 @@ export function withEnvFile(context: Context, file: string | undefined): Context
     maxBytes: LIMITS.envFileBytes,
     hint: '--env-from takes a file with lines such as NAME=value',
   });
-  return { ...context, env: { ...parseEnv(text), ...context.env } };
+  return { ...context, env: { ...parseEnv(text), ...context.env }, envFile: file };
 }
+
+/** The context of a command with the variables for one configuration. */
+interface ConfigContext {
+  readonly context: Context;
+  /** Why the file beside the configuration was not read, or what is wrong with it. */
+  readonly warning?: string;
+}
+
+/**
+ * Adds the variables of the file beside a configuration, `gateway.env` beside `gateway.yaml`, unless `--env-from` names
+ * another one (docs/decisions/0068). A file that cannot or must not be read is skipped, with a warning: the variables
+ * may all be in the environment.
+ */
+export function withFileBeside(context: Context, configFile: string): ConfigContext {
+  const name = envFileName(configFile);
+  if (context.envFile !== undefined || name === undefined) return { context };
+  const config = resolve(context.cwd, configFile);
+  const path = join(dirname(config), name);
+  const shown = escapeControls(relative(context.cwd, path));
+  try {
+    const { text, isPublic } = readBeside(path, config);
+    const env = { ...parseEnv(text), ...context.env };
+    const warning = `every user of this machine can read the secrets in ${shown}: chmod 600 ${shown}`;
+    return { context: { ...context, env, envFile: shown }, ...(isPublic && { warning }) };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { context };
+    return { context, warning: `${shown} is ignored: ${messageOf(error)}` };
+  }
+}
+
+/** `withFileBeside`, with the warning on stderr. */
+export function forConfig(context: Context, configFile: string): Context {
+  const { context: extended, warning } = withFileBeside(context, configFile);
+  if (warning !== undefined) context.stderr.write(`warning: ${warning}\n`);
+  return extended;
+}
+
+function readBeside(path: string, config: string): { text: string; isPublic: boolean } {
+  // A FIFO would block. Windows has none, and no such flag.
+  const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const found = fstatSync(file);
+    if (!found.isFile()) throw new Error('it is not a regular file');
+    if (found.size > LIMITS.envFileBytes) throw new Error(`it is larger than ${LIMITS.envFileBytes} bytes`);
+    const user = process.geteuid?.();
+    // In a folder that several users write, such as /tmp, another one could set variables of this user's gateway.
+    if (user !== undefined && !isTrusted(found, user, config))
+      throw new Error(`it belongs to another user (uid ${found.uid}); --env-from ${path} reads it anyway`);
+    return { text: readFileSync(file, 'utf8'), isPublic: user !== undefined && (found.mode & 0o004) !== 0 };
+  } finally {
+    closeSync(file);
+  }
+}
+
+const ROOT = 0;
+
+/** Whether the owner of the file decides about the gateway anyway: its user, root, or the owner of the configuration. */
+const isTrusted = ({ uid }: Stats, user: number, config: string): boolean =>
+  uid === user || uid === ROOT || uid === statSync(config).uid;

@@ -76,7 +76,10 @@ function rootCommand(context: Context): Command {
       new Option('--color <when>', 'color the output').choices(['auto', 'always', 'never']).default('auto'),
     )
     .option('--no-color', 'same as --color never')
-    .option('--env-from <path>', 'file with variables to add to the environment, as lines NAME=value')
+    .option(
+      '--env-from <path>',
+      'file with variables, as lines NAME=value, instead of gateway.env beside gateway.yaml; those of the environment take precedence',
+    )
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
@@ -94,7 +97,7 @@ function serveCommand(parent: Command, hidden: boolean, run: Bind): void {
     .option('--no-watch', 'do not reload the configuration file when it changes, only on SIGHUP')
     .addHelpText(
       'after',
-      '\nExamples:\n  agctl serve\n  agctl serve -f gateway.yaml\n  agctl --env-from .env serve\n',
+      '\nVariables of the configuration are read from the environment and from the file beside it, such as gateway.env beside gateway.yaml, or from --env-from instead. Those of the environment take precedence.\n\nExamples:\n  agctl serve\n  agctl serve -f gateway.yaml\n  agctl serve --env-from .env\n',
     )
     .action(run(() => import('./commands/gateway-serve.ts')));
 }
@@ -133,7 +136,7 @@ function authCommands(program: Command, run: Bind): Command {
   auth
     .command('explain')
     .description('explain what each route would do with a token, and why')
-    .requiredOption('-f, --file <path>', 'configuration file')
+    .option('-f, --file <path>', FILE_OPTION)
     .requiredOption(
       '--token-file <path>',
       'file with the token, or - for standard input; it is not sent anywhere',
@@ -143,7 +146,7 @@ function authCommands(program: Command, run: Bind): Command {
     )
     .addHelpText(
       'after',
-      '\nExit code 0: every route accepts the token. 1: some do not.\n\nExample:\n  agctl auth explain -f gateway.yaml --token-file token.jwt\n',
+      '\nExit code 0: every route accepts the token. 1: some do not.\n\nExample:\n  agctl auth explain --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/auth-explain.ts')));
   return auth;

@@ -252,13 +252,12 @@ test('connect does not mention variables that are not set if they make no differ
   expect(stderr).not.toContain('not set');
 });
 
-test('connect says which variables the address depends on, and which file has them', async () => {
+test('connect takes variables of the address from gateway.env, and says which ones are not defined', async () => {
   const config = `gateways: { default: { port: 3000 } }\nroutes: [{ hostnames: ["\${GATE_HOST}"], backends: [{ mcp: { targets: [{ name: a, mcp: { host: "http://127.0.0.1:1/mcp" } }] } }] }]\n`;
   await using mine = await laptop(config, { 'project/gateway.env': 'GATE_HOST=gate.test' });
-  const { stderr } = await mine.connect('cursor');
-  expect(stderr).toContain(
-    'variables that are not set here: GATE_HOST: agctl --env-from gateway.env connect',
-  );
+  expect((await mine.connect('cursor')).stdout).toContain('http://gate.test:3000');
+  await using without = await laptop(config);
+  expect((await without.connect('cursor')).stderr).toContain('variables that are not set here: GATE_HOST\n');
 });
 
 test('secrets on changed lines are masked', async () => {

@@ -22,7 +22,7 @@ interface Followed extends AsyncDisposable {
 }
 
 /** Servers that a guide lets the reader start, which run while later blocks are followed. */
-const SERVICE = /^(?:[A-Z_]+=\S+ )*npx agctl (?:--env-from \S+ )?(?:memory )?serve\b/;
+const SERVICE = /^(?:[A-Z_]+=\S+ )*npx agctl (?:memory )?serve\b/;
 /** Commands that need a daemon, a cluster or root: test/docs-code.test.ts checks what can be checked without. */
 const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo) /;
 

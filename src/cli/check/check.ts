@@ -17,6 +17,8 @@ export interface CheckContext {
   readonly config: Config | undefined;
   readonly gateways: readonly GatewayPlan[];
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** File whose variables `env` includes. */
+  readonly envFile: string | undefined;
   readonly folder: string;
   readonly options: CheckOptions;
 }

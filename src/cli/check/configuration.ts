@@ -3,7 +3,8 @@ import { type CheckContext, type CheckGroup, type CheckResult, check, fail, ok, 
 
 export const configuration: CheckGroup = {
   name: 'config',
-  title: ({ file }) => `configuration   ${file}`,
+  title: ({ file, envFile }) =>
+    `configuration   ${file}${envFile === undefined ? '' : `, variables of ${envFile}`}`,
   run: (context) => [check('the configuration', problems(context))],
 };
 

@@ -15,11 +15,13 @@ import { TokenError } from '../../server/policies/jwt/jwt-precheck.ts';
 import { createValidator } from '../../server/policies/mcp-authentication/index.ts';
 import { keysFix, readMetadata } from '../check/identity-provider.ts';
 import { tokenFix } from '../check/token-fix.ts';
+import { configFileOf } from '../config-file.ts';
 import type { Run } from '../context.ts';
+import { forConfig } from '../env-file.ts';
 import { readToken } from './check.ts';
 
 interface Options {
-  readonly file: string;
+  readonly file?: string;
   readonly tokenFile: string;
   readonly output: string;
 }
@@ -37,7 +39,9 @@ interface Verdict {
   readonly items: readonly ExplainedRule[];
 }
 
-export const run: Run<Options> = async ({ file, tokenFile, output }, { env, cwd, stdout }) => {
+export const run: Run<Options> = async ({ file: named, tokenFile, output }, context) => {
+  const file = configFileOf(named, context);
+  const { env, cwd, stdout } = forConfig(context, file);
   const { config } = loadConfigText(readConfigFile(file), file, env);
   if (config === undefined)
     throw new CommandError(
@@ -46,7 +50,7 @@ export const run: Run<Options> = async ({ file, tokenFile, output }, { env, cwd,
       `run agctl config validate -f ${file}`,
     );
   const token = readToken(tokenFile);
-  const folder = dirname(resolve(cwd, file));
+  const folder = file === '-' ? cwd : dirname(resolve(cwd, file));
   const verdicts: Verdict[] = [];
   for (const gateway of planGateways(config).gateways) {
     for (const route of routesOf(gateway)) {

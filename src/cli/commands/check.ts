@@ -11,6 +11,7 @@ import { checkGroups } from '../check/groups.ts';
 import { gather, type Started, textPrinter } from '../check/report.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
+import { forConfig } from '../env-file.ts';
 import { Progress } from '../progress.ts';
 
 interface Options {
@@ -27,8 +28,9 @@ interface Options {
   readonly color: string;
 }
 
-export const run: Run<Options> = async (options, context) => {
-  const file = configFileOf(options.file, context);
+export const run: Run<Options> = async (options, given) => {
+  const file = configFileOf(options.file, given);
+  const context = forConfig(given, file);
   const loaded = loadConfigText(readConfigFile(file), file, context.env);
   const checkContext: CheckContext = {
     file,
@@ -36,6 +38,7 @@ export const run: Run<Options> = async (options, context) => {
     config: loaded.config,
     gateways: loaded.config === undefined ? [] : planGateways(loaded.config).gateways,
     env: context.env,
+    envFile: context.envFile,
     folder: file === '-' ? context.cwd : dirname(resolve(context.cwd, file)),
     options: checkOptions(options, context),
   };

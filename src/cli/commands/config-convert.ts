@@ -3,15 +3,17 @@ import { convertConfig } from '../../server/config/convert/convert.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import type { Run } from '../context.ts';
+import { forConfig } from '../env-file.ts';
 
 interface Options {
   readonly operands?: readonly string[];
 }
 
-export const run: Run<Options> = async ({ operands = [] }, { stdout, stderr, env }) => {
+export const run: Run<Options> = async ({ operands = [] }, context) => {
   const [file] = operands;
   if (file === undefined || operands.length > 1)
     throw new CommandError('usage', 'expected one configuration file', 'agctl config convert gateway.yaml');
+  const { stdout, stderr, env } = forConfig(context, file);
   const text = readConfigFile(file);
   const converted = convertConfig(text);
   stdout.write(converted.text);

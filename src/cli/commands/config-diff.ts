@@ -10,6 +10,7 @@ import { redactedText, redactorOf } from '../../server/config/redact.ts';
 import { configSchema } from '../../server/config/schema.ts';
 import { type Difference, differencesOf } from '../config-diff/differences.ts';
 import type { Context, Run } from '../context.ts';
+import { forConfig } from '../env-file.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask } from '../proxy/admin-client.ts';
 
@@ -56,7 +57,8 @@ export const run: Run<Options> = async (options, context) => {
 };
 
 /** A file. `withoutSecrets`: they are replaced like those of a running gateway. */
-function fileSide(file: string, { env }: Context, withoutSecrets = false): Side {
+function fileSide(file: string, context: Context, withoutSecrets = false): Side {
+  const { env } = forConfig(context, file);
   const { source } = loadConfigText(readConfigFile(file), file, env);
   const redactor = redactorOf(source, env);
   const value = parsed(withoutSecrets ? redactedText(source, redactor) : source.text, file);

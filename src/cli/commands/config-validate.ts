@@ -8,6 +8,7 @@ import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
+import { forConfig } from '../env-file.ts';
 import { report } from '../report.ts';
 
 interface Options {
@@ -49,23 +50,26 @@ export const run: Run<Options> = async (options, context) => {
 
 interface CheckedFile {
   readonly file: string;
+  /** File of variables. */
+  readonly envFile: string | undefined;
   /** Undefined if the file could not be read, which is then its only problem. */
   readonly loaded: LoadedConfig | undefined;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-async function checkFile(file: string, { env, cwd }: Context): Promise<CheckedFile> {
+async function checkFile(file: string, context: Context): Promise<CheckedFile> {
   let text: string;
   try {
     text = readConfigFile(file);
   } catch (error) {
     // The remaining files are still validated.
     if (!(error instanceof CommandError)) throw error;
-    return { file, loaded: undefined, diagnostics: [unreadable(file, error)] };
+    return { file, envFile: undefined, loaded: undefined, diagnostics: [unreadable(file, error)] };
   }
+  const { env, cwd, envFile } = forConfig(context, file);
   const loaded = loadConfigText(text, file, env);
   const folder = file === '-' ? cwd : dirname(resolve(cwd, file));
-  return { file, loaded, diagnostics: await findProblems(loaded, { folder, env }) };
+  return { file, envFile, loaded, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
 const asError = (diagnostic: Diagnostic): Diagnostic => ({ ...diagnostic, severity: 'error' });
@@ -85,7 +89,7 @@ function unreadable(file: string, { message, help }: CommandError): Diagnostic {
 }
 
 function summary(
-  { file, loaded, diagnostics }: CheckedFile,
+  { file, envFile, loaded, diagnostics }: CheckedFile,
   milliseconds: number,
   isStrict: boolean,
 ): string {
@@ -98,6 +102,7 @@ function summary(
     return `${file}: ${counted(errors, 'error')}${warnings > 0 ? `, ${counted(warnings, 'warning')}` : ''}\n`;
   if (isStrict && warnings > 0) return `${file}: ${counted(warnings, 'warning')}, but --strict allows none\n`;
   const ports = loaded.config === undefined ? 0 : planGateways(loaded.config).gateways.length;
+  const variables = envFile === undefined ? '' : `, variables of ${envFile}`;
   const noted = warnings > 0 ? `, ${counted(warnings, 'warning')}` : '';
-  return `${file}: valid${noted} (${counted(ports, 'port')}) in ${Math.round(milliseconds)} ms\n`;
+  return `${file}: valid${noted} (${counted(ports, 'port')}${variables}) in ${Math.round(milliseconds)} ms\n`;
 }

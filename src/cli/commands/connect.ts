@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { ClientSettings } from '../../core/clients/client.ts';
 import { llmClients } from '../../core/clients/llm-clients.ts';
 import { mcpClients } from '../../core/clients/mcp-clients.ts';
@@ -24,7 +24,7 @@ import {
 import { loadForReading, PLACEHOLDER } from '../connect/load-for-reading.ts';
 import { shownDiff } from '../connect/shown-diff.ts';
 import type { Context, Run } from '../context.ts';
-import { ENV_FILE } from '../init/files.ts';
+import { forConfig } from '../env-file.ts';
 import { shownPath } from '../init/sources.ts';
 import type { AdminOptions } from '../proxy/address.ts';
 import { loadDump } from '../proxy/dump.ts';
@@ -138,21 +138,14 @@ const withoutFile = ({ local, admin, proxyAdminPort }: Options): AdminOptions =>
   ...(proxyAdminPort === undefined ? {} : { proxyAdminPort }),
 });
 
-function ofFile(file: string, context: Context, kind: Kind): readonly Endpoint[] {
+function ofFile(file: string, given: Context, kind: Kind): readonly Endpoint[] {
+  const context = forConfig(given, file);
   const { loaded, unset } = loadForReading(readConfigFile(file), file, context.env);
   const endpoints = endpointsOfConfig(loaded, kind);
   // Keys are never read here; the setting names their variable.
   if (endpoints.some(({ url }) => url.includes(PLACEHOLDER)))
-    context.stderr.write(unsetHint(unset, file, context));
+    context.stderr.write(`# the address depends on variables that are not set here: ${unset.join(', ')}\n`);
   return endpoints;
-}
-
-/** `init` writes the variables to a file beside the configuration. */
-function unsetHint(unset: readonly string[], file: string, { cwd }: Context): string {
-  const beside = resolve(cwd, dirname(file), ENV_FILE);
-  const shown = relative(cwd, beside) || ENV_FILE;
-  const how = existsSync(beside) ? `: agctl --env-from ${shown} connect …` : '';
-  return `# the address depends on variables that are not set here: ${unset.join(', ')}${how}\n`;
 }
 
 function checkedUrl(text: string): string {

@@ -28,6 +28,7 @@ import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts
 import { banner, readyFields } from '../banner.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
+import { withFileBeside } from '../env-file.ts';
 import { collectWhileIdle } from '../idle-collection.ts';
 import { report } from '../report.ts';
 import { endProcess, onSighup, type Shutdown, shutdownOnSignals } from '../signals.ts';
@@ -50,14 +51,17 @@ interface Setup {
   readonly folder: string;
   readonly options: Options;
   readonly context: Context;
+  /** Concerns the file of variables. */
+  readonly warning: string | undefined;
 }
 
 /** Runs the gateway until a signal stops it: loads the file, builds a runtime, opens the servers, waits. */
-export const run: Run<Options> = async (options, context) => {
+export const run: Run<Options> = async (options, given) => {
   const started = performance.now();
-  const file = configFileOf(options.file, context);
+  const file = configFileOf(options.file, given);
+  const { context, warning } = withFileBeside(given, file);
   const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
-  const setup = { file, folder, options, context };
+  const setup = { file, folder, options, context, warning };
   const loaded = await load(setup);
   const output = openOutput(setup, loaded.config);
   let built: Built;
@@ -82,6 +86,7 @@ async function load(setup: Setup): Promise<ValidConfig> {
   const loaded = loadConfigText(readConfigFile(file), file, context.env);
   const { config } = loaded;
   if (config !== undefined) return { ...loaded, config };
+  if (setup.warning !== undefined) context.stderr.write(`warning: ${setup.warning}\n`);
   showDiagnostics(setup, loaded, await findProblems(loaded, { folder, env: context.env }));
   throw new CommandError('not_ok', `${file} is not a valid configuration`);
 }
@@ -124,10 +129,11 @@ interface Built {
 
 /** Compiles the configuration. @throws CommandError for errors in it, after reporting them */
 async function build(setup: Setup, loaded: ValidConfig, output: Output): Promise<Built> {
-  const { file, folder, context } = setup;
+  const { file, folder, context, warning } = setup;
   const { config, source } = loaded;
   const { directives, problem } = initialDirectives(config, context.env);
   const log = createLog(output.sinks.log, directives, output.formats.log);
+  if (warning !== undefined) log.warn('agctl', warning);
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
   const pool = workerPool(setup, config, log, output);
   const { runtime, diagnostics: found } = compileRuntime({
@@ -317,7 +323,7 @@ function showDiagnostics(
 function announceReady({ file, context }: Setup, built: Built, { gateway, admin }: Opened, ms: number): void {
   const { config, diagnostics } = built.served;
   const warnings = diagnostics.length === 0 ? '' : `, ${counted(diagnostics.length, 'warning')}`;
-  const facts = { file, warnings, gateway, admin, config, ms };
+  const facts = { file, envFile: context.envFile, warnings, gateway, admin, config, ms };
   if (built.isJson) built.log.info('agctl', 'ready', readyFields(facts));
   else context.stderr.write(banner(facts));
 }

@@ -82,8 +82,7 @@ export const run: Run<Options> = async (options, context) => {
   const withValues =
     options.secrets !== false && (!isAsked || secrets.length === 0 || (await askSecrets(ENV_FILE, secrets)));
   writeNew(files.config, text, folder);
-  if (missing.length > 0)
-    writeNew(files.env, envFileText(missing, withValues, invocation(context.env)), folder, true);
+  if (missing.length > 0) writeNew(files.env, envFileText(missing, withValues), folder, true);
   context.stdout.write(
     escapeLines(
       report({
@@ -221,13 +220,12 @@ function report(outcome: Outcome): string {
   }
   if (leftOut.length > 0)
     lines.push('', 'not imported', ...leftOut.map(({ what, reason }) => `  ${what}: ${reason}`));
-  const program = missing.length > 0 ? `${agctl} --env-from ${ENV_FILE}` : agctl;
   lines.push(
     '',
     'next',
     ...(folder === cwd ? [] : [`  cd ${shown(folder)}`]),
-    `  ${program} serve`,
-    `  ${program} connect claude     or another client: ${agctl} connect --help`,
+    `  ${agctl} serve`,
+    `  ${agctl} connect claude     or another client: ${agctl} connect --help`,
     ...(hasDatabaseComment
       ? ['', `usage, keys and Conversations need a database: see the end of ${shown(files.config)}`]
       : []),

@@ -8,7 +8,7 @@ import { DEFAULT_CONFIG_FILE } from '../config-file.ts';
 import { isInNpxCache } from '../invocation.ts';
 import { UNKNOWN_VALUE, type Variable } from './variables.ts';
 
-/** The file with the variables that the configuration needs, for `--env-from`. */
+/** The file with the variables that the configuration needs, which commands read beside it. */
 export const ENV_FILE = 'gateway.env';
 
 /**
@@ -40,12 +40,12 @@ export function writeNew(path: string, text: string, folder: string, isPrivate =
 }
 
 /** The lines of the file of variables. Values are quoted as `node --env-file` reads them. */
-export function envFileText(variables: readonly Variable[], withValues: boolean, agctl: string): string {
+export function envFileText(variables: readonly Variable[], withValues: boolean): string {
   const lines = variables.map(({ name, value, from }) => {
     const shown = withValues && value !== undefined ? quoted(value) : undefined;
     return `# ${from}\n${name}=${shown ?? UNKNOWN_VALUE}\n`;
   });
-  return `# Secrets of gateway.yaml: ${agctl} --env-from ${ENV_FILE} serve. Keep this file out of version control.\n\n${lines.join('\n')}`;
+  return `# Variables of gateway.yaml, which agctl reads from this file when it starts; those of the environment take precedence.\n# Keep this file out of version control.\n\n${lines.join('\n')}`;
 }
 
 function quoted(value: string): string {

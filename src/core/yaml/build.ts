@@ -2,7 +2,7 @@ import type { Alias, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { isAlias, isMap, isNode, isScalar, isSeq, Schema } from 'yaml';
 import type { Path } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
-import { type Environment, expandEnvironment } from './env.ts';
+import { type Environment, envFileName, expandEnvironment } from './env.ts';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
 import { decodeScalar, scalarSite } from './scalar.ts';
@@ -38,8 +38,8 @@ const KNOWN_TAGS = new Set([
 const RESERVED_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
 
 /** Converts the nodes of a document to plain values, expands environment variables, and reports every problem. */
-export function buildTree(root: Node | null, text: string, env: Environment): BuiltTree {
-  const builder = new Builder(text, env);
+export function buildTree(root: Node | null, text: string, env: Environment, file: string): BuiltTree {
+  const builder = new Builder(text, env, envFileName(file));
   const { value } = builder.build(root, [], 1);
   return { value, ...builder };
 }
@@ -62,6 +62,8 @@ class Builder {
   readonly #text: string;
   readonly #lines: LineIndex;
   readonly #env: Environment;
+  /** Where variables can be defined, besides the environment. */
+  readonly #definedIn: string;
   /** An anchor without a part is still being built, so an alias to it would be circular. */
   readonly #anchors = new Map<string, { node: Node; part?: Part }>();
   readonly #reportedLimits = new Set<string>();
@@ -69,10 +71,11 @@ class Builder {
   #aliasedValues = 0;
   #expandedUnits = 0;
 
-  constructor(text: string, env: Environment) {
+  constructor(text: string, env: Environment, envFile: string | undefined) {
     this.#text = text;
     this.#lines = new LineIndex(text);
     this.#env = env;
+    this.#definedIn = envFile === undefined ? 'with --env-from' : `in \`${envFile}\` beside this file`;
   }
 
   build(node: Node | null | undefined, path: Path, depth: number): Part {
@@ -276,7 +279,7 @@ class Builder {
         end: exact?.ends[reference.end - 1] ?? end,
         path,
         label: 'no value and no fallback',
-        help: `define it (\`--env-from FILE\` reads a file of variables), or give a fallback: \`\${${reference.name}:-value}\`; a literal dollar sign is \`$$\``,
+        help: `define it in the environment or ${this.#definedIn}, or give a fallback: \`\${${reference.name}:-value}\`; a literal dollar sign is \`$$\``,
       });
     }
   }

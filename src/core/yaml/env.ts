@@ -1,5 +1,14 @@
+import { parse } from 'node:path';
+
 /** A snapshot of environment variables, taken by the caller. */
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Name of the file with variables beside a configuration, such as `gateway.env` beside `gateway.yaml`; undefined for a
+ * configuration from standard input.
+ */
+export const envFileName = (file: string): string | undefined =>
+  file === '-' ? undefined : `${parse(file).name}.env`;
 
 /** A reference without a value; `start` and `end` are offsets in the unexpanded text. */
 export interface UndefinedReference {

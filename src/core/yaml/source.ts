@@ -50,7 +50,7 @@ export class YamlSource {
     }
     const contents = syntax.document?.contents;
     const root = isNode(contents) ? contents : null;
-    const tree = buildTree(root, text, env);
+    const tree = buildTree(root, text, env, file);
     const source = new YamlSource(text, file, root, tree);
     const problems = tree.problems.toSorted((a, b) => a.start - b.start);
     return { source, diagnostics: problems.map((problem) => source.#diagnostic(problem)) };

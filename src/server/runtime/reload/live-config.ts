@@ -248,6 +248,9 @@ export class LiveConfig {
     log.error(SCOPE, `Failed to reload config: ${first}`, {
       active: 'the previous configuration',
       problems: Math.max(1, errors.length),
+      ...(errors.some(({ code }) => code === 'AGW0004') && {
+        variables: 'are read at startup: restart the gateway after defining one',
+      }),
       ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
     });
     // The redactor that is used when the state is shown knows only the secrets of the active configuration.
