@@ -10,7 +10,7 @@ import type { Gateway } from '../server/runtime/gateway.ts';
 interface BannerFacts {
   readonly file: string;
   /** File of variables. */
-  readonly envFile: string | undefined;
+  readonly envFile?: string | undefined;
   readonly warnings: string;
   readonly gateway: Pick<Gateway, 'listeners'>;
   readonly admin: AdminServer | undefined;

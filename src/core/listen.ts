@@ -36,6 +36,13 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return isIP(plain) === 4 ? { kind: 'tcp', hosts: [plain], port } : undefined;
 }
 
+/**
+ * Whether a server is not started, with a warning, if its address is in use: at the default `fallback`, or the same port
+ * on loopback alone. `agctl init` writes the latter, and a second gateway on the machine must start.
+ */
+export const isOptionalAddress = (configured: string | undefined, fallback: string): boolean =>
+  configured === undefined || configured === `localhost${fallback}`;
+
 /** Hosts and a port of any server. */
 export type TcpAddress = Omit<Extract<ListenAddress, { kind: 'tcp' }>, 'kind'>;
 

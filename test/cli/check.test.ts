@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cli, inheritedEnv } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { AUDIENCE, type Idp, startIdp } from '../kit/idp.ts';
-import { busyPort } from '../kit/ports.ts';
+import { busyPort, freePort } from '../kit/ports.ts';
+import { service } from '../kit/process.ts';
 import { refusingPort } from '../kit/upstream.ts';
 
 interface Finding {
@@ -237,6 +238,35 @@ describe('agctl check', () => {
       'gone   command not found: no-such-command',
       ...['far', 'old', 'api'].map((name) =>
         expect.stringMatching(new RegExp(`^${name}   127.0.0.1:${closed}: .*ECONNREFUSED`)),
+      ),
+    ]);
+  });
+
+  test('check notes that its own gateway runs, and names the gateway of another file that has the port', async () => {
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const config = { adminAddr: `127.0.0.1:${adminPort}` };
+    const gateways = { default: { port, address: '127.0.0.1' } };
+    for (const name of ['own.yaml', 'another.yaml'])
+      writeFileSync(join(folder.path, name), JSON.stringify({ config, gateways }));
+    const env = { ...inheritedEnv(), ADMIN_ADDR: '' };
+    await using gateway = await service(['serve', '-f', 'own.yaml'], { cwd: folder.path, env });
+    const checked = (name: string) =>
+      cli(['check', '-f', name, '--only', 'ports'], { cwd: folder.path, env });
+    const own = await checked('own.yaml');
+    expect(gateway.stderr).toContain('own.yaml');
+    expect([own.code, own.stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        new RegExp(
+          `– ${port} \\(gateway default\\) is in use by the gateway of own\\.yaml \\(pid \\d+\\), which is running already .*\n {2}– ${adminPort} \\(admin\\) is in use by the gateway of own`,
+        ),
+      ),
+    ]);
+    const another = await checked('another.yaml');
+    expect([another.code, another.stdout]).toEqual([
+      1,
+      expect.stringMatching(
+        `✗ ${port} \\(gateway default\\) is in use by the gateway of own\\.yaml \\(pid \\d+\\)\n +fix: stop it, or change gateways.default.port\n`,
       ),
     ]);
   });

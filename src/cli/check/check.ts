@@ -18,7 +18,7 @@ export interface CheckContext {
   readonly gateways: readonly GatewayPlan[];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** File whose variables `env` includes. */
-  readonly envFile: string | undefined;
+  readonly envFile?: string | undefined;
   readonly folder: string;
   readonly options: CheckOptions;
 }

@@ -1,7 +1,10 @@
 import { createServer } from 'node:net';
+import { resolve } from 'node:path';
 import { pathText } from '../../core/diagnostic.ts';
-import { type ListenAddress, parseListenAddress } from '../../core/listen.ts';
+import { isOptionalAddress, type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, listenOn } from '../../core/listening-server.ts';
+import type { AdminAddress } from '../proxy/address.ts';
+import { identityAt, type RunningGateway } from '../proxy/admin-client.ts';
 import {
   type CheckContext,
   type CheckGroup,
@@ -17,85 +20,137 @@ import {
 export const ports: CheckGroup = {
   name: 'ports',
   title: () => 'ports',
-  run({ gateways, config, env }) {
+  run(context) {
+    const { gateways, config } = context;
     if (config === undefined) return [check('ports', notKnown)];
-    const fixed = gateways.filter(({ port }) => port !== 0);
+    const admin = adminAddressOf(config.config, context.env);
+    let asked: Promise<RunningGateway | undefined> | undefined;
+    const running = (): Promise<RunningGateway | undefined> => {
+      asked ??= admin === undefined ? Promise.resolve(undefined) : identityAt(admin);
+      return asked;
+    };
     const all = [
-      ...fixed.map(({ port, address, name, portPath }) =>
-        // A short form without a port uses its default port; the fix then adds the key there.
-        checkPort(
+      ...gateways
+        .filter(({ port }) => port !== 0)
+        .map(({ port, address, name, portPath }) => ({
           port,
-          address,
-          `gateway ${name}`,
-          portPath.length === 1 ? `${name}.port` : pathText(portPath),
-          fail,
-        ),
-      ),
-      ...operatorPorts(config.config, env),
-    ];
+          shown: `${port} (gateway ${name})`,
+          // A short form without a port uses its default port; the fix then adds the key there.
+          key: portPath.length === 1 ? `${name}.port` : pathText(portPath),
+          state: fail,
+          isGateway: true,
+          problem: () => problemOfPort(port, address),
+        })),
+      ...operatorPorts(config.config, context.env),
+    ].map((port) => checkPort(port, running, context.file));
     return (all.length === 0 ? [skip('no fixed port')] : all).map((result) => check('ports', result));
   },
 };
 
+/** A port that the gateway would open. */
+interface CheckedPort {
+  readonly port: number;
+  readonly shown: string;
+  /** The key that changes it. */
+  readonly key: string;
+  /** What it means if it cannot be opened. */
+  readonly state: typeof fail;
+  /** Whether clients send requests there. */
+  readonly isGateway: boolean;
+  /** Opens it and closes it again. Resolves to what prevents that. */
+  problem(): Promise<Problem | undefined>;
+}
+
+interface Problem {
+  readonly isInUse: boolean;
+  /** As a predicate: `is in use`. */
+  readonly text: string;
+}
+
+async function checkPort(
+  { port, shown, key, state, isGateway, problem }: CheckedPort,
+  running: () => Promise<RunningGateway | undefined>,
+  file: string,
+): Promise<CheckResult> {
+  const found = await problem();
+  if (found === undefined) return ok(shown.replace(' ', ' is free '));
+  const gateway = found.isInUse ? await running() : undefined;
+  const isOfGateway = gateway?.ports.includes(port) ?? false;
+  // Of the other servers of that gateway, only the admin server says whose it is.
+  if (gateway !== undefined && isSame(gateway.config, file) && (isOfGateway || !isGateway))
+    return skip(
+      `${shown} is in use by the gateway of ${gateway.shown}, which is running already${isGateway ? ' (`agctl proxy shutdown` stops it)' : ''}`,
+    );
+  if (isOfGateway)
+    return state(`${shown} is in use by the gateway of ${gateway?.shown}`, `stop it, or change ${key}`);
+  const expected = gateway === undefined ? '; this is expected if the gateway is already running' : '';
+  return state(`${shown} ${found.text}`, `stop the process that uses it, or change ${key}${expected}`);
+}
+
+/** Whether a gateway has the file that is checked, as far as the names of both tell. */
+const isSame = (config: string, file: string): boolean => resolve(config) === resolve(file);
+
 const DEFAULT_ADMIN = 'localhost:15000';
+type Settings = NonNullable<CheckContext['config']>['config'];
+
+/** Where the admin server of a running gateway with this configuration answers. */
+function adminAddressOf({ adminAddr }: Settings, env: CheckContext['env']): AdminAddress | undefined {
+  const address = parseListenAddress(env['ADMIN_ADDR'] || adminAddr);
+  if (address === undefined || address.kind === 'off') return undefined;
+  const common = { shown: '', isTls: false, prefix: '' };
+  if (address.kind === 'unix') return { ...common, host: 'localhost', port: 80, socketPath: address.path };
+  const [host = ''] = address.hosts;
+  return { ...common, host: host === '::' ? '127.0.0.1' : host, port: address.port };
+}
 
 /** The operator servers. A conflict at a default address is only a warning, because the gateway starts anyway. */
 function operatorPorts(
-  { adminAddr, statsAddr, readinessAddr }: NonNullable<CheckContext['config']>['config'],
+  { adminAddr, statsAddr, readinessAddr }: Settings,
   env: CheckContext['env'],
-): Promise<CheckResult>[] {
+): CheckedPort[] {
+  const configuredAdmin = adminAddr === DEFAULT_ADMIN ? undefined : adminAddr;
   const servers = [
-    [
-      'admin',
-      'adminAddr',
-      env['ADMIN_ADDR'] || (adminAddr === DEFAULT_ADMIN ? '' : adminAddr),
-      DEFAULT_ADMIN,
-    ],
-    ['stats', 'statsAddr', env['STATS_ADDR'] || statsAddr, ':15020'],
-    ['readiness', 'readinessAddr', env['READINESS_ADDR'] || readinessAddr, ':15021'],
+    ['admin', 'adminAddr', env['ADMIN_ADDR'], configuredAdmin, DEFAULT_ADMIN],
+    ['stats', 'statsAddr', env['STATS_ADDR'], statsAddr, ':15020'],
+    ['readiness', 'readinessAddr', env['READINESS_ADDR'], readinessAddr, ':15021'],
   ] as const;
-  return servers.flatMap(([name, key, configured, fallback]) => {
-    const address = parseListenAddress(configured || fallback);
+  return servers.flatMap(([name, key, fromEnv, configured, fallback]) => {
+    const address = parseListenAddress(fromEnv || configured || fallback);
     if (address?.kind !== 'tcp' || address.port === 0) return [];
-    return [checkAddress(address, `${address.port} (${name})`, `config.${key}`, configured ? fail : warn)];
+    const isOptional = !fromEnv && isOptionalAddress(configured, fallback);
+    return [
+      {
+        port: address.port,
+        shown: `${address.port} (${name})`,
+        key: `config.${key}`,
+        state: isOptional ? warn : fail,
+        isGateway: false,
+        problem: () => problemOfAddress(address),
+      },
+    ];
   });
 }
 
-/** Opens every host of the address as the gateway would, and closes it again. */
-async function checkAddress(
-  address: ListenAddress,
-  shown: string,
-  key: string,
-  state: typeof fail,
-): Promise<CheckResult> {
+/** Opens every host of the address as the gateway would. */
+async function problemOfAddress(address: ListenAddress): Promise<Problem | undefined> {
   try {
     const server = await listenOn(address, () => undefined);
     await server?.close();
-    return ok(shown.replace(' ', ' is free '));
+    return undefined;
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
-    const why = error.code === 'EADDRINUSE' ? 'is in use' : error.reason;
-    return state(`${shown} ${why}`, freeOrMove(key));
+    const isInUse = error.code === 'EADDRINUSE';
+    return { isInUse, text: isInUse ? 'is in use' : error.reason };
   }
 }
 
-function checkPort(
-  port: number,
-  host: string | undefined,
-  name: string,
-  key: string,
-  state: typeof fail,
-): Promise<CheckResult> {
-  return new Promise((resolve) => {
+function problemOfPort(port: number, host: string | undefined): Promise<Problem | undefined> {
+  return new Promise((done) => {
     const server = createServer();
     server.once('error', ({ code }: NodeJS.ErrnoException) => {
-      const why = code === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${code})`;
-      resolve(state(`${port} (${name}) ${why}`, freeOrMove(key)));
+      const isInUse = code === 'EADDRINUSE';
+      done({ isInUse, text: isInUse ? 'is in use' : `cannot be opened (${code})` });
     });
-    server.listen({ port, host }, () => server.close(() => resolve(ok(`${port} is free (${name})`))));
+    server.listen({ port, host }, () => server.close(() => done(undefined)));
   });
 }
-
-/** A port in use is a problem before the start, but expected while the gateway is running. */
-const freeOrMove = (key: string): string =>
-  `stop the process that uses it, or change ${key}; this is expected if the gateway is already running`;

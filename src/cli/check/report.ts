@@ -17,8 +17,9 @@ export interface Outcome extends Started {
 }
 
 /**
- * Waits for all checks and passes each outcome to `print` once the preceding ones are printed. No outcome is held back
- * for longer than `LIMITS.progressIntervalTerminal`; one that is printed out of order repeats the title of its group.
+ * Waits for all checks and passes their outcomes to `print`, group by group, so that each title is printed once. A group
+ * is printed when it is complete and the preceding ones are printed; after `LIMITS.progressIntervalTerminal`, complete
+ * groups come first, then the outcomes of an incomplete one as they arrive.
  */
 export async function gather(
   all: readonly Started[],
@@ -26,15 +27,27 @@ export async function gather(
   print: (outcome: Outcome) => void,
 ): Promise<readonly Outcome[]> {
   const outcomes = new Map<Started, Outcome>();
-  const printed = new Set<Started>();
+  const groups = [...Map.groupBy(all, ({ group }) => group).values()].map((members) => new Set(members));
+  let current: Set<Started> | undefined;
+  const isReady = (started: Started): boolean => outcomes.has(started);
+  const nextGroup = (mayOvertake: boolean): Set<Started> | undefined => {
+    const waiting = groups.filter(({ size }) => size > 0);
+    if (!mayOvertake) return waiting.slice(0, 1).find((group) => [...group].every(isReady));
+    return (
+      waiting.find((group) => [...group].every(isReady)) ?? waiting.find((group) => [...group].some(isReady))
+    );
+  };
   const printReady = (mayOvertake: boolean): void => {
-    for (const started of all) {
-      const outcome = outcomes.get(started);
-      if (outcome === undefined && !mayOvertake) return;
-      if (outcome === undefined || printed.has(started)) continue;
-      printed.add(started);
-      progress.clear();
-      print(outcome);
+    for (;;) {
+      current ??= nextGroup(mayOvertake);
+      if (current === undefined) return;
+      for (const started of [...current].filter(isReady)) {
+        current.delete(started);
+        progress.clear();
+        print(outcomes.get(started) as Outcome);
+      }
+      if (current.size > 0) return;
+      current = undefined;
     }
   };
   const began = performance.now();

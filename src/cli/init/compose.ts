@@ -29,6 +29,7 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
         ...(virtualModels.length > 0 && { virtualModels: values(virtualModels) }),
       },
     }),
+    config: { statsAddr: 'localhost:15020', readinessAddr: 'localhost:15021' },
   });
   document.commentBefore = [
     ...(schema === undefined ? [] : [` yaml-language-server: $schema=${schema}`]),
@@ -48,12 +49,18 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
   );
   commentEntries(document, ['mcp', 'targets'], targets);
   commentEntries(document, ['llm', 'models'], models);
-  document.comment = [
-    ` \`${agctl} usage\`, \`${agctl} keys\` and the page Conversations need a database, which is opened at startup:`,
-    ' config:',
-    '   database: { url: "sqlite://./agctl.db" }',
-  ].join('\n');
-  for (const key of ['mcp', 'llm']) spaceBefore(document, key);
+  commentKey(
+    document,
+    ['config', 'statsAddr'],
+    ' Metrics and readiness are for this machine only, too. In a container, remove both keys.',
+  );
+  const config = document.get('config', true);
+  if (isMap(config))
+    config.comment = [
+      ` \`${agctl} usage\`, \`${agctl} keys\` and the page Conversations need a database, which is opened at startup:`,
+      ' database: { url: "sqlite://./agctl.db" }',
+    ].join('\n');
+  for (const key of ['mcp', 'llm', 'config']) spaceBefore(document, key);
   return document.toString({ lineWidth: 0 });
 }
 
@@ -74,7 +81,7 @@ function spaceBefore(document: Document, key: string): void {
   if (node instanceof Scalar) node.spaceBefore = true;
 }
 
-/** Names the file that entries come from, above the first of them. */
+/** Names the file that entries come from, above the first of them, and explains `warm` once. */
 function commentEntries(
   document: Document,
   path: readonly string[],
@@ -82,8 +89,14 @@ function commentEntries(
 ): void {
   const list = document.getIn(path, true);
   if (!isSeq(list)) return;
+  let isWarmExplained = false;
   for (const [index, { source }] of entries.entries()) {
     const node = list.items[index];
+    const warm = isMap(node) ? node.getIn(['stdio', 'warm'], true) : undefined;
+    if (isScalar(warm) && !isWarmExplained) {
+      warm.comment = ' one process is started in advance, because the command takes seconds';
+      isWarmExplained = true;
+    }
     if (isMap(node) && source !== '' && source !== entries[index - 1]?.source)
       node.commentBefore = ` From ${source}`;
     const args = isMap(node) ? node.getIn(['stdio', 'args'], true) : undefined;

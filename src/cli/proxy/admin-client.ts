@@ -3,6 +3,7 @@ import { request as sendHttps } from 'node:https';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
+import type { Overview } from '../../core/overview.ts';
 import type { AdminAddress } from './address.ts';
 
 /** One request to an admin server. */
@@ -61,19 +62,35 @@ export async function tellWhichGateway(address: AdminAddress): Promise<void> {
 const IDENTITY_WITHIN = 1000;
 
 /** The gateway that answers at an address, as `gateway.yaml (pid 4711)`; undefined if none does. Safe to print. */
-export async function gatewayAt(address: AdminAddress): Promise<string | undefined> {
+export const gatewayAt = async (address: AdminAddress): Promise<string | undefined> =>
+  (await identityAt(address))?.shown;
+
+/** A gateway that runs. */
+export interface RunningGateway {
+  /** As `gateway.yaml (pid 4711)`, safe to print. */
+  readonly shown: string;
+  /** Its configuration file, as its command line names it. */
+  readonly config: string;
+  /** Its ports for requests. */
+  readonly ports: readonly number[];
+}
+
+/** Asks an admin server which gateway it belongs to; undefined if none answers. */
+export async function identityAt(address: AdminAddress): Promise<RunningGateway | undefined> {
   try {
     const response = await answerTo(address, {
       method: 'GET',
       path: '/api/overview',
       silence: IDENTITY_WITHIN,
     });
-    const { config, pid } = JSON.parse(String(await readBody(address, response, LIMITS.dumpBytes))) as {
-      config?: unknown;
-      pid?: unknown;
-    };
+    const body = String(await readBody(address, response, LIMITS.dumpBytes));
+    const { config, pid, gateways = [] } = JSON.parse(body) as Partial<Overview>;
     return typeof config === 'string' && typeof pid === 'number'
-      ? `${escapeControls(config)} (pid ${pid})`
+      ? {
+          shown: `${escapeControls(config)} (pid ${pid})`,
+          config,
+          ports: gateways.map(({ port }) => port),
+        }
       : undefined;
   } catch {
     return undefined;

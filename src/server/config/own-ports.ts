@@ -1,4 +1,4 @@
-import { overlap, parseListenAddress, type TcpAddress } from '../../core/listen.ts';
+import { isOptionalAddress, overlap, parseListenAddress, type TcpAddress } from '../../core/listen.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { addressOf, type GatewayPlan, type LocatedProblem } from './plan/plan.ts';
 import type { Config } from './schema.ts';
@@ -23,18 +23,22 @@ export function ownPortProblems(
   env: Readonly<Record<string, string | undefined>>,
 ): LocatedProblem[] {
   const configuredAdminAddr = (source.value as { config?: { adminAddr?: string } } | null)?.config?.adminAddr;
-  const server = (name: string, key: string, set: string | undefined, fallback: string): OwnServer[] => {
-    const address = parseListenAddress(set || fallback);
+  const server = (
+    name: string,
+    key: string,
+    [fromEnv, configured]: readonly (string | undefined)[],
+    fallback: string,
+  ): OwnServer[] => {
+    const address = parseListenAddress(fromEnv || configured || fallback);
     if (address?.kind !== 'tcp' || address.port === 0) return [];
-    return [{ name, key, address, isDefault: !set }];
+    return [{ name, key, address, isDefault: !fromEnv && isOptionalAddress(configured, fallback) }];
   };
-  const adminAddr = env['ADMIN_ADDR'] || (configuredAdminAddr === undefined ? undefined : config.adminAddr);
   // In the order in which they are opened; the gateways are opened before the admin server.
   const signals = [
-    ...server('stats', 'statsAddr', env['STATS_ADDR'] || config.statsAddr, ':15020'),
-    ...server('readiness', 'readinessAddr', env['READINESS_ADDR'] || config.readinessAddr, ':15021'),
+    ...server('stats', 'statsAddr', [env['STATS_ADDR'], config.statsAddr], ':15020'),
+    ...server('readiness', 'readinessAddr', [env['READINESS_ADDR'], config.readinessAddr], ':15021'),
   ];
-  const admin = server('admin', 'adminAddr', adminAddr, 'localhost:15000');
+  const admin = server('admin', 'adminAddr', [env['ADMIN_ADDR'], configuredAdminAddr], 'localhost:15000');
   const servers = [...signals, ...admin];
   return [
     ...gateways.flatMap((gateway) =>

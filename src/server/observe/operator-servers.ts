@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Path } from '../../core/diagnostic.ts';
-import { parseListenAddress } from '../../core/listen.ts';
+import { isOptionalAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
 
@@ -86,8 +86,7 @@ export class OperatorServerError extends Error {
 }
 
 /**
- * Opens a server; undefined if it is off or its default address is in use. The latter only logs a warning, so that a
- * second gateway on the same machine starts.
+ * Opens a server; undefined if it is off or its default address is in use (`isOptionalAddress`), which only logs a warning.
  *
  * @throws OperatorServerError if an address from the configuration or the environment cannot be used
  */
@@ -109,7 +108,7 @@ export async function openOperatorServer(
     return server;
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
-    if (text !== fallback || fromEnv !== undefined || configured !== undefined)
+    if (fromEnv !== undefined || !isOptionalAddress(configured, fallback))
       throw new OperatorServerError(error.message, path, error);
     log.warn('proxy::gateway', `the ${component} server did not start: ${error.message}`, {
       help: `set config.${key} to another address, or to off`,

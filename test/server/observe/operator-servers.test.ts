@@ -128,6 +128,9 @@ describe('an address in use', () => {
         `\twarn\tproxy::gateway\tthe stats server did not start: ${address} is already in use\thelp="set config.statsAddr to another address, or to off"\n`,
       ),
     ]);
+    // The default port on loopback alone, which `agctl init` writes.
+    const loopback = { ...server, fallback: `:${taken.port}`, configured: `localhost:${taken.port}` };
+    expect(await openOperatorServer(loopback, {}, log)).toBeUndefined();
     const asked = openOperatorServer({ ...server, configured: address }, {}, log);
     await expect(asked).rejects.toThrow(OperatorServerError);
     await expect(openOperatorServer(server, { STATS_ADDR: address }, log)).rejects.toThrow('already in use');
