@@ -60,7 +60,8 @@ export interface Session {
 
 export interface Stats {
   readonly entities: Readonly<Record<EntityType, number>>;
-  readonly relations: Readonly<Record<RelationType, number>>;
+  /** `other`: relations of agents with any other name. */
+  readonly relations: Readonly<Record<RelationType | 'other', number>>;
   readonly turns: number;
   readonly sessions: number;
   readonly documents: number;

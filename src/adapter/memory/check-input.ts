@@ -33,13 +33,23 @@ export function checkText(value: string, where: string): void {
     refuse(where, 'contains half of a surrogate pair, which cannot be stored: remove or replace it');
 }
 
-/** Checks all texts in the arguments of a lookup, however deeply they are nested. */
+/**
+ * Checks all texts in the arguments of a lookup, however deeply they are nested. Errors name the member; `where` is the
+ * name of an argument that is no object.
+ */
 export function checkLookups(args: readonly unknown[], where: string): void {
-  for (const arg of args) {
-    if (typeof arg === 'string') checkText(arg, where);
-    else if (Array.isArray(arg)) checkLookups(arg, where);
-    else if (arg?.constructor === Object) checkLookups(Object.values(arg), where);
-  }
+  for (const arg of args)
+    if (arg?.constructor === Object)
+      for (const [member, value] of Object.entries(arg)) checkTexts(value, member);
+    else checkTexts(arg, where);
+}
+
+function checkTexts(value: unknown, where: string): void {
+  if (typeof value === 'string') checkText(value, where);
+  else if (Array.isArray(value))
+    for (const [index, one] of value.entries()) checkTexts(one, `${where}[${index}]`);
+  else if (value?.constructor === Object)
+    for (const [member, one] of Object.entries(value)) checkTexts(one, `${where}.${member}`);
 }
 
 export function checkName(value: string, where: string, most: number = MEMORY_STORE_LIMITS.nameBytes): void {
@@ -131,7 +141,7 @@ export function checkGraphChange(change: GraphChange): void {
     checkName(entityName, `observations[${index}].entityName`);
     checkObservations(contents, `observations[${index}].contents`);
   }
-  checkLookups([deleteEntities, deleteRelations, deleteObservations], 'delete');
+  checkLookups([{ deleteEntities, deleteRelations, deleteObservations }], 'delete');
 }
 
 function checkAgentRelation({ from, to, relationType }: AgentRelation, where: string): void {

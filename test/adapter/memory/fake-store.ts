@@ -186,7 +186,7 @@ export function fakeStore(): FakeStore {
       for (const { type } of kept.values()) entities[type] += 1;
       return {
         entities,
-        relations: { BELONGS_TO: 0, REFERENCES: 0, DEPENDS_ON: 0 },
+        relations: { BELONGS_TO: 0, REFERENCES: 0, DEPENDS_ON: 0, other: 0 },
         turns: 0,
         sessions: 0,
         documents: records.size,

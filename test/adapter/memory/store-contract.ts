@@ -649,8 +649,8 @@ function refusals(store: () => Store): void {
       await expect(store().putEntities([entity({ content: bad })], [], EMBEDDER)).rejects.toMatchObject(
         refused('entities[0].content'),
       );
-      await expect(store().byName(bad, 1)).rejects.toMatchObject(refused('byName'));
-      await expect(store().entities([bad])).rejects.toMatchObject(refused('entities'));
+      await expect(store().byName(bad, 1)).rejects.toMatchObject(refused('name'));
+      await expect(store().entities([bad])).rejects.toMatchObject(refused('id[0]'));
     }
   });
 

@@ -47,6 +47,8 @@ interface Entry<Name extends Operation> {
   readonly creates: boolean;
   /** The vectors that it stores, for engines that prepare an index for those of each embedder. */
   readonly embeds?: (...args: Parameters<Operations[Name]>) => readonly EmbeddedVectors[];
+  /** Name of an argument that is a text or a list of texts, for errors. Default: that of the operation. */
+  readonly lookup?: string;
   /** Throws `memory_invalid` before anything is sent. */
   readonly check: (...args: Parameters<Operations[Name]>) => void;
   readonly run: Run<Name>;
@@ -76,7 +78,7 @@ const vectorsOf = ({ embedder, entities: vectors }: NewDocument): EmbeddedVector
 export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   appendTurn: write<'appendTurn'>(checkTurn, appendTurn),
   sessions: read<'sessions'>((page) => checkLimit(page.limit), sessions),
-  turns: read<'turns'>((_, page) => checkLimit(page.limit), turns),
+  turns: { ...read<'turns'>((_, page) => checkLimit(page.limit), turns), lookup: 'sessionId' },
   searchTurns: read<'searchTurns'>((request) => checkLimit(request.limit), searchTurns),
   agentRelations: read<'agentRelations'>((page) => checkLimit(page.limit), agentRelations),
   importBatch: {
@@ -133,12 +135,12 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
     embeds: (embedder, vectors) => [{ embedder, vectors }],
   },
   keepVectorsOf: change<'keepVectorsOf'>((embedder) => checkName(embedder, 'embedder'), keepVectorsOf),
-  entities: read<'entities'>(nothing, entities),
+  entities: { ...read<'entities'>(nothing, entities), lookup: 'id' },
   cosines: read<'cosines'>(
     (vector) => checkVector(vector, 'vector'),
     (engine, ...args) => engine.cosines(...args),
   ),
-  byName: read<'byName'>((_, limit) => checkLimit(limit), byName),
+  byName: { ...read<'byName'>((_, limit) => checkLimit(limit), byName), lookup: 'name' },
   similarNames: read<'similarNames'>((_, limit) => checkLimit(limit), similarNames),
   edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),
   searchEntities: read<'searchEntities'>((request) => checkLimit(request.limit), searchEntities),
@@ -156,7 +158,8 @@ export function operationsOver(call: Call): Operations {
     name,
     async (...args: readonly unknown[]) => {
       (check as (...all: readonly unknown[]) => void)(...args);
-      if (!OPERATIONS[name as Operation].writes) checkLookups(args, name);
+      const { writes, lookup = name } = OPERATIONS[name as Operation];
+      if (!writes) checkLookups(args, lookup);
       return call(name as Operation, args);
     },
   ]);

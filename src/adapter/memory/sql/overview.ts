@@ -14,7 +14,7 @@ export async function stats(sql: Engine): Promise<Stats> {
   );
   return {
     entities: counted(ENTITY_TYPES, entities),
-    relations: counted(RELATION_TYPES, relations),
+    relations: { ...counted(RELATION_TYPES, relations), other: sumOfOthers(RELATION_TYPES, relations) },
     turns: number(totals, 'turns'),
     sessions: number(totals, 'sessions'),
     documents: number(totals, 'documents'),
@@ -25,6 +25,13 @@ export async function stats(sql: Engine): Promise<Stats> {
 function counted<T extends string>(kinds: readonly T[], rows: readonly Row[]): Record<T, number> {
   const found = new Map(rows.map((row) => [text(row, 'kind'), number(row, 'n')]));
   return Object.fromEntries(kinds.map((kind) => [kind, found.get(kind) ?? 0])) as Record<T, number>;
+}
+
+/** Relations of agents have any name. */
+function sumOfOthers(kinds: readonly string[], rows: readonly Row[]): number {
+  return rows
+    .filter((row) => !kinds.includes(text(row, 'kind')))
+    .reduce((sum, row) => sum + number(row, 'n'), 0);
 }
 
 export async function setNote(sql: Sql, key: string, value: unknown): Promise<void> {

@@ -70,7 +70,9 @@ function Counts({ stats }: { readonly stats: Stats }): ReactNode {
           <h2 id="relations">
             <Link to="/graph">Relations</Link>
           </h2>
-          <FigureTable rows={RELATION_TYPES.map((type) => [type, count(relations[type])])} />
+          <FigureTable
+            rows={[...RELATION_TYPES, 'other' as const].map((type) => [type, count(relations[type])])}
+          />
         </section>
         <section className="panel" aria-labelledby="episodes">
           <h2 id="episodes">

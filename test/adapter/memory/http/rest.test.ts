@@ -446,6 +446,30 @@ describe('REST responses', () => {
     expect((await backend.get('/health')).body).toEqual({ status: 'healthy', service: 'memory-backend' });
   });
 
+  test('stats count the relations of agents, which have any name', async () => {
+    const before = (await backend.get('stats')).body.relations;
+    const createRelations = ['knows', 'works with'].map((relationType) => ({
+      from: 'Ada of stats',
+      to: 'Bob of stats',
+      relationType,
+    }));
+    expect((await backend.post('graph', { createRelations })).status).toBe(200);
+    expect((await backend.get('stats')).body.relations).toEqual({ ...before, other: before.other + 2 });
+  });
+
+  test.each([
+    ['graph', { deleteEntities: ['a', 'a\0b'] }, 'deleteEntities[1]'],
+    [
+      'graph',
+      { deleteObservations: [{ entityName: 'a\0b', observations: [] }] },
+      'deleteObservations[0].entityName',
+    ],
+    ['forget', { about: 'a\0b', preview: true }, 'about'],
+  ])('%s names the field that contains a NUL character: %j', async (path, sent, field) => {
+    const { status, body } = await backend.post(path, sent);
+    expect([status, body.error.message]).toEqual([400, expect.stringContaining(`${field}: contains a NUL`)]);
+  });
+
   test('an unknown endpoint is a 404 in the common error format', async () => {
     expect((await backend.get('none')).body.error.code).toBe('not_found');
     expect((await backend.post('stats')).status).toBe(404);
