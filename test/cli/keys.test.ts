@@ -41,7 +41,7 @@ describe('agctl keys', () => {
 
   test.each([
     [['create', '--name', 'a b'], '`name`: expected 1 to 64 letters'],
-    [['create', '--name', 'a', '--budget', '10'], '`budgets`: `10`: expected an amount per window'],
+    [['create', '--name', 'a', '--budget', '10'], '--budget: `10`: expected an amount per window'],
     [['create', '--name', 'a', '--metadata', 'red'], '--metadata red: expected name=value'],
     [['create', '--name', 'a', '--expires', 'soon'], '--expires soon: expected a time such as 30d or 12h'],
     [['create'], "required option '--name <name>' not specified"],

@@ -31,7 +31,7 @@ export const run: Run<Options> = async (options, context) => {
     ...(expires !== undefined && { expiresAt: timeAfter(expires) }),
   };
   const checked = readKeySettings(settings, Date.now());
-  if (typeof checked === 'string') throw new CommandError('usage', checked);
+  if (typeof checked === 'string') throw new CommandError('usage', checked.replace(/^`budgets`/, '--budget'));
   const address = nearestAdmin(options, context);
   const { body } = await ask(address, {
     method: 'POST',
