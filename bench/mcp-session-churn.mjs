@@ -49,7 +49,7 @@ const MODES = {
   modern: { server: 'shared', use: useCaller },
   // Sessions of callers live for 10 to 40 s, and undici keeps an object for each of as many connections as there were at
   // once: that many must be reached before the count.
-  'modern-http': { server: 'http', use: useCaller, warmUp: 0.5 },
+  'modern-http': { server: 'http', use: useCaller, warmUp: 1 },
 };
 
 const { values } = parseArgs({

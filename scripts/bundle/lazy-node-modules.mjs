@@ -68,7 +68,12 @@ function moduleText(name) {
   if (!LAZY.has(name))
     return [
       `const module = ${pure(library(name))};`,
-      ...keys.map((key) => exported(key, pure(`module.${key}`))),
+      ...keys.map((key) =>
+        // Reading `stdin` or `ReadStream` loads Node's streams.
+        Object.getOwnPropertyDescriptor(exports, key)?.get === undefined
+          ? exported(key, pure(`module.${key}`))
+          : inOwnFile(name, key),
+      ),
       'export default module;',
     ].join('\n');
   return [
@@ -76,14 +81,13 @@ function moduleText(name) {
     `const module = () => (loaded ??= ${library(name)});`,
     ...keys.map((key) => {
       const value = lazily(key, exports[key]);
-      return value === undefined
-        ? `export { default as ${key} } from '${PREFIX}${name}#${key}';`
-        : exported(key, value);
+      return value === undefined ? inOwnFile(name, key) : exported(key, value);
     }),
     `export default ${members('module()')};`,
   ].join('\n');
 }
 
+const inOwnFile = (name, key) => `export { default as ${key} } from '${PREFIX}${name}#${key}';`;
 const library = (name) => `process.getBuiltinModule('node:${name}')`;
 const exported = (key, value) => `const $${key} = ${value};\nexport { $${key} as ${key} };`;
 

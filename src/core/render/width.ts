@@ -30,8 +30,7 @@ export function graphemes(text: string): Intl.Segments {
 export function escapeControls(text: string): string {
   if (PLAIN.test(text)) return text;
   let result = '';
-  for (const { segment } of graphemes(text))
-    result += isHarmless(segment) ? segment : escapeSegment(segment);
+  for (const { segment } of graphemes(text)) result += isHarmless(segment) ? segment : escapeSegment(segment);
   return result;
 }
 

@@ -69,95 +69,93 @@ const addedHeader = z
     error: `${SETTABLE_HEADER}, or \`:authority\` and \`:method\` for the host and the method of the call`,
   });
 
-export const schema = z.lazy(() =>
-  z
-    .strictObject({
-      ...serviceFields,
-      protocol: z
-        .strictObject({
-          grpc: z
-            .strictObject({
-              context: z
-                .record(z.string().min(1), z.string())
-                .default({})
-                .describe('Fixed values for the service (`context_extensions`).'),
-              metadata: metadata
-                .optional()
-                .describe(
-                  'Maps for the service (`metadata_context`), as CEL expressions; one that fails is omitted. By default, the claims of the token as `envoy.filters.http.jwt_authn`.',
-                ),
-            })
-            .optional()
-            .describe("Call the service with Envoy's protocol `envoy.service.auth.v3` (gRPC)."),
-          http: z
-            .strictObject({
-              path: expression
-                .optional()
-                .describe(
-                  'CEL expression for the path and query of the call; by default, those of the request.',
-                ),
-              addRequestHeaders: z
-                .record(addedHeader, expression)
-                .default({})
-                .describe(
-                  'Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is none, denies the request.',
-                ),
-              includeResponseHeaders: z
-                .array(copiedHeader)
-                .default([])
-                .describe("Headers of the service's response that are added to the request to the backend."),
-              body: expression
-                .optional()
-                .describe(
-                  'CEL expression for the body of the call: text, bytes, or a value that becomes JSON.',
-                ),
-              redirect: expression
-                .optional()
-                .describe(
-                  'CEL expression for a URL to redirect the client to (302) if the service answers 401 or 403.',
-                ),
-              metadata: metadata.optional().describe('Same as `metadata` next to `host`.'),
-            })
-            .optional()
-            .describe('Call the service over HTTP.'),
-        })
-        .refine(({ grpc, http }) => (grpc === undefined) !== (http === undefined), {
-          error: 'expected exactly one of `grpc` and `http`',
-        })
-        .default({ grpc: { context: {} } })
-        .describe('Protocol of the service; gRPC by default.'),
-      metadata: metadata
-        .optional()
-        .describe(
-          "Values from the service's response (`response`), as CEL expressions, which other expressions read as `extauthz.<name>`. A value whose expression fails is omitted.",
-        ),
-      includeRequestHeaders: z
-        .array(z.union([headerName, z.enum([':method', ':path', ':authority', ':scheme'])]))
-        .optional()
-        .describe(
-          'Headers of the request that are sent to the service. By default, `authorization` over HTTP and all over gRPC.',
-        ),
-      includeRequestBody: bodySchema.optional(),
-      cache: cacheSchema.optional(),
-      policies: servicePoliciesSchema.optional(),
-      failureMode: z
-        .union([
-          z.enum(['deny', 'allow']),
-          z.strictObject({ denyWithStatus: z.int().min(400).max(599).describe('Deny with this status.') }),
-        ])
-        .default('deny')
-        .describe('What happens if the service cannot be reached or times out.'),
-      denyResponse: z
-        .enum(['fixed', 'passthrough'])
-        .optional()
-        .describe(
-          "Response to a denied request: 403 with a fixed text, or the service's response. By default, `fixed` over HTTP and `passthrough` over gRPC.",
-        ),
-    })
-    .check(isOneReference)
-    .meta(serviceMeta)
-    .describe('Asks an external service whether a request is allowed.'),
-);
+export const schema = z
+  .strictObject({
+    ...serviceFields,
+    protocol: z
+      .strictObject({
+        grpc: z
+          .strictObject({
+            context: z
+              .record(z.string().min(1), z.string())
+              .default({})
+              .describe('Fixed values for the service (`context_extensions`).'),
+            metadata: metadata
+              .optional()
+              .describe(
+                'Maps for the service (`metadata_context`), as CEL expressions; one that fails is omitted. By default, the claims of the token as `envoy.filters.http.jwt_authn`.',
+              ),
+          })
+          .optional()
+          .describe("Call the service with Envoy's protocol `envoy.service.auth.v3` (gRPC)."),
+        http: z
+          .strictObject({
+            path: expression
+              .optional()
+              .describe(
+                'CEL expression for the path and query of the call; by default, those of the request.',
+              ),
+            addRequestHeaders: z
+              .record(addedHeader, expression)
+              .default({})
+              .describe(
+                'Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is none, denies the request.',
+              ),
+            includeResponseHeaders: z
+              .array(copiedHeader)
+              .default([])
+              .describe("Headers of the service's response that are added to the request to the backend."),
+            body: expression
+              .optional()
+              .describe(
+                'CEL expression for the body of the call: text, bytes, or a value that becomes JSON.',
+              ),
+            redirect: expression
+              .optional()
+              .describe(
+                'CEL expression for a URL to redirect the client to (302) if the service answers 401 or 403.',
+              ),
+            metadata: metadata.optional().describe('Same as `metadata` next to `host`.'),
+          })
+          .optional()
+          .describe('Call the service over HTTP.'),
+      })
+      .refine(({ grpc, http }) => (grpc === undefined) !== (http === undefined), {
+        error: 'expected exactly one of `grpc` and `http`',
+      })
+      .default({ grpc: { context: {} } })
+      .describe('Protocol of the service; gRPC by default.'),
+    metadata: metadata
+      .optional()
+      .describe(
+        "Values from the service's response (`response`), as CEL expressions, which other expressions read as `extauthz.<name>`. A value whose expression fails is omitted.",
+      ),
+    includeRequestHeaders: z
+      .array(z.union([headerName, z.enum([':method', ':path', ':authority', ':scheme'])]))
+      .optional()
+      .describe(
+        'Headers of the request that are sent to the service. By default, `authorization` over HTTP and all over gRPC.',
+      ),
+    includeRequestBody: bodySchema.optional(),
+    cache: cacheSchema.optional(),
+    policies: servicePoliciesSchema.optional(),
+    failureMode: z
+      .union([
+        z.enum(['deny', 'allow']),
+        z.strictObject({ denyWithStatus: z.int().min(400).max(599).describe('Deny with this status.') }),
+      ])
+      .default('deny')
+      .describe('What happens if the service cannot be reached or times out.'),
+    denyResponse: z
+      .enum(['fixed', 'passthrough'])
+      .optional()
+      .describe(
+        "Response to a denied request: 403 with a fixed text, or the service's response. By default, `fixed` over HTTP and `passthrough` over gRPC.",
+      ),
+  })
+  .check(isOneReference)
+  .meta(serviceMeta)
+  .describe('Asks an external service whether a request is allowed.');
 
 type Config = z.output<typeof schema>;
 
