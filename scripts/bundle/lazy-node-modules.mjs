@@ -19,6 +19,8 @@ const LAZY = new Set([
   'zlib',
 ]);
 
+const STANDARD_STREAMS = new Set(['stdin', 'stdout', 'stderr']);
+
 const PREFIX = '\0node:';
 
 /**
@@ -69,10 +71,8 @@ function moduleText(name) {
     return [
       `const module = ${pure(library(name))};`,
       ...keys.map((key) =>
-        // Reading `stdin` or `ReadStream` loads Node's streams.
-        Object.getOwnPropertyDescriptor(exports, key)?.get === undefined
-          ? exported(key, pure(`module.${key}`))
-          : inOwnFile(name, key),
+        // Reading `stdin` loads Node's streams.
+        STANDARD_STREAMS.has(key) ? inOwnFile(name, key) : exported(key, pure(`module.${key}`)),
       ),
       'export default module;',
     ].join('\n');

@@ -26,18 +26,12 @@ export class StrictCommand extends Command {
     });
   }
 
-  /**
-   * Called by Commander. In `serve --fiel x`, `--file` is missing because of `--fiel`; in `serve x`, the `-f` before
-   * `x` is missing.
-   */
+  /** Called by Commander. In `keys create --nmae x`, `--name` is missing because of `--nmae`. */
   missingMandatoryOptionValue(option: Option): void {
     const unknown = this.args.find((word) => word.length > 1 && word.startsWith('-'));
     if (unknown !== undefined && this.args.length > this.registeredArguments.length)
       this.error(unknownOption(this, unknown), { code: 'commander.unknownOption' });
-    const [operand] = this.args;
-    const hint =
-      option.long === '--file' && operand !== undefined ? `\n(Did you mean ${option.short} ${operand}?)` : '';
-    this.error(`error: required option '${option.flags}' not specified${hint}`, {
+    this.error(`error: required option '${option.flags}' not specified`, {
       code: 'commander.missingMandatoryOptionValue',
     });
   }

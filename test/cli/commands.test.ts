@@ -82,7 +82,7 @@ describe('usage errors', () => {
       args,
       'no configuration file: this folder has no gateway.yaml\n  = help: create one with `agctl init`, or name one with -f',
     ]),
-    [['auth', 'explain'], "required option '-f, --file <path>' not specified"],
+    [['auth', 'explain'], "required option '--token-file <path>' not specified"],
     [['--env-from', 'no-such.env', 'serve'], 'no such file: no-such.env'],
     [['version', '-o', 'xml'], "argument 'xml' is invalid. Allowed choices are text, json."],
     [
@@ -94,7 +94,7 @@ describe('usage errors', () => {
     [['config', 'validate', '/'], '/ is a directory'],
     [['version', 'extra'], 'too many arguments'],
     [['serve', 'gw.yaml'], "too many arguments for 'serve': gw.yaml\n(Did you mean -f gw.yaml?)"],
-    [['auth', 'explain', 'gw.yaml'], "'-f, --file <path>' not specified\n(Did you mean -f gw.yaml?)"],
+    [['serve', 'gw.yaml'], "too many arguments for 'serve': gw.yaml\n(Did you mean -f gw.yaml?)"],
     [['serve', '-f', 'a.yaml', '--file=b.yaml'], "'-f, --file <path>' is given twice, but takes one value"],
     [['version', '-o', 'json', '-o', 'text'], "'-o, --output <format>' is given twice"],
     [['--color', 'never', 'version', '--color', 'always'], "'--color <when>' is given twice"],
