@@ -35,7 +35,7 @@ export function checkText(value: string, where: string): void {
 
 /**
  * Checks all texts in the arguments of a lookup, however deeply they are nested. Errors name the member; `where` is the
- * name of an argument that is no object.
+ * name of an argument that is not an object.
  */
 export function checkLookups(args: readonly unknown[], where: string): void {
   for (const arg of args)

@@ -290,7 +290,7 @@ describe('calls of every format', () => {
       expect((await ask(gate.served, call)).status).toBe(200);
       const sent = received(gate.provider);
       expect(sent).toContain(MASK);
-      // What an upload is for is no text.
+      // The `purpose` of an upload is not a text that guardrails check.
       expect(sent.replace(`batch ${CARD}`, '')).not.toContain('1111');
       if (call.form) expect(sent).toContain('RIFF');
     },
