@@ -26,9 +26,12 @@ export interface EventStreamOwner {
   only?(data: string): boolean;
   /** Called once, with the first event: the request can now be answered with the stream. */
   first?(): void;
-  /** Called once: the response has closed, or all of it was written at once. */
+  /**
+   * Called once: the stream has ended and its response has closed or was written at once, or the client has left for good.
+   * A resumable stream can still be resumed.
+   */
   closed?(): void;
-  /** The client of a resumable stream left before its end and may reconnect. */
+  /** The client of a resumable stream left before the stream has ended and may reconnect. */
   detached?(): void;
   /** Backpressure: the reader has become slow (true) or has caught up (false), so the source may pause. */
   pressure?(paused: boolean): void;
@@ -78,6 +81,11 @@ export class EventStream {
     return this.#replay !== undefined;
   }
 
+  /** Characters of events that are kept for a client that reconnects. */
+  get replaySize(): number {
+    return this.#replay?.size ?? 0;
+  }
+
   /**
    * Makes the stream resumable; call it before the first event. Events get ids that begin with `id`. An initial event
    * without data informs the client that it can reconnect after `retry` ms (MCP 2025-11-25, "Sending Messages").
@@ -103,6 +111,10 @@ export class EventStream {
       return;
     }
     const frame = data === undefined ? undefined : this.#frame(data);
+    if (this.#isDetached) {
+      this.#close();
+      return;
+    }
     if (this.#response === undefined) {
       this.#hold(frame ?? '');
       return;
@@ -158,9 +170,8 @@ export class EventStream {
 
   /** The client has disconnected for good. */
   giveUp(): void {
-    this.#closed = true;
     this.#waiting = [];
-    this.owner?.closed?.();
+    this.#close();
   }
 
   /**
@@ -189,12 +200,17 @@ export class EventStream {
     // Another response has replaced this one.
     if (this.#response !== response) return;
     leaveHeartbeat(this);
-    if (this.#replay !== undefined && !response.writableFinished) {
+    if (this.#replay !== undefined && !this.#ended && !response.writableFinished) {
       this.#detach();
       return;
     }
-    this.#closed = true;
+    this.#response = undefined;
     this.#caughtUp();
+    this.#close();
+  }
+
+  #close(): void {
+    this.#closed = true;
     this.owner?.closed?.();
   }
 
@@ -281,6 +297,11 @@ class EventReplay {
   constructor(id: string, bounds: ReplayBounds) {
     this.#id = id;
     this.#bounds = bounds;
+  }
+
+  /** Characters of the kept events. */
+  get size(): number {
+    return this.#bytes;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Limits } from '../../core/limits.ts';
-import type { EventStream } from '../../core/sse.ts';
+import type { EventStream, EventStreamOwner } from '../../core/sse.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 
 /** The owner of an event stream that can be resumed: a call, or the GET stream of a session. */
@@ -21,6 +21,31 @@ let streams = 0;
 
 /** Whether an event id is that of a GET stream, of whatever session and process. */
 export const isOfServerStream = (eventId: string): boolean => /-s\d{1,15}\.\d{1,15}$/.test(eventId);
+
+/** The events of a stream that has ended. Its call is not kept: its request and connection are several KiB. */
+class FinishedStream implements ResumableStream, EventStreamOwner {
+  readonly stream: EventStream;
+  readonly isOver = true;
+  /** The client has disconnected, or has received the last event. */
+  readonly closed: () => void;
+
+  constructor(stream: EventStream, closed: () => void) {
+    this.stream = stream;
+    this.closed = closed;
+    stream.owner = this;
+  }
+
+  giveUp(): void {
+    // There is nothing to cancel.
+  }
+
+  resume(_ctx: RequestContext, after: number): EventStream | undefined {
+    if (this.stream.resume(after)) return this.stream;
+    // The client may request it again with another event id.
+    this.closed();
+    return undefined;
+  }
+}
 
 /** The streams of one session that can be resumed. */
 export class ResumableStreams {
@@ -57,6 +82,30 @@ export class ResumableStreams {
       this.#streams.delete(id);
       entry.owner.giveUp();
     }, this.#limits.resumeTimeout).unref();
+  }
+
+  /**
+   * The call of a stream has ended, and the client may have missed its last events. Only these events are kept, not the call:
+   * for `LIMITS.resumeTimeout`, and at most `LIMITS.resumableStreams` × `LIMITS.replayBytes` characters beside the newest stream.
+   */
+  finished(id: string, stream: EventStream): void {
+    const entry = this.#streams.get(id);
+    if (entry === undefined) return;
+    clearTimeout(entry.timer);
+    this.#streams.delete(id);
+    const { resumableStreams, replayBytes } = this.#limits;
+    while (this.#finishedSize() + stream.replaySize > resumableStreams * replayBytes && this.#removeOldest());
+    const owner = new FinishedStream(stream, () => this.disconnected(id));
+    this.#streams.set(id, { owner, timer: undefined });
+    this.disconnected(id);
+  }
+
+  /** Characters of the events of all streams that have ended. */
+  #finishedSize(): number {
+    let size = 0;
+    for (const { owner } of this.#streams.values())
+      if (owner instanceof FinishedStream) size += owner.stream.replaySize;
+    return size;
   }
 
   /** The stream cannot be resumed any more. */

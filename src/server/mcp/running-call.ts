@@ -185,7 +185,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   closed(): void {
     this.#abort?.abort();
     // The client may have missed the response.
-    this.detached();
+    if (this.#streamId !== undefined) this.session.resumable.finished(this.#streamId, this.stream);
     const { running } = this.session;
     // Another request may use this id by now: clients may reuse it once the response is written.
     if (running.get(this.key) === this) running.delete(this.key);

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { Limits } from '../../../src/core/limits.ts';
+import { boundsInUse } from '../../kit/bounds-in-use.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { type EventReader, openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
@@ -24,7 +25,7 @@ async function stage(protocolVersion = '2025-11-25', limits: Partial<Limits> = {
     return true;
   };
   const up = await mcpUpstream({ script });
-  const gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]), { limits });
+  const gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]), { limits, admin: true });
   const session = await openSession(`${gate.url}/mcp`, {}, revision(protocolVersion));
   const write = (message: object): void =>
     void calls.at(-1)?.response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
@@ -40,10 +41,11 @@ async function stage(protocolVersion = '2025-11-25', limits: Partial<Limits> = {
     },
     progress,
     ask: () => write({ id: 'question', method: 'roots/list' }),
+    inFlight: async () => (await boundsInUse(gate))['mcp.session.inFlight'],
     /** Resolves once the gateway knows that the client of the call has left. */
     leftBehind: () => gate.accessLine(3),
-    answer: () => {
-      write({ id: calls.at(-1)?.id, result: { done: true } });
+    answer: (done: unknown = true) => {
+      write({ id: calls.at(-1)?.id, result: { done } });
       calls.at(-1)?.response.end();
     },
     [Symbol.asyncDispose]: async () => {
@@ -199,6 +201,58 @@ describe('a resumable response stream', () => {
     own.answer();
     await second.untilEnd();
     expect(first.text).toContain('id: ');
+  });
+
+  test('a call that ends while its client is disconnected is no longer in flight, and its response can be fetched', async () => {
+    await using own = await stage();
+    const first = await own.call();
+    await first.next(isProgress(0));
+    first.close();
+    await own.leftBehind();
+    expect(await own.inFlight()).toBe(1);
+    own.answer();
+    await until(async () => (await own.inFlight()) === 0);
+    await using second = await resume(own.session, lastId(first));
+    await second.untilEnd();
+    expect(told(second)).toEqual([{ done: true }]);
+  });
+
+  test('a response is available until the timeout however often it is fetched, and not afterwards', async () => {
+    await using own = await stage('2025-11-25', { resumeTimeout: 1_000 });
+    await using first = await own.call();
+    own.answer();
+    await first.untilEnd();
+    const id = lastId(first).replace(/\d+$/, '0');
+    for (let round = 0; round < 3; round += 1) {
+      await using again = await resume(own.session, id);
+      await again.untilEnd();
+      expect(told(again)).toEqual([0, { done: true }]);
+    }
+    await until(
+      async () => {
+        await using again = await resume(own.session, id);
+        await again.untilEnd();
+        return again.status === 400;
+      },
+      10_000,
+      1_500,
+    );
+  });
+
+  test('the oldest responses over the limit of characters per session cannot be fetched again', async () => {
+    await using own = await stage('2025-11-25', { resumableStreams: 2, replayBytes: 200 });
+    const ids: string[] = [];
+    for (const id of ['one', 'two']) {
+      await using stream = await own.call(id);
+      own.answer('x'.repeat(300));
+      await stream.untilEnd();
+      ids.push(lastId(stream).replace(/\d+$/, '1'));
+    }
+    const [one = '', two = ''] = ids;
+    await expectRefused(own.session, one);
+    await using again = await resume(own.session, two);
+    await again.untilEnd();
+    expect(told(again)).toEqual([{ done: 'x'.repeat(300) }]);
   });
 
   test('response streams of clients with an earlier revision are not resumable, and a disconnect cancels the call', async () => {

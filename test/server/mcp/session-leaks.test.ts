@@ -1,10 +1,11 @@
 import { createHook } from 'node:async_hooks';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { boundsInUse } from '../../kit/bounds-in-use.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { type Json, openSession, post } from '../../kit/mcp.ts';
+import { openSession, post } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { freePort } from '../../kit/ports.ts';
 import { serve } from '../../kit/process.ts';
@@ -65,12 +66,6 @@ function children(pid: number): number[] {
     });
 }
 
-/** Current use of the limits of a gateway with this admin server. */
-async function held(admin: string): Promise<Record<string, number>> {
-  const { bounds } = (await (await fetch(`${admin}/memory`)).json()) as Json;
-  return Object.fromEntries(bounds.map(({ name, used }: Json) => [name, used]));
-}
-
 const NOTHING = {
   'mcp.sessions': 0,
   'mcp.children': 0,
@@ -104,13 +99,13 @@ describe.runIf(process.platform === 'linux')('many sessions', () => {
       await times(CONCURRENT, run);
       const admin = `http://127.0.0.1:${adminPort}`;
       const isIdle = async (): Promise<boolean> => {
-        const used = await held(admin);
+        const used = await boundsInUse({ admin });
         const isFree = Object.entries(NOTHING).every(([name, none]) => used[name] === none);
         return isFree && children(gate.pid).length === 0;
       };
       /** Descriptors except those of connections that clients keep alive. */
       const descriptors = async (): Promise<number> => {
-        const used = await held(admin);
+        const used = await boundsInUse({ admin });
         const open = readdirSync(`/proc/${gate.pid}/fd`).length;
         return open - (used['connections'] ?? 0) - (used['admin.connections'] ?? 0);
       };
@@ -129,7 +124,7 @@ describe.runIf(process.platform === 'linux')('many sessions', () => {
       await times(count, run);
       await until(isIdle, 20_000, 50);
       await until(async () => (await descriptors()) <= before + FD_TOLERANCE, 20_000, 100);
-      expect(await held(admin)).toMatchObject(NOTHING);
+      expect(await boundsInUse({ admin })).toMatchObject(NOTHING);
       expect(up.sessions.size).toBe(0);
     },
   );

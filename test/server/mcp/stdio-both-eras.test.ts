@@ -3,23 +3,18 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../../kit/at-once.ts';
 import { ERAS } from '../../kit/both-eras.ts';
+import { boundsInUse } from '../../kit/bounds-in-use.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { isAlive } from '../../kit/is-alive.ts';
-import { INITIALIZE, type Json, type McpReply, post } from '../../kit/mcp.ts';
+import { INITIALIZE, type McpReply, post } from '../../kit/mcp.ts';
 import { MODERN } from '../../kit/modern.ts';
 import { until } from '../../kit/until.ts';
 
 // Faults of child processes, seen by callers of every revision: in a session, and without one (2026-07-28).
 
 const base64 = (text: string): string => Buffer.from(text, 'latin1').toString('base64');
-
-/** Current use of the limits of a gateway with an admin server, such as `mcp.sessions`. */
-async function held({ admin }: TestGateway): Promise<Record<string, number>> {
-  const { bounds } = (await (await fetch(`${admin}/memory`)).json()) as Json;
-  return Object.fromEntries(bounds.map(({ name, used }: Json) => [name, used]));
-}
 
 const pids = ({ log }: TestGateway): number[] =>
   log.flatMap((line) => {
@@ -46,8 +41,8 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
     expect(performance.now() - started).toBeLessThan(AT_ONCE);
     expect([status, error.code]).toEqual([500, -32603]);
     expect(error.message).toMatch(reason);
-    await until(async () => (await held(gate))['mcp.sessions'] === 0);
-    expect((await held(gate))['mcp.children']).toBe(0);
+    await until(async () => (await boundsInUse(gate))['mcp.sessions'] === 0);
+    expect((await boundsInUse(gate))['mcp.children']).toBe(0);
   });
 
   test.each([
@@ -139,7 +134,7 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
     const [flooded, calm] = await Promise.all([caller.call('notify', params), other.call('echo')]);
     expect(flooded.result.content[0].text).toBe('notified');
     expect(calm.result.content[0].text).toBe('echo');
-    expect((await held(gate))['mcp.session.queuedMessages']).toBeLessThanOrEqual(64);
+    expect((await boundsInUse(gate))['mcp.session.queuedMessages']).toBeLessThanOrEqual(64);
   });
 
   test('gives a child process no variables of the gateway, and none of its own credentials', async () => {
@@ -184,6 +179,6 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
     leave.abort();
     await reply;
     await until(() => !pids(gate).some(isAlive));
-    await until(async () => (await held(gate))['mcp.sessions'] === 0);
+    await until(async () => (await boundsInUse(gate))['mcp.sessions'] === 0);
   });
 });
