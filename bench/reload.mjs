@@ -1,4 +1,4 @@
-// npm run bench reload -- [--reloads 1000] [--pace 0] [--rate 1000] [--streams 200] [--bin PATH]
+// npm run bench reload -- [--reloads 1000] [--pace 0] [--rate 1000] [--streams 200] [--workers 1] [--bin PATH]
 // Reloads under load: half of them change a route, 5 % contain a mistake. No request may fail, and no stream of an
 // unchanged route may end; what the gateway holds must be the same before and after. Otherwise exits with code 1.
 // `--pace`: ms between reloads; 0 is one after another.
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     pace: { type: 'string', default: '0' },
     rate: { type: 'string', default: '1000' },
     streams: { type: 'string', default: '200' },
+    workers: { type: 'string', default: '1' },
     bin: { type: 'string' },
   },
 });
@@ -26,6 +27,7 @@ const reloads = Number(values.reloads);
 const pace = Number(values.pace);
 const rate = Number(values.rate);
 const streamCount = Number(values.streams);
+const workers = Number(values.workers);
 
 /** Answers immediately; a stream gets an event each second, and never ends. */
 async function startUpstream() {
@@ -49,7 +51,7 @@ const prefix = (pathPrefix) => [{ path: { pathPrefix } }];
 function config(version, upstream, adminPort) {
   const host = `127.0.0.1:${upstream}`;
   return JSON.stringify({
-    config: { adminAddr: `127.0.0.1:${adminPort}`, statsAddr: 'off', readinessAddr: 'off' },
+    config: { workers, adminAddr: `127.0.0.1:${adminPort}`, statsAddr: 'off', readinessAddr: 'off' },
     gateways: {
       default: {
         port: 0,

@@ -10,15 +10,19 @@ interface Bounds {
   readonly idleUtilization: number;
   /** Growth of the old generation since its last collection; bytes. */
   readonly idleHeapGrowth: number;
+  /** Connections that were open at the last collection or a later check, and are closed now. */
+  readonly idleClosedResources: number;
 }
 
 /**
  * Collects garbage once after a busy time, while the process is idle. V8 collects the old generation only when allocations
- * reach a limit, so a process without requests keeps everything that its clients left behind. One collection is enough:
+ * reach a limit, so a process without requests keeps everything that its clients left behind. Closing connections makes
+ * garbage of what was in use and allocates nearly nothing, so they are counted beside the growth. One collection is enough:
  * V8's memory reducer then returns the free pages to the system (measured: 8 s later). Returns a function that stops it.
  */
 export function collectWhileIdle(bounds: Bounds = LIMITS): () => void {
   let lowest = oldGeneration();
+  let most = openResources();
   let last = performance.eventLoopUtilization();
   let collect: (() => void) | undefined;
   const check = (): void => {
@@ -28,14 +32,20 @@ export function collectWhileIdle(bounds: Bounds = LIMITS): () => void {
     const size = oldGeneration();
     // V8 collects by itself, too.
     lowest = Math.min(lowest, size);
-    if (utilization > bounds.idleUtilization || size - lowest < bounds.idleHeapGrowth) return;
+    const open = openResources();
+    most = Math.max(most, open);
+    const isDue = size - lowest >= bounds.idleHeapGrowth || most - open >= bounds.idleClosedResources;
+    if (!isDue || utilization > bounds.idleUtilization) return;
     collect ??= collector();
     collect();
     lowest = oldGeneration();
+    most = open;
   };
   const timer = setInterval(check, bounds.idleCheckInterval).unref();
   return () => clearInterval(timer);
 }
+
+const openResources = (): number => process.getActiveResourcesInfo().length;
 
 /** Bytes of all spaces but the young generation, which V8 empties by itself, and what it never collects. */
 function oldGeneration(): number {

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -26,7 +28,12 @@ const arrays = (mebibytes: number): unknown[] =>
 
 test('a process collects garbage once after it has grown, when it is idle, and not while it is busy', async () => {
   const kept = [];
-  const stop = collectWhileIdle({ idleCheckInterval: 20, idleUtilization: 0.9, idleHeapGrowth: 16 * MIB });
+  const stop = collectWhileIdle({
+    idleCheckInterval: 20,
+    idleUtilization: 0.9,
+    idleHeapGrowth: 16 * MIB,
+    idleClosedResources: Number.POSITIVE_INFINITY,
+  });
   try {
     kept.push(arrays(64));
     for (let turn = 0; turn < 10; turn += 1) {
@@ -52,5 +59,35 @@ test('a process collects garbage once after it has grown, when it is idle, and n
     expect(kept.flat().length).toBeGreaterThan(0);
   } finally {
     stop();
+  }
+});
+
+test('a process collects garbage after many connections have closed, also if little was allocated', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const clients = await Promise.all(
+    Array.from({ length: 50 }, async () => {
+      const socket = connect(port, '127.0.0.1');
+      await once(socket, 'connect');
+      return socket;
+    }),
+  );
+  const stop = collectWhileIdle({
+    idleCheckInterval: 20,
+    idleUtilization: 0.9,
+    idleHeapGrowth: Number.POSITIVE_INFINITY,
+    idleClosedResources: 40,
+  });
+  try {
+    await delay(200);
+    const whileOpen = requested;
+    for (const client of clients) client.destroy();
+    await until(() => requested > 0);
+    await delay(200);
+    expect([whileOpen, requested]).toEqual([0, 1]);
+  } finally {
+    stop();
+    server.close();
   }
 });
