@@ -150,7 +150,7 @@ async function release() {
     }
     await endAll(ends);
     await add('ended');
-    for (const seconds of [10, 30, 60, 90]) {
+    for (const seconds of [10, 30, 60, 90, 120]) {
       await delay(1_000 * (seconds - (rows.seconds ?? 0)));
       rows.seconds = seconds;
       await add(`${seconds} s later`);

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../harness/processes.mjs';
-import { GET, gatewayConfig } from '../http-cases.mjs';
+import { GET, gatewayConfig, POLICY_NAMES } from '../http-cases.mjs';
 import { llmConfig, requestOf, WORKLOADS } from '../llm-cases.mjs';
 import { mcpConfig } from '../mcp-case.mjs';
 import { startSessions } from './sessions.mjs';
@@ -16,10 +16,12 @@ export const CASES = {
   http: {
     what: 'GET through a `host` backend, 600-byte reply',
     config: (upstream) => gatewayConfig(upstream, []),
-    generator: ({ gateway, connections }) => {
-      const load = { url: `${gateway.origin}/v1/items`, headers: GET.headers, connections };
-      return { run: (seconds) => wrk(load, seconds) };
-    },
+    generator: getRequests,
+  },
+  policies: {
+    what: 'the same GET through ten policies, among them API key, CEL rules, CORS and a rate limit',
+    config: (upstream) => gatewayConfig(upstream, POLICY_NAMES),
+    generator: getRequests,
   },
   llm: {
     what: 'chat completion, not streamed',
@@ -38,3 +40,8 @@ export const CASES = {
     generator: ({ gateway, sessions }) => startSessions(`${gateway.origin}/mcp`, sessions),
   },
 };
+
+function getRequests({ gateway, connections }) {
+  const load = { url: `${gateway.origin}/v1/items`, headers: GET.headers, connections };
+  return { run: (seconds) => wrk(load, seconds) };
+}
