@@ -76,7 +76,7 @@ export const ERRORS = {
   budget_exceeded: entry(429, 'RateLimit', 'the budget is used up'),
   budget_failed: entry(
     503,
-    'RateLimit',
+    'Internal',
     'budgets cannot be checked: the database of the gateway is not available',
   ),
   overloaded: entry(503, 'Internal', 'the gateway is overloaded; try again later'),
