@@ -1,6 +1,7 @@
-import { type BudgetUnit, windowStart } from '../../core/budget.ts';
+import { type BudgetUnit, type BudgetWindow, windowEnd, windowStart } from '../../core/budget.ts';
 import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { TransientMap } from '../../core/transient-map.ts';
 import { Batches } from './batches.ts';
 import type { Amounts, Claim, Counter } from './counter.ts';
 import type { SpendingStore } from './spending-store.ts';
@@ -12,6 +13,7 @@ export type Reserved =
   | { readonly unavailable: string };
 
 interface Reservation {
+  readonly id: number;
   readonly owner: number;
   isCharged: boolean;
   readonly parts: { readonly counter: Counter; readonly unit: BudgetUnit; left: number; charged: number }[];
@@ -39,8 +41,10 @@ export class Ledger {
   readonly #options: LedgerOptions;
   /** By name: that of the newest window, and of older ones that calls still use or that are not written. */
   readonly #counters = new Map<string, Counter[]>();
-  readonly #reservations = new Map<number, Reservation>();
+  readonly #reservations = new TransientMap<number, Reservation>();
   readonly #batches: Batches;
+  /** The windows of the last call. */
+  readonly #windows: { [Window in BudgetWindow]?: { readonly start: number; readonly end: number } } = {};
   #lastId = 0;
   /** Reservations of calls that were not charged yet. */
   #uncharged = 0;
@@ -63,7 +67,7 @@ export class Ledger {
     const now = Date.now();
     const counters: Counter[] = [];
     for (const { counter, window } of claims) {
-      const found = this.#find(counter, windowStart(window, now));
+      const found = this.#find(counter, this.#windowStart(window, now));
       if (found === undefined) {
         stopWaiting(counters);
         return { unavailable: 'too many counters are in use' };
@@ -98,7 +102,8 @@ export class Ledger {
     });
     this.#lastId += 1;
     this.#uncharged += 1;
-    this.#reservations.set(this.#lastId, { owner, isCharged: false, parts });
+    const reservation: Reservation = { id: this.#lastId, owner, isCharged: false, parts };
+    this.#reservations.set(this.#lastId, reservation);
     return { id: this.#lastId };
   }
 
@@ -155,7 +160,7 @@ export class Ledger {
 
   /** Releases what the calls of a worker that has ended had reserved. */
   releaseAll(owner: number): void {
-    for (const [id, reservation] of this.#reservations) if (reservation.owner === owner) this.#drop(id);
+    for (const { id, owner: its } of this.#reservations.values()) if (its === owner) this.#drop(id);
   }
 
   /** Resolves when everything that was charged is written, or cannot be. */
@@ -166,6 +171,15 @@ export class Ledger {
   /** What open calls have reserved, and what is not written yet, by counter. */
   open(counter: string, start: number): Pick<Counter, 'reserved' | 'unwritten'> | undefined {
     return this.#counters.get(counter)?.find((known) => known.start === start);
+  }
+
+  /** `windowStart`, which is computed once in each window: that of a month takes longer than all else here. */
+  #windowStart(window: BudgetWindow, now: number): number {
+    const known = this.#windows[window];
+    if (known !== undefined && known.start <= now && now < known.end) return known.start;
+    const start = windowStart(window, now);
+    this.#windows[window] = { start, end: windowEnd(window, start) ?? Number.POSITIVE_INFINITY };
+    return start;
   }
 
   /** Undefined if the memory for counters is used up by those that cannot be forgotten. */

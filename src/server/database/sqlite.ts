@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { AppError } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import { TransientMap } from '../../core/transient-map.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import type { Answer, Call, CallResult, ThreadStart } from './sqlite-messages.ts';
@@ -61,7 +62,7 @@ class SqliteThread {
   readonly opened: Promise<void>;
   readonly #options: SqliteOptions;
   readonly #isReader: boolean;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new TransientMap<number, Waiting>();
   #worker: Worker | undefined;
   #nextId = 1;
   #bytes = 0;

@@ -41,7 +41,9 @@ export function chargeBudget(ctx: RequestContext, call: LlmCall): void | Promise
   if (budget?.isReserved !== true || call.isFree === true) return;
   const reported = call.providerUsage === null ? undefined : (call.providerUsage ?? call.usage);
   const usage = reported ?? estimateUsage(call);
-  return budget.charge(amountsOf(usage, budget.countsMoney ? priceOf(ctx, call, usage) : undefined));
+  const cost = budget.countsMoney ? priceOf(ctx, call, usage) : undefined;
+  if (cost !== undefined) call.priced = { usage, cost };
+  return budget.charge(amountsOf(usage, cost));
 }
 
 /** Charges a call that has ended, and releases the rest of its reservation. */

@@ -64,6 +64,8 @@ export interface LlmCall {
   firstTokenAfter?: number;
   lastTokenAfter?: number;
   cost?: CostOutcome;
+  /** What a budget was charged last, so that the price of the same tokens is not looked up again. */
+  priced?: { readonly usage: Usage; readonly cost: CostOutcome };
   /** Whether log expressions read the completion, so that it must be kept. */
   readonly keepsCompletion?: boolean;
   /** Prompt and completion after guardrails. Only kept if log expressions read them. */

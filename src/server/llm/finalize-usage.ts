@@ -22,11 +22,10 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
   if (isUncounted(call)) delete call.usage;
   const { usage } = call;
-  call.cost = catalog.price(
-    call.provider,
-    [call.responseModel, call.providerModel, call.requestModel],
-    usage,
-  );
+  call.cost =
+    usage !== undefined && call.priced?.usage === usage
+      ? call.priced.cost
+      : catalog.price(call.provider, [call.responseModel, call.providerModel, call.requestModel], usage);
   endBudget(ctx, call);
   chargeSoFar(ctx, usage ?? { input: 0, output: 0 });
 }

@@ -194,31 +194,47 @@ function outcome(rates: Rates, usage: Usage): CostOutcome {
   const tokens = tokensByKind(rates, usage);
   let total = 0n;
   for (const kind of RATE_KINDS) if (tokens[kind] > 0) total += BigInt(tokens[kind]) * rateOf(rates, kind);
-  let text: string | undefined;
-  return {
-    status: 'Exact',
-    picoUsd: total,
-    // Computed when they are read: budgets need only the number, and most calls are neither traced nor read by expressions.
-    get total() {
-      text ??= costToText(total);
-      return text;
-    },
-    get parts() {
-      return {
-        total: costToNumber(total),
-        ...Object.fromEntries(
-          RATE_KINDS.map((kind) => [kind, costToNumber(BigInt(tokens[kind]) * rateOf(rates, kind))]),
-        ),
-      };
-    },
-    get rates() {
-      return Object.fromEntries(
-        Object.entries(rates).flatMap(([kind, value]) =>
-          value === undefined ? [] : [[kind, rateToNumber(value)]],
-        ),
-      );
-    },
-  };
+  return new ExactCost(total, rates, tokens);
+}
+
+/** A price that is known. What budgets and most log lines do not need is computed when it is read. */
+class ExactCost implements CostOutcome {
+  readonly status = 'Exact';
+  readonly picoUsd: bigint;
+  readonly #rates: Rates;
+  readonly #tokens: Record<RateKind, number>;
+  #total: string | undefined;
+
+  constructor(picoUsd: bigint, rates: Rates, tokens: Record<RateKind, number>) {
+    this.picoUsd = picoUsd;
+    this.#rates = rates;
+    this.#tokens = tokens;
+  }
+
+  get total(): string {
+    this.#total ??= costToText(this.picoUsd);
+    return this.#total;
+  }
+
+  get parts(): Record<string, number> {
+    return {
+      total: costToNumber(this.picoUsd),
+      ...Object.fromEntries(
+        RATE_KINDS.map((kind) => [
+          kind,
+          costToNumber(BigInt(this.#tokens[kind]) * rateOf(this.#rates, kind)),
+        ]),
+      ),
+    };
+  }
+
+  get rates(): Record<string, number> {
+    return Object.fromEntries(
+      Object.entries(this.#rates).flatMap(([kind, value]) =>
+        value === undefined ? [] : [[kind, rateToNumber(value)]],
+      ),
+    );
+  }
 }
 
 /** A reference to a price catalog: a file, or inline as JSON text or an object. */
