@@ -7,6 +7,8 @@ export interface Claim {
   readonly unit: BudgetUnit;
   readonly window: BudgetWindow;
   readonly limit: number;
+  /** The counter that the last call used, in the process that has the ledger. */
+  found?: Counter;
 }
 
 /** Tokens, and money in 10^-9 USD. */
@@ -26,6 +28,8 @@ export interface Counter {
   reserved: number;
   /** Calls that are about to reserve. */
   waiting: number;
+  /** Whether the ledger has another object for this counter, or none, from now on. */
+  isForgotten: boolean;
 }
 
 /** The name of a counter in the store. */
