@@ -47,6 +47,7 @@ describe('a database that cannot be used', () => {
     expect(errorOf(refused).message).toBe(
       'budgets cannot be checked: the database of the gateway is not available',
     );
+    expect(await gate.accessLine(2)).toMatchObject({ reason: 'Internal' });
     expect(gate.log.join('')).toContain('the database of budgets cannot be used');
     expect(gate.log.join('')).toContain('locked by another process');
     expect(await failures(gate)).toBeGreaterThan(0);
