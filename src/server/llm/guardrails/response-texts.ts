@@ -2,7 +2,7 @@ import type { FormatKey } from '../formats/format.ts';
 import { type Members, membersOf } from '../json-members.ts';
 import { NestingError, type TextPath } from '../texts.ts';
 import { failed, type GuardedText, jsonOf } from './guarded-text.ts';
-import { ItemTexts } from './item-texts.ts';
+import { type FoundText, ItemTexts } from './item-texts.ts';
 
 /** The texts of a non-streaming response, per choice content first, and a function that returns it with other texts. */
 export interface ResponseTexts {
@@ -43,14 +43,7 @@ function everyText(response: unknown): ResponseTexts {
   const isTranscript = typeof membersOf(response)?.['text'] === 'string';
   const item = textsOf(response, isTranscript ? ['text'] : undefined);
   return {
-    texts: item.texts.map(
-      ({ text, part, path }): GuardedText => ({
-        role: 'assistant',
-        content: text,
-        part,
-        ...jsonOf(part, path),
-      }),
-    ),
+    texts: item.texts.map(guardedText),
     replaced(masked) {
       const replaced = item.replaced(masked);
       if (!isTranscript) return replaced;
@@ -64,16 +57,7 @@ function everyText(response: unknown): ResponseTexts {
 function itemsOf(value: Members, field: OutputField, items: readonly unknown[]): ResponseTexts {
   const found = items.map((item) => textsOf(item, contentPathOf(item, field)));
   return {
-    texts: found.flatMap(({ texts }) =>
-      texts.map(
-        ({ text, part, path }): GuardedText => ({
-          role: 'assistant',
-          content: text,
-          part,
-          ...jsonOf(part, path),
-        }),
-      ),
-    ),
+    texts: found.flatMap(({ texts }) => texts.map(guardedText)),
     replaced(masked) {
       let from = 0;
       const replaced = found.map((item) => {
@@ -87,6 +71,13 @@ function itemsOf(value: Members, field: OutputField, items: readonly unknown[]):
     },
   };
 }
+
+const guardedText = ({ text, part, path }: FoundText): GuardedText => ({
+  role: 'assistant',
+  content: text,
+  part,
+  ...jsonOf(part, path),
+});
 
 function textsOf(item: unknown, contentPath: TextPath | undefined): ItemTexts {
   try {
