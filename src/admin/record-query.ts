@@ -148,7 +148,7 @@ export async function answerFromDatabase(
     return sendText(
       reply,
       409,
-      'no requests are recorded: set config.database, and start the gateway again\n',
+      'the gateway has no database for records of requests: set config.database.url, and restart the gateway (a reload does not open a database)\n',
     );
   let value: unknown;
   try {

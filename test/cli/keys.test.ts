@@ -75,6 +75,6 @@ describe('agctl keys', () => {
       options: { admin: true },
     });
     const { code, stderr } = await cli(['keys', 'revoke', 'nobody', '--admin', gate.admin]);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('there is no key `nobody`')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('no key has the id or name `nobody`')]);
   });
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { budgetGateway } from '../kit/budgets.ts';
 import { cli } from '../kit/cli.ts';
 import { fakeAdmin, says } from '../kit/fake-admin.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 
 const SUMS = {
@@ -67,12 +69,35 @@ describe('`agctl usage`', () => {
     expect(stderr).toContain('there are more rows than shown');
   });
 
-  test('says that the gateway needs a database', async () => {
+  test.each([
+    ['usage', 'records of requests'],
+    ['keys list', 'keys and budgets'],
+    ['keys create --name ann', 'keys and budgets'],
+    ['keys revoke ann', 'keys and budgets'],
+  ])('`agctl %s` says that the gateway needs a database', async (command, what) => {
     await using gate = await gateway(CONFIG, { admin: true });
-    const { code, stderr } = await cli(['usage', '--admin', new URL(gate.admin).host]);
+    const { code, stderr } = await cli([...command.split(' '), '--admin', new URL(gate.admin).host]);
     expect(code).toBe(1);
-    expect(stderr).toContain('the gateway records no requests, because it has no database');
-    expect(stderr).toContain('set config.database');
+    expect(stderr).toContain(`the gateway has no database for ${what}: set config.database.url`);
+  });
+
+  test('an unknown group is refused with all groups', async () => {
+    await using folder = await temporaryFolder();
+    await using gate = await budgetGateway(
+      { address: '127.0.0.1:1' },
+      folder.path,
+      {},
+      { options: { admin: true } },
+    );
+    const { code, stderr } = await cli([
+      'usage',
+      '--by',
+      'model,colour',
+      '--admin',
+      new URL(gate.admin).host,
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('by has the unknown value "colour": expected key, user, group, provider, model,');
   });
 });
 

@@ -21,7 +21,11 @@ export const keys = defineEndpoint({
       if (typeof settings === 'string') return sendText(reply, 400, `${settings}\n`);
       const created = await spending.keys.create(settings);
       if (created === undefined)
-        return sendText(reply, 400, `\`name\`: another key is named \`${settings.name}\`\n`);
+        return sendText(
+          reply,
+          400,
+          `\`name\`: the key \`${settings.name}\` exists and is not revoked: choose another name, or revoke it first\n`,
+        );
       const { key, secret } = created;
       admin.log.info('admin', 'a virtual key was created', { key: key.name, 'key.id': key.id });
       return sendJson(reply, { secret, key: (await shownKeys(spending, [key]))[0] });
@@ -41,14 +45,14 @@ export const revokeKey = defineEndpoint({
         return sendText(
           reply,
           400,
-          `there is no key \`${printable(wanted)}\`: \`agctl keys list\` shows them\n`,
+          `no key has the id or name \`${printable(wanted)}\`: \`agctl keys list\` lists all keys\n`,
         );
       admin.log.info('admin', 'a virtual key was revoked', { key: key.name, 'key.id': key.id });
       return sendJson(reply, { key: (await shownKeys(spending, [key]))[0] });
     }),
 });
 
-/** Status 400 without a database, 503 if it fails. */
+/** Status 409 without a database, 503 if it fails. */
 export async function withSpending(
   admin: Admin,
   reply: FastifyReply,
@@ -58,7 +62,7 @@ export async function withSpending(
   if (spending === undefined)
     return sendText(
       reply,
-      400,
+      409,
       'the gateway has no database for keys and budgets: set config.database.url, and restart the gateway (a reload does not open a database)\n',
     );
   try {

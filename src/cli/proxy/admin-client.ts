@@ -29,7 +29,7 @@ export interface AdminAnswer {
  * Sends a request and reads the whole response, whose status must be 200.
  *
  * @throws CommandError with exit name `unreachable` (nothing listens, timeout, or another kind of server), `refused`
- * (401, 403), `usage` (400: the server rejects the input) or `not_ok` (the server failed)
+ * (401, 403), `usage` (400: the server rejects the input) or `not_ok` (the server failed, or cannot do it in its state)
  */
 export async function ask(address: AdminAddress, request: AdminRequest): Promise<AdminAnswer> {
   const response = await open(address, request);
@@ -229,7 +229,10 @@ function refusal(
       `${address.shown} failed: ${words}${said === '' ? '' : `, ${said}`}`,
       'see its log',
     );
-  if (status === 409 || status === 429)
+  // The text of the server says what must change first.
+  if (status === 409)
+    return new CommandError('not_ok', said === '' ? `${address.shown} answered ${words}` : said);
+  if (status === 429)
     return new CommandError(
       'not_ok',
       `${address.shown} is busy: ${said === '' ? words : said}`,

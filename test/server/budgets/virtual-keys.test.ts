@@ -1,6 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { ShownKey } from '../../../src/core/virtual-key.ts';
 import { budgetGateway, createKey, spentIn } from '../../kit/budgets.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
@@ -38,8 +39,23 @@ describe('virtual keys', () => {
       401,
       'api key authentication failure: invalid credentials',
     ]);
-    // The name is free again.
-    expect((await createKey(gate, { name: 'ann' })).key.id).not.toBe(key.id);
+  });
+
+  test('the name of a revoked key can be used again, and then means the new key', async () => {
+    await using folder = await temporaryFolder();
+    await using provider = await llmProvider();
+    await using gate = await budgetGateway(provider, folder.path, KEYS, ADMIN);
+    const old = await createKey(gate, { name: 'ann' });
+    await revoke(gate, 'ann');
+    const next = await createKey(gate, { name: 'ann' });
+    expect((await chat(gate, SMALL, bearer(old.secret))).status).toBe(401);
+    expect((await chat(gate, SMALL, bearer(next.secret))).status).toBe(200);
+    const { keys } = JSON.parse((await send(`${gate.admin}/api/keys`)).text) as { keys: ShownKey[] };
+    expect(keys.map(({ id, name, state }) => [id, name, state])).toEqual([
+      [old.key.id, 'ann', 'revoked'],
+      [next.key.id, 'ann', 'active'],
+    ]);
+    expect(JSON.parse((await revoke(gate, 'ann')).text)).toMatchObject({ key: { id: next.key.id } });
   });
 
   test('the key itself is shown once, and is neither in the database nor in any log', async () => {
@@ -229,7 +245,10 @@ describe('bad input', () => {
     [{ name: 'ann', budgets: ['10EUR/day'] }, '`budgets`: `10EUR/day`: expected an amount per window'],
     [{ name: 'ann', budgets: ['1USD/day', '2USD/day'] }, '`budgets`: two budgets of usd per day'],
     [{ name: 'ann', expiresAt: '2020-01-01' }, '`expiresAt`: expected a time in the future'],
-    [{ name: 'taken' }, '`name`: another key is named `taken`'],
+    [
+      { name: 'taken' },
+      '`name`: the key `taken` exists and is not revoked: choose another name, or revoke it first',
+    ],
   ])('a new key of %j is refused with the member and what is expected', async (body, message) => {
     await using folder = await temporaryFolder();
     await using gate = await budgetGateway({ address: '127.0.0.1:1' }, folder.path, KEYS, ADMIN);
@@ -244,7 +263,7 @@ describe('bad input', () => {
     const reply = await revoke(gate, 'nobody');
     expect([reply.status, reply.text]).toEqual([
       400,
-      'there is no key `nobody`: `agctl keys list` shows them\n',
+      'no key has the id or name `nobody`: `agctl keys list` lists all keys\n',
     ]);
   });
 
@@ -259,7 +278,7 @@ describe('bad input', () => {
       },
     );
     expect(await send(`${gate.admin}/api/keys`)).toMatchObject({
-      status: 400,
+      status: 409,
       text: 'the gateway has no database for keys and budgets: set config.database.url, and restart the gateway (a reload does not open a database)\n',
     });
   });

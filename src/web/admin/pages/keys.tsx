@@ -22,7 +22,7 @@ interface Subject extends ShownBudget {
 export function Keys(): ReactNode {
   const { data, error, reload } = useLoaded<{ readonly keys: readonly ShownKey[] }>('/api/keys', EVERY);
   const problem = error as ApiError | undefined;
-  if (problem?.status === 400) return <NoDatabase what="Keys and budgets" />;
+  if (problem?.status === 409) return <NoDatabase what="Keys and budgets" />;
   if (data === undefined)
     return error === undefined ? (
       <p className="quiet">Loading …</p>
