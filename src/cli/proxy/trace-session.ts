@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
@@ -162,12 +163,13 @@ async function read(
   const { listener } = traces;
   let isArmed = false;
   let missing: NodeJS.Timeout | undefined;
+  let answered: Promise<void> | undefined;
   const arm = (): void => {
     if (isArmed) return;
     isArmed = true;
     listener.armed();
     if (request.own === undefined) return;
-    sendOwn(request.own, request.port, all).then(async ({ reply, ended }) => {
+    answered = sendOwn(request.own, request.port, all).then(async ({ reply, ended }) => {
       listener.replied?.(reply());
       await ended;
       listener.replied?.(reply());
@@ -201,6 +203,15 @@ async function read(
       `${address.shown} ${brokenOff(traces.events)}`,
       'it may have stopped or crashed: see its log',
     );
+  // The response arrives on another connection, and may be later than the last event.
+  const late = new AbortController();
+  await Promise.race([
+    answered,
+    delay(LIMITS.traceReplyTimeout, undefined, { signal: AbortSignal.any([all, late.signal]) }).catch(
+      () => undefined,
+    ),
+  ]);
+  late.abort();
 }
 
 function brokenOff(events: number): string {

@@ -49,6 +49,8 @@ export const COMMANDS_LIMITS = {
   traceRequestTimeout: 60 * SECOND,
   /** How long to wait for the first trace event after a request that the command sent has been answered. */
   traceFirstEventTimeout: 2 * SECOND,
+  /** How long to wait for the response to such a request after its last trace event. */
+  traceReplyTimeout: 2 * SECOND,
   /** An admin server sends a keepalive every second; after this silence the screen reports that it is missing. */
   traceKeepaliveTimeout: 5 * SECOND,
   /** Body of the response to a request that `agctl proxy trace` sends: kept for display, the rest is discarded. */

@@ -264,6 +264,24 @@ describe('trace with its own request', () => {
     ]);
   });
 
+  test('a trace prints the response to its own request also if it arrives after the last event', async () => {
+    const traceEnded = Promise.withResolvers<void>();
+    await using upstream = await httpUpstream((_, response) => {
+      void traceEnded.promise.then(() => setTimeout(() => response.end('late'), 100));
+    });
+    await using admin = await fakeAdmin({
+      '/debug/trace': (response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': ready\n\n');
+        response.end(frames(DENIED)).once('close', traceEnded.resolve);
+      },
+    });
+    expect(await trace(admin, '--', `http://${upstream.address}/`)).toMatchObject({
+      code: 0,
+      stdout: TEXT,
+      stderr: expect.stringContaining('reply 200 OK'),
+    });
+  });
+
   test('a trace request that cannot be sent or that another gateway answers is exit code 3', async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': (response) =>
