@@ -58,7 +58,7 @@ export async function openAdminServer(sources: AdminSources): Promise<AdminServe
     log.warn('admin', 'the admin server is disabled', {
       problem: error.message,
       ...(other === undefined ? {} : { usedBy: other }),
-      help: `commands with --local reach ${other === undefined ? 'whatever listens there' : 'that gateway'}: set config.adminAddr to another address, such as localhost:15001, and use --admin localhost:15001; or set it to off`,
+      help: `commands without --admin reach ${other === undefined ? 'whatever listens there' : 'that gateway'}: set config.adminAddr to another address, such as localhost:15001, and use --admin localhost:15001; or set it to off`,
     });
     return undefined;
   }

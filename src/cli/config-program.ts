@@ -65,7 +65,7 @@ function editCommands(config: Command, run: Bind): void {
   )
     .addHelpText(
       'after',
-      '\nOrder of keys, comments, notation and keys that are set to their defaults make no difference. Entries of lists are compared by their names. Against a running gateway, the file is the newer one: what a reload would change.\n\nExit code 0: no difference. 1: differences.\n\nExamples:\n  agctl config diff gateway.yaml running --local\n  agctl config diff old.yaml new.yaml\n',
+      '\nOrder of keys, comments, notation and keys that are set to their defaults make no difference. Entries of lists are compared by their names. Against a running gateway, the file is the newer one: what a reload would change.\n\nExit code 0: no difference. 1: differences.\n\nExamples:\n  agctl config diff gateway.yaml running\n  agctl config diff old.yaml new.yaml\n',
     )
     .action(run(() => import('./commands/config-diff.ts')));
   config

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
-import { NEAREST, withAdminOptions } from './proxy-program.ts';
+import { WHICH_GATEWAY, withAdminOptions } from './proxy-program.ts';
 
 /** The commands of virtual keys; returns the group. */
 export function keysCommands(program: Command, run: Bind): Command {
@@ -21,13 +21,13 @@ export function keysCommands(program: Command, run: Bind): Command {
   )
     .addHelpText(
       'after',
-      `${NEAREST}\nThe key alone goes to standard output. Routes accept it whose policy apiKey has virtualKeys.\n\nExamples:\n  agctl keys create --name ann --budget 10USD/day\n  agctl keys create --name ci --models 'gpt-*,claude-*' --metadata team=red --expires 30d\n`,
+      `${WHICH_GATEWAY}\nThe key alone goes to standard output. Routes accept it whose policy apiKey has virtualKeys.\n\nExamples:\n  agctl keys create --name ann --budget 10USD/day\n  agctl keys create --name ci --models 'gpt-*,claude-*' --metadata team=red --expires 30d\n`,
     )
     .action(run(() => import('./commands/keys-create.ts')));
   withAdminOptions(
     keys.command('list').description('list keys with their budgets and use').addOption(output()),
   )
-    .addHelpText('after', NEAREST)
+    .addHelpText('after', WHICH_GATEWAY)
     .action(run(() => import('./commands/keys-list.ts')));
   withAdminOptions(
     keys
@@ -36,7 +36,7 @@ export function keysCommands(program: Command, run: Bind): Command {
       .description('refuse new calls with a key at once; calls that have begun may finish')
       .addOption(output()),
   )
-    .addHelpText('after', `${NEAREST}\nExample:\n  agctl keys revoke ann\n`)
+    .addHelpText('after', `${WHICH_GATEWAY}\nExample:\n  agctl keys revoke ann\n`)
     .action(run(() => import('./commands/keys-revoke.ts')));
   return keys;
 }

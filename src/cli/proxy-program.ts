@@ -1,10 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
 
-/** The same for commands that only look. */
-export const NEAREST =
-  '\nWhich gateway: --admin, the environment variable AGCTL_ADMIN, or else the one on this machine.\n';
-
 /**
  * The commands that inspect a running gateway; returns the groups. Upstream's former names (`agctl trace`, `agctl
  * config all`, …) also work but are hidden.
@@ -35,7 +31,8 @@ export function formerConfigCommands(config: Command, run: Bind): void {
 }
 
 /** The note on them, for the help of commands. */
-export const WHICH_GATEWAY = '\nWhich gateway: --local, --admin, or the environment variable AGCTL_ADMIN.\n';
+export const WHICH_GATEWAY =
+  '\nWhich gateway: --admin, the environment variable AGCTL_ADMIN, or else the one on this machine.\n';
 
 /** Adds the options that select an admin server. `port`: upstream's option for another port of this machine. */
 export function withAdminOptions(command: Command, port = '--proxy-admin-port <port>'): Command {
@@ -66,7 +63,7 @@ export function usageCommand(program: Command, run: Bind): void {
   )
     .addHelpText(
       'after',
-      `${NEAREST}\nErrors are failures: status 500 and above, failed tools. Refusals such as 401 and 429 are requests, but no errors.\nThe gateway needs a database (config.database, read at start).\n\nExamples:\n  agctl usage\n  agctl usage --by user,model --since 30d -o csv\n`,
+      `${WHICH_GATEWAY}\nErrors are failures: status 500 and above, failed tools. Refusals such as 401 and 429 are requests, but no errors.\nThe gateway needs a database (config.database, read at start).\n\nExamples:\n  agctl usage\n  agctl usage --by user,model --since 30d -o csv\n`,
     )
     .action(run(() => import('./commands/usage.ts')));
 }
@@ -81,10 +78,7 @@ function configCommands(parent: Command, hidden: boolean, run: Bind): void {
         .addOption(
           new Option('-o, --output <format>', 'format of the output').choices(['short', 'json', 'yaml']),
         ),
-    ).addHelpText(
-      'after',
-      `${WHICH_GATEWAY}\nExamples:\n  agctl proxy config ${name} --local\n  ${example}\n`,
-    );
+    ).addHelpText('after', `${WHICH_GATEWAY}\nExamples:\n  agctl proxy config ${name}\n  ${example}\n`);
   leaf(
     'all',
     'everything: an overview on a terminal, JSON otherwise',
@@ -117,7 +111,7 @@ function profileCommands(parent: Command, run: Bind): void {
       .addOption(new Option('-p, --port <port>', 'another admin port of this machine').hideHelp())
       .addHelpText(
         'after',
-        `${WHICH_GATEWAY}\nOpen the file with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
+        `${WHICH_GATEWAY}\nOpen the file with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name}\n`,
       );
   leaf('cpu', 'save a CPU profile in pprof format').action(
     run(() => import('./commands/proxy-profile-cpu.ts')),
@@ -148,7 +142,7 @@ function logCommand(proxy: Command, run: Bind): void {
   )
     .addHelpText(
       'after',
-      `${WHICH_GATEWAY}\nExamples:\n  agctl proxy log --local\n  agctl proxy log --local --set proxy::httpproxy=trace --for 10m\n  agctl proxy log --local --reset\n`,
+      `${WHICH_GATEWAY}\nExamples:\n  agctl proxy log\n  agctl proxy log --set proxy::httpproxy=trace --for 10m\n  agctl proxy log --reset\n`,
     )
     .action(run(() => import('./commands/proxy-log.ts')));
 }
@@ -176,7 +170,7 @@ function logs(parent: Command, hidden: boolean, run: Bind): void {
   )
     .addHelpText(
       'after',
-      `${NEAREST}\nThe gateway keeps its last 1000 requests.\n\nExamples:\n  agctl logs --since 10m --status error\n  agctl logs -f --tool 'delete_*' --user ann\n  agctl logs -o json | jq .fields.duration\n`,
+      `${WHICH_GATEWAY}\nThe gateway keeps its last 1000 requests.\n\nExamples:\n  agctl logs --since 10m --status error\n  agctl logs -f --tool 'delete_*' --user ann\n  agctl logs -o json | jq .fields.duration\n`,
     )
     .action(run(() => import('./commands/proxy-logs.ts')));
 }
@@ -187,7 +181,7 @@ function top(parent: Command, hidden: boolean, run: Bind): void {
       .command('top', { hidden })
       .description('watch requests, sessions, tokens, cost and latency on a screen'),
   )
-    .addHelpText('after', `${NEAREST}\nPress ? on the screen for its keys.\n\nExample:\n  agctl top\n`)
+    .addHelpText('after', `${WHICH_GATEWAY}\nPress ? on the screen for its keys.\n\nExample:\n  agctl top\n`)
     .action(run(() => import('./commands/proxy-top.ts')));
 }
 
@@ -202,7 +196,7 @@ function stateCommands(proxy: Command, run: Bind): void {
             .choices(['text', 'json', 'yaml'])
             .default('text'),
         ),
-    ).addHelpText('after', NEAREST);
+    ).addHelpText('after', WHICH_GATEWAY);
   leaf('memory', 'memory usage and limits').action(run(() => import('./commands/proxy-memory.ts')));
   leaf('tasks', 'list open requests and other tasks').action(run(() => import('./commands/proxy-tasks.ts')));
   withAdminOptions(proxy.command('shutdown').description('stop the gateway once open requests have finished'))
@@ -247,9 +241,9 @@ const TRACE_HELP = `
 Exit code 1: --fail-on matched. 3: no gateway, or the trace was interrupted.
 
 Examples:
-  agctl proxy trace --local
-  agctl proxy trace --local --match 'request.path == "/mcp"' --raw
-  agctl proxy trace --local -- http://127.0.0.1:3000/mcp \\
+  agctl proxy trace
+  agctl proxy trace --match 'request.path == "/mcp"' --raw
+  agctl proxy trace -- http://127.0.0.1:3000/mcp \\
     -H 'accept: application/json, text/event-stream' \\
     -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":
          {"protocolVersion":"2025-06-18","capabilities":{},

@@ -101,7 +101,6 @@ test('diff against a running gateway shows what a reload would change', async ()
 });
 
 test.each([
-  [['x.yaml'], 2, 'which gateway?'],
   [['0.yaml', 'no.yaml'], 2, 'no such file: no.yaml'],
   [['0.yaml', 'running', '--admin', 'unix:/nowhere.sock'], 3, '/nowhere.sock'],
   [['0.yaml', '1.yaml'], 1, '1.yaml is not valid YAML'],

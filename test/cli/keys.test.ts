@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { nearestAdmin } from '../../src/cli/proxy/address.ts';
 import { budgetGateway } from '../kit/budgets.ts';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -49,24 +48,6 @@ describe('agctl keys', () => {
   ])('`agctl keys` %j says what is wrong', async (args, message) => {
     const { code, stderr } = await cli(['keys', ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
-  });
-
-  test('keys are of the gateway on this machine unless another is named, as for `agctl usage`', async () => {
-    for (const args of [
-      ['keys', 'create', '--name', 'a'],
-      ['keys', 'revoke', 'a'],
-      ['keys', 'list'],
-      ['usage'],
-    ]) {
-      const { code, stderr } = await cli([...args, '--proxy-admin-port', '1']);
-      const named = await cli(args, { env: { AGCTL_ADMIN: '127.0.0.1:1' } });
-      expect([code, stderr]).toEqual([named.code, expect.stringContaining('127.0.0.1:1')]);
-      expect(named.stderr).not.toContain('which gateway?');
-    }
-    expect(nearestAdmin({}, { env: {}, stderr: process.stderr })).toMatchObject({
-      host: '127.0.0.1',
-      port: 15000,
-    });
   });
 
   test('an answer of the gateway that refuses a key is shown', async () => {

@@ -67,7 +67,7 @@ describe('the admin server of `agctl serve`', () => {
           'problem="the admin server cannot listen on 127.0.0.1:15000: the address is already in use"',
         );
         expect(running.stderr).toMatch(
-          /commands with --local reach .*: set config.adminAddr to another address, such as localhost:15001/,
+          /commands without --admin reach .*: set config.adminAddr to another address, such as localhost:15001/,
         );
         expect((await send(running.url)).text).toBe('ok');
       } finally {

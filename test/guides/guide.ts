@@ -29,7 +29,7 @@ const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo) /;
 /**
  * Follows a guide as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as
  * servers.json; runs each `sh` block, starts servers in the background. Variables stay for later blocks. `replace`: texts
- * that differ in tests, such as ports. `addresses`: variables with the gateway's other addresses; commands reach ADMIN_ADDR with `--local` and without.
+ * that differ in tests, such as ports. `addresses`: variables with the gateway's other addresses; commands reach ADMIN_ADDR.
  */
 export async function followGuide(
   name: string,
@@ -50,7 +50,6 @@ export async function followGuide(
     ...(addresses.ADMIN_ADDR === undefined ? {} : { AGCTL_ADMIN: addresses.ADMIN_ADDR }),
     ...{ ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off', ...addresses },
   };
-  const here = { ...replace, '--local': `--admin ${addresses.ADMIN_ADDR}` };
   const printed: string[] = [];
   const files = new Map<string, string>();
   const output = { stdout: '', stderr: '' };
@@ -70,7 +69,7 @@ export async function followGuide(
     await folder.remove();
   };
   try {
-    for (const { lang, text } of blocksOf(name, here)) {
+    for (const { lang, text } of blocksOf(name, replace)) {
       const file = /^# file: (\S+)\n/.exec(text)?.[1];
       if (file !== undefined) {
         files.set(file, text);

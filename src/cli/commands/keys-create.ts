@@ -3,7 +3,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import { readKeySettings, type ShownKey } from '../../core/virtual-key.ts';
 import type { Run } from '../context.ts';
-import { type AdminOptions, nearestAdmin } from '../proxy/address.ts';
+import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask } from '../proxy/admin-client.ts';
 import { answered } from '../proxy/answered.ts';
 
@@ -32,7 +32,7 @@ export const run: Run<Options> = async (options, context) => {
   };
   const checked = readKeySettings(settings, Date.now());
   if (typeof checked === 'string') throw new CommandError('usage', checked.replace(/^`budgets`/, '--budget'));
-  const address = nearestAdmin(options, context);
+  const address = adminAddress(options, context);
   const { body } = await ask(address, {
     method: 'POST',
     path: '/api/keys',

@@ -2,7 +2,7 @@ import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { ShownKey } from '../../core/virtual-key.ts';
 import type { Run } from '../context.ts';
-import { type AdminOptions, nearestAdmin } from '../proxy/address.ts';
+import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask } from '../proxy/admin-client.ts';
 import { answered } from '../proxy/answered.ts';
 
@@ -12,7 +12,7 @@ interface Options extends AdminOptions {
 }
 
 export const run: Run<Options> = async (options, context) => {
-  const address = nearestAdmin(options, context);
+  const address = adminAddress(options, context);
   const { body } = await ask(address, {
     method: 'POST',
     path: '/api/keys/revoke',

@@ -42,7 +42,7 @@ export const run: Run<Options> = async (options, context) => {
     throw new CommandError(
       'usage',
       '--for requires a change that it can revert',
-      'agctl proxy log --local --level debug --for 10m',
+      'agctl proxy log --level debug --for 10m',
     );
   const query = new URLSearchParams();
   if (reset || level !== undefined) query.set('reset', 'true');

@@ -10,7 +10,7 @@ import {
 } from '../../core/requests/filter.ts';
 import { requestLineSpans } from '../../core/requests/line.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
-import { type AdminOptions, nearestAdmin } from '../proxy/address.ts';
+import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { print } from '../proxy/print.ts';
 import { type FedRequest, followRequests, keptRequests } from '../proxy/request-feed.ts';
 import { spanOption } from '../proxy/span.ts';
@@ -28,7 +28,7 @@ const FOLLOWED_TAIL = 10;
 
 /** Prints the last requests of a gateway, and with `--follow` every further one. */
 export const run: Run<Options> = async (options, context) => {
-  const address = nearestAdmin(options, context);
+  const address = adminAddress(options, context);
   const matches = filterOf(options);
   const since = await sinceOf(options);
   const tail = tailOf(options) ?? (options.follow === true ? FOLLOWED_TAIL : Number.POSITIVE_INFINITY);

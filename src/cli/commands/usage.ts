@@ -2,7 +2,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import { displayWidth } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
-import { type AdminOptions, nearestAdmin } from '../proxy/address.ts';
+import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
 import { print, table } from '../proxy/print.ts';
 
@@ -33,7 +33,7 @@ const TITLES = ['REQUESTS', 'ERRORS', 'INPUT', 'OUTPUT', 'CACHED', 'USD'];
 
 /** Prints what the gateway has recorded of usage. */
 export const run: Run<Options> = async (options, context) => {
-  const address = nearestAdmin(options, context);
+  const address = adminAddress(options, context);
   const query = new URLSearchParams({ by: options.by, since: options.since });
   const { body } = await ask(address, { method: 'GET', path: `/api/usage?${query}` });
   const text = body.toString('utf8');

@@ -28,9 +28,9 @@ export interface AdminOptions {
 const DEFAULT_PORT = 15_000;
 
 /**
- * The admin server that the options select, else AGCTL_ADMIN.
+ * The admin server that the options select, else that of AGCTL_ADMIN, else the one on this machine.
  *
- * @throws CommandError with exit name `usage` if there is none, if there are two, or if the address is invalid
+ * @throws CommandError with exit name `usage` if the options select two, or if the address is invalid
  */
 export function adminAddress(
   options: AdminOptions,
@@ -40,30 +40,11 @@ export function adminAddress(
   if (admin !== undefined && (local || proxyAdminPort !== undefined))
     throw new CommandError('usage', '--admin and --local name two different gateways', 'use one of them');
   if (admin !== undefined) return parseAddress(admin, '--admin');
-  if (local || proxyAdminPort !== undefined) {
-    const address = localAddress(proxyAdminPort);
-    return stderr.isTTY === true ? { ...address, tell: stderr } : address;
-  }
-  const fromEnvironment = env['AGCTL_ADMIN'];
-  if (fromEnvironment !== undefined && fromEnvironment !== '')
+  const fromEnvironment = env['AGCTL_ADMIN'] ?? '';
+  if (!local && proxyAdminPort === undefined && fromEnvironment !== '')
     return parseAddress(fromEnvironment, 'AGCTL_ADMIN');
-  throw new CommandError(
-    'usage',
-    'which gateway?',
-    `--local for the one on this machine (127.0.0.1:${DEFAULT_PORT}), or --admin <host:port> with the address in config.adminAddr`,
-  );
-}
-
-/**
- * The same, but the gateway on this machine if nothing is selected: for commands that only look, and those of keys.
- *
- * @throws CommandError with exit name `usage`
- */
-export function nearestAdmin(options: AdminOptions, context: Pick<Context, 'env' | 'stderr'>): AdminAddress {
-  const { admin, proxyAdminPort } = options;
-  const isSelected =
-    admin !== undefined || proxyAdminPort !== undefined || (context.env['AGCTL_ADMIN'] ?? '') !== '';
-  return adminAddress(isSelected ? options : { local: true }, context);
+  const address = localAddress(proxyAdminPort);
+  return stderr.isTTY === true ? { ...address, tell: stderr } : address;
 }
 
 function localAddress(port: string | undefined): AdminAddress {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import type { Context } from '../context.ts';
-import { type AdminOptions, nearestAdmin } from './address.ts';
+import { type AdminOptions, adminAddress } from './address.ts';
 import { ask, notAnAdmin } from './admin-client.ts';
 import { indentJson } from './json-text.ts';
 import { print } from './print.ts';
@@ -18,7 +18,7 @@ export async function showJson(
   options: ShowOptions,
   context: Context,
 ): Promise<number> {
-  const address = nearestAdmin(options, context);
+  const address = adminAddress(options, context);
   const { body } = await ask(address, { method: 'GET', path });
   const text = isUtf8(body) ? body.toString('utf8') : '';
   let value: unknown;

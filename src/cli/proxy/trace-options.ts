@@ -60,7 +60,7 @@ export async function planTrace(given: TraceOptions, context: Context): Promise<
       throw new CommandError(
         'usage',
         '--port requires a request URL after --',
-        'agctl proxy trace --local --port 3000 -- http://example.com/mcp',
+        'agctl proxy trace --port 3000 -- http://example.com/mcp',
       );
     const address = adminAddress(options, context);
     return {
@@ -125,7 +125,7 @@ async function ownOf(operands: readonly string[], cwd: string): Promise<TraceReq
     throw new CommandError(
       'usage',
       `${escapeControls(first)} is a Kubernetes resource, which is not supported`,
-      'use --local, or --admin with the address of its admin server',
+      'use --admin with the address of its admin server',
     );
   return ownRequest(operands, cwd);
 }

@@ -371,10 +371,6 @@ describe('dumps from a gateway', () => {
   });
 
   test.each([
-    [
-      [],
-      'which gateway?\n  = help: --local for the one on this machine (127.0.0.1:15000), or --admin <host:port>',
-    ],
     [['--local', '--admin', 'x:1'], '--admin and --local name two different gateways'],
     [
       ['--admin', 'x'],

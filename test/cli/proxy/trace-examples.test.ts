@@ -38,10 +38,10 @@ test.each([
 ])('the request that agctl sends with %s is answered with 200', async (_, text) => {
   await using gate = await gateway(mcpConfig([chaos('a', '--tools=echo')]));
   await using admin = await traceServer(gate.running);
-  const example = commandIn(await text(), 'agctl proxy trace --local -- http://127.0.0.1:3000/mcp');
+  const example = commandIn(await text(), 'agctl proxy trace -- http://127.0.0.1:3000/mcp');
   const command = example
     .replace('agctl', `'${process.execPath}' '${AGCTL}'`)
-    .replace('--local', `--admin 127.0.0.1:${admin.port}`)
+    .replace('trace --', `trace --admin 127.0.0.1:${admin.port} --`)
     .replace('http://127.0.0.1:3000', gate.url);
   const { stdout, stderr } = await typed(command);
   expect(stderr).toContain('reply 200 OK');
