@@ -89,7 +89,12 @@ async function call(tool: Tool, args: never, context: ToolContext, log: Log): Pr
     };
   } catch (error) {
     if (!(error instanceof BackendError)) throw error;
-    log.warn('memory::adapter', 'tool failed', { tool: tool.name, problem: error.message });
+    const { message: problem, help } = error;
+    log.warn('memory::adapter', 'tool failed', {
+      tool: tool.name,
+      problem,
+      ...(help === undefined ? {} : { help }),
+    });
     return { isError: true, content: [{ type: 'text', text: error.message }] };
   }
 }

@@ -70,7 +70,7 @@ function editCommands(config: Command, run: Bind): void {
     .action(run(() => import('./commands/config-diff.ts')));
   config
     .command('explain')
-    .argument('<name>', 'code such as AGW0101, or key such as mcp.targets or llm.models[].params')
+    .argument('<name>', 'code such as AGW0101, status or text of a request error, or key such as mcp.targets')
     .description('explain a diagnostic code, a request error, or a key of a configuration')
     .addHelpText(
       'after',

@@ -1,7 +1,9 @@
-import { readFileSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { messageOf } from './errors.ts';
 import { CommandError } from './exit-codes.ts';
+import { escapeControls } from './log.ts';
+import { nearest } from './suggest.ts';
 
 interface ReadOptions {
   /** Folder that `file` is relative to. Default: the working directory. */
@@ -33,10 +35,22 @@ export function readNamedFile(
     return bytes.toString('utf8');
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      throw new CommandError('usage', `cannot read ${file}: ${messageOf(error)}`);
+    const near = similarFile(resolve(cwd, file));
     throw new CommandError(
       'usage',
-      missing ? `no such file: ${file}` : `cannot read ${file}: ${messageOf(error)}`,
+      `no such file: ${file}`,
+      near === undefined ? undefined : `did you mean ${escapeControls(join(dirname(file), near))}?`,
     );
+  }
+}
+
+/** A file of the same folder with a similar name. */
+function similarFile(path: string): string | undefined {
+  try {
+    return nearest(basename(path), readdirSync(dirname(path)));
+  } catch {
+    return undefined;
   }
 }

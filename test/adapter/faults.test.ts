@@ -30,7 +30,9 @@ describe('memory backend failures', () => {
       (await adapter.call(name, args)).result.content[0].text;
     expect(await say(SEARCH)).toBe('Memory backend unreachable at http://127.0.0.1:1.');
     expect(await say(STORE)).toBe('Memory backend unreachable at http://127.0.0.1:1. Nothing was stored.');
-    expect(adapter.log.join('')).toContain('tool failed');
+    expect(adapter.log.join('')).toMatch(
+      /tool failed.*help=.*`agctl memory-backend serve`, or set MEMORY_API_URL/,
+    );
   });
 
   test('a backend host name that does not resolve is reported to the model', async () => {

@@ -100,6 +100,22 @@ test('diff against a running gateway shows what a reload would change', async ()
   ]);
 });
 
+test('diff against a running gateway needs no values of variables', async () => {
+  await using folder = await temporaryFolder();
+  const admin = `unix:${join(folder.path, 'admin.sock')}`;
+  const text = `config: { adminAddr: "${admin}" }
+gateways: { default: { port: 0, address: 127.0.0.1 } }
+mcp: { targets: [{ name: notes, stdio: { cmd: node, env: { NOTES_TOKEN: "\${NOTES_TOKEN}" } } }] }
+`;
+  await using _gateway = await serve(text, {
+    env: { ADMIN_ADDR: undefined, NOTES_TOKEN: 'secret-of-notes' },
+  });
+  writeFileSync(join(folder.path, 'same.yaml'), text);
+  expect(
+    await cli(['config', 'diff', 'same.yaml', 'running', '--admin', admin], { cwd: folder.path }),
+  ).toMatchObject({ code: 0, stdout: '' });
+});
+
 test.each([
   [['0.yaml', 'no.yaml'], 2, 'no such file: no.yaml'],
   [['0.yaml', 'running', '--admin', 'unix:/nowhere.sock'], 3, '/nowhere.sock'],

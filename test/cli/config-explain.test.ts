@@ -17,6 +17,15 @@ describe('codes', () => {
     expect(stdout).toContain('status 401');
     expect(stdout).toContain(ERRORS.token_missing.text);
   });
+
+  test('explain takes the text of a request error, and a status', async () => {
+    expect((await explain('Route not found')).stdout).toMatch(
+      /^\w+ {2}a request gets status 404.*reason=NotFound/,
+    );
+    const { stdout } = await explain('413');
+    expect(stdout).toMatch(/^body_too_large {2}/m);
+    expect(stdout).not.toContain('status 404');
+  });
 });
 
 describe('keys', () => {
@@ -34,7 +43,7 @@ describe('keys', () => {
   test('a key without its path is found, with the places where it can be written', async () => {
     const { code, stdout } = await explain('localRateLimit');
     expect([code, stdout]).toEqual([0, expect.stringContaining('localRateLimit is a key at several places')]);
-    expect(stdout).toContain('maxTokens');
+    expect(stdout).toContain('maxTokens                Size of the bucket: the largest burst. (required)\n');
   });
 
   test('a key is found by the end of its path, such as a path inside a target', async () => {
@@ -46,7 +55,9 @@ describe('keys', () => {
 });
 
 test.each([
-  ['AGW9999', 'unknown code AGW9999'],
+  ['AGW9999', 'unknown code AGW9999\n  = help: codes: AGW0001, '],
+  ['agw302', 'unknown code agw302\n  = help: did you mean AGW0302?'],
+  ['mcp.target', 'did you mean mcp.targets?'],
   ['mcp.targtes', 'no key `mcp.targtes` in a configuration\n  = help: did you mean mcp.targets?'],
   ['mcp.localRateLimit', 'did you mean'],
 ])('explain %s is a usage error', async (word, message) => {

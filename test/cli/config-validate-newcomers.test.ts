@@ -72,3 +72,31 @@ test('a key set in the configuration without `keys` is an error', async () => {
   );
   expect([code, helps(stdout)]).toEqual([1, [expect.stringContaining('the key set has no `keys` list')]]);
 });
+
+test('a missing file of users is named as it is written, and inline users are masked', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'gateway.yaml');
+  const of = async (htpasswd: string) => {
+    writeFileSync(
+      file,
+      `routes: [{ policies: { basicAuth: { mode: strict, htpasswd: ${htpasswd} }, directResponse: {} } }]\n`,
+    );
+    return (await cli(['config', 'validate', file])).stderr;
+  };
+  const missing = await of('{ file: no-users }');
+  expect(missing).toContain(`file not found: ${join(folder.path, 'no-users')}`);
+  expect(missing).toContain('htpasswd: { file: no-users }');
+  expect(await of('"ann:plain-password"')).not.toContain('plain-password');
+});
+
+test('a configuration with another name is found', async () => {
+  await using folder = await temporaryFolder();
+  writeFileSync(join(folder.path, 'gateway.yaml'), 'routes: []\n');
+  const { code, stderr } = await cli(['config', 'validate', 'gatway.yaml'], { cwd: folder.path });
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining(
+      'no such file: gatway.yaml\n  ┌─ gatway.yaml:1:1\n  = help: did you mean gateway.yaml?',
+    ),
+  ]);
+});

@@ -5,7 +5,15 @@ import type { BackendReply } from './transport.ts';
 export type Outcome = 'nothing stored' | 'unknown';
 
 /** A failed call. The message is for the model: what happened, and whether to retry. */
-export class BackendError extends Error {}
+export class BackendError extends Error {
+  /** How the operator can fix it, for the log. */
+  readonly help: string | undefined;
+
+  constructor(message: string, help?: string) {
+    super(message);
+    this.help = help;
+  }
+}
 
 /** Properties of a write, for the message about a failure; undefined for a call that only reads. */
 export interface Write {
@@ -17,6 +25,7 @@ export function unreachable(origin: string, arrived: boolean, write: Write | und
   const what = arrived ? 'The connection to the memory backend was lost' : 'Memory backend unreachable';
   return new BackendError(
     `${what} at ${origin}.${consequence(write, arrived ? 'unknown' : 'nothing stored')}`,
+    'start it with `agctl memory-backend serve`, or set MEMORY_API_URL to the address of one that runs',
   );
 }
 

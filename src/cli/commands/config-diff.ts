@@ -5,10 +5,11 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
-import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { readConfigFile } from '../../server/config/load.ts';
 import { redactedText, redactorOf } from '../../server/config/redact.ts';
 import { configSchema } from '../../server/config/schema.ts';
 import { type Difference, differencesOf } from '../config-diff/differences.ts';
+import { loadForReading } from '../connect/load-for-reading.ts';
 import type { Context, Run } from '../context.ts';
 import { forConfig } from '../env-file.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
@@ -59,7 +60,7 @@ export const run: Run<Options> = async (options, context) => {
 /** A file. `withoutSecrets`: they are replaced like those of a running gateway. */
 function fileSide(file: string, context: Context, withoutSecrets = false): Side {
   const { env } = forConfig(context, file);
-  const { source } = loadConfigText(readConfigFile(file), file, env);
+  const { source } = loadForReading(readConfigFile(file), file, env).loaded;
   const redactor = redactorOf(source, env);
   const value = parsed(withoutSecrets ? redactedText(source, redactor) : source.text, file);
   const secrets = new Set(secretPaths(configSchema, value).map((path) => JSON.stringify(path)));

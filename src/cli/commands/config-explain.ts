@@ -42,15 +42,30 @@ function codeText(word: string): string | undefined {
   const diagnostics: Readonly<Record<string, string>> = DIAGNOSTIC_CODES;
   if (Object.hasOwn(diagnostics, code))
     return `${code}  ${diagnostics[code]}\n\nagctl config validate shows where it applies, and how to correct it.\n`;
-  if (/^AGW\d*$/.test(code))
+  if (/^AGW\d*$/.test(code)) {
+    const near = nearest(code, Object.keys(diagnostics));
     throw new CommandError(
       'usage',
       `unknown code ${escapeControls(word)}`,
-      `codes: ${Object.keys(diagnostics).sort().join(', ')}`,
+      near === undefined ? `codes: ${Object.keys(diagnostics).sort().join(', ')}` : `did you mean ${near}?`,
     );
-  if (!Object.hasOwn(ERRORS, word)) return undefined;
-  const { status, reason, text } = ERRORS[word as keyof typeof ERRORS];
-  return `${word}  a request gets status ${status}, and the access log reason=${reason}\n\n${text}\n`;
+  }
+  return requestErrorText(word);
+}
+
+/** Request errors with this code, status (`404`) or text (`route not found`); undefined if there are none. */
+function requestErrorText(word: string): string | undefined {
+  const text = word.trim().toLowerCase();
+  const found = Object.entries(ERRORS).filter(
+    ([code, error]) => code === word || String(error.status) === text || error.text.toLowerCase() === text,
+  );
+  if (found.length === 0) return undefined;
+  return found
+    .map(
+      ([code, error]) =>
+        `${code}  a request gets status ${error.status}, and the access log reason=${error.reason}\n\n${error.text}\n`,
+    )
+    .join('\n');
 }
 
 /** A key with its type, default and description, and the keys inside. */
@@ -76,7 +91,10 @@ function keyText(word: string): string {
 }
 
 function row(key: string, node: SchemaNode, isRequired: boolean): string {
-  const [sentence = ''] = /^.*?[.:](?=\s|$)/s.exec(node.description ?? '') ?? [node.description ?? ''];
+  // Up to a colon only in front of a list.
+  const [sentence = ''] = /^.*?(?:\.(?=\s|$)|:(?=\n))/s.exec(node.description ?? '') ?? [
+    node.description ?? '',
+  ];
   return `  ${key.padEnd(24)} ${sentence.replaceAll('\n', ' ')}${isRequired ? ' (required)' : ''}`.trimEnd();
 }
 
@@ -136,13 +154,22 @@ function elsewhere(root: SchemaNode, word: string, segments: readonly string[]):
     const more = others.length + 1 - shown.length;
     return `${path} is a key at several places:\n\n${shown.map((place) => `  ${place}`).join('\n')}\n${more > 0 ? `  and ${more} more\n` : ''}\n${keyText(only)}`;
   }
-  const near = nearest(last, [...places.keys()]);
-  const help = known[0] ?? (near === undefined ? undefined : places.get(near)?.[0]);
+  const help =
+    besides(root, segments) ?? known[0] ?? places.get(nearest(last, [...places.keys()]) ?? '')?.[0];
   throw new CommandError(
     'usage',
     `no key \`${escapeControls(word)}\` in a configuration`,
     help === undefined ? 'agctl config schema has all of them' : `did you mean ${help}?`,
   );
+}
+
+/** A path whose last key is similar and which exists: `mcp.targets` for `mcp.target`. */
+function besides(root: SchemaNode, segments: readonly string[]): string | undefined {
+  const parent = segments.slice(0, -1);
+  const nodes = parent.length === 0 ? [root] : nodesAt(root, parent).map(({ node }) => node);
+  const keys = nodes.flatMap(objectsIn).flatMap(({ properties = {} }) => Object.keys(properties));
+  const near = nearest(segments.at(-1) ?? '', keys);
+  return near === undefined ? undefined : [...parent, near].join('.');
 }
 
 /** All keys by their last name, shortest paths first. `depth` bounds schemas that contain themselves. */

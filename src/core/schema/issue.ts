@@ -164,7 +164,8 @@ export class IssueTranslator {
         ? { help: 'put the reference in quotes, so that the variable is always read as a string' }
         : { help: 'put it in quotes to make it a string', remedy: { kind: 'quote' } };
     }
-    if (expected.startsWith('a list') && !Array.isArray(value)) return { help: 'start each entry with `- `' };
+    if (expected.startsWith('a list') && !Array.isArray(value))
+      return { help: 'write a list: `[a, b]`, or each entry on a line that starts with `- `' };
     if (typeof value !== 'string') return {};
     const truth = /^(?:yes|on|true)$/i.test(value)
       ? 'true'

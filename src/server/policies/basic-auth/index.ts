@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { z } from 'zod';
+import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
@@ -18,12 +18,11 @@ const schema = z.lazy(() =>
     .strictObject({
       htpasswd: z
         .union([
-          z.string().min(1),
+          z.string().min(1).meta({ secret: true }),
           z.strictObject({
             file: z.string().min(1).describe('File with the users, read again when it changes.'),
           }),
         ])
-        .meta({ secret: true })
         .describe(
           'Users and hashes of their passwords, as written by `htpasswd`: inline (with `$$` for each `$`), or `file`.',
         ),
@@ -112,13 +111,13 @@ export const basicAuth = definePolicy({
       },
       ...(typeof htpasswd === 'string'
         ? {}
-        : { reloads: [{ file: resolve(context.folder, htpasswd.file), changed: reread }] }),
+        : { reloads: [{ file: resolveConfigFile(context.folder, htpasswd.file), changed: reread }] }),
     };
 
     function reread(): void {
       if (typeof htpasswd === 'string') return;
       try {
-        const users = parseUsers(readFileSync(resolve(context.folder, htpasswd.file), 'utf8'));
+        const users = parseUsers(readFileSync(resolveConfigFile(context.folder, htpasswd.file), 'utf8'));
         passwords.replace(users);
         context.log.info('auth', 'users were read', {
           users: users.hashes.size,
@@ -136,11 +135,15 @@ function readUsers(htpasswd: z.output<typeof schema>['htpasswd'], context: Compi
   let text = '';
   try {
     text =
-      typeof htpasswd === 'string' ? htpasswd : readFileSync(resolve(context.folder, htpasswd.file), 'utf8');
+      typeof htpasswd === 'string'
+        ? htpasswd
+        : readFileSync(resolveConfigFile(context.folder, htpasswd.file), 'utf8');
   } catch (error) {
     at.report({
       code: 'AGW0107',
-      message: `cannot read the file: ${messageOf(error)}`,
+      message:
+        (typeof htpasswd === 'string' ? undefined : missingConfigFile(context.folder, htpasswd.file)) ??
+        `cannot read the file: ${messageOf(error)}`,
       help: 'set the path of a file that `htpasswd` has written',
     });
     return { hashes: new Map(), unusable: [] };
