@@ -104,6 +104,30 @@ browserTest('every page uses the width of the window, and none scrolls sideways'
   }
 });
 
+browserTest(
+  'on a phone, a button opens the links to all pages, and a choice closes them',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, ui.gate.admin, {
+      viewport: { width: 390, height: 780 },
+    });
+    await page.goto(`${ui.url}/`);
+    const menu = page.getByRole('button', { name: 'Pages' });
+    const link = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'System' });
+    expect(await link.isVisible()).toBe(false);
+    await menu.click();
+    await link.waitFor();
+    expect(await menu.getAttribute('aria-expanded')).toBe('true');
+    await expectAccessible(page);
+    await link.click();
+    await page.getByRole('heading', { level: 1, name: 'System' }).waitFor();
+    await link.waitFor({ state: 'hidden' });
+    await page.setViewportSize({ width: 820, height: 780 });
+    await link.waitFor();
+    expect(await menu.isVisible()).toBe(false);
+    expect(problems).toEqual([]);
+  },
+);
+
 browserTest('every page says that the gateway does not answer', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin, {});
   await page.route('**/api/requests', (route) => route.abort());

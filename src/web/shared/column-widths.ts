@@ -13,8 +13,8 @@ const WIDEST = 640;
 const NARROWEST = 72;
 
 /**
- * Widths in pixels for columns whose cells never wrap: each as wide as its content, what is left shared by those that
- * would have wanted more. They grow while rows arrive and shrink only with the table, so that columns do not jump.
+ * Widths in pixels for columns whose cells never wrap: each as wide as its content, what is left shared by all, and what is
+ * missing taken from those that shrink. They grow while rows arrive and shrink only with the table, so that columns do not jump.
  */
 export function useColumnWidths<Row>(
   box: RefObject<HTMLDivElement | null>,
@@ -71,6 +71,8 @@ function fitted<Row>(
   width: number,
 ): readonly number[] {
   const sum = wanted.reduce((all, one) => all + one, 0);
+  // On a wide screen, one column with all the spare room would separate the others from what they are about.
+  if (width > sum) return wanted.map((one) => Math.floor((one * width) / sum));
   const elastic = (at: number): number => (columns[at]?.shrinks === true ? (wanted[at] ?? 0) : 0);
   const ofElastic = wanted.reduce((all, _, at) => all + elastic(at), 0);
   if (ofElastic === 0) return wanted;

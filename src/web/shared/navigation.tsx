@@ -1,8 +1,8 @@
-import { type ReactNode, useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import type { Page } from './page.ts';
 import { Link } from './router.tsx';
 
-/** Links to all pages, under the headings of their groups. */
+/** Links to all pages, under the headings of their groups. On a narrow screen, a button opens them. */
 export function Navigation({
   pages,
   current,
@@ -10,30 +10,37 @@ export function Navigation({
   readonly pages: readonly Page[];
   readonly current: Page | undefined;
 }): ReactNode {
-  const strip = useRef<HTMLElement>(null);
-  // On a narrow screen the links are one strip that scrolls.
-  useEffect(() => {
-    if (current === undefined) return;
-    strip.current
-      ?.querySelector('[aria-current]')
-      ?.scrollIntoView({ block: 'nearest', inline: 'center', behavior: 'instant' });
-  }, [current]);
+  const [isOpen, setOpen] = useState(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closes when another page is shown.
+  useEffect(() => setOpen(false), [current]);
   return (
-    <nav ref={strip} aria-label="Pages">
-      {[...Map.groupBy(pages, ({ group = '' }) => group)].map(([group, own]) => (
-        <div key={group}>
-          {group === '' ? null : <p className="group">{group}</p>}
-          <ul>
-            {own.map((page) => (
-              <li key={page.path}>
-                <Link to={page.path} current={page === current} title={`Keys: g, then ${page.key}`}>
-                  {page.title}
-                </Link>
-              </li>
-            ))}
-          </ul>
-        </div>
-      ))}
-    </nav>
+    <>
+      <button
+        type="button"
+        className="menu"
+        aria-label="Pages"
+        aria-expanded={isOpen}
+        aria-controls="pages"
+        onClick={() => setOpen(!isOpen)}
+      >
+        <span aria-hidden="true">☰</span> <span className="word">Pages</span>
+      </button>
+      <nav id="pages" className={isOpen ? 'open' : undefined} aria-label="Pages">
+        {[...Map.groupBy(pages, ({ group = '' }) => group)].map(([group, own]) => (
+          <div key={group}>
+            {group === '' ? null : <p className="group">{group}</p>}
+            <ul>
+              {own.map((page) => (
+                <li key={page.path}>
+                  <Link to={page.path} current={page === current} title={`Keys: g, then ${page.key}`}>
+                    {page.title}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
+      </nav>
+    </>
   );
 }

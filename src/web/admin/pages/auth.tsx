@@ -36,10 +36,12 @@ export function Auth(): ReactNode {
       {data === undefined && error !== undefined ? (
         <Problem title="The gateway did not respond" error={error} retry={reload} />
       ) : null}
-      {data === undefined ? null : (
-        <Routes endpoints={[...endpointsOf(data, 'mcp'), ...endpointsOf(data, 'llm')]} token={token} />
-      )}
-      {jwt === undefined ? null : <Claims jwt={jwt} />}
+      <div className={jwt === undefined ? undefined : 'two roomy'}>
+        {data === undefined ? null : (
+          <Routes endpoints={[...endpointsOf(data, 'mcp'), ...endpointsOf(data, 'llm')]} token={token} />
+        )}
+        {jwt === undefined ? null : <Claims jwt={jwt} />}
+      </div>
     </>
   );
 }

@@ -35,6 +35,8 @@ function Playground({ endpoints }: { readonly endpoints: readonly [Endpoint, ...
   const second = useSide(endpoints, 1);
   const token = useToken();
   const sides = isComparing ? [first, second] : [first];
+  // Two conversations need the width themselves.
+  const hasAnswer = !isComparing && first.chat.state.body !== undefined;
   const each = (act: (side: Side) => void): void => sides.forEach(act);
   const compare = (isOn: boolean): void => {
     setComparing(isOn);
@@ -51,24 +53,32 @@ function Playground({ endpoints }: { readonly endpoints: readonly [Endpoint, ...
           compare two models
         </label>
       </div>
-      <Sides sides={sides}>
-        {(side, name) => (
-          <section className="panel" aria-label={name ?? 'Model'}>
-            {name === undefined ? null : <h2>{name}</h2>}
-            <SideForm side={side} endpoints={endpoints} />
-          </section>
-        )}
-      </Sides>
-      <Sides sides={sides}>{(side, name) => <Said side={side} name={name} />}</Sides>
-      <Composer
-        isRunning={sides.some(({ chat }) => chat.state.isRunning)}
-        send={(text) => each(({ chat, endpoint, settings }) => chat.send(endpoint, token, settings, text))}
-        stop={() => each(({ chat }) => chat.stop())}
-        clear={() => each(({ chat }) => chat.clear())}
-      />
-      <Sides sides={sides}>
-        {(side, name) => <Results side={side} name={name} hasToken={token !== ''} />}
-      </Sides>
+      <div className={hasAnswer ? 'call-and-answer' : undefined}>
+        <div>
+          <Sides sides={sides}>
+            {(side, name) => (
+              <section className="panel" aria-label={name ?? 'Model'}>
+                {name === undefined ? null : <h2>{name}</h2>}
+                <SideForm side={side} endpoints={endpoints} />
+              </section>
+            )}
+          </Sides>
+          <Sides sides={sides}>{(side, name) => <Said side={side} name={name} />}</Sides>
+          <Composer
+            isRunning={sides.some(({ chat }) => chat.state.isRunning)}
+            send={(text) =>
+              each(({ chat, endpoint, settings }) => chat.send(endpoint, token, settings, text))
+            }
+            stop={() => each(({ chat }) => chat.stop())}
+            clear={() => each(({ chat }) => chat.clear())}
+          />
+        </div>
+        <div className={hasAnswer ? 'answer' : undefined}>
+          <Sides sides={sides}>
+            {(side, name) => <Results side={side} name={name} hasToken={token !== ''} />}
+          </Sides>
+        </div>
+      </div>
     </>
   );
 }
@@ -122,11 +132,11 @@ function Results({
   if (body === undefined) return null;
   return (
     <>
+      <Outcome label={labelled('Outcome', name)} state={state} />
       <div className="row bar">
         <CopyButton text={() => asCurl(endpoint, body, hasToken)}>Copy as curl</CopyButton>
         <CopyButton text={() => asSdk(endpoint, body, hasToken)}>Copy for the OpenAI SDK</CopyButton>
       </div>
-      <Outcome label={labelled('Outcome', name)} state={state} />
       {/* Two traces would leave little room for the comparison. */}
       <CallTrace trace={state.trace} problem={state.traceProblem} isOpen={name === undefined} />
     </>

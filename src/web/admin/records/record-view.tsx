@@ -34,7 +34,9 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
   const caller = user ?? key;
   return (
     <dl className="facts">
-      <Fact name="Time">{time(record.time)}</Fact>
+      <Fact name="Time">
+        <span className="whole">{time(record.time)}</span>
+      </Fact>
       <Fact name="Status">
         <span className={outcomeOfRecord(record)}>
           {MARKS[outcomeOfRecord(record)]} {status}

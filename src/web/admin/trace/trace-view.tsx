@@ -15,6 +15,7 @@ import { visible } from '../../shared/visible.ts';
 import { type DetailView, StepDetail, VIEWS } from './step-detail.tsx';
 import { StepTable } from './step-table.tsx';
 import type { KeptTrace } from './traces.ts';
+import './trace.css';
 
 /** One trace: its outcome and what decided it, its stages, its steps. */
 export function TraceView({ trace }: { readonly trace: KeptTrace }): ReactNode {
