@@ -9,6 +9,11 @@ const PADDING = 18;
 const BUTTON = 12;
 /** No column asks for more, in pixels: a path may be 8 KiB long. */
 const WIDEST = 640;
+/**
+ * Spare room that columns get first if they shrink, in pixels: for the cause of a failure, which is not measured. If one column
+ * got all of it on a wide screen, the others would be far from what they are about.
+ */
+const ELASTIC = 200;
 /** What a column that gives way keeps, in pixels. */
 const NARROWEST = 72;
 
@@ -71,14 +76,27 @@ function fitted<Row>(
   width: number,
 ): readonly number[] {
   const sum = wanted.reduce((all, one) => all + one, 0);
-  // On a wide screen, one column with all the spare room would separate the others from what they are about.
-  if (width > sum) return wanted.map((one) => Math.floor((one * width) / sum));
-  const elastic = (at: number): number => (columns[at]?.shrinks === true ? (wanted[at] ?? 0) : 0);
-  const ofElastic = wanted.reduce((all, _, at) => all + elastic(at), 0);
+  const fit = elastic(wanted, columns, Math.min(width, sum + ELASTIC));
+  const used = Math.max(
+    1,
+    fit.reduce((all, one) => all + one, 0),
+  );
+  return used < width ? fit.map((one) => Math.floor((one * width) / used)) : fit;
+}
+
+/** Fits the wanted widths by changing those of the columns that shrink. */
+function elastic<Row>(
+  wanted: readonly number[],
+  columns: readonly Pick<Column<Row>, 'shrinks'>[],
+  width: number,
+): readonly number[] {
+  const sum = wanted.reduce((all, one) => all + one, 0);
+  const share = (at: number): number => (columns[at]?.shrinks === true ? (wanted[at] ?? 0) : 0);
+  const ofElastic = wanted.reduce((all, _, at) => all + share(at), 0);
   if (ofElastic === 0) return wanted;
   return wanted.map((one, at) => {
-    const share = elastic(at) / ofElastic;
-    if (share === 0) return one;
-    return Math.max(NARROWEST, Math.floor(one + (width - sum) * share));
+    const part = share(at) / ofElastic;
+    if (part === 0) return one;
+    return Math.max(NARROWEST, Math.floor(one + (width - sum) * part));
   });
 }

@@ -41,7 +41,9 @@ function Process(): ReactNode {
       <Fact name="Node.js">{node}</Fact>
       <Fact name="Process">{pid}</Fact>
       <Fact name="Up">{uptimeText(uptimeSeconds)}</Fact>
-      <Fact name="Started">{time(startedAt)}</Fact>
+      <Fact name="Started">
+        <span className="whole">{time(startedAt)}</span>
+      </Fact>
       <Fact name="Configuration">{visible(config)}</Fact>
     </dl>
   );
