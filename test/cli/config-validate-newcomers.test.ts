@@ -73,6 +73,11 @@ test('a key set in the configuration without `keys` is an error', async () => {
   expect([code, helps(stdout)]).toEqual([1, [expect.stringContaining('the key set has no `keys` list')]]);
 });
 
+test('a mapping with the keys of an entry is where a list is expected', async () => {
+  const found = helps((await validate('{ localRateLimit: { maxTokens: 10, fillInterval: 1m } }')).stdout);
+  expect(found).toEqual([expect.stringMatching(/^expected a list, found a mapping \/ write a list: /)]);
+});
+
 test('a missing file of users is named as it is written, and inline users are masked', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'gateway.yaml');

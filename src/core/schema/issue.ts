@@ -237,6 +237,8 @@ export class IssueTranslator {
     switch (verdict.kind) {
       case 'type':
         return [this.#wrongType(path, joinWords(schemas.map(describeSchema)), value, issue.message, schemas)];
+      case 'entry':
+        return [this.#wrongType(path, 'a list', value, issue.message)];
       case 'values':
         return [this.#wrongValue(path, verdict.values, value, issue.message)];
       case 'branch': {

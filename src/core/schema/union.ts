@@ -14,6 +14,8 @@ interface Branch {
 /** What to report for a value that matches no branch of a union. */
 export type UnionVerdict =
   | { readonly kind: 'type' }
+  /** The mapping is an entry of the list that was expected. */
+  | { readonly kind: 'entry' }
   | { readonly kind: 'values'; readonly values: readonly unknown[] }
   /** Report the issues of this branch. */
   | { readonly kind: 'branch'; readonly branch: Branch }
@@ -45,7 +47,10 @@ export function judgeUnion(branches: readonly Branch[], value: unknown): UnionVe
   );
   if (fitting.length === 0) return { kind: 'type' };
   const isMapping = value !== null && typeof value === 'object' && !Array.isArray(value);
-  if (isMapping) return judgeMappings(fitting, Object.keys(value as object));
+  if (isMapping) {
+    const keys = Object.keys(value as object);
+    return isEntry(branches, keys) ? { kind: 'entry' } : judgeMappings(fitting, keys);
+  }
   const detailed = fitting.find(({ issues }) => !issues.some((issue) => isRootLiteral(issue)));
   if (detailed !== undefined) return { kind: 'branch', branch: detailed };
   const values = fitting.flatMap(({ issues }) =>
@@ -54,6 +59,21 @@ export function judgeUnion(branches: readonly Branch[], value: unknown): UnionVe
   return typeof value === 'object' || values.every((each) => typeof each !== typeof value)
     ? { kind: 'type' }
     : { kind: 'values', values };
+}
+
+/** Whether all keys are those of the entries of a list, and none is known to a mapping. */
+function isEntry(branches: readonly Branch[], keys: readonly string[]): boolean {
+  const lists = branches
+    .flatMap(({ schema }) => alternatives(schema))
+    .flatMap((each) => definition(each).element ?? []);
+  const [ofEntries, ofMappings] = [lists, branches.map(({ schema }) => schema)].map((schemas) =>
+    keysOf(objectSchemas(schemas)),
+  );
+  return (
+    keys.length > 0 &&
+    keys.every((key) => ofEntries?.includes(key)) &&
+    !keys.some((key) => ofMappings?.includes(key))
+  );
 }
 
 function isRootLiteral(issue: Issue): boolean {

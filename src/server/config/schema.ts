@@ -319,7 +319,7 @@ export const configSchema = z
       services: 'services exist only with a Kubernetes control plane: write the host names of `backends`',
       workloads: 'workloads exist only with a Kubernetes control plane: write the host names of `backends`',
       mcpServers:
-        'write `mcp: { targets: [ … ] }`, with `{ name: …, stdio: { cmd: …, args: [ … ] } }` for each server, or `{ name: …, mcp: { host: https://…/mcp } }` for a remote one',
+        'write `mcp: { targets: [ … ] }`, with `{ name: …, stdio: { cmd: …, args: [ … ] } }` for each server, or `{ name: …, mcp: { host: https://…/mcp } }` for a remote one; `agctl init --from FILE` does that',
     },
   });
 
