@@ -28,6 +28,9 @@ const REVIEWED = Object.fromEntries(
   ),
 );
 
+/** Pages with two panes, which have no room beside each other at the width of the other pictures. */
+const TWO_PANES = { width: 1280, height: 760 };
+
 const DOCUMENTED = {
   light: { viewport: { width: 1000, height: 700 }, colorScheme: 'light' },
   dark: { viewport: { width: 1000, height: 700 }, colorScheme: 'dark' },
@@ -56,8 +59,10 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
     });
     await prepareContext?.(context);
     const page = await context.newPage();
-    for (const { name: shown, path, prepare } of pages) {
+    for (const { name: shown, path, prepare, hasTwoPanes } of pages) {
       if (onlyPage !== undefined && onlyPage !== shown) continue;
+      const isWide = hasTwoPanes === true && looks === DOCUMENTED && look !== 'narrow';
+      await page.setViewportSize(isWide ? TWO_PANES : options.viewport);
       await page.goto(`${url}${path}`);
       await prepare(page);
       await page.evaluate(() => document.activeElement?.blur());

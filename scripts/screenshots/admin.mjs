@@ -40,12 +40,14 @@ export const admin = {
         {
           name: 'trace',
           path: '/ui/trace',
+          hasTwoPanes: true,
           async prepare(page) {
             await page.getByRole('button', { name: 'Arm' }).click();
             await page.getByText('Armed.').first().waitFor();
             await ui.get('/private/b', { 'x-team': 'red' });
             await page.getByText('403, denied by authorization').waitFor();
             await page.getByRole('button', { name: /cel request.headers/ }).click();
+            await page.evaluate(() => scrollTo(0, 0));
           },
         },
         {

@@ -127,6 +127,7 @@ export const tools = {
         },
         {
           name: 'llm',
+          hasTwoPanes: true,
           path: '/ui/llm',
           async prepare(page) {
             await page.getByLabel('Message').fill(QUESTION);
