@@ -335,6 +335,7 @@ test('connect --admin takes the endpoint of a running gateway', async () => {
 test.each([
   [[], 'which client?\n  = help: clients: claude, '],
   [['cursr'], 'unknown client `cursr`, did you mean cursor?'],
+  [['code'], 'unknown client `code`, did you mean vscode or codex?'],
   [['cursor', 'zed'], 'too many arguments'],
   [['cursor', '--name', 'a b'], '--name: expected letters'],
   [['cursor', '--llm'], '--llm: cursor has no documented setting'],

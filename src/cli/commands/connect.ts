@@ -88,7 +88,7 @@ function clientOf({ operands: [name] = [], llm = false, model }: Options): Clien
       `--llm: ${escapeControls(name ?? '')} has no documented setting for the address of its models`,
       `clients: ${keys.join(', ')}`,
     );
-  const near = name === undefined ? undefined : nearest(name, keys);
+  const near = name === undefined ? undefined : (clientsWith(name, keys) ?? nearest(name, keys));
   throw new CommandError(
     'usage',
     name === undefined
@@ -96,6 +96,12 @@ function clientOf({ operands: [name] = [], llm = false, model }: Options): Clien
       : `unknown client \`${escapeControls(name)}\`${near === undefined ? '' : `, did you mean ${near}?`}`,
     `clients: ${keys.join(', ')}`,
   );
+}
+
+/** The clients whose names contain a part of at least three letters, such as `code`; undefined if there are none. */
+function clientsWith(part: string, keys: readonly string[]): string | undefined {
+  const found = part.length < 3 ? [] : keys.filter((key) => key.includes(part.toLowerCase()));
+  return found.length === 0 ? undefined : found.join(' or ');
 }
 
 /** The endpoint of `--url`, of a running gateway, or of the configuration. @throws CommandError if there is none */
