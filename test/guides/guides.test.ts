@@ -38,7 +38,9 @@ const FILES_IN_LIST = {
   'warm: 1': '',
 };
 
-const admin = async (): Promise<object> => ({ ADMIN_ADDR: `127.0.0.1:${await freePort()}` });
+const admin = async (): Promise<{ readonly ADMIN_ADDR: string }> => ({
+  ADMIN_ADDR: `127.0.0.1:${await freePort()}`,
+});
 
 test('the guide on an OpenAI key: programs call with their own keys, and only the provider gets its key', async () => {
   const provider = await llmProvider();
@@ -130,13 +132,17 @@ test('the guide on cost: a call is charged to its key and team by the imported p
   const model = { id: 'any', cost: { input: 0.25, output: 2 } };
   const prices = { openai: { models: { 'gpt-5-mini': model } }, anthropic: { models: { claude: model } } };
   await using list = await httpUpstream((_request, response) => response.end(JSON.stringify(prices)));
+  const addresses = await admin();
   await using followed = await followGuide(
     'cost.md',
     { 4000: String(await freePort()), 'https://models.dev': `http://${list.address}` },
-    await admin(),
+    addresses,
   );
-  expect(followed.printed.at(-1)).toMatch(/^crawler +echo +1 +0 +2 +2 +0 +0\.0060$/m);
-  expect(followed.printed.at(-1)).toMatch(/^search,.*,0\.006$/m);
+  // The gateway stores a record after 200 ms, which is more than a reader's next command needs here.
+  const usage = async (...args: readonly string[]): Promise<string> =>
+    (await cli(['usage', ...args, '--admin', addresses.ADMIN_ADDR])).stdout;
+  await until(async () => /^crawler +echo +1 +0 +2 +2 +0 +0\.0060$/m.test(await usage('--by', 'key,model')));
+  expect(await usage('--by', 'group,day', '--since', '30d', '-o', 'csv')).toMatch(/^search,.*,0\.006$/m);
   expect(await readFile(join(followed.folder, 'prices.json'), 'utf8')).toContain('gpt-5-mini');
 });
 
