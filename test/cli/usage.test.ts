@@ -97,7 +97,9 @@ describe('`agctl usage`', () => {
       new URL(gate.admin).host,
     ]);
     expect(code).toBe(2);
-    expect(stderr).toContain('by has the unknown value "colour": expected key, user, group, provider, model,');
+    expect(stderr).toContain(
+      'by has the unknown value "colour": expected key, user, group, provider, model,',
+    );
   });
 });
 
