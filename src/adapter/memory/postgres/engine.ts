@@ -12,7 +12,8 @@ import {
 import type { NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { vectorSpace } from './vector-index.ts';
-import { phrase, plainWords, WordIndex } from './word-index.ts';
+import { WordIndex } from './word-index.ts';
+import { phrase, plainWords } from './word-query.ts';
 
 /** Rows per INSERT: a statement may have 65,535 parameters. */
 const INSERT_ROWS = 500;

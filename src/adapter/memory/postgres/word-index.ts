@@ -1,8 +1,9 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { plainWords as wordsIn } from '../plain-words.ts';
 import { FIELD_WEIGHTS, selectiveTerms } from '../sql/sql.ts';
 import type { SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
+import { foundEntities } from './found-entities.ts';
+import { phrase, plainWords } from './word-query.ts';
 
 /** Of the text, of nothing, of headings and of titles, in the order of `ts_rank`, which takes at most 1. */
 const WEIGHTS = [FIELD_WEIGHTS.searchText, 0, FIELD_WEIGHTS.heading, FIELD_WEIGHTS.title]
@@ -10,16 +11,16 @@ const WEIGHTS = [FIELD_WEIGHTS.searchText, 0, FIELD_WEIGHTS.heading, FIELD_WEIGH
   .join(', ');
 
 /**
- * One of eight entities, whatever the number of entities per document: multiples of an odd number are spread evenly over
+ * One of sixteen entities, whatever the number of entities per document: multiples of an odd number are spread evenly over
  * the remainders of 65,536. The condition of the index `memory_entities_sample` in schema.ts, which must be the same text.
  */
-const IN_SAMPLE = 'row * 40503 % 65536 < 8192';
-const SAMPLED = 8;
+const IN_SAMPLE = 'row * 40503 % 65536 < 4096';
+const SAMPLED = 16;
 /**
- * Occurrences in the sample from which the count is estimated by it: its standard deviation is then 12 % at most, which
- * changes the weight of a word by 2 %. Rarer words are counted.
+ * Occurrences in the sample from which the count is estimated by it: its standard deviation is then 20 % at most, which
+ * changes the weight of a word by 4 %. Rarer words are counted.
  */
-const ENOUGH = 60;
+const ENOUGH = 25;
 
 type Frequencies = { total: number; counts: Map<string, number> };
 
@@ -92,15 +93,12 @@ export class WordIndex {
   /** PostgreSQL ranks without word rarity, so each word's weight is computed from its frequency, as in BM25. */
   async search(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
     const { total, counts } = await this.frequencies([...new Set(terms)]);
-    const { selecting, ranking } = selectiveTerms(total, counts, scope.types !== undefined);
-    if (selecting.length === 0) return [];
-    const used = [...selecting, ...ranking];
+    const selective = selectiveTerms(total, counts, scope.types !== undefined);
+    if (selective.selecting.length === 0) return [];
     const parameters: unknown[] = [];
     const place = (value: unknown): string => `$${parameters.push(value)}`;
     const query = (text: string): string => `to_tsquery('memory_words', ${place(text)})`;
-    const ofTypes = (alias: string): string =>
-      scope.types === undefined ? '' : `AND ${alias}.type = ANY(${place(scope.types)})`;
-    const weighted = used.map(([term, count]) => ({
+    const weighted = [...selective.selecting, ...selective.ranking].map(([term, count]) => ({
       query: query(phrase(term)),
       weight: `${place(Math.log(1 + (total - count + 0.5) / (count + 0.5)))}::float8`,
     }));
@@ -113,39 +111,16 @@ export class WordIndex {
       (term) => `${term.weight} * (1 + ts_rank('{${WEIGHTS}}', e.words, ${term.query}, 1))`,
       'e',
     );
-    const found = selecting.reduce((number, [, count]) => number + count, 0);
-    const isFound = query(selecting.map(([term]) => phrase(term)).join(' | '));
-    const ranked =
-      found <= MEMORY_STORE_LIMITS.ranked
-        ? `memory_entities AS e WHERE e.words @@ ${isFound} ${ofTypes('e')}`
-        : // The best by weight alone, read again by their place in the table.
-          `(SELECT hit.ctid AS tuple FROM memory_entities AS hit WHERE hit.words @@ ${isFound} ${ofTypes('hit')}
-            ORDER BY ${sum(({ weight }) => weight, 'hit')} DESC, hit.row
-            LIMIT ${place(MEMORY_STORE_LIMITS.ranked)}) AS best
-           JOIN memory_entities AS e ON e.ctid = best.tuple`;
+    const found = foundEntities(selective, {
+      query,
+      ofTypes: scope.types === undefined ? undefined : place(scope.types),
+      weight: (alias) => sum(({ weight }) => weight, alias),
+      limit: scope.limit,
+    });
     const { rows } = await this.#connection.query(
-      `SELECT e.id, ${rank} AS rank FROM ${ranked} ORDER BY rank DESC, e.id LIMIT ${place(scope.limit)}`,
+      `SELECT e.id, ${rank} AS rank FROM ${found} ORDER BY rank DESC, e.id LIMIT ${place(scope.limit)}`,
       parameters,
     );
     return (rows as { id: string; rank: unknown }[]).map(({ id, rank }) => ({ id, rank: Number(rank) }));
   }
-}
-
-/** A query in PostgreSQL's syntax for the words of a text, next to each other unless another operator is given. */
-export function phrase(text: string, operator = '<->'): string {
-  return plainWords(text)
-    .split(' ')
-    .map((word) => `'${word}'`)
-    .join(` ${operator} `);
-}
-
-/** PostgreSQL refuses a text whose words take more than a megabyte; this many characters never do. */
-const MOST_CHARACTERS = 200_000;
-const LONGEST_WORD = 255;
-
-/** PostgreSQL's own parser would keep `mcp.host` as a host name, which a search for `host` does not find. */
-export function plainWords(text: string): string {
-  return wordsIn(text.slice(0, MOST_CHARACTERS))
-    .filter((word) => word.length <= LONGEST_WORD)
-    .join(' ');
 }

@@ -6,13 +6,13 @@ import { pgliteServer } from '../../../kit/pglite-pool.ts';
 import { recordingLog } from '../recording-log.ts';
 import { documentOf } from '../records.ts';
 
-/** Chunks with a common word. Estimates are multiples of 8, so this number, which is not one, was counted. */
+/** Chunks with a common word. Estimates are multiples of 16, so this number, which is not one, was counted. */
 const DOCUMENTS = 151;
 const CHUNKS = 7;
 const TOTAL = DOCUMENTS * CHUNKS;
 
-const limits: { counted: number; ranked: number } = MEMORY_STORE_LIMITS;
-const { counted, ranked } = limits;
+const limits: { counted: number; ranked: number; rankedAll: number } = MEMORY_STORE_LIMITS;
+const { counted, ranked, rankedAll } = limits;
 let server: Awaited<ReturnType<typeof pgliteServer>>;
 let store: Store;
 
@@ -26,6 +26,9 @@ beforeAll(async () => {
         'everywhere',
         part % 2 === 0 ? 'often' : 'seldom',
         n === 3 && part === 1 ? 'once' : '',
+        n % 5 === 0 && part === 1 ? 'companion' : '',
+        n >= 100 && part === 1 ? 'late' : '',
+        n === 140 && part === 3 ? 'seldom seldom' : '',
         `filler${n}x${part}`,
       ].join(' '),
     );
@@ -37,7 +40,7 @@ afterAll(async () => {
   await server.close();
 });
 afterEach(() => {
-  Object.assign(limits, { counted, ranked });
+  Object.assign(limits, { counted, ranked, rankedAll });
 });
 
 describe('words of a large memory in PostgreSQL', () => {
@@ -55,7 +58,7 @@ describe('words of a large memory in PostgreSQL', () => {
     }
     expect(counts.get('once')).toBe(1);
     expect(counts.get('never')).toBe(0);
-    expect((counts.get('often') ?? 0) % 8).toBe(0);
+    expect((counts.get('often') ?? 0) % 16).toBe(0);
   });
 
   test('the sample has an index of its own, which the planner recognises', async () => {
@@ -64,7 +67,7 @@ describe('words of a large memory in PostgreSQL', () => {
     await pool.query('ANALYZE memory_entities');
     const { rows } = await pool.query(
       `EXPLAIN SELECT count(*) FROM memory_entities
-       WHERE words @@ to_tsquery('memory_words', 'often') AND row * 40503 % 65536 < 8192`,
+       WHERE words @@ to_tsquery('memory_words', 'often') AND row * 40503 % 65536 < 4096`,
     );
     await pool.query('RESET enable_seqscan');
     expect(JSON.stringify(rows)).toContain('memory_entities_sample');
@@ -85,4 +88,26 @@ test('if the rarest words of a search are in too many entities, those with most 
   const types = await store.lexical(['everywhere'], { limit: 50, types: ['doc_chunk'] });
   expect(types).toHaveLength(20);
   expect(await store.lexical(['everywhere'], { limit: 50, types: ['entity'] })).toEqual([]);
+});
+
+describe('a word in more entities than are all ranked', () => {
+  beforeEach(() => {
+    limits.rankedAll = 20;
+  });
+
+  test('an entity that repeats the word is found, wherever it is', async () => {
+    const found = await store.lexical(['seldom'], { limit: 5 });
+    expect(found[0]?.id).toContain('filler140x3');
+    expect(found).toHaveLength(5);
+  });
+
+  test('entities that also have another word of the search come first, as if all were ranked', async () => {
+    const search = async (): Promise<string[]> =>
+      (await store.lexical(['companion', 'late'], { limit: 5 })).map(({ id }) => id);
+    const found = await search();
+    const numbers = found.map((id) => Number(/filler(\d+)x1/.exec(id)?.[1]));
+    expect(numbers.every((n) => n >= 100 && n % 5 === 0)).toBe(true);
+    limits.rankedAll = 5_000;
+    expect(found).toEqual(await search());
+  });
 });
