@@ -92,10 +92,14 @@ function firstLetters(word: string): number {
 
 /** Letters at the end of a stem that its word may lack: `realised` becomes `realiz`. */
 const PUT = 2;
+const LETTERS = /^[a-z]+$/;
 
-/** What every word with this stem begins with. A stem keeps the first two letters of its word. */
+/**
+ * What every word with this stem begins with. A stem keeps the first two letters of its word; a word with other characters
+ * than a to z is its own stem.
+ */
 function beginningOf(stem: string): string {
-  return stem.slice(0, Math.max(2, stem.length - PUT));
+  return LETTERS.test(stem) ? stem.slice(0, Math.max(2, stem.length - PUT)) : stem;
 }
 
 /** What a text has of a query. */
