@@ -62,6 +62,7 @@ export function withLifetimes(store: Store, lifetimes: Lifetimes): Store {
     turns: (id, page) => store.turns(id, { ...page, expired: expired() }),
     searchTurns: (request) => store.searchTurns({ ...request, expired: expired() }),
     entities: (ids) => store.entities(ids, expired()),
+    comparedEntities: (vector, embedder, ids) => store.comparedEntities(vector, embedder, ids, expired()),
     byName: (name, limit) => store.byName(name, limit, expired()),
     similarNames: (name, limit) => store.similarNames(name, limit, expired()),
     topology: (page) => store.topology({ ...page, expired: expired() }),

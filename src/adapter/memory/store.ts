@@ -161,12 +161,13 @@ export interface Store {
 
   /** In the order of the ids, without unknown ones. */
   entities(ids: readonly string[], expired?: Cutoffs): Promise<readonly (Entity & SearchFields)[]>;
-  /** Cosine of these entities to the vector, for candidates that were found by words only. */
-  cosines(
+  /** The same with the cosine of each to the vector; undefined for an entity without a vector of this embedder. */
+  comparedEntities(
     vector: Float32Array,
     embedder: string,
     ids: readonly string[],
-  ): Promise<ReadonlyMap<string, number>>;
+    expired?: Cutoffs,
+  ): Promise<readonly (Entity & SearchFields & { readonly cosine: number | undefined })[]>;
   /** Entities of this name; if there is none, those whose name has the same words, in any case and punctuation. */
   byName(name: string, limit: number, expired?: Cutoffs): Promise<readonly Entity[]>;
   /** Names similar to the requested one, best first. */

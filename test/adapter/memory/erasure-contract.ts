@@ -158,6 +158,8 @@ export function erasureContract(store: () => Store): void {
     const ids = ['file:aged.md', agentEntityId('Aged')];
     expect(await store().entities(ids)).toHaveLength(2);
     expect((await living.entities(ids)).map(({ name }) => name)).toEqual(['Aged']);
+    const compared = await living.comparedEntities(vector(1), EMBEDDER, ids);
+    expect(compared.map(({ name }) => name)).toEqual(['Aged']);
     expect(await living.turns('session of old turn', { after: 0, limit: 5 })).toBeUndefined();
     expect((await living.searchTurns({ query: 'quetzal', order: 'oldest', limit: 5 })).turns).toMatchObject([
       { id: 'new turn' },

@@ -153,13 +153,11 @@ export function fakeStore(): FakeStore {
         const one = kept.get(id);
         return one === undefined ? [] : { ...one, title: one.title ?? '', heading: one.heading ?? '' };
       }),
-    cosines: async (vector, embedder, ids) =>
-      new Map(
-        ids.flatMap((id) => {
-          const entity = kept.get(id);
-          return entity?.embedder === embedder ? [[id, cosine(vector, entity.embedding)] as const] : [];
-        }),
-      ),
+    comparedEntities: async (vector, embedder, ids) =>
+      (await store.entities(ids)).map((entity) => {
+        const one = kept.get(entity.id);
+        return { ...entity, cosine: one?.embedder === embedder ? cosine(vector, one.embedding) : undefined };
+      }),
     byName: async (name, limit): Promise<Entity[]> =>
       [...kept.values()].filter((entity) => entity.name === name).slice(0, limit),
     similarNames: async (name, limit) =>

@@ -291,11 +291,17 @@ function searching(store: () => Store): void {
     await store().putEntities([entity({ id: 'late', embedding: vector(40, 0.1) })], [], EMBEDDER);
     const [late] = await store().nearest(vector(40), EMBEDDER, { limit: 1 });
     expect(late?.id).toBe('late');
-    const cosines = await store().cosines(vector(40), EMBEDDER, ['late', 'me', 'unknown', 'p0']);
-    expect([...cosines.keys()]).toEqual(['late']);
+    const ids = ['p0', 'unknown', 'late', 'me'];
+    const compared = await store().comparedEntities(vector(40), EMBEDDER, ids);
+    expect(compared.map(({ cosine: _, ...one }) => one)).toEqual(await store().entities(ids));
+    const cosines = new Map(compared.map(({ id, cosine }) => [id, cosine]));
+    expect([...cosines.keys()]).toEqual(['p0', 'late', 'me']);
     expect(cosines.get('late')).toBeCloseTo(late?.cosine ?? 0, 5);
+    // Its vector is of another embedder; the other one has none.
+    expect([cosines.get('p0'), cosines.get('me')]).toEqual([undefined, undefined]);
     const opposite = vector(40).map((value) => -value);
-    expect((await store().cosines(opposite, EMBEDDER, ['late'])).get('late')).toBeCloseTo(-Math.cos(0.1), 5);
+    const [away] = await store().comparedEntities(opposite, EMBEDDER, ['late']);
+    expect(away?.cosine).toBeCloseTo(-Math.cos(0.1), 5);
   });
 
   test('lexical search matches stems, ranks by matching words, filters by type and has no query syntax', async () => {
@@ -398,12 +404,12 @@ function searching(store: () => Store): void {
     expect((await all()).map(({ searchText }) => searchText)).toEqual(['changed']);
     const near = await store().nearest(point(1, 0, 0), queue, { limit: 5 });
     expect(near.map(({ id }) => id)).toEqual(['q1', 'q3']);
-    expect(await store().cosines(point(0, 0, 1), queue, ['q1', 'q2', 'q3'])).toEqual(
-      new Map([
-        ['q1', 0],
-        ['q3', 1],
-      ]),
-    );
+    const compared = await store().comparedEntities(point(0, 0, 1), queue, ['q1', 'q2', 'q3']);
+    expect(compared.map(({ id, cosine }) => [id, cosine])).toEqual([
+      ['q1', 0],
+      ['q2', undefined],
+      ['q3', 1],
+    ]);
     // Vectors of other lengths are not compared.
     expect(await store().nearest(point(1, 0), queue, { limit: 5 })).toEqual([]);
     expect(await store().keepVectorsOf(EMBEDDER)).toBeGreaterThan(2);
@@ -629,7 +635,7 @@ function refusals(store: () => Store): void {
   ])('a vector %s is rejected in storing and searching', async (_, bad) => {
     await expect(withVector(bad)).rejects.toMatchObject(refused('entities[0].embedding'));
     await expect(store().nearest(bad, EMBEDDER, { limit: 1 })).rejects.toMatchObject(refused('vector'));
-    await expect(store().cosines(bad, EMBEDDER, ['x'])).rejects.toMatchObject(refused('vector'));
+    await expect(store().comparedEntities(bad, EMBEDDER, ['x'])).rejects.toMatchObject(refused('vector'));
   });
 
   test.each([0, -1, 1.5, Number.NaN, Infinity, MEMORY_STORE_LIMITS.page + 1])(

@@ -7,6 +7,7 @@ import {
   type RowVector,
   type TurnWords,
   type Value,
+  type VectorComparison,
   type WordIndexName,
 } from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
@@ -153,19 +154,13 @@ export class PostgresEngine implements Engine {
       .sort((a, b) => b.cosine - a.cosine);
   }
 
-  async cosines(
-    vector: Float32Array,
-    embedder: string,
-    ids: readonly string[],
-  ): Promise<Map<string, number>> {
-    const { where } = vectorSpace(embedder, vector.length);
-    const rows = await this.all(
-      `SELECT e.id AS id, 1 - (v.embedding <=> $1::vector) AS cosine
-       FROM memory_entities AS e JOIN memory_vectors AS v ON v.row = e.row
-       WHERE ${where} AND e.id = ANY($2)`,
-      [vectorText(vector), ids],
-    );
-    return new Map(rows.map((row) => [row['id'] as string, Number(row['cosine'])]));
+  comparison(vector: Float32Array, embedder: string, first: number): VectorComparison {
+    return {
+      column: `1 - (v.embedding <=> $${first}::vector) AS cosine`,
+      condition: vectorSpace(embedder, vector.length).where,
+      parameters: [vectorText(vector)],
+      cosineOf: ({ cosine }) => (cosine === null ? undefined : Number(cosine)),
+    };
   }
 
   frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {

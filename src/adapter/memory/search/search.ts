@@ -120,13 +120,11 @@ async function scored(
   const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const weighing = wordWeights(store, words);
-  // Entities that are found by meaning are read and compared while the store still searches by words.
   const byMeaning = async () => {
     const meaning = await queryVector(searched, query, signal);
     signal?.throwIfAborted();
     const near = meaning.vector === undefined ? [] : await store.nearest(meaning.vector, embedder.id, scope);
-    const cosines = new Map(near.map(({ id, cosine }) => [id, cosine]));
-    return { ...meaning, cosines, covered: await coveredBy(weighing, store, [...cosines.keys()]) };
+    return { ...meaning, cosines: new Map(near.map(({ id, cosine }) => [id, cosine])) };
   };
   const byWords = async () => {
     // Whether compounds are searched by their parts is known only after words were counted.
@@ -134,21 +132,33 @@ async function scored(
     const terms = hasCompounds ? (await weighing).terms : words.map(({ word }) => word);
     return terms.length > 0 ? store.lexical(terms, scope) : [];
   };
-  const [{ vector, unrelated, hint: notice, cosines, covered: near }, lexical, { weights, highest }] =
-    await Promise.all([byMeaning(), byWords(), weighing]);
-  signal?.throwIfAborted();
-  const onlyWords = lexical.map(({ id }) => id).filter((id) => !cosines.has(id));
-  const [others, more] = await Promise.all([
-    coveredBy(weighing, store, onlyWords),
-    vector !== undefined && onlyWords.length > 0
-      ? store.cosines(vector, embedder.id, onlyWords)
-      : new Map<string, number>(),
+  const [meaning, lexical] = [byMeaning(), byWords()];
+  // Entities are read as soon as they are found: those found by meaning while the store still searches by words.
+  const near = meaning.then(async ({ cosines }) => {
+    const entities = cosines.size > 0 ? await store.entities([...cosines.keys()]) : [];
+    return coveredBy(
+      weighing,
+      entities.map((entity) => ({ ...entity, cosine: cosines.get(entity.id) })),
+    );
+  });
+  const others = Promise.all([meaning, lexical]).then(async ([{ vector, cosines }, found]) => {
+    signal?.throwIfAborted();
+    const ids = found.map(({ id }) => id).filter((id) => !cosines.has(id));
+    if (ids.length === 0) return [];
+    const entities =
+      vector === undefined ? store.entities(ids) : store.comparedEntities(vector, embedder.id, ids);
+    return coveredBy(weighing, await entities);
+  });
+  const [{ unrelated, hint: notice }, { weights, highest }, ...lists] = await Promise.all([
+    meaning,
+    weighing,
+    near,
+    others,
   ]);
-  const covered = [...near, ...others];
+  const covered = lists.flat();
   const documents = documentCoverage(covered);
   const candidates = covered
-    .map(({ entity, coverage: passage }): Scored => {
-      const cosine = cosines.get(entity.id) ?? more.get(entity.id);
+    .map(({ entity: { cosine, ...entity }, coverage: passage }): Scored => {
       const document = documents.get(documentOf({ entity })) ?? passage.words;
       const wordsOnly = wordScore(weights, highest, passage, document);
       return {
@@ -162,21 +172,17 @@ async function scored(
   return { candidates, notice };
 }
 
+/** An entity that was found, with the cosine of its vector, if it has one. */
+type Found = Entity & SearchFields & { readonly cosine?: number | undefined };
+
 interface Covered {
-  readonly entity: Entity & SearchFields;
+  readonly entity: Found;
   readonly coverage: Coverage;
 }
 
 /** Entities with what they cover of the query. */
-async function coveredBy(
-  weighing: Promise<WordWeights>,
-  store: Store,
-  ids: readonly string[],
-): Promise<Covered[]> {
-  const [entities, { weights, compounds }] = await Promise.all([
-    ids.length > 0 ? store.entities(ids) : [],
-    weighing,
-  ]);
+async function coveredBy(weighing: Promise<WordWeights>, entities: readonly Found[]): Promise<Covered[]> {
+  const { weights, compounds } = await weighing;
   const coverage = coverageOf(weights, compounds);
   return entities.map((entity) => ({ entity, coverage: coverage(entity) }));
 }

@@ -4,6 +4,7 @@ import { nameKey } from '../plain-words.ts';
 import type { Cutoffs, Entity, EntityType, Relation, SearchFields } from '../store.ts';
 import {
   cutoffValues,
+  type Engine,
   isAlive,
   NOTHING_EXPIRED,
   number,
@@ -29,7 +30,34 @@ export async function entities(
     `SELECT ${ENTITY}, ${SEARCH_FIELDS} FROM memory_entities WHERE ${sql.among('id', '$1')} AND ${isAlive(2)}`,
     [sql.list(ids), ...cutoffValues(expired)],
   );
-  const known = new Map(rows.map((row) => [text(row, 'id'), { ...entityOf(row), ...searchFieldsOf(row) }]));
+  return inOrder(
+    ids,
+    rows.map((row) => ({ ...entityOf(row), ...searchFieldsOf(row) })),
+  );
+}
+
+export async function comparedEntities(
+  engine: Engine,
+  vector: Float32Array,
+  embedder: string,
+  ids: readonly string[],
+  expired = NOTHING_EXPIRED,
+): Promise<(Entity & SearchFields & { cosine: number | undefined })[]> {
+  const { column, condition, parameters, cosineOf } = engine.comparison(vector, embedder, 4);
+  const rows = await engine.all(
+    `SELECT e.*, ${column} FROM
+       (SELECT row, ${ENTITY}, ${SEARCH_FIELDS} FROM memory_entities WHERE ${engine.among('id', '$1')} AND ${isAlive(2)}) AS e
+     LEFT JOIN memory_vectors AS v ON v.row = e.row AND ${condition}`,
+    [engine.list(ids), ...cutoffValues(expired), ...parameters],
+  );
+  return inOrder(
+    ids,
+    rows.map((row) => ({ ...entityOf(row), ...searchFieldsOf(row), cosine: cosineOf(row) })),
+  );
+}
+
+function inOrder<T extends { readonly id: string }>(ids: readonly string[], entities: readonly T[]): T[] {
+  const known = new Map(entities.map((entity) => [entity.id, entity]));
   return ids.flatMap((id) => known.get(id) ?? []);
 }
 

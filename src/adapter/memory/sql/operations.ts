@@ -17,7 +17,7 @@ import { document, documents, putDocument, putEntities, removeDocuments } from '
 import { searchEntities } from './entity-search.ts';
 import { erase } from './erasure.ts';
 import { expire } from './expiry.ts';
-import { byName, edges, entities, similarNames, topology } from './graph.ts';
+import { byName, comparedEntities, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
 import { agentRelations, importBatch } from './transfer.ts';
@@ -136,10 +136,10 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   },
   keepVectorsOf: change<'keepVectorsOf'>((embedder) => checkName(embedder, 'embedder'), keepVectorsOf),
   entities: { ...read<'entities'>(nothing, entities), lookup: 'id' },
-  cosines: read<'cosines'>(
-    (vector) => checkVector(vector, 'vector'),
-    (engine, ...args) => engine.cosines(...args),
-  ),
+  comparedEntities: {
+    ...read<'comparedEntities'>((vector) => checkVector(vector, 'vector'), comparedEntities),
+    lookup: 'id',
+  },
   byName: { ...read<'byName'>((_, limit) => checkLimit(limit), byName), lookup: 'name' },
   similarNames: read<'similarNames'>((_, limit) => checkLimit(limit), similarNames),
   edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),

@@ -50,6 +50,16 @@ export interface Sql {
   insertVectors(embedder: string, vectors: readonly RowVector[]): Promise<void>;
 }
 
+/** How a query compares a vector with rows `v` of `memory_vectors`. */
+export interface VectorComparison {
+  /** The column from which `cosineOf` computes the cosine; null if a row has no such vector. */
+  readonly column: string;
+  /** Of rows with a vector of this embedder and length. */
+  readonly condition: string;
+  readonly parameters: readonly Value[];
+  cosineOf(row: Row): number | undefined;
+}
+
 /** Operations that each engine implements differently. */
 export interface Engine extends Sql {
   nearest(
@@ -57,7 +67,8 @@ export interface Engine extends Sql {
     embedder: string,
     scope: SearchScope,
   ): Promise<{ id: string; cosine: number }[]>;
-  cosines(vector: Float32Array, embedder: string, ids: readonly string[]): Promise<Map<string, number>>;
+  /** @param first number of the first parameter that the comparison may use */
+  comparison(vector: Float32Array, embedder: string, first: number): VectorComparison;
   lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]>;
   frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }>;
   /** Size on disk. */

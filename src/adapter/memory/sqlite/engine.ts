@@ -9,6 +9,7 @@ import {
   type RowVector,
   type TurnWords,
   type Value,
+  type VectorComparison,
   type WordIndexName,
 } from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
@@ -167,19 +168,14 @@ export class SqliteEngine implements Engine {
     return cache;
   }
 
-  async cosines(
-    vector: Float32Array,
-    embedder: string,
-    ids: readonly string[],
-  ): Promise<Map<string, number>> {
-    // CROSS JOIN: SQLite reads the few entities first, instead of all vectors of the embedder.
-    const rows = this.#prepare(
-      `SELECT e.id AS id, v.embedding AS embedding FROM memory_entities AS e CROSS JOIN memory_vectors AS v ON v.row = e.row
-       WHERE ${this.among('e.id', '$1')} AND v.embedder = $2 AND length(v.embedding) = $3`,
-    ).all(named([JSON.stringify(ids), embedder, vector.byteLength]));
-    return new Map(
-      rows.map((row) => [row['id'] as string, cosine(vector, vectorOf(row['embedding'] as Uint8Array))]),
-    );
+  comparison(vector: Float32Array, embedder: string, first: number): VectorComparison {
+    return {
+      column: 'v.embedding AS embedding',
+      condition: `v.embedder = $${first} AND length(v.embedding) = $${first + 1}`,
+      parameters: [embedder, vector.byteLength],
+      cosineOf: ({ embedding }) =>
+        embedding === null ? undefined : cosine(vector, vectorOf(embedding as Uint8Array)),
+    };
   }
 
   async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
