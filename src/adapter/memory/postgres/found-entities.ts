@@ -63,18 +63,31 @@ function withCommonTerms({ selecting, ranking }: SelectiveTerms, common: Terms, 
     ),
     places(`hit.words @@ ${query(phrase(common[0]?.[0] as string))}`, limit),
   ];
-  return lists.map((list) => `(${list})`).join(' UNION ');
+  return lists.map((list) => `(${list})`).join(' UNION ALL ');
 }
 
 /** The places of the best by weight alone. */
 function heaviest(isFound: string, by: FoundBy): string {
-  return `SELECT hit.ctid AS tuple FROM memory_entities AS hit WHERE hit.words @@ ${isFound} ${isOfType('hit', by)}
+  return `SELECT hit.tuple FROM
+      (SELECT hit.ctid AS tuple, hit.row, ${readOnce('hit.words')} AS words FROM memory_entities AS hit
+       WHERE hit.words @@ ${isFound} ${isOfType('hit', by)} OFFSET 0) AS hit
     ORDER BY ${by.weight('hit')} DESC, hit.row LIMIT ${MEMORY_STORE_LIMITS.ranked}`;
 }
 
-/** Entities read by their places in the table, which stay valid during the statement. */
+/**
+ * The words of a long text are stored outside of its row, where every use of the column would read them again. For a
+ * subquery with OFFSET, which is computed once per row.
+ */
+export function readOnce(words: string): string {
+  return `${words} || ''::tsvector`;
+}
+
+/**
+ * Entities read once each by their places in the table, which stay valid during the statement. As an array, because
+ * PostgreSQL would join many places by reading the whole table.
+ */
 function atPlaces(places: string): string {
-  return `(${places}) AS found JOIN memory_entities AS e ON e.ctid = found.tuple`;
+  return `memory_entities AS e WHERE e.ctid = ANY(ARRAY(${places}))`;
 }
 
 function isOfType(alias: string, { ofTypes }: FoundBy): string {

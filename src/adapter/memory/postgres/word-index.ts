@@ -2,7 +2,7 @@ import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { FIELD_WEIGHTS, selectiveTerms } from '../sql/sql.ts';
 import type { SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { foundEntities } from './found-entities.ts';
+import { foundEntities, readOnce } from './found-entities.ts';
 import { phrase, plainWords } from './word-query.ts';
 
 /** Of the text, of nothing, of headings and of titles, in the order of `ts_rank`, which takes at most 1. */
@@ -118,7 +118,8 @@ export class WordIndex {
       limit: scope.limit,
     });
     const { rows } = await this.#connection.query(
-      `SELECT e.id, ${rank} AS rank FROM ${found} ORDER BY rank DESC, e.id LIMIT ${place(scope.limit)}`,
+      `SELECT e.id, ${rank} AS rank FROM (SELECT e.id, ${readOnce('e.words')} AS words FROM ${found} OFFSET 0) AS e
+       ORDER BY rank DESC, e.id LIMIT ${place(scope.limit)}`,
       parameters,
     );
     return (rows as { id: string; rank: unknown }[]).map(({ id, rank }) => ({ id, rank: Number(rank) }));
