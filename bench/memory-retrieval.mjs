@@ -6,6 +6,7 @@
 //   --model FOLDER      an ONNX model, in addition to the built-in embedder
 //   --cache FOLDER      keeps the model's vectors for later runs
 //   --development       the corpora for trying changes, instead of those that nothing was fitted to
+//   --postgres URL      the store in a PostgreSQL with pgvector, in a namespace that is deleted after each set
 //   --misses            lists what was not found
 //   --only-docs         leaves out the packages and manuals that are installed anyway (memory/corpora.mjs)
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,6 +30,7 @@ const LIMIT = 5;
 const MIN_SCORE = 0.7;
 const PAGE = 1000;
 const HOUR = 3_600_000;
+const NAMESPACE = 'bench-retrieval';
 
 const { values } = parseArgs({
   options: {
@@ -37,6 +39,7 @@ const { values } = parseArgs({
     cache: { type: 'string' },
     development: { type: 'boolean', default: false },
     'only-docs': { type: 'boolean', default: false },
+    postgres: { type: 'string' },
     misses: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
@@ -68,7 +71,8 @@ class Tally {
 /** Figures of all rankings, by name, as recall / MRR; of the product also by kind of question. */
 async function measure({ name, pages, questions }, embedder, label) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agctl-retrieval-'));
-  const store = await openStore({ dataDir, log });
+  const opened = await openStore({ dataDir, databaseUrl: values.postgres, log });
+  const store = opened.namespace(NAMESPACE);
   const embeddings = new EmbeddingQueue({ store, embedder, log });
   try {
     for (const { file, title, rest } of pages)
@@ -128,7 +132,8 @@ async function measure({ name, pages, questions }, embedder, label) {
     return rows;
   } finally {
     await embeddings.close();
-    await store.close();
+    await opened.removeNamespace(NAMESPACE);
+    await opened.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
