@@ -75,6 +75,32 @@ browserTest('the memory overview page counts the stored entities', async (browse
   expect(problems).toEqual([]);
 });
 
+browserTest('the memory overview page lists the latest sessions, without deleted ones', async (browser) => {
+  const { page } = await watchedPage(browser, backend.url);
+  const sessions = page.getByRole('region', { name: 'Latest sessions' });
+  for (let n = 2; n <= 11; n += 1)
+    await backend.post('chat', {
+      sessionId: `chat-${n}`,
+      agentId: 'helpdesk',
+      role: 'user',
+      content: 'Thanks.',
+    });
+  await page.goto(`${backend.url}/ui/`);
+  await sessions.getByRole('row', { name: 'chat-2 helpdesk 1' }).waitFor();
+  // Ten of eleven, and the line above them.
+  expect(await sessions.getByRole('row').count()).toBe(11);
+  await sessions.getByRole('link', { name: 'chat-11' }).click();
+  await page.getByText('Turn 1 of 1').waitFor();
+  await page.getByRole('button', { name: 'Delete session …' }).click();
+  await page.getByRole('region', { name: 'Delete session' }).getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await sessions.getByRole('row', { name: 'chat-10 helpdesk 1' }).waitFor();
+  expect(await sessions.getByRole('link', { name: 'chat-11' }).count()).toBe(0);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await sessions.getByRole('link', { name: 'chat-11' }).waitFor();
+  for (let n = 2; n <= 11; n += 1) await backend.memory.store.erase({ sessions: [`chat-${n}`] }, {});
+});
+
 browserTest(
   'a sync started by the button, a tool or a request is shared, and every page shows it',
   async (browser) => {

@@ -3,6 +3,7 @@ import { count, size, time } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
+import { LatestSessions } from '../latest-sessions.tsx';
 import { API, ENTITY_TYPES, RELATION_TYPES, type Stats } from '../model.ts';
 import { curl, Empty, Unreachable } from '../placeholder.tsx';
 import { Resync, useSync } from '../sync.tsx';
@@ -10,7 +11,7 @@ import { Resync, useSync } from '../sync.tsx';
 /** Calls of agents change the counts too. */
 const REFRESH = 10_000;
 
-/** What is stored, and when the docs folder was last read. */
+/** What is stored, when the docs folder was last read, and the latest conversations. */
 export function Overview(): ReactNode {
   const { data, error, reload } = useLoaded<Stats>(`${API}/stats`, REFRESH);
   const sync = useSync(reload);
@@ -24,6 +25,7 @@ export function Overview(): ReactNode {
       {problem === undefined ? null : <Unreachable error={problem} retry={retry} />}
       <Resync sync={sync} />
       {data === undefined ? null : <Counts stats={data} />}
+      <LatestSessions everyMs={REFRESH} />
     </>
   );
 }
