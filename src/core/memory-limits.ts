@@ -117,7 +117,10 @@ export const MEMORY_STORE_LIMITS = {
   connections: 10,
   /** Entities for which PostgreSQL counts occurrences of the query's words: those that match the rarest words. */
   ranked: 2_000,
-  /** Of a word in more entities than this, PostgreSQL ranks only those in which it is prominent or has company. */
+  /**
+   * Of a word in more entities than this, PostgreSQL ranks only those that have it in the title, in a heading or more than
+   * once, those that have another word of the search, and as many others as the search returns.
+   */
   rankedAll: 300,
   /** Entities from which PostgreSQL estimates the number of entities with a common word, instead of counting them. */
   counted: 20_000,
