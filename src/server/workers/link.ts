@@ -1,5 +1,6 @@
 import type { SendHandle } from 'node:child_process';
 import type { Socket } from 'node:net';
+import { TransientMap } from '../../core/transient-map.ts';
 
 /** The end of an IPC channel: a child process, or `process` in a child. */
 export interface IpcPort {
@@ -39,7 +40,7 @@ export class Link<Local extends Calls, Other extends Calls> {
   readonly #port: IpcPort;
   readonly #local: Local;
   readonly #onSocket: SocketReceiver | undefined;
-  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  readonly #waiting = new TransientMap<number, PromiseWithResolvers<unknown>>();
   #queue: Frame[] = [];
   #lastId = 0;
   #isClosed = false;
@@ -86,7 +87,7 @@ export class Link<Local extends Calls, Other extends Calls> {
   /** Rejects all calls without an answer: the other process has ended. */
   close(): void {
     this.#isClosed = true;
-    const waiting = [...this.#waiting.values()];
+    const waiting = this.#waiting.values();
     this.#waiting.clear();
     for (const { reject } of waiting) reject(new LinkClosed());
   }
