@@ -21,7 +21,8 @@ async function send(message) {
     body: JSON.stringify({ jsonrpc: '2.0', ...message }),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`HTTP ${response.status}: ${text}`);
+  const hint = response.status === 401 ? ' (set API_KEY to a key of the gateway)' : '';
+  if (!response.ok) throw new Error(`HTTP ${response.status}: ${text}${hint}`);
   session ??= response.headers.get('mcp-session-id') ?? undefined;
   const messages = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data));
   const answer = messages.find((candidate) => candidate.id === message.id);

@@ -106,6 +106,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0310: 'Part of a CEL expression fails for every input.',
   AGW0312: 'A provider key can be used by everyone who can reach the port.',
   AGW0313: 'Tools get names that LLM providers reject.',
+  AGW0314: 'An MCP server can change the configuration, which starts programs.',
   AGW0320: 'A certificate is expired, or not valid yet.',
   AGW0401: 'A port could not be opened.',
   AGW0403: 'The database could not be opened.',

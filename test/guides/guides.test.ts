@@ -30,7 +30,7 @@ const DESKTOP = {
   '"-y", "@modelcontextprotocol/server-memory"': `"${server('memory')}"`,
 };
 const FILES = {
-  'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "."]': `cmd: node, args: ["${server('filesystem')}", "."]`,
+  'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "./files"]': `cmd: node, args: ["${server('filesystem')}", "./files"]`,
 };
 
 const FILES_IN_LIST = {

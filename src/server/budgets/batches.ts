@@ -14,8 +14,6 @@ const RETRY_AFTER = 1_000;
 const INTERVAL = 10;
 /** The same if no call is open that could join the next one: clients that call again at once would get one each. */
 const URGENT_INTERVAL = 4;
-/** The same if, besides, as many calls wait as for the last one: those that call again at once are all there. */
-const FULL_INTERVAL = 1;
 
 export interface BatchesOptions {
   readonly store: SpendingStore;
@@ -59,11 +57,8 @@ export class Batches {
   #era = 0;
   /** Starts the next transaction. */
   #timer: NodeJS.Timeout | undefined;
-  /** That of the timer. */
-  #interval = INTERVAL;
-  /** Calls that wait for the next transaction, and for how many it need not wait longer. */
-  #waiting = 0;
-  #usual = 0;
+  /** Whether the timer has the shorter interval. */
+  #isHurried = false;
   #retry: NodeJS.Timeout | undefined;
   #failure: { readonly since: number; readonly at: number; readonly message: string } | undefined;
 
@@ -103,14 +98,13 @@ export class Batches {
     for (const counter of counters) this.#changed.add(counter);
     if (this.#isLate) return Promise.resolve();
     void this.#scheduled();
-    this.#waiting += 1;
     this.hurry();
     return this.#ended;
   }
 
-  /** Called when fewer calls are open or more wait: if nothing can join the next transaction, it starts earlier. */
+  /** Called when fewer calls are open: if nothing can join the next transaction, it starts earlier. */
   hurry(): void {
-    if (this.#timer === undefined || this.#nextInterval() >= this.#interval) return;
+    if (this.#timer === undefined || this.#isHurried || !this.#isUrgent()) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#startSoon();
@@ -131,14 +125,10 @@ export class Batches {
     return this.#next.promise;
   }
 
-  #nextInterval(): number {
-    if (!this.#isUrgent()) return INTERVAL;
-    return this.#waiting < this.#usual ? URGENT_INTERVAL : FULL_INTERVAL;
-  }
-
   #startSoon(): void {
-    this.#interval = this.#nextInterval();
-    const wait = this.#lastAt + this.#interval - performance.now();
+    this.#isHurried = this.#isUrgent();
+    const interval = this.#isHurried ? URGENT_INTERVAL : INTERVAL;
+    const wait = this.#lastAt + interval - performance.now();
     // At least at the end of the turn: calls that end in the same turn share a transaction.
     if (wait > 0) this.#timer ??= setTimeout(() => this.#start(), wait);
     else setImmediate(() => this.#start());
@@ -157,9 +147,6 @@ export class Batches {
   async #run(): Promise<void> {
     const { promise, resolve, reject } = this.#next as PromiseWithResolvers<void>;
     this.#current = promise;
-    // Halved, so that a client that is late once is waited for the next time.
-    this.#usual = Math.max(this.#waiting, this.#usual >> 1);
-    this.#waiting = 0;
     const changed = [...this.#changed];
     const read = [...this.#read].filter((counter) => !this.#changed.has(counter));
     this.#next = undefined;

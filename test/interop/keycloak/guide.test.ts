@@ -18,7 +18,7 @@ test.skipIf(!hasKeycloak)(
     await using followed = await followGuide('keycloak.md', {
       'http://127.0.0.1:8180': admin.url,
       3000: String(await freePort()),
-      'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "."]': `cmd: node, args: ["${server}", "."]`,
+      'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "./files"]': `cmd: node, args: ["${server}", "./files"]`,
     });
     const [, checked, refused, answered] = followed.printed;
     expect(checked).not.toContain('✗');

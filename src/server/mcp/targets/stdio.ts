@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { durationSchema } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
@@ -90,6 +91,7 @@ export const stdio = defineTarget({
         help: 'move arguments to `args`, as in `{ cmd: npx, args: [-y, some-server] }`',
       });
     warnIfMissing(name, config, context);
+    warnIfConfigIsServed(config, context);
     if (config.shared && config.warm > 0)
       context.at('warm').report({
         code: 'AGW0105',
@@ -172,6 +174,27 @@ function warnIfMissing(name: string, config: z.output<typeof schema>, context: C
     target: name,
     cmd: config.cmd,
   });
+}
+
+/**
+ * Reports a folder argument of a filesystem server in which the configuration is: a caller could read `gateway.env`, and add a
+ * target with any command to the configuration, which is reloaded.
+ */
+function warnIfConfigIsServed(config: z.output<typeof schema>, context: CompileContext): void {
+  const from = [config.cmd, ...config.args].findIndex((word) => /filesystem/i.test(word));
+  if (from === -1) return;
+  for (const [index, folder] of config.args.entries()) {
+    if (index < from || folder.startsWith('-')) continue;
+    const toConfig = relative(resolve(workingFolder(config, context.folder), folder), context.folder);
+    if (isAbsolute(toConfig) || toConfig.split(sep)[0] === '..') continue;
+    context.at('args', index).report({
+      code: 'AGW0314',
+      severity: 'warning',
+      message: 'callers of this server can change the configuration of the gateway, and read `gateway.env`',
+      label: 'the configuration is in this folder',
+      help: 'give the server a folder of its own, such as `./files`: a target that a caller adds to the configuration starts any program',
+    });
+  }
 }
 
 /** Functions that remove secrets: those of the configuration (its redactor) and those of the server's environment. */
