@@ -10,22 +10,25 @@ test.each([
   ['the root folder, after another one', ['./files', '/'], [2]],
   ['a folder beside it', ['../other', './files'], []],
   ['no folder', [], []],
-])('a filesystem server with %s', async (_what, folders, expected) => {
-  await using folder = await temporaryFolder();
-  mkdirSync(join(folder.path, 'own'));
-  const file = join(folder.path, 'own/gateway.yaml');
-  const stdio = { cmd: process.execPath, args: ['@modelcontextprotocol/server-filesystem', ...folders] };
-  writeFileSync(file, JSON.stringify({ mcp: { targets: [{ name: 'files', stdio }] } }));
-  const { code, stdout } = await cli(['config', 'validate', '-f', file, '-o', 'json']);
-  const { diagnostics } = JSON.parse(stdout) as { diagnostics: { code: string; path: string }[] };
-  const found = diagnostics.filter((each) => each.code === 'AGW0314');
-  expect([code, found.map(({ path }) => path)]).toEqual([
-    0,
-    expected.map((index) => `/mcp/targets/0/stdio/args/${index}`),
-  ]);
-});
+])(
+  'config validate warns of a filesystem server whose folder contains the configuration: %s',
+  async (_what, folders, expected) => {
+    await using folder = await temporaryFolder();
+    mkdirSync(join(folder.path, 'own'));
+    const file = join(folder.path, 'own/gateway.yaml');
+    const stdio = { cmd: process.execPath, args: ['@modelcontextprotocol/server-filesystem', ...folders] };
+    writeFileSync(file, JSON.stringify({ mcp: { targets: [{ name: 'files', stdio }] } }));
+    const { code, stdout } = await cli(['config', 'validate', '-f', file, '-o', 'json']);
+    const { diagnostics } = JSON.parse(stdout) as { diagnostics: { code: string; path: string }[] };
+    const found = diagnostics.filter((each) => each.code === 'AGW0314');
+    expect([code, found.map(({ path }) => path)]).toEqual([
+      0,
+      expected.map((index) => `/mcp/targets/0/stdio/args/${index}`),
+    ]);
+  },
+);
 
-test('a filesystem server whose working folder is another one, and a program that is no filesystem server', async () => {
+test('config validate does not warn of a filesystem server with another working folder, nor of other programs', async () => {
   await using folder = await temporaryFolder();
   mkdirSync(join(folder.path, 'files'));
   const file = join(folder.path, 'gateway.yaml');

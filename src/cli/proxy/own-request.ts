@@ -91,7 +91,7 @@ export async function ownRequest(words: readonly string[], cwd: string): Promise
     index += used;
   }
   if (draft.url === undefined)
-    throw wrong('there is no URL after --', 'agctl proxy trace -- http://127.0.0.1:3000/mcp');
+    throw wrong('expected a URL after --', 'agctl proxy trace -- http://127.0.0.1:3000/mcp');
   const url = readUrl(draft.url);
   const body = await bodyOf(draft, cwd);
   if (url.username !== '' && !hasHeader(draft, 'authorization'))

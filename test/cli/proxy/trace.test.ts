@@ -299,7 +299,7 @@ describe('trace with its own request', () => {
   });
 
   test.each([
-    [['--', '-d', 'x'], 'there is no URL after --'],
+    [['--', '-d', 'x'], 'expected a URL after --'],
     [['--', 'http://a', 'http://b'], 'there are two URLs'],
     [['--', 'ftp://a'], 'ftp://a is not an http:// or https:// URL'],
     [

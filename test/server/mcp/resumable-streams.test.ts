@@ -203,7 +203,7 @@ describe('a resumable response stream', () => {
     expect(first.text).toContain('id: ');
   });
 
-  test('a call that ends while its client is disconnected is no longer in flight, and its response can be fetched', async () => {
+  test('a call that ends after its client disconnected is not in flight any more, and the client can resume to get the response', async () => {
     await using own = await stage();
     const first = await own.call();
     await first.next(isProgress(0));
