@@ -14,6 +14,8 @@ export type Remote<T extends Operations> = {
 /** One component's place in the shared state. */
 export interface Shared<T extends Operations> {
   readonly call: Remote<T>;
+  /** Whether another process has the state. */
+  readonly isRemote: boolean;
   /** Sends an event to the same component in all workers; without workers, it has no receiver. */
   publish(event: unknown): void;
   /** Removes the operations of the component. Called when it is closed. */
@@ -33,6 +35,7 @@ export interface SharedState {
 export const OWN_STATE: SharedState = {
   join: (_keyOf, operations) => ({
     call: operations as unknown as Remote<typeof operations>,
+    isRemote: false,
     publish: () => undefined,
     release: () => undefined,
   }),

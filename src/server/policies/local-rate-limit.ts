@@ -17,6 +17,7 @@ import { RateLimits, type Taken } from './rate-limits.ts';
 import { StoreBuckets } from './store-buckets.ts';
 import { storeRateLimits } from './store-rate-limits.ts';
 import { TokenBucket } from './token-bucket.ts';
+import { TokenLeases } from './token-leases.ts';
 
 const limitSchema = z.lazy(() =>
   z.strictObject({
@@ -67,12 +68,23 @@ export const localRateLimit = definePolicy({
     const shared = context.shared('buckets', {
       take: (keys: readonly string[], isFreeOfTokens: boolean) => own.take(keys, isFreeOfTokens),
       deduct: (index: number, key: string, tokens: number) => own.deduct(index, key, tokens),
+      lease: (keys: readonly string[], wanted: number, used: number) => own.lease(keys, wanted, used),
+      giveBack: (keys: readonly string[], used: number, unused: number) => own.giveBack(keys, used, unused),
     });
+    // LLM tokens are deducted when calls have ended: a lease of several calls would not see an empty bucket.
+    const leases =
+      shared.isRemote && limits.every(({ type }) => type === 'requests')
+        ? new TokenLeases(shared.call)
+        : undefined;
+    const counted =
+      leases === undefined
+        ? shared.call
+        : { ...shared.call, take: (keys: readonly string[]) => leases.take(keys) };
     const store = sharedStore.get(context.settings);
     const counts =
       store === undefined
-        ? shared.call
-        : storeRateLimits(new StoreBuckets(limits, store, context.identity('buckets')), shared.call, store);
+        ? counted
+        : storeRateLimits(new StoreBuckets(limits, store, context.identity('buckets')), counted, store);
     const keys = limits.map(({ key }, index) =>
       key === undefined ? undefined : bucketKey(key, context.at(index, 'key')),
     );
@@ -129,7 +141,10 @@ export const localRateLimit = definePolicy({
         if (bucket !== undefined && !reply.headers.has('x-ratelimit-limit'))
           setHeaders(reply.headers, bucket);
       },
-      close: () => shared.release(),
+      close() {
+        leases?.close();
+        shared.release();
+      },
     };
   },
 });

@@ -17,6 +17,14 @@ export interface Taken {
   readonly lowest: TokenBucket | BucketState;
 }
 
+/** The outcome for a worker that asks for several tokens at once. `lowest` is without them. */
+export interface Leased extends Taken {
+  readonly count: number;
+}
+
+/** A worker may hold this share of a bucket: a limit of 1,000 ends within 15 tokens of any worker's, usually exactly. */
+const LARGEST_SHARE = 1 / 64;
+
 /** The buckets of a `localRateLimit` policy. All workers of a gateway share them. */
 export class RateLimits {
   readonly #limits: readonly { readonly type: BucketOptions['type']; readonly buckets: Buckets }[];
@@ -36,20 +44,43 @@ export class RateLimits {
    */
   take(keys: readonly string[], isFreeOfTokens: boolean): Taken {
     const now = performance.now();
-    const found = this.#limits.map(({ type, buckets }, index) => ({
-      type,
-      bucket: buckets.find(keys[index] as string, now),
-    }));
+    const found = this.#find(keys, now);
     const empty = found.find(
       ({ type, bucket }) => !(isFreeOfTokens && type === 'tokens') && bucket.remaining(now) < 1,
     );
     if (empty !== undefined) return { isDenied: true, lowest: empty.bucket };
     for (const { type, bucket } of found) if (type === 'requests') bucket.take(1);
-    const buckets = found.map(({ bucket }) => bucket);
-    return {
-      isDenied: false,
-      lowest: buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a)),
-    };
+    return { isDenied: false, lowest: lowestOf(found, now) };
+  }
+
+  /**
+   * Takes up to `wanted` tokens of every limit for a worker; one at a time from buckets with few, so that no worker holds
+   * tokens while another rejects. For limits of requests only. `used` is the number of tokens of earlier leases that the
+   * worker has used.
+   */
+  lease(keys: readonly string[], wanted: number, used: number): Leased {
+    const now = performance.now();
+    const found = this.#find(keys, now);
+    for (const { bucket } of found) bucket.settle(used, 0, now);
+    const lowest = lowestOf(found, now);
+    const left = lowest.remaining(now);
+    if (left < 1) return { isDenied: true, lowest, count: 0 };
+    const count = Math.max(1, Math.min(wanted, Math.floor(left * LARGEST_SHARE)));
+    for (const { bucket } of found) bucket.lend(count, now);
+    return { isDenied: false, lowest, count };
+  }
+
+  /** Ends a lease: `unused` tokens are returned. */
+  giveBack(keys: readonly string[], used: number, unused: number): void {
+    const now = performance.now();
+    for (const { bucket } of this.#find(keys, now)) bucket.settle(used, unused, now);
+  }
+
+  #find(keys: readonly string[], now: number) {
+    return this.#limits.map(({ type, buckets }, index) => ({
+      type,
+      bucket: buckets.find(keys[index] as string, now),
+    }));
   }
 
   /** Takes LLM tokens that a call has used, even more than available. */
@@ -57,6 +88,9 @@ export class RateLimits {
     this.#limits[index]?.buckets.find(key, performance.now()).take(tokens);
   }
 }
+
+const lowestOf = (found: readonly { readonly bucket: TokenBucket }[], now: number): TokenBucket =>
+  found.map(({ bucket }) => bucket).reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
 
 /** The buckets of one limit by key. Over `LIMITS.rateLimitKeys` keys, the least recently used bucket is removed. */
 class Buckets {

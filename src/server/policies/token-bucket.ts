@@ -7,6 +7,12 @@ export interface BucketState {
   readonly age: number;
 }
 
+/**
+ * After this time in ms without a further lease, tokens that were lent count as used: the worker returns unused ones within
+ * a tenth of it, unless it has ended.
+ */
+const LOAN_DURATION = 1000;
+
 /** A token bucket that starts full. Times are in ms of a monotonic clock, so changes of the wall clock have no effect. */
 export class TokenBucket {
   /** Maximum number of tokens. */
@@ -16,6 +22,9 @@ export class TokenBucket {
   #tokens: number;
   /** Time up to which whole intervals have been counted. */
   #filledAt: number;
+  /** Tokens that workers hold. The bucket is not filled with them again. */
+  #lent = 0;
+  #lentUntil = 0;
 
   /** Adds `perFill` tokens every `interval` ms, up to `size`. */
   constructor(size: number, perFill: number, interval: number, now: number) {
@@ -51,7 +60,8 @@ export class TokenBucket {
     const fills = Math.floor((now - this.#filledAt) / this.#interval);
     if (fills > 0) {
       this.#filledAt += fills * this.#interval;
-      this.#tokens = Math.min(this.size, this.#tokens + fills * this.#perFill);
+      if (now > this.#lentUntil) this.#lent = 0;
+      this.#tokens = Math.min(this.size - this.#lent, this.#tokens + fills * this.#perFill);
     }
     return this.#tokens;
   }
@@ -59,6 +69,20 @@ export class TokenBucket {
   /** Takes tokens, even more than available. */
   take(tokens: number): void {
     this.#tokens -= tokens;
+  }
+
+  /** Takes tokens that a worker will use or return. */
+  lend(tokens: number, now: number): void {
+    this.#tokens -= tokens;
+    this.#lent += tokens;
+    this.#lentUntil = now + LOAN_DURATION;
+  }
+
+  /** A worker has used, or returns, tokens that it was lent. */
+  settle(used: number, unused: number, now: number): void {
+    const left = this.remaining(now);
+    this.#lent = Math.max(0, this.#lent - used - unused);
+    if (unused > 0) this.#tokens = Math.min(this.size - this.#lent, left + unused);
   }
 
   /** Whole seconds, rounded up, until tokens are next added; 0 while the bucket is full. */

@@ -17,6 +17,7 @@ export class HeldState implements SharedState {
     this.#components.set(key, operations);
     return {
       call: operations as unknown as Remote<T>,
+      isRemote: false,
       publish: (event) => this.#publish(key, event),
       release: () => {
         if (this.#components.get(key) === operations) this.#components.delete(key);
@@ -65,6 +66,7 @@ export class RemoteState implements SharedState {
     if (receive !== undefined) this.#receivers.set(key, receivers.add(receive));
     return {
       call,
+      isRemote: true,
       publish: () => undefined,
       release: () => {
         if (receive !== undefined) receivers.delete(receive);

@@ -1,0 +1,77 @@
+import { Agent } from 'node:http';
+import { expect, test } from 'vitest';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+import { type WorkerGateway, workerGateway } from '../../kit/workers.ts';
+
+const CONFIG = {
+  config: { connectionTerminationDeadline: '1s' },
+  gateways: {
+    default: {
+      port: 0,
+      routes: [
+        {
+          policies: {
+            localRateLimit: [{ maxTokens: 2000, tokensPerFill: 2000, fillInterval: '1h' }],
+            directResponse: { status: 200, body: 'ok' },
+          },
+        },
+      ],
+    },
+  },
+};
+
+/** A client with one connection, and so with one worker: connections go to workers in turn. */
+class Client implements Disposable {
+  readonly #url: string;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  admitted = 0;
+  /** The last `x-ratelimit-remaining`. */
+  remaining = Number.NaN;
+
+  constructor(gate: WorkerGateway) {
+    this.#url = gate.url;
+  }
+
+  /** Sends one request. Returns whether it was admitted. */
+  async send(): Promise<boolean> {
+    const { status, headers } = await send(this.#url, { agent: this.#agent });
+    if (status === 200) this.admitted += 1;
+    else expect(status).toBe(429);
+    this.remaining = Number(headers['x-ratelimit-remaining']);
+    return status === 200;
+  }
+
+  async sendMany(count: number): Promise<void> {
+    for (let index = 0; index < count; index++) await this.send();
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+}
+
+test('two workers together admit exactly 2,000 requests of a limit of 2,000 under parallel load', async () => {
+  await using gate = await workerGateway(CONFIG);
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  const replies = await Promise.all(Array.from({ length: 3000 }, () => send(gate.url, { agent })));
+  agent.destroy();
+  const statuses = replies.map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(2000);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(1000);
+});
+
+test('tokens that a worker holds and does not use are available to the other worker', async () => {
+  await using gate = await workerGateway(CONFIG);
+  using first = new Client(gate);
+  using second = new Client(gate);
+  await first.sendMany(300);
+  expect(first.remaining).toBeLessThanOrEqual(1700);
+  // It stops here, with tokens that it has not used.
+  await until(async () => {
+    while (await second.send());
+    return first.admitted + second.admitted === 2000;
+  }, 20_000);
+  expect(await first.send()).toBe(false);
+  expect(await second.send()).toBe(false);
+});
