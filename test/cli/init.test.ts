@@ -395,7 +395,10 @@ test.each([
   'init --yes %j without anything to import starts with something that works',
   async (args, env, targets, providers) => {
     await using mine = await laptop();
-    expect((await mine.init(args, env)).code).toBe(0);
+    const { code, stdout } = await mine.init(args, env);
+    expect(code).toBe(0);
+    // A new user must not take it for a server of his own.
+    expect(stdout.includes('everything is a sample server')).toBe(targets !== undefined);
     const { mcp, llm, gateways } = mine.config();
     expect(gateways.default.address).toBe('127.0.0.1');
     expect(mcp?.targets.map(({ name }: { name: string }) => name)).toEqual(targets);

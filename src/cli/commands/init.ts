@@ -211,6 +211,8 @@ function report(outcome: Outcome): string {
     ...(models.length > 0 ? [counted(models.length, 'model')] : []),
   ];
   const lines = [`created  ${shown(files.config)}${contents.length > 0 ? `   ${contents.join('; ')}` : ''}`];
+  if (targets.includes(starterTarget))
+    lines.push(`         everything is a sample server; import those of a client: ${agctl} init --from FILE`);
   if (missing.length > 0) {
     lines.push(
       `created  ${shown(files.env)}   ${missing.map(({ name }) => name).join(', ')}; only you can read it`,
