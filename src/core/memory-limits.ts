@@ -115,6 +115,8 @@ export const MEMORY_STORE_LIMITS = {
   stems: 10_000,
   /** Connections of one memory backend to PostgreSQL. */
   connections: 10,
+  /** Statements that each of them keeps prepared: some 5 of each namespace that is searched, with up to 100 KiB each. */
+  preparedStatements: 256,
   /** Entities for which PostgreSQL counts occurrences of the query's words: those that match the rarest words. */
   ranked: 2_000,
   /**

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { preparedOn } from './postgres-prepared.ts';
 
 /** The part of `pg` that stores use, so that tests can substitute another server. */
 export interface Connection {
@@ -13,6 +14,8 @@ export interface Client extends Connection {
 export interface Pool extends Connection {
   connect(): Promise<Client>;
   end(): Promise<void>;
+  /** For statements that read: connections keep them prepared. Undefined without `preparedStatements`. */
+  readonly prepared?: Connection;
 }
 
 export interface PoolOptions {
@@ -29,6 +32,8 @@ export interface PoolOptions {
   readonly name: string;
   /** Statements that each new connection begins with. */
   readonly setup: readonly string[];
+  /** Most prepared statements of a connection. Default: statements are not prepared. */
+  readonly preparedStatements?: number;
   /** Reads bigint as number instead of text: for values up to 2^53. */
   readonly readsBigintAsNumber?: boolean;
   /** Called for connections that fail while idle. */
@@ -53,7 +58,10 @@ export function createPool(options: PoolOptions): Pool {
   pool.on('error', options.onError);
   // Of a connection that is in use, the pool reports no failure: its next query does. Without a listener, the process ends.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return pool;
+  const { preparedStatements } = options;
+  return preparedStatements === undefined
+    ? pool
+    : Object.assign(pool, { prepared: preparedOn(pool, preparedStatements) });
 }
 
 /** Type of a bigint (pg_type.h). */

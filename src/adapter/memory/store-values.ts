@@ -225,7 +225,18 @@ export interface DocumentRecord {
 
 export interface SearchScope {
   readonly types?: readonly EntityType[] | undefined;
+  /** Entities that are found, of which those that have expired are left out. */
   readonly limit: number;
+  readonly expired?: Cutoffs;
+}
+
+/** An entity with what a search compares. */
+export type FoundEntity = Entity & SearchFields;
+
+/** A vector of an embedder, with which entities are compared. */
+export interface ComparedVector {
+  readonly vector: Float32Array;
+  readonly embedder: string;
 }
 
 /**

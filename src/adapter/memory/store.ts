@@ -15,6 +15,7 @@ import type {
 import type {
   AgentGraph,
   AgentGraphRequest,
+  ComparedVector,
   Cutoffs,
   DocumentRecord,
   EntityPage,
@@ -22,6 +23,7 @@ import type {
   Erasure,
   ErasureOptions,
   ErasureRequest,
+  FoundEntity,
   GraphChange,
   GraphChanged,
   ImportBatch,
@@ -30,7 +32,6 @@ import type {
   NewEntity,
   NewTurn,
   Origin,
-  SearchFields,
   SearchScope,
   TurnSearch,
   UnembeddedText,
@@ -122,14 +123,16 @@ export interface Store {
     vector: Float32Array,
     embedder: string,
     scope: SearchScope,
-  ): Promise<readonly { readonly id: string; readonly cosine: number }[]>;
+  ): Promise<readonly (FoundEntity & { readonly cosine: number })[]>;
   /**
    * Best first, by words; `rank` is specific to the engine and only orders. Terms are plain words, never query syntax.
+   * With the cosine of each to a vector, if one is given; undefined for an entity without a vector of its embedder.
    */
   lexical(
     terms: readonly string[],
     scope: SearchScope,
-  ): Promise<readonly { readonly id: string; readonly rank: number }[]>;
+    compared?: ComparedVector,
+  ): Promise<readonly (FoundEntity & { readonly rank: number; readonly cosine: number | undefined })[]>;
   /**
    * Number of searchable entities that contain each term, and of all searchable entities. On PostgreSQL, the number of
    * entities with a common word is estimated in a large memory.
@@ -160,14 +163,7 @@ export interface Store {
   keepVectorsOf(embedder: string): Promise<number>;
 
   /** In the order of the ids, without unknown ones. */
-  entities(ids: readonly string[], expired?: Cutoffs): Promise<readonly (Entity & SearchFields)[]>;
-  /** The same with the cosine of each to the vector; undefined for an entity without a vector of this embedder. */
-  comparedEntities(
-    vector: Float32Array,
-    embedder: string,
-    ids: readonly string[],
-    expired?: Cutoffs,
-  ): Promise<readonly (Entity & SearchFields & { readonly cosine: number | undefined })[]>;
+  entities(ids: readonly string[], expired?: Cutoffs): Promise<readonly FoundEntity[]>;
   /** Entities of this name; if there is none, those whose name has the same words, in any case and punctuation. */
   byName(name: string, limit: number, expired?: Cutoffs): Promise<readonly Entity[]>;
   /** Names similar to the requested one, best first. */

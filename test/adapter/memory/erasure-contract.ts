@@ -158,8 +158,13 @@ export function erasureContract(store: () => Store): void {
     const ids = ['file:aged.md', agentEntityId('Aged')];
     expect(await store().entities(ids)).toHaveLength(2);
     expect((await living.entities(ids)).map(({ name }) => name)).toEqual(['Aged']);
-    const compared = await living.comparedEntities(vector(1), EMBEDDER, ids);
-    expect(compared.map(({ name }) => name)).toEqual(['Aged']);
+    const namesOf = (found: readonly { name: string }[]) => found.map(({ name }) => name);
+    const passage = file.entities.find(({ type }) => type === 'doc_chunk')?.name as string;
+    expect(namesOf(await store().lexical(['quetzal'], { limit: 50 }))).toContain(passage);
+    expect(namesOf(await living.lexical(['quetzal'], { limit: 50 }))).toEqual(['Aged']);
+    const near = [vector(1), EMBEDDER, { limit: 5_000 }] as const;
+    expect(namesOf(await store().nearest(...near))).toContain(passage);
+    expect(namesOf(await living.nearest(...near))).not.toContain(passage);
     expect(await living.turns('session of old turn', { after: 0, limit: 5 })).toBeUndefined();
     expect((await living.searchTurns({ query: 'quetzal', order: 'oldest', limit: 5 })).turns).toMatchObject([
       { id: 'new turn' },

@@ -1,6 +1,7 @@
 import type {
   DocumentRecord,
   Entity,
+  FoundEntity,
   NewDocument,
   NewEntity,
   Origin,
@@ -12,6 +13,10 @@ import { stemOf, wordsOf } from '../../../src/adapter/memory/tokenizer.ts';
 interface Kept extends NewEntity {
   readonly embedder: string;
   readonly document: string | undefined;
+}
+
+function found(one: Kept): FoundEntity {
+  return { ...one, title: one.title ?? '', heading: one.heading ?? '' };
 }
 
 /** What a test may look at or break beside the interface. */
@@ -108,16 +113,20 @@ export function fakeStore(): FakeStore {
     async nearest(vector, embedder, { types, limit }) {
       return inScope(types)
         .filter((entity) => entity.embedder === embedder && entity.embedding !== undefined)
-        .map((entity) => ({ id: entity.id, cosine: cosine(vector, entity.embedding) }))
+        .map((entity) => ({ ...found(entity), cosine: cosine(vector, entity.embedding) }))
         .sort((a, b) => b.cosine - a.cosine)
         .slice(0, limit);
     },
-    async lexical(terms, { types, limit }) {
+    async lexical(terms, { types, limit }, compared) {
       const wanted = terms.map(stemOf);
       return inScope(types)
-        .map(({ id, searchText }) => {
-          const there = new Set(stems(searchText));
-          return { id, rank: wanted.filter((stem) => there.has(stem)).length };
+        .map((one) => {
+          const there = new Set(stems(one.searchText));
+          return {
+            ...found(one),
+            rank: wanted.filter((stem) => there.has(stem)).length,
+            cosine: compared?.embedder === one.embedder ? cosine(compared.vector, one.embedding) : undefined,
+          };
         })
         .filter(({ rank }) => rank > 0)
         .sort((a, b) => b.rank - a.rank)
@@ -151,12 +160,7 @@ export function fakeStore(): FakeStore {
     entities: async (ids) =>
       ids.flatMap((id) => {
         const one = kept.get(id);
-        return one === undefined ? [] : { ...one, title: one.title ?? '', heading: one.heading ?? '' };
-      }),
-    comparedEntities: async (vector, embedder, ids) =>
-      (await store.entities(ids)).map((entity) => {
-        const one = kept.get(entity.id);
-        return { ...entity, cosine: one?.embedder === embedder ? cosine(vector, one.embedding) : undefined };
+        return one === undefined ? [] : found(one);
       }),
     byName: async (name, limit): Promise<Entity[]> =>
       [...kept.values()].filter((entity) => entity.name === name).slice(0, limit),

@@ -69,7 +69,6 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         lexical: await unknown.lexical(['lemur'], { limit: 10 }),
         frequencies: await unknown.frequencies(['lemur']),
         entities: await unknown.entities(['node']),
-        comparedEntities: await unknown.comparedEntities(vector(0), EMBEDDER, ['node']),
         byName: await unknown.byName('shared.md', 10),
         similarNames: await unknown.similarNames('shared', 10),
         edges: await unknown.edges(['node'], 'both', 10),

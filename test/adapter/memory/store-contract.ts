@@ -288,19 +288,28 @@ function searching(store: () => Store): void {
 
   test('nearest finds entities stored after the first search, and its cosines agree', async () => {
     await store().nearest(vector(40), EMBEDDER, { limit: 1 });
-    await store().putEntities([entity({ id: 'late', embedding: vector(40, 0.1) })], [], EMBEDDER);
+    const bandicoot = { searchText: 'bandicoot', embedding: vector(40, 0.1) };
+    const bare = { ...bandicoot, embedding: undefined };
+    await store().putEntities(
+      [entity({ id: 'late', ...bandicoot }), entity({ id: 'bare', ...bare })],
+      [],
+      EMBEDDER,
+    );
+    await store().putEntities([entity({ id: 'foreign', ...bandicoot })], [], 'foreign/128');
     const [late] = await store().nearest(vector(40), EMBEDDER, { limit: 1 });
     expect(late?.id).toBe('late');
-    const ids = ['p0', 'unknown', 'late', 'me'];
-    const compared = await store().comparedEntities(vector(40), EMBEDDER, ids);
-    expect(compared.map(({ cosine: _, ...one }) => one)).toEqual(await store().entities(ids));
+    const compare = (to: Float32Array) =>
+      store().lexical(['bandicoot'], { limit: 5 }, { vector: to, embedder: EMBEDDER });
+    const compared = await compare(vector(40));
+    const ids = compared.map(({ id }) => id);
+    expect(compared.map(({ cosine: _, rank: __, ...one }) => one)).toEqual(await store().entities(ids));
+    const { cosine: __, ...nearest } = late ?? { cosine: 0 };
+    expect([nearest]).toEqual(await store().entities(['late']));
     const cosines = new Map(compared.map(({ id, cosine }) => [id, cosine]));
-    expect([...cosines.keys()]).toEqual(['p0', 'late', 'me']);
+    expect([...cosines.keys()].sort()).toEqual(['bare', 'foreign', 'late']);
     expect(cosines.get('late')).toBeCloseTo(late?.cosine ?? 0, 5);
-    // Its vector is of another embedder; the other one has none.
-    expect([cosines.get('p0'), cosines.get('me')]).toEqual([undefined, undefined]);
-    const opposite = vector(40).map((value) => -value);
-    const [away] = await store().comparedEntities(opposite, EMBEDDER, ['late']);
+    expect([cosines.get('foreign'), cosines.get('bare')]).toEqual([undefined, undefined]);
+    const away = (await compare(vector(40).map((value) => -value))).find(({ id }) => id === 'late');
     expect(away?.cosine).toBeCloseTo(-Math.cos(0.1), 5);
   });
 
@@ -404,8 +413,13 @@ function searching(store: () => Store): void {
     expect((await all()).map(({ searchText }) => searchText)).toEqual(['changed']);
     const near = await store().nearest(point(1, 0, 0), queue, { limit: 5 });
     expect(near.map(({ id }) => id)).toEqual(['q1', 'q3']);
-    const compared = await store().comparedEntities(point(0, 0, 1), queue, ['q1', 'q2', 'q3']);
-    expect(compared.map(({ id, cosine }) => [id, cosine])).toEqual([
+    const compared = await store().lexical(
+      ['first', 'changed', 'third'],
+      { limit: 50 },
+      { vector: point(0, 0, 1), embedder: queue },
+    );
+    const cosines = new Map(compared.map(({ id, cosine }) => [id, cosine]));
+    expect(['q1', 'q2', 'q3'].map((id) => [id, cosines.get(id)])).toEqual([
       ['q1', 0],
       ['q2', undefined],
       ['q3', 1],
@@ -635,7 +649,9 @@ function refusals(store: () => Store): void {
   ])('a vector %s is rejected in storing and searching', async (_, bad) => {
     await expect(withVector(bad)).rejects.toMatchObject(refused('entities[0].embedding'));
     await expect(store().nearest(bad, EMBEDDER, { limit: 1 })).rejects.toMatchObject(refused('vector'));
-    await expect(store().comparedEntities(bad, EMBEDDER, ['x'])).rejects.toMatchObject(refused('vector'));
+    await expect(
+      store().lexical(['x'], { limit: 1 }, { vector: bad, embedder: EMBEDDER }),
+    ).rejects.toMatchObject(refused('vector'));
   });
 
   test.each([0, -1, 1.5, Number.NaN, Infinity, MEMORY_STORE_LIMITS.page + 1])(

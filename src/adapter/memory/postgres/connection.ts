@@ -25,6 +25,7 @@ export function createPool(url: string, onError: (error: Error) => void): Pool {
     connectTimeout: MEMORY_STORE_LIMITS.connect,
     statementTimeout: MEMORY_STORE_LIMITS.statement,
     name: 'agctl-memory',
+    preparedStatements: MEMORY_STORE_LIMITS.preparedStatements,
     setup: SETTINGS,
     onError,
   });

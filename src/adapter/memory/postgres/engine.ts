@@ -1,18 +1,22 @@
+import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
 import {
+  cutoffValues,
   ENTITY_COLUMNS,
   type Engine,
   entityValues,
   type Insert,
+  isAlive,
+  NOTHING_EXPIRED,
+  number,
   type Row,
   type RowVector,
   type TurnWords,
   type Value,
-  type VectorComparison,
   type WordIndexName,
 } from '../sql/sql.ts';
-import type { NewEntity, SearchScope } from '../store.ts';
+import type { ComparedVector, FoundEntity, NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { vectorSpace } from './vector-index.ts';
+import { vectorSpace, vectorText } from './vector-index.ts';
 import { WordIndex } from './word-index.ts';
 import { phrase, plainWords } from './word-query.ts';
 
@@ -136,39 +140,33 @@ export class PostgresEngine implements Engine {
   async nearest(
     vector: Float32Array,
     embedder: string,
-    scope: SearchScope,
-  ): Promise<{ id: string; cosine: number }[]> {
-    const types = scope.types === undefined ? [] : [scope.types];
+    { types, limit, expired = NOTHING_EXPIRED }: SearchScope,
+  ): Promise<(FoundEntity & { cosine: number })[]> {
     const { type, where } = vectorSpace(embedder, vector.length);
     const distance = `embedding::${type} <=> $1::${type}`;
     const rows = await this.all(
-      `SELECT e.id AS id, near.cosine AS cosine FROM
+      `SELECT ${FOUND_ENTITY}, near.cosine AS cosine FROM
          (SELECT row, 1 - (${distance}) AS cosine FROM memory_vectors
-          WHERE ${where} ${scope.types === undefined ? '' : 'AND type = ANY($3)'}
-          ORDER BY ${distance} LIMIT $2) AS near
-       JOIN memory_entities AS e USING (row)`,
-      [vectorText(vector), scope.limit, ...types],
+          WHERE ${where} ${types === undefined ? '' : 'AND type = ANY($4)'}
+          ORDER BY ${distance} LIMIT ${limit}) AS near
+       JOIN memory_entities AS e USING (row) WHERE ${isAlive(2, 'e')}`,
+      [vectorText(vector), ...cutoffValues(expired), ...(types === undefined ? [] : [types])],
     );
     return rows
-      .map((row) => ({ id: row['id'] as string, cosine: Number(row['cosine']) }))
+      .map((row) => ({ ...foundEntityOf(row), cosine: number(row, 'cosine') }))
       .sort((a, b) => b.cosine - a.cosine);
-  }
-
-  comparison(vector: Float32Array, embedder: string, first: number): VectorComparison {
-    return {
-      column: `1 - (v.embedding <=> $${first}::vector) AS cosine`,
-      condition: vectorSpace(embedder, vector.length).where,
-      parameters: [vectorText(vector)],
-      cosineOf: ({ cosine }) => (cosine === null ? undefined : Number(cosine)),
-    };
   }
 
   frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {
     return this.#words.frequencies(terms);
   }
 
-  lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
-    return this.#words.search(terms, scope);
+  lexical(
+    terms: readonly string[],
+    scope: SearchScope,
+    compared?: ComparedVector,
+  ): Promise<(FoundEntity & { rank: number; cosine: number | undefined })[]> {
+    return this.#words.search(terms, scope, compared);
   }
 
   /** Called after this backend has written. */
@@ -184,8 +182,4 @@ export class PostgresEngine implements Engine {
     );
     return Number(row?.['bytes']);
   }
-}
-
-function vectorText(vector: Float32Array): string {
-  return `[${vector.join(',')}]`;
 }

@@ -35,7 +35,7 @@ export class PostgresNamespaces {
     this.#pool = pool;
     this.#server = server;
     this.#transaction = transaction;
-    this.#default = { schema: undefined, engine: new PostgresEngine(pool) };
+    this.#default = { schema: undefined, engine: new PostgresEngine(pool.prepared ?? pool) };
   }
 
   /** Undefined if the namespace does not exist. Tables of an older version are migrated first. */
@@ -76,7 +76,8 @@ export class PostgresNamespaces {
   }
 
   #remember(name: string, schema: string): Tables {
-    const tables = { schema, engine: new PostgresEngine(inSchema(this.#pool, schema)) };
+    const reading = inSchema(this.#pool.prepared ?? this.#pool, schema);
+    const tables = { schema, engine: new PostgresEngine(reading) };
     this.#known.set(name, tables);
     return tables;
   }

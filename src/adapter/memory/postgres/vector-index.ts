@@ -70,3 +70,8 @@ export async function createIndexes(connection: Connection, indexes: readonly Ve
 function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
+
+/** A vector as pgvector reads it. */
+export function vectorText(vector: Float32Array): string {
+  return `[${vector.join(',')}]`;
+}

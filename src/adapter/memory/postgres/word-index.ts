@@ -1,8 +1,18 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { FIELD_WEIGHTS, selectiveTerms } from '../sql/sql.ts';
-import type { SearchScope } from '../store.ts';
+import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
+import {
+  cutoffValues,
+  FIELD_WEIGHTS,
+  isAlive,
+  NOTHING_EXPIRED,
+  number,
+  type Row,
+  selectiveTerms,
+} from '../sql/sql.ts';
+import type { ComparedVector, FoundEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { foundEntities, readOnce } from './found-entities.ts';
+import { vectorSpace, vectorText } from './vector-index.ts';
 import { phrase, plainWords } from './word-query.ts';
 
 /** Of the text, of nothing, of headings and of titles, in the order of `ts_rank`, which takes at most 1. */
@@ -91,7 +101,11 @@ export class WordIndex {
   }
 
   /** PostgreSQL ranks without word rarity, so each word's weight is computed from its frequency, as in BM25. */
-  async search(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
+  async search(
+    terms: readonly string[],
+    scope: SearchScope,
+    compared?: ComparedVector,
+  ): Promise<(FoundEntity & { rank: number; cosine: number | undefined })[]> {
     const { total, counts } = await this.frequencies([...new Set(terms)]);
     const selective = selectiveTerms(total, counts, scope.types !== undefined);
     if (selective.selecting.length === 0) return [];
@@ -117,11 +131,33 @@ export class WordIndex {
       weight: (alias) => sum(({ weight }) => weight, alias),
       limit: scope.limit,
     });
+    const { cosine, join } = comparison(compared, place);
     const { rows } = await this.#connection.query(
-      `SELECT e.id, ${rank} AS rank FROM (SELECT e.id, ${readOnce('e.words')} AS words FROM ${found} OFFSET 0) AS e
-       ORDER BY rank DESC, e.id LIMIT ${place(scope.limit)}`,
-      parameters,
+      `SELECT ${FOUND_ENTITY}, best.rank AS rank, ${cosine} AS cosine FROM
+         (SELECT e.row, e.id, ${rank} AS rank FROM
+            (SELECT e.row, e.id, ${readOnce('e.words')} AS words FROM ${found} OFFSET 0) AS e
+          ORDER BY rank DESC, e.id LIMIT ${scope.limit}) AS best
+       JOIN memory_entities AS e ON e.row = best.row ${join}
+       WHERE ${isAlive(parameters.length + 1, 'e')} ORDER BY best.rank DESC, best.id`,
+      [...parameters, ...cutoffValues(scope.expired ?? NOTHING_EXPIRED)],
     );
-    return (rows as { id: string; rank: unknown }[]).map(({ id, rank }) => ({ id, rank: Number(rank) }));
+    return (rows as Row[]).map((row) => ({
+      ...foundEntityOf(row),
+      rank: number(row, 'rank'),
+      cosine: row['cosine'] === null ? undefined : number(row, 'cosine'),
+    }));
   }
+}
+
+/** The cosine of entities `e` to a vector: null without one of the same embedder and length. */
+function comparison(
+  compared: ComparedVector | undefined,
+  place: (value: unknown) => string,
+): { cosine: string; join: string } {
+  if (compared === undefined) return { cosine: 'NULL', join: '' };
+  const { vector, embedder } = compared;
+  return {
+    cosine: `1 - (v.embedding <=> ${place(vectorText(vector))}::vector)`,
+    join: `LEFT JOIN memory_vectors AS v ON v.row = e.row AND ${vectorSpace(embedder, vector.length).where}`,
+  };
 }

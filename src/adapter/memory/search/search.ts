@@ -3,7 +3,7 @@ import { counted } from '../../../core/render/counted.ts';
 import { selectResults } from '../../../core/search-results.ts';
 import type { Embedder } from '../embed/embedder.ts';
 import type { EmbeddingQueue, QueryVector } from '../embed/embedding-queue.ts';
-import type { Entity, EntityType, SearchFields, Store } from '../store.ts';
+import type { Entity, EntityType, FoundEntity, Store } from '../store.ts';
 import { distinct } from './distinct.ts';
 import {
   type Coverage,
@@ -73,7 +73,7 @@ export interface Searched {
 
 /** A candidate with its score; lists are sorted best first. */
 export interface Scored extends Score {
-  readonly entity: Entity & SearchFields;
+  readonly entity: FoundEntity;
   readonly cosine: number | undefined;
   /** The words of the query that it has, by stem. */
   readonly covered: ReadonlyMap<string, number>;
@@ -120,45 +120,40 @@ async function scored(
   const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const weighing = wordWeights(store, words);
-  const byMeaning = async () => {
-    const meaning = await queryVector(searched, query, signal);
+  const meaning = queryVector(searched, query, signal);
+  const near = meaning.then(async ({ vector }) => {
     signal?.throwIfAborted();
-    const near = meaning.vector === undefined ? [] : await store.nearest(meaning.vector, embedder.id, scope);
-    return { ...meaning, cosines: new Map(near.map(({ id, cosine }) => [id, cosine])) };
-  };
+    return vector === undefined ? [] : store.nearest(vector, embedder.id, scope);
+  });
   const byWords = async () => {
     // Whether compounds are searched by their parts is known only after words were counted.
     const hasCompounds = words.some(({ parts }) => parts.length > 0);
     const terms = hasCompounds ? (await weighing).terms : words.map(({ word }) => word);
-    return terms.length > 0 ? store.lexical(terms, scope) : [];
+    const { vector } = await meaning;
+    signal?.throwIfAborted();
+    if (terms.length === 0) return [];
+    return store.lexical(terms, scope, vector && { vector, embedder: embedder.id });
   };
-  const [meaning, lexical] = [byMeaning(), byWords()];
-  // Entities are read as soon as they are found: those found by meaning while the store still searches by words.
-  const near = meaning.then(async ({ cosines }) => {
-    const entities = cosines.size > 0 ? await store.entities([...cosines.keys()]) : [];
+  // What each entity covers is computed at once: of those found by meaning, while the store still searches by words.
+  const found = coveredBy(weighing, near);
+  const others = Promise.all([near, byWords()]).then(([nearest, lexical]) => {
+    const known = new Set(nearest.map(({ id }) => id));
     return coveredBy(
       weighing,
-      entities.map((entity) => ({ ...entity, cosine: cosines.get(entity.id) })),
+      lexical.filter(({ id }) => !known.has(id)),
     );
-  });
-  const others = Promise.all([meaning, lexical]).then(async ([{ vector, cosines }, found]) => {
-    signal?.throwIfAborted();
-    const ids = found.map(({ id }) => id).filter((id) => !cosines.has(id));
-    if (ids.length === 0) return [];
-    const entities =
-      vector === undefined ? store.entities(ids) : store.comparedEntities(vector, embedder.id, ids);
-    return coveredBy(weighing, await entities);
   });
   const [{ unrelated, hint: notice }, { weights, highest }, ...lists] = await Promise.all([
     meaning,
     weighing,
-    near,
+    found,
     others,
   ]);
   const covered = lists.flat();
   const documents = documentCoverage(covered);
   const candidates = covered
-    .map(({ entity: { cosine, ...entity }, coverage: passage }): Scored => {
+    .map(({ entity, coverage: passage }): Scored => {
+      const { cosine } = entity;
       const document = documents.get(documentOf({ entity })) ?? passage.words;
       const wordsOnly = wordScore(weights, highest, passage, document);
       return {
@@ -173,7 +168,7 @@ async function scored(
 }
 
 /** An entity that was found, with the cosine of its vector, if it has one. */
-type Found = Entity & SearchFields & { readonly cosine?: number | undefined };
+type Found = FoundEntity & { readonly cosine: number | undefined };
 
 interface Covered {
   readonly entity: Found;
@@ -181,8 +176,11 @@ interface Covered {
 }
 
 /** Entities with what they cover of the query. */
-async function coveredBy(weighing: Promise<WordWeights>, entities: readonly Found[]): Promise<Covered[]> {
-  const { weights, compounds } = await weighing;
+async function coveredBy(
+  weighing: Promise<WordWeights>,
+  found: readonly Found[] | Promise<readonly Found[]>,
+): Promise<Covered[]> {
+  const [{ weights, compounds }, entities] = await Promise.all([weighing, found]);
   const coverage = coverageOf(weights, compounds);
   return entities.map((entity) => ({ entity, coverage: coverage(entity) }));
 }

@@ -13,7 +13,6 @@ export const EMPTY_ENGINE: Engine = {
   turnWords: () => ({ columns: '', values: '', parameters: [] }),
   insertVectors: async () => undefined,
   nearest: async () => [],
-  comparison: () => ({ column: '', condition: '', parameters: [], cosineOf: () => undefined }),
   lexical: async () => [],
   frequencies: async (terms) => ({ total: 0, counts: new Map(terms.map((term) => [term, 0])) }),
   bytes: async () => 0,

@@ -1,10 +1,9 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { editDistance } from '../../../core/suggest.ts';
 import { nameKey } from '../plain-words.ts';
-import type { Cutoffs, Entity, EntityType, Relation, SearchFields } from '../store.ts';
+import type { Cutoffs, Entity, EntityType, FoundEntity, Relation } from '../store.ts';
 import {
   cutoffValues,
-  type Engine,
   isAlive,
   NOTHING_EXPIRED,
   number,
@@ -16,6 +15,10 @@ import {
 } from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
+/** Columns of `foundEntityOf`, of the table `e`. */
+export const FOUND_ENTITY = [...ENTITY.split(', '), ...SEARCH_FIELDS.split(', ')]
+  .map((column) => `e.${column}`)
+  .join(', ');
 const RELATION = 'from_id, to_id, relation_type, weight';
 /** The type that is most likely meant by a name comes first. */
 const BY_TYPE = `CASE type WHEN 'entity' THEN 0 WHEN 'workspace' THEN 1 WHEN 'doc_file' THEN 2
@@ -25,35 +28,12 @@ export async function entities(
   sql: Sql,
   ids: readonly string[],
   expired = NOTHING_EXPIRED,
-): Promise<(Entity & SearchFields)[]> {
+): Promise<FoundEntity[]> {
   const rows = await sql.all(
     `SELECT ${ENTITY}, ${SEARCH_FIELDS} FROM memory_entities WHERE ${sql.among('id', '$1')} AND ${isAlive(2)}`,
     [sql.list(ids), ...cutoffValues(expired)],
   );
-  return inOrder(
-    ids,
-    rows.map((row) => ({ ...entityOf(row), ...searchFieldsOf(row) })),
-  );
-}
-
-export async function comparedEntities(
-  engine: Engine,
-  vector: Float32Array,
-  embedder: string,
-  ids: readonly string[],
-  expired = NOTHING_EXPIRED,
-): Promise<(Entity & SearchFields & { cosine: number | undefined })[]> {
-  const { column, condition, parameters, cosineOf } = engine.comparison(vector, embedder, 4);
-  const rows = await engine.all(
-    `SELECT e.*, ${column} FROM
-       (SELECT row, ${ENTITY}, ${SEARCH_FIELDS} FROM memory_entities WHERE ${engine.among('id', '$1')} AND ${isAlive(2)}) AS e
-     LEFT JOIN memory_vectors AS v ON v.row = e.row AND ${condition}`,
-    [engine.list(ids), ...cutoffValues(expired), ...parameters],
-  );
-  return inOrder(
-    ids,
-    rows.map((row) => ({ ...entityOf(row), ...searchFieldsOf(row), cosine: cosineOf(row) })),
-  );
+  return inOrder(ids, rows.map(foundEntityOf));
 }
 
 function inOrder<T extends { readonly id: string }>(ids: readonly string[], entities: readonly T[]): T[] {
@@ -157,6 +137,10 @@ export async function topology(
     type: text(row, 'type') as EntityType,
   }));
   return { nodes, nextCursor: rows.length > nodes.length ? (nodes.at(-1)?.id ?? null) : null };
+}
+
+export function foundEntityOf(row: Row): FoundEntity {
+  return { ...entityOf(row), ...searchFieldsOf(row) };
 }
 
 function entityOf(row: Row): Entity {

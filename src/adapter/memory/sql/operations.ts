@@ -17,7 +17,7 @@ import { document, documents, putDocument, putEntities, removeDocuments } from '
 import { searchEntities } from './entity-search.ts';
 import { erase } from './erasure.ts';
 import { expire } from './expiry.ts';
-import { byName, comparedEntities, edges, entities, similarNames, topology } from './graph.ts';
+import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
 import { agentRelations, importBatch } from './transfer.ts';
@@ -120,7 +120,10 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
     (engine, ...args) => engine.nearest(...args),
   ),
   lexical: read<'lexical'>(
-    (_, scope) => checkLimit(scope.limit),
+    (_, scope, compared) => {
+      checkLimit(scope.limit);
+      if (compared !== undefined) checkVector(compared.vector, 'vector');
+    },
     (engine, ...args) => engine.lexical(...args),
   ),
   frequencies: read<'frequencies'>(nothing, (engine, terms) => engine.frequencies(terms)),
@@ -136,10 +139,6 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   },
   keepVectorsOf: change<'keepVectorsOf'>((embedder) => checkName(embedder, 'embedder'), keepVectorsOf),
   entities: { ...read<'entities'>(nothing, entities), lookup: 'id' },
-  comparedEntities: {
-    ...read<'comparedEntities'>((vector) => checkVector(vector, 'vector'), comparedEntities),
-    lookup: 'id',
-  },
   byName: { ...read<'byName'>((_, limit) => checkLimit(limit), byName), lookup: 'name' },
   similarNames: read<'similarNames'>((_, limit) => checkLimit(limit), similarNames),
   edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),

@@ -1,5 +1,5 @@
 import { nameKey } from '../plain-words.ts';
-import type { Cutoffs, NewEntity, SearchFields, SearchScope } from '../store.ts';
+import type { ComparedVector, Cutoffs, FoundEntity, NewEntity, SearchFields, SearchScope } from '../store.ts';
 
 export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[];
 export type Row = Readonly<Record<string, unknown>>;
@@ -50,26 +50,18 @@ export interface Sql {
   insertVectors(embedder: string, vectors: readonly RowVector[]): Promise<void>;
 }
 
-/** How a query compares a vector with rows `v` of `memory_vectors`. */
-export interface VectorComparison {
-  /** The column from which `cosineOf` computes the cosine; null if a row has no such vector. */
-  readonly column: string;
-  /** Of rows with a vector of this embedder and length. */
-  readonly condition: string;
-  readonly parameters: readonly Value[];
-  cosineOf(row: Row): number | undefined;
-}
-
 /** Operations that each engine implements differently. */
 export interface Engine extends Sql {
   nearest(
     vector: Float32Array,
     embedder: string,
     scope: SearchScope,
-  ): Promise<{ id: string; cosine: number }[]>;
-  /** @param first number of the first parameter that the comparison may use */
-  comparison(vector: Float32Array, embedder: string, first: number): VectorComparison;
-  lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]>;
+  ): Promise<readonly (FoundEntity & { readonly cosine: number })[]>;
+  lexical(
+    terms: readonly string[],
+    scope: SearchScope,
+    compared?: ComparedVector,
+  ): Promise<readonly (FoundEntity & { readonly rank: number; readonly cosine: number | undefined })[]>;
   frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }>;
   /** Size on disk. */
   bytes(): Promise<number>;

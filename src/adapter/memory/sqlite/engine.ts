@@ -1,18 +1,21 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { plainWords } from '../plain-words.ts';
+import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
 import {
+  cutoffValues,
   ENTITY_COLUMNS,
   type Engine,
   entityValues,
   type Insert,
+  isAlive,
+  NOTHING_EXPIRED,
   type Row,
   type RowVector,
   type TurnWords,
   type Value,
-  type VectorComparison,
   type WordIndexName,
 } from '../sql/sql.ts';
-import type { NewEntity, SearchScope } from '../store.ts';
+import type { ComparedVector, FoundEntity, NewEntity, SearchScope } from '../store.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
 import { WordIndex } from './word-index.ts';
 
@@ -142,17 +145,28 @@ export class SqliteEngine implements Engine {
     vector: Float32Array,
     embedder: string,
     scope: SearchScope,
-  ): Promise<{ id: string; cosine: number }[]> {
+  ): Promise<(FoundEntity & { cosine: number })[]> {
     const best = this.#cache(embedder, vector.length).nearest(vector, scope);
-    const ids = new Map(
-      this.#prepare(`SELECT row, id FROM memory_entities WHERE ${this.among('row', '$1')}`)
-        .all(named([JSON.stringify(best.map(({ row }) => row))]))
-        .map((row) => [row['row'] as number, row['id'] as string]),
+    const entities = this.#entities(
+      best.map(({ row }) => row),
+      scope.expired,
     );
     return best.flatMap(({ row, cosine }) => {
-      const id = ids.get(row);
-      return id === undefined ? [] : [{ id, cosine }];
+      const entity = entities.get(row);
+      return entity === undefined ? [] : [{ ...entity, cosine }];
     });
+  }
+
+  /** Entities by row, without those that have expired. */
+  #entities(rows: readonly number[], expired = NOTHING_EXPIRED): Map<number, FoundEntity> {
+    return new Map(
+      this.#prepare(
+        `SELECT e.row AS row, ${FOUND_ENTITY} FROM memory_entities AS e
+         WHERE ${this.among('e.row', '$1')} AND ${isAlive(2, 'e')}`,
+      )
+        .all(named([JSON.stringify(rows), ...cutoffValues(expired)]))
+        .map((row) => [row['row'] as number, foundEntityOf(row)]),
+    );
   }
 
   #cache(embedder: string, dimensions: number): VectorCache {
@@ -168,18 +182,30 @@ export class SqliteEngine implements Engine {
     return cache;
   }
 
-  comparison(vector: Float32Array, embedder: string, first: number): VectorComparison {
-    return {
-      column: 'v.embedding AS embedding',
-      condition: `v.embedder = $${first} AND length(v.embedding) = $${first + 1}`,
-      parameters: [embedder, vector.byteLength],
-      cosineOf: ({ embedding }) =>
-        embedding === null ? undefined : cosine(vector, vectorOf(embedding as Uint8Array)),
-    };
+  async lexical(
+    terms: readonly string[],
+    scope: SearchScope,
+    compared?: ComparedVector,
+  ): Promise<(FoundEntity & { rank: number; cosine: number | undefined })[]> {
+    const best = this.#words.search(terms, scope);
+    const rows = best.map(({ row }) => row);
+    const entities = this.#entities(rows, scope.expired);
+    const cosines = compared === undefined ? undefined : this.#cosines(rows, compared);
+    return best.flatMap(({ row, rank }) => {
+      const entity = entities.get(row);
+      return entity === undefined ? [] : [{ ...entity, rank, cosine: cosines?.get(row) }];
+    });
   }
 
-  async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
-    return this.#words.search(terms, scope);
+  #cosines(rows: readonly number[], { vector, embedder }: ComparedVector): Map<number, number> {
+    return new Map(
+      this.#prepare(
+        `SELECT row, embedding FROM memory_vectors
+         WHERE ${this.among('row', '$1')} AND embedder = $2 AND length(embedding) = $3`,
+      )
+        .all(named([JSON.stringify(rows), embedder, vector.byteLength]))
+        .map(({ row, embedding }) => [row as number, cosine(vector, vectorOf(embedding as Uint8Array))]),
+    );
   }
 
   async frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {

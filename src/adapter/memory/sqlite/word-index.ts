@@ -33,7 +33,7 @@ export class WordIndex {
     this.#count = database.prepare('SELECT doc FROM memory_word_counts WHERE term = ?');
     this.#total = database.prepare("SELECT count(*) AS n FROM memory_entities WHERE search_text <> ''");
     this.#search = database.prepare(`
-      SELECT e.id AS id, w.rank AS rank FROM memory_words AS w JOIN memory_entities AS e ON e.row = w.rowid
+      SELECT e.row AS row, w.rank AS rank FROM memory_words AS w JOIN memory_entities AS e ON e.row = w.rowid
       WHERE w.memory_words MATCH $query AND w.rank MATCH '${RANK}'
         AND ($types IS NULL OR e.type IN (SELECT value FROM json_each($types)))
       ORDER BY w.rank LIMIT $limit`);
@@ -82,14 +82,14 @@ export class WordIndex {
     };
   }
 
-  search(terms: readonly string[], scope: SearchScope): { id: string; rank: number }[] {
+  search(terms: readonly string[], scope: SearchScope): { row: number; rank: number }[] {
     const { total, counts } = this.frequencies([...new Set(terms)]);
     const { selecting, ranking } = selectiveTerms(total, counts, scope.types !== undefined);
     if (selecting.length === 0) return [];
     const types = scope.types === undefined ? null : JSON.stringify(scope.types);
     return this.#search
       .all({ $query: matchQuery(selecting, ranking), $types: types, $limit: scope.limit })
-      .map((row) => ({ id: row['id'] as string, rank: -(row['rank'] as number) }));
+      .map((row) => ({ row: row['row'] as number, rank: -(row['rank'] as number) }));
   }
 }
 
