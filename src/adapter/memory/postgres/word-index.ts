@@ -67,9 +67,10 @@ export class WordIndex {
            FROM (SELECT *, ${count(`AND ${IN_SAMPLE}`)} AS sampled FROM t OFFSET 0) AS t`;
     const { rows } = await this.#connection.query(
       // Materialized, because the query would otherwise be built again for every row; OFFSET, because the sample would
-      // otherwise be searched twice.
+      // otherwise be searched twice. LIMIT, because a plan for any list would be one for ten terms, which seems to cost
+      // more than planning each search.
       `WITH t AS MATERIALIZED (SELECT phraseto_tsquery('memory_words', term) AS query, place
-         FROM unnest($1::text[]) WITH ORDINALITY AS listed (term, place)) ${counted}`,
+         FROM unnest($1::text[]) WITH ORDINALITY AS listed (term, place) LIMIT ${terms.length}) ${counted}`,
       [terms.map(plainWords)],
     );
     const counts = new Map(terms.map((term) => [term, 0]));

@@ -128,7 +128,11 @@ export function coverageOf(
   /** Place of a word in the query, or -1. */
   const placeOf = (word: string): number => {
     const possible = beginnings.get(firstLetters(word));
-    if (possible === undefined || !possible.some((beginning) => word.startsWith(beginning))) return -1;
+    if (possible === undefined) return -1;
+    // A loop, because a function would be called for each word of each text.
+    let index = 0;
+    while (index < possible.length && !word.startsWith(possible[index] as string)) index += 1;
+    if (index === possible.length) return -1;
     let place = known.get(word);
     if (place === undefined) {
       place = places.get(stemOf(word)) ?? -1;
