@@ -10,15 +10,13 @@ import {
   type Row,
   SEARCH_FIELDS,
   type Sql,
-  searchFieldsOf,
   text,
 } from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
-/** Columns of `foundEntityOf`, of the table `e`. */
-export const FOUND_ENTITY = [...ENTITY.split(', '), ...SEARCH_FIELDS.split(', ')]
-  .map((column) => `e.${column}`)
-  .join(', ');
+/** Columns of `foundEntityOf`, of the table `e`. The searched text is null if it is the content: most of a row is sent once. */
+export const FOUND_ENTITY = `e.id, e.name, e.type, e.content, e.metadata, e.title, e.heading,
+  NULLIF(e.search_text, e.content) AS search_text`;
 const RELATION = 'from_id, to_id, relation_type, weight';
 /** The type that is most likely meant by a name comes first. */
 const BY_TYPE = `CASE type WHEN 'entity' THEN 0 WHEN 'workspace' THEN 1 WHEN 'doc_file' THEN 2
@@ -140,7 +138,13 @@ export async function topology(
 }
 
 export function foundEntityOf(row: Row): FoundEntity {
-  return { ...entityOf(row), ...searchFieldsOf(row) };
+  const entity = entityOf(row);
+  return {
+    ...entity,
+    title: text(row, 'title'),
+    heading: text(row, 'heading'),
+    searchText: row['search_text'] === null ? entity.content : text(row, 'search_text'),
+  };
 }
 
 function entityOf(row: Row): Entity {
