@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type pg from 'pg';
-import { type Connection, sqlState } from './postgres-pool.ts';
+import { sqlState } from './postgres-errors.ts';
 
 /** `invalid_sql_statement_name`, `duplicate_prepared_statement`: a pooler has switched to another session of the server. */
 const OTHER_SESSION = ['26000', '42P05'];
@@ -14,11 +14,11 @@ const CHANGED_COLUMNS = '0A000';
  *
  * @param most statements that a connection keeps; it is closed after a further one, because only that frees all of them
  */
-export function preparedOn(pool: pg.Pool, most: number): Connection {
+export function preparedOn(pool: pg.Pool, most: number) {
   const statements = new WeakMap<pg.PoolClient, Set<string>>();
   let isSupported = true;
   return {
-    query: async (text, values) => {
+    query: async (text: string, values?: unknown[]): Promise<pg.QueryResult> => {
       if (!isSupported) return pool.query(text, values);
       const client = await pool.connect();
       const kept = statements.get(client) ?? new Set();

@@ -1,4 +1,5 @@
-import { type Client, isUnanswered, type Pool, sqlState } from './postgres-pool.ts';
+import { isUnanswered, sqlState } from './postgres-errors.ts';
+import type { Client, Pool } from './postgres-pool.ts';
 
 /** Attempts for a transaction that conflicts with another one; the delay grows with each, in ms. */
 const ATTEMPTS = 5;

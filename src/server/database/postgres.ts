@@ -1,14 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
-import {
-  type Client,
-  createPool,
-  isAnswer,
-  isUnanswered,
-  type Pool,
-  sqlState,
-} from '../../core/postgres-pool.ts';
+import { isAnswer, isUnanswered, sqlState } from '../../core/postgres-errors.ts';
+import { type Client, createPool, type Pool } from '../../core/postgres-pool.ts';
 import { repeated, SYNCHRONOUS_COMMIT, serverName, transaction } from '../../core/postgres-transaction.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError, type Driver } from './driver.ts';

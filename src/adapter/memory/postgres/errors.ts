@@ -1,5 +1,5 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
-import { sqlState } from '../../../core/postgres-pool.ts';
+import { sqlState } from '../../../core/postgres-errors.ts';
 
 /** Whether two backends wrote the same rows concurrently; the transaction was rolled back and may be retried. */
 export function isConflict(error: unknown): boolean {
