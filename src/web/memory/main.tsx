@@ -8,6 +8,10 @@ import { API } from './model.ts';
 import { pages } from './pages.ts';
 import '../shared/theme.css';
 import './memory.css';
+import './graph/graph.css';
+import './browser/lists.css';
+import './playground/results.css';
+import './replay/replay.css';
 
 applyTheme();
 sendAlways(callerHeaders(storedKey()));
