@@ -121,7 +121,7 @@ export const tools = {
             await page.getByRole('button', { name: 'test_mirrored_header' }).click();
             await page.getByRole('form').getByRole('textbox').first().fill('eu-west');
             await page.getByRole('button', { name: 'Call' }).click();
-            await page.getByText(/✓ 200/).waitFor();
+            await page.getByText(/✓ 200/).first().waitFor();
             await page.getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
           },
         },

@@ -67,6 +67,39 @@ browserTest(
 );
 
 browserTest(
+  'the MCP page lists the calls of a session, shows an earlier answer and repeats a call',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, running.admin);
+    await open(page);
+    const history = page.getByRole('region', { name: 'Calls in this session' });
+    expect(await history.count()).toBe(0);
+    for (const text of ['first', 'second']) {
+      await page.getByRole('tab', { name: 'Raw JSON-RPC' }).click();
+      const params = { name: 'echo', arguments: { message: text } };
+      const message = { jsonrpc: '2.0', id: text, method: 'tools/call', params };
+      await page.getByRole('textbox', { name: 'Message' }).fill(JSON.stringify(message));
+      await page.getByRole('button', { name: 'Send' }).click();
+      await answer(page).locator('pre', { hasText: text }).first().waitFor();
+    }
+    const call = (number: number) => history.getByRole('button', { name: new RegExp(`^${number}\\. echo`) });
+    await call(1).focus();
+    await page.keyboard.press('Enter');
+    await answer(page)
+      .locator('pre', { hasText: /^first$/ })
+      .waitFor();
+    expect(await call(1).getAttribute('aria-current')).toBe('true');
+    await expectAccessible(page);
+    await history.getByRole('button', { name: 'Repeat call 2, echo' }).click();
+    await call(3).waitFor();
+    await answer(page)
+      .locator('pre', { hasText: /^second$/ })
+      .waitFor();
+    expect(await history.getByText('✓ 200').count()).toBe(3);
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest(
   'the MCP page shows prompts, resources and raw messages, shows hostile text as text and fits a phone screen',
   async (browser) => {
     const { page, problems } = await watchedPage(browser, running.admin, {

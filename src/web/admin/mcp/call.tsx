@@ -6,7 +6,9 @@ import type { KeptTrace } from '../trace/traces.ts';
 import type { McpSession, Message, Reply } from './client.ts';
 
 /** One message that was sent, and its response. */
-interface Call {
+export interface Call {
+  /** Counted from 1 over the calls of a session. */
+  readonly number: number;
   readonly request: unknown;
   readonly reply: Reply | undefined;
   readonly error: string;
@@ -16,16 +18,23 @@ interface Call {
   readonly traceProblem: string;
 }
 
-/** The last call of a session, with its trace. */
-export function useCall(session: McpSession | undefined): {
+/** Calls that are kept for the list, with their answers. Older ones are in the requests of the gateway. */
+const KEPT_CALLS = 20;
+
+/** The calls of a session, the newest first, and the one displayed. */
+export function useCalls(session: McpSession | undefined): {
+  readonly calls: readonly Call[];
   readonly call: Call | undefined;
   readonly isRunning: boolean;
+  readonly show: (number: number) => void;
   readonly send: (request: unknown) => void;
   readonly stop: () => void;
 } {
-  const [call, setCall] = useState<Call>();
+  const [calls, setCalls] = useState<readonly Call[]>([]);
+  const [shown, setShown] = useState(0);
   const running = useRef<AbortController | undefined>(undefined);
   const watched = useRef<Watched | undefined>(undefined);
+  const sent = useRef(0);
   const stop = (): void => running.current?.abort();
   useEffect(
     () => () => {
@@ -40,30 +49,56 @@ export function useCall(session: McpSession | undefined): {
     watched.current?.stop();
     const own = new AbortController();
     running.current = own;
-    const change = (part: Partial<Call>): void => {
-      if (running.current === own)
-        setCall((before) => (before === undefined ? before : { ...before, ...part }));
+    sent.current += 1;
+    const number = sent.current;
+    const change = (part: Partial<Call>): void =>
+      setCalls((all) => all.map((each) => (each.number === number ? { ...each, ...part } : each)));
+    const started: Call = {
+      number,
+      request,
+      reply: undefined,
+      error: '',
+      took: undefined,
+      trace: undefined,
+      traceProblem: '',
     };
-    setCall({ request, reply: undefined, error: '', took: undefined, trace: undefined, traceProblem: '' });
-    const run = async (): Promise<void> => {
-      const watch = await watchRequest(
-        (trace) => change({ trace }),
-        (traceProblem) => change({ traceProblem }),
-      );
-      watched.current = watch;
-      const started = performance.now();
-      const took = (): number => Math.round(performance.now() - started);
-      try {
-        const reply = await session.send(request, watch.headers, own.signal);
-        change({ reply, took: took() });
-      } catch (error) {
-        watch.stop();
-        change({ error: own.signal.aborted ? 'Stopped.' : (error as Error).message, took: took() });
-      }
-    };
-    void run();
+    setCalls((all) => [started, ...all].slice(0, KEPT_CALLS));
+    setShown(number);
+    void run(session, request, own.signal, change, watched);
   };
-  return { call, isRunning: call !== undefined && call.took === undefined, send, stop };
+  return {
+    calls,
+    call: calls.find(({ number }) => number === shown),
+    isRunning: calls[0] !== undefined && calls[0].took === undefined,
+    show: setShown,
+    send,
+    stop,
+  };
+}
+
+async function run(
+  session: McpSession,
+  request: unknown,
+  signal: AbortSignal,
+  change: (part: Partial<Call>) => void,
+  watched: { current: Watched | undefined },
+): Promise<void> {
+  const watch = await watchRequest(
+    (trace) => change({ trace }),
+    (traceProblem) => change({ traceProblem }),
+  );
+  // Another call may have replaced this one while its trace was set up.
+  if (signal.aborted) watch.stop();
+  else watched.current = watch;
+  const started = performance.now();
+  const took = (): number => Math.round(performance.now() - started);
+  try {
+    const reply = await session.send(request, watch.headers, signal);
+    change({ reply, took: took() });
+  } catch (error) {
+    watch.stop();
+    change({ error: signal.aborted ? 'Stopped.' : (error as Error).message, took: took() });
+  }
 }
 
 /** The result of a call: its response, the messages as sent, its trace. */
@@ -125,7 +160,8 @@ function answerText(reply: Reply): string {
   return value === undefined ? reply.text : JSON.stringify(value, null, 2);
 }
 
-function Verdict({ reply, took }: { readonly reply: Reply; readonly took: number }): ReactNode {
+/** Whether a call succeeded, and how long it took. */
+export function Verdict({ reply, took }: { readonly reply: Reply; readonly took: number }): ReactNode {
   const answer = answerOf(reply);
   const isBad = reply.status >= 400 || answer?.error !== undefined;
   const isFailed = answer?.result?.['isError'] === true;

@@ -1,7 +1,8 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
-import { CallView, useCall } from '../mcp/call.tsx';
+import { CallView, useCalls } from '../mcp/call.tsx';
+import { CallHistory } from '../mcp/call-history.tsx';
 import { connect, type McpSession } from '../mcp/client.ts';
 import type { Item } from '../mcp/item.ts';
 import { type ItemKind, ItemPicker, type Items } from '../mcp/item-picker.tsx';
@@ -150,7 +151,7 @@ function Session({
   readonly items: Items;
   readonly targets: readonly string[];
 }): ReactNode {
-  const { call, isRunning, send, stop } = useCall(session);
+  const { calls, call, isRunning, show, send, stop } = useCalls(session);
   return (
     <>
       {session.instructions === undefined ? null : (
@@ -160,7 +161,10 @@ function Session({
         </details>
       )}
       <div className="call-and-answer">
-        <ItemPicker items={items} targets={targets} isRunning={isRunning} send={send} stop={stop} />
+        <div>
+          <ItemPicker items={items} targets={targets} isRunning={isRunning} send={send} stop={stop} />
+          <CallHistory calls={calls} shown={call?.number} isRunning={isRunning} show={show} send={send} />
+        </div>
         {call === undefined ? (
           <section className="panel answer empty" aria-label="Answer">
             <p className="quiet">The answer and its trace appear here.</p>
