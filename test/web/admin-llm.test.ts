@@ -66,6 +66,11 @@ browserTest(
       viewport: { width: 390, height: 780 },
     });
     await page.goto(`${running.admin}/ui/llm`);
+    // The parameters are closed, so that the first message needs no scrolling.
+    const send = await page.getByRole('button', { name: 'Send' }).boundingBox();
+    expect((send?.y ?? Infinity) + (send?.height ?? 0)).toBeLessThanOrEqual(780);
+    await page.getByText('Parameters').focus();
+    await page.keyboard.press('Enter');
     await page.getByLabel('stream').uncheck();
     await page.getByLabel('Message').fill('good morning');
     await page.getByRole('button', { name: 'Send' }).click();

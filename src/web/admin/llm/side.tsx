@@ -66,93 +66,102 @@ export function SideForm({
     .map(({ name }) => name)
     .filter((name) => !name.includes('*'));
   return (
-    <>
-      <div className="row">
-        <label className="grow">
-          Endpoint
-          <select value={endpoint.key} onChange={({ target }) => chooseEndpoint(target.value)}>
-            {endpoints.map(({ key, name }) => (
-              <option key={key} value={key}>
-                {visible(name)}
-              </option>
-            ))}
-          </select>
-        </label>
-      </div>
-      <SettingsForm settings={settings} models={models} change={change} />
-    </>
+    <SettingsForm settings={settings} models={models} change={change}>
+      <label className="grow">
+        Endpoint
+        <select value={endpoint.key} onChange={({ target }) => chooseEndpoint(target.value)}>
+          {endpoints.map(({ key, name }) => (
+            <option key={key} value={key}>
+              {visible(name)}
+            </option>
+          ))}
+        </select>
+      </label>
+    </SettingsForm>
   );
 }
 
-/** Selects the model and its parameters. */
+/** Selects the model, beside the endpoint, and its parameters. */
 function SettingsForm({
   settings,
   models,
   change,
+  children,
 }: {
   readonly settings: Settings;
   readonly models: readonly string[];
   readonly change: (part: Partial<Settings>) => void;
+  readonly children: ReactNode;
 }): ReactNode {
   const id = useId();
+  // On a phone, the message box would be out of sight below them.
+  const [hasRoom] = useState(() => matchMedia('(min-width: 48rem)').matches);
   return (
-    <div className="row settings">
-      <label className="grow">
-        Model
-        <input
-          type="text"
-          list={id}
-          required
-          autoComplete="off"
-          spellCheck={false}
-          value={settings.model}
-          onChange={({ target }) => change({ model: target.value })}
-        />
-      </label>
-      <datalist id={id}>
-        {models.map((model) => (
-          <option key={model} value={model}>
-            {visible(model)}
-          </option>
-        ))}
-      </datalist>
-      <label>
-        Temperature
-        <input
-          type="number"
-          min={0}
-          max={2}
-          step="any"
-          value={settings.temperature}
-          onChange={({ target }) => change({ temperature: target.value })}
-        />
-      </label>
-      <label>
-        Max tokens
-        <input
-          type="number"
-          min={1}
-          value={settings.maxTokens}
-          onChange={({ target }) => change({ maxTokens: target.value })}
-        />
-      </label>
-      <label className="choice">
-        <input
-          type="checkbox"
-          checked={settings.isStreaming}
-          onChange={({ target }) => change({ isStreaming: target.checked })}
-        />{' '}
-        stream
-      </label>
-      <label className="grow">
-        System prompt
-        <input
-          type="text"
-          autoComplete="off"
-          value={settings.system}
-          onChange={({ target }) => change({ system: target.value })}
-        />
-      </label>
-    </div>
+    <>
+      <div className="row">
+        {children}
+        <label className="grow">
+          Model
+          <input
+            type="text"
+            list={id}
+            required
+            autoComplete="off"
+            spellCheck={false}
+            value={settings.model}
+            onChange={({ target }) => change({ model: target.value })}
+          />
+        </label>
+        <datalist id={id}>
+          {models.map((model) => (
+            <option key={model} value={model}>
+              {visible(model)}
+            </option>
+          ))}
+        </datalist>
+      </div>
+      <details className="parameters" open={hasRoom}>
+        <summary>Parameters</summary>
+        <div className="row settings">
+          <label>
+            Temperature
+            <input
+              type="number"
+              min={0}
+              max={2}
+              step="any"
+              value={settings.temperature}
+              onChange={({ target }) => change({ temperature: target.value })}
+            />
+          </label>
+          <label>
+            Max tokens
+            <input
+              type="number"
+              min={1}
+              value={settings.maxTokens}
+              onChange={({ target }) => change({ maxTokens: target.value })}
+            />
+          </label>
+          <label className="choice">
+            <input
+              type="checkbox"
+              checked={settings.isStreaming}
+              onChange={({ target }) => change({ isStreaming: target.checked })}
+            />{' '}
+            stream
+          </label>
+          <label className="grow">
+            System prompt
+            <input
+              type="text"
+              autoComplete="off"
+              value={settings.system}
+              onChange={({ target }) => change({ system: target.value })}
+            />
+          </label>
+        </div>
+      </details>
+    </>
   );
 }
