@@ -27,7 +27,11 @@ export function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readon
       <span className="quiet">
         of {visible(limitText(limit))}
         {Number(reserved) === 0 ? '' : `, ${count(Number(reserved))} reserved by open calls`}
-        {resetsAt === undefined ? '' : `, resets on ${time(resetsAt).replace(/:00$/, '')}`}
+        {resetsAt === undefined ? null : (
+          <>
+            , <span className="whole">resets on {time(resetsAt).replace(/:00$/, '')}</span>
+          </>
+        )}
       </span>
     </div>
   );

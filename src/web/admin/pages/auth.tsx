@@ -36,7 +36,7 @@ export function Auth(): ReactNode {
       {data === undefined && error !== undefined ? (
         <Problem title="The gateway did not respond" error={error} retry={reload} />
       ) : null}
-      <div className={jwt === undefined ? undefined : 'two roomy'}>
+      <div className={jwt === undefined ? undefined : 'two'}>
         {data === undefined ? null : (
           <Routes endpoints={[...endpointsOf(data, 'mcp'), ...endpointsOf(data, 'llm')]} token={token} />
         )}
