@@ -66,9 +66,13 @@ browserTest(
       viewport: { width: 390, height: 780 },
     });
     await page.goto(`${running.admin}/ui/llm`);
-    // The parameters are closed, so that the first message needs no scrolling.
-    const send = await page.getByRole('button', { name: 'Send' }).boundingBox();
-    expect((send?.y ?? Infinity) + (send?.height ?? 0)).toBeLessThanOrEqual(780);
+    await page.getByLabel('Message').fill('good evening');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.assistant').getByText('good evening').waitFor();
+    // The parameters are closed, so that an answer leaves the next message in view.
+    const end = "document.querySelector('form button[type=submit]').getBoundingClientRect().bottom + scrollY";
+    expect(await page.evaluate(end)).toBeLessThanOrEqual(780);
+    await page.getByRole('button', { name: 'New conversation' }).click();
     await page.getByText('Parameters').focus();
     await page.keyboard.press('Enter');
     await page.getByLabel('stream').uncheck();

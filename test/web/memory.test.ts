@@ -145,6 +145,35 @@ browserTest(
 
 const ended = (): number => backend.log.filter((line) => line.includes('documents are up to date')).length;
 
+browserTest(
+  'the memory playground says which results give way to another document, and which the limit cuts off',
+  async (browser) => {
+    // Long enough for one passage each.
+    const section = (name: string): string => `## ${name}\n\n${'The port of the backend. '.repeat(60)}\n\n`;
+    const ports = `# Ports\n\n${section('First')}${section('Second')}`;
+    await using two = await memoryBackend({
+      docs: {
+        'ports.md': ports,
+        'keys.md': '# Keys\n\nA key of the backend.\n',
+        'sun.md': '# Sun\n\nShines.\n',
+      },
+      pages: MEMORY_PAGES,
+    });
+    const { page } = await watchedPage(browser, two.url);
+    await page.goto(`${two.url}/ui/playground`);
+    await page.getByLabel('Query').fill('port of the backend');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('minScore').fill('0');
+    await page.getByLabel('limit').fill('2');
+    await page.getByText('2 results at minScore 0.00').waitFor();
+    const standings = await page
+      .locator('.result')
+      .evaluateAll((all) => all.map((one) => one.querySelector('.standing')?.textContent ?? 'given'));
+    expect(standings.slice(0, 3)).toEqual(['given', 'same document as a better result', 'given']);
+    expect(new Set(standings.slice(3))).toEqual(new Set(['beyond the limit']));
+  },
+);
+
 browserTest('the memory playground applies the threshold in the page', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: backend.url });

@@ -7,7 +7,7 @@ import { counted, duration } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
 import { API, type SearchReply, type SearchResult } from '../model.ts';
 import { curl, Empty, toolCall, Unreachable } from '../placeholder.tsx';
-import { Result } from '../playground/result.tsx';
+import { Result, type Standing } from '../playground/result.tsx';
 
 interface Answer {
   readonly query: string;
@@ -155,7 +155,7 @@ function Results({
     <>
       <p role="status">
         {counted(given.size, 'result')} at minScore {minScore.toFixed(2)}
-        {passed.length > given.size ? `, ${passed.length - given.size} more beyond the limit` : ''}
+        {passed.length > given.size ? `, ${passed.length - given.size} more not returned` : ''}
         {below > 0
           ? `, ${below} more below it, the best with ${results[passed.length]?.score.toFixed(2)}`
           : ''}
@@ -185,7 +185,7 @@ function Results({
             key={result.id}
             result={result}
             query={query}
-            standing={standingOf(result, given, minScore)}
+            standing={standingOf(result, results, given, minScore)}
           />
         ))}
       </ol>
@@ -193,11 +193,15 @@ function Results({
   );
 }
 
+/** How search treats a result: `repeated` ones give way to results of other documents, even with a lower score. */
 function standingOf(
   result: SearchResult,
+  results: readonly SearchResult[],
   given: ReadonlySet<SearchResult>,
   minScore: number,
-): 'given' | 'crowded' | 'below' {
+): Standing {
   if (given.has(result)) return 'given';
-  return result.score >= minScore ? 'crowded' : 'below';
+  if (result.score < minScore) return 'below';
+  const later = results.slice(results.indexOf(result));
+  return later.some((one) => given.has(one)) ? 'repeated' : 'crowded';
 }

@@ -5,6 +5,18 @@ import type { SearchResult } from '../model.ts';
 import { Explanation } from './explanation.tsx';
 import { plainText } from './plain-text.ts';
 
+/**
+ * `below`: under the threshold. `crowded`: above it, but not within the limit. `repeated`: better results of the same
+ * document are returned.
+ */
+export type Standing = 'given' | 'repeated' | 'crowded' | 'below';
+
+const REASONS = {
+  repeated: 'same document as a better result',
+  crowded: 'beyond the limit',
+  below: 'below minScore',
+} as const;
+
 /** One result: its score, its source, and its text with the words of the query marked. */
 export function Result({
   result,
@@ -13,8 +25,7 @@ export function Result({
 }: {
   readonly result: SearchResult;
   readonly query: string;
-  /** `below`: under the threshold. `crowded`: above it, but not within the limit. */
-  readonly standing: 'given' | 'crowded' | 'below';
+  readonly standing: Standing;
 }): ReactNode {
   const { id, name, type, content, truncated, score, metadata } = result;
   return (
@@ -22,9 +33,7 @@ export function Result({
       <div className="scores">
         <meter min={0} max={1} value={score} aria-label={`Score ${score.toFixed(2)}`} />
         <strong className="mono">{score.toFixed(4)}</strong>
-        {standing === 'given' ? null : (
-          <span className="standing">{standing === 'below' ? 'below minScore' : 'beyond the limit'}</span>
-        )}
+        {standing === 'given' ? null : <span className="standing">{REASONS[standing]}</span>}
       </div>
       <Explanation result={result} />
       <h3>
