@@ -70,8 +70,10 @@ browserTest(
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.assistant').getByText('good evening').waitFor();
     // The parameters are closed, so that an answer leaves the next message in view.
-    const end = "document.querySelector('form button[type=submit]').getBoundingClientRect().bottom + scrollY";
-    expect(await page.evaluate(end)).toBeLessThanOrEqual(780);
+    const end = await page
+      .getByRole('button', { name: 'Send' })
+      .evaluate((button) => button.getBoundingClientRect().bottom + scrollY);
+    expect(end).toBeLessThanOrEqual(780);
     await page.getByRole('button', { name: 'New conversation' }).click();
     await page.getByText('Parameters').focus();
     await page.keyboard.press('Enter');
@@ -106,6 +108,8 @@ browserTest(
     await second.locator('.assistant').getByText('the secret').waitFor();
     await page.getByRole('region', { name: 'Outcome, second model' }).getByText('no price known').waitFor();
     await page.getByRole('region', { name: 'Outcome, first model' }).getByText('✗').first().waitFor();
+    const request = page.getByRole('group', { name: 'Request, second model' });
+    await request.getByRole('button', { name: 'Copy as curl' }).waitFor();
     await expectAccessible(page);
     await page.setViewportSize({ width: 390, height: 780 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);

@@ -133,10 +133,10 @@ function Results({
   return (
     <>
       <Outcome label={labelled('Outcome', name)} state={state} />
-      <div className="row bar">
+      <fieldset className="row bar" aria-label={labelled('Request', name)}>
         <CopyButton text={() => asCurl(endpoint, body, hasToken)}>Copy as curl</CopyButton>
         <CopyButton text={() => asSdk(endpoint, body, hasToken)}>Copy for the OpenAI SDK</CopyButton>
-      </div>
+      </fieldset>
       {/* Two traces would leave little room for the comparison. */}
       <CallTrace trace={state.trace} problem={state.traceProblem} isOpen={name === undefined} />
     </>
