@@ -146,7 +146,7 @@ const look = EditorView.theme({
     backgroundColor: 'var(--panel)',
     border: '1px solid var(--edge)',
     borderRadius: '4px',
-    maxHeight: 'max(20rem, calc(100dvh - 14rem))',
+    maxHeight: 'max(20rem, calc(100dvh - var(--around-editor)))',
   },
   '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '1px' },
   '.cm-scroller': { fontFamily: 'ui-monospace, monospace', fontSize: '13px', overflow: 'auto' },

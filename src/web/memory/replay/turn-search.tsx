@@ -23,7 +23,7 @@ export function TurnSearch({ query }: { readonly query: TurnQuery }): ReactNode 
     navigate('/replay', Object.fromEntries(fields.filter(([, value]) => value !== '')));
   };
   return (
-    <form key={Object.values(query).join('\n')} className="row" onSubmit={submit}>
+    <form key={Object.values(query).join('\n')} className="row turn-search" onSubmit={submit}>
       <label className="wide">
         Search all sessions
         <input
