@@ -70,10 +70,9 @@ browserTest(
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.assistant').getByText('good evening').waitFor();
     // The parameters are closed, so that an answer leaves the next message in view.
-    const end = await page
-      .getByRole('button', { name: 'Send' })
-      .evaluate((button) => button.getBoundingClientRect().bottom + scrollY);
-    expect(end).toBeLessThanOrEqual(780);
+    const send = await page.getByRole('button', { name: 'Send' }).boundingBox();
+    const scrolled = Number(await page.evaluate('scrollY'));
+    expect((send?.y ?? Infinity) + (send?.height ?? 0) + scrolled).toBeLessThanOrEqual(780);
     await page.getByRole('button', { name: 'New conversation' }).click();
     await page.getByText('Parameters').focus();
     await page.keyboard.press('Enter');
