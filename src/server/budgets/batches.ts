@@ -12,8 +12,11 @@ const RETRY_AFTER = 1_000;
  * it for waking the thread of the database, so a busy gateway collects them; up to 100 calls a second, none waits.
  */
 const INTERVAL = 10;
-/** The same if no call is open that could join the next one: clients that call again at once would get one each. */
-const URGENT_INTERVAL = 4;
+/**
+ * The same if no call is open that could join the next one: its calls need not wait. Not 0, so that one client that calls
+ * again at once does not get more than 1,000 transactions a second. With 4 ms, 32 connections waited for each other idly.
+ */
+const URGENT_INTERVAL = 1;
 
 export interface BatchesOptions {
   readonly store: SpendingStore;
