@@ -327,6 +327,8 @@ describe('a namespace sees nothing of another one', () => {
       const stats = (await b({ method: 'GET', path: 'stats' })).body;
       return { ...found, tookMs: 0, stats: { ...stats, sync: 0 } };
     };
+    // What B itself has written may still be embedded.
+    await until(async () => (await state()).stats.embedding.state === 'idle');
     const before = await state();
     expect(before.results.length).toBeGreaterThan(0);
     for (let n = 0; n < 20; n++) {
@@ -334,6 +336,7 @@ describe('a namespace sees nothing of another one', () => {
       await a({ method: 'POST', path: 'ingest/docs', body });
       await backend.post('ingest/docs', body, bearer('main-key'));
     }
+    await until(async () => (await state()).stats.embedding.state === 'idle');
     expect(await state()).toEqual(before);
   });
 
