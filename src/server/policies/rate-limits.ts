@@ -22,7 +22,7 @@ export interface Leased extends Taken {
   readonly count: number;
 }
 
-/** A worker may hold this share of a bucket: a limit of 1,000 ends within 15 tokens of any worker's, usually exactly. */
+/** A worker takes at most this share of a bucket's tokens: 15 of 1,000, and one at a time from fewer than 128. */
 const LARGEST_SHARE = 1 / 64;
 
 /** The buckets of a `localRateLimit` policy. All workers of a gateway share them. */

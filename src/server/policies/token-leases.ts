@@ -51,7 +51,7 @@ export class TokenLeases {
     const now = performance.now();
     const name = keys.join(SEPARATOR);
     const lease = this.#leases.get(name) ?? this.#begin(name, keys, now);
-    // Over the limit of keys there is no lease.
+    // Too many keys have leases already: this request asks for itself alone.
     if (lease === undefined) return this.#limits.take(keys, false);
     if (lease.left > 0 && now < lease.expiresAt) {
       lease.left -= 1;
@@ -59,7 +59,7 @@ export class TokenLeases {
       const lowest = lease.lowest as TokenBucket;
       lowest.take(1);
       // Asked for in advance, so that no request waits.
-      if (lease.left < lease.next / 4 && !lease.isAsking) void this.#renew(lease).catch(() => undefined);
+      if (lease.left < lease.next / 4 && !lease.isAsking) void this.#renew(lease, 0).catch(() => undefined);
       return { isDenied: false, lowest };
     }
     if (lease.isAsking) return this.#limits.take(keys, false);
@@ -92,16 +92,14 @@ export class TokenLeases {
 
   /** Asks for tokens, and uses the first of them. */
   async #ask(lease: Lease): Promise<Taken> {
-    const taken = await this.#renew(lease);
+    const taken = await this.#renew(lease, 1);
     // No outcome: a reload has removed this limit.
     if (taken === undefined || taken.isDenied) return taken as Taken;
-    lease.left -= 1;
-    lease.used += 1;
-    lease.lowest?.take(1);
     return { isDenied: false, lowest: lease.lowest as TokenBucket };
   }
 
-  async #renew(lease: Lease): Promise<Leased | undefined> {
+  /** `using` tokens of the answer are used at once: a request that runs before the caller goes on cannot take them. */
+  async #renew(lease: Lease, using: 0 | 1): Promise<Leased | undefined> {
     const { keys, next, used } = lease;
     lease.isAsking = true;
     lease.used = 0;
@@ -109,7 +107,8 @@ export class TokenLeases {
       const answer: Leased | undefined = await this.#limits.lease(keys, next, used);
       if (answer === undefined || answer.isDenied) return answer;
       const now = performance.now();
-      lease.left += answer.count;
+      lease.left += answer.count - using;
+      lease.used += using;
       lease.lowest = TokenBucket.of(answer.lowest, now);
       lease.lowest.take(-lease.left);
       lease.next = Math.min(next * 2, LARGEST_LEASE);
