@@ -1,5 +1,5 @@
 import { nameKey } from '../plain-words.ts';
-import type { ComparedVector, Cutoffs, FoundEntity, NewEntity, SearchFields, SearchScope } from '../store.ts';
+import type { Cutoffs, NewEntity, SearchFields, Store } from '../store.ts';
 
 export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[];
 export type Row = Readonly<Record<string, unknown>>;
@@ -51,18 +51,7 @@ export interface Sql {
 }
 
 /** Operations that each engine implements differently. */
-export interface Engine extends Sql {
-  nearest(
-    vector: Float32Array,
-    embedder: string,
-    scope: SearchScope,
-  ): Promise<readonly (FoundEntity & { readonly cosine: number })[]>;
-  lexical(
-    terms: readonly string[],
-    scope: SearchScope,
-    compared?: ComparedVector,
-  ): Promise<readonly (FoundEntity & { readonly rank: number; readonly cosine: number | undefined })[]>;
-  frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }>;
+export interface Engine extends Sql, Pick<Store, 'nearest' | 'lexical' | 'frequencies'> {
   /** Size on disk. */
   bytes(): Promise<number>;
 }
