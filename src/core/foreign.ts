@@ -1,0 +1,25 @@
+// Checks of values from outside: JSON that someone else wrote has any shape until a check says otherwise.
+
+/** Whether a value is an object with members, and neither an array nor null. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const NO_MEMBERS: Readonly<Record<string, unknown>> = Object.freeze({});
+
+/** The members of an object; none for any other value. */
+export const membersOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  isRecord(value) ? value : NO_MEMBERS;
+
+/** The value if it is a string. */
+export const stringIn = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : undefined;
+
+/** The value if it is a string, otherwise an empty string. */
+export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** The elements of an array; none for any other value. */
+export const elementsOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** Parses JSON. Unlike `JSON.parse`, its result has to be checked before it is used. Throws `SyntaxError`. */
+export const parseJson = (text: string): unknown => JSON.parse(text);
