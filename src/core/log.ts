@@ -1,3 +1,4 @@
+import { InternalErrors } from './internal-errors.ts';
 import { LIMITS } from './limits.ts';
 import { LogDirectives } from './log-directives.ts';
 import { clockText } from './render/figures.ts';
@@ -38,6 +39,13 @@ export interface Log {
   info(scope: string, message: string, fields?: LogFields): void;
   debug(scope: string, message: string, fields?: LogFields): void;
   trace(scope: string, message: string, fields?: LogFields): void;
+  /**
+   * An error of the program's own code was contained: it ended one call, message or line. Always counted, and logged with its
+   * stack once a minute per place. Never throws.
+   */
+  internalError(scope: string, error: unknown, fields?: LogFields): void;
+  /** Contained errors since the start. */
+  readonly internalErrors: number;
   /** Which lines are written. May be changed at any time. */
   readonly directives: LogDirectives;
 }
@@ -53,12 +61,23 @@ export function createLog(sink: LineSink, level: string | LogDirectives, format:
       if (!directives.allows(scope, lineLevel)) return;
       sink.write(print(lineLevel, scope, message, fields));
     };
+  const error = at('error');
+  const contained = new InternalErrors();
   return {
-    error: at('error'),
+    error,
     warn: at('warn'),
     info: at('info'),
     debug: at('debug'),
     trace: at('trace'),
+    internalError: (scope, thrown, fields) => {
+      const report = contained.add(scope, thrown);
+      if (report === undefined) return;
+      const { problem, notLogged } = report;
+      error(scope, 'internal error', { ...fields, problem, not_logged: notLogged });
+    },
+    get internalErrors() {
+      return contained.count;
+    },
     directives,
   };
 }

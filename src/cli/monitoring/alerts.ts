@@ -130,6 +130,14 @@ function records(queries: Queries): Alert[] {
       description: 'Whatever reads stdout is too slow. Requests are not delayed.',
     },
     {
+      name: 'AgctlInternalError',
+      severity: 'warning',
+      query: `${queries.increase('internal_errors', '15m', byInstance)} > 0`,
+      summary: '{{ $labels.instance }} contained an internal error',
+      description:
+        'A request, message or log line failed because of an error of agctl itself. The log has its stack: please report it.',
+    },
+    {
       name: 'AgctlSpansLost',
       severity: 'info',
       query: `${queries.increase('trace_spans_lost', '15m', byInstance)} > 0`,

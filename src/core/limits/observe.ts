@@ -39,6 +39,13 @@ export const OBSERVE_LIMITS = {
   logStall: SECOND / 4,
   /** Minimum interval between two warnings that access-log lines were lost; the metric has the exact count. */
   logLossWarningInterval: 60 * SECOND,
+  /**
+   * Internal errors that were contained: minimum interval between two log lines about the same place, places that are told
+   * apart, and characters of the error's message, which may quote what a server sent.
+   */
+  internalErrorInterval: 60 * SECOND,
+  internalErrorPlaces: 256,
+  internalErrorMessage: 256,
   /** Call spans per request; spans queued for the collector (more are dropped and counted); spans per export. */
   spansPerRequest: 128,
   spanQueue: 4_096,

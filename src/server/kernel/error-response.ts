@@ -1,16 +1,17 @@
 import { AppError, messageOf } from '../../core/errors.ts';
 import { HeaderList } from './header-list.ts';
-import type { Reply, RequestContext } from './request-context.ts';
+import type { Policy, Reply, RequestContext } from './request-context.ts';
 
 /**
  * Converts an error to a response; the only place that does. An `AppError` determines status and public message. Any
- * other error is a bug: status 500, with its message in the log only.
+ * other error is a bug: status 500, with its message and stack in the log only.
  */
 export function replyToError(thrown: unknown, ctx: RequestContext): Reply {
   const error =
     thrown instanceof AppError
       ? thrown
       : new AppError('internal', { detail: messageOf(thrown), cause: thrown });
+  if (error !== thrown) ctx.internalError = thrown;
   ctx.reason = error.reason;
   ctx.error = error.message;
   ctx.errorDetail = error.detail;
@@ -18,6 +19,26 @@ export function replyToError(thrown: unknown, ctx: RequestContext): Reply {
   const headers = new HeaderList(error.headers);
   headers.append('content-type', type);
   return { status: error.status, headers, body: text };
+}
+
+/**
+ * Runs the response phase of one policy. If it throws, the response may lack what it had to change: it is replaced by one
+ * with status 500. The phases of the other policies still run, because each may have something to release.
+ */
+export function runResponse(policy: Policy, ctx: RequestContext, reply: Reply): Reply {
+  try {
+    policy.response?.(ctx, reply);
+    return reply;
+  } catch (error) {
+    discardReply(reply);
+    ctx.reply = replyToError(error, ctx);
+    return ctx.reply;
+  }
+}
+
+/** Discards a reply that is not sent. */
+export function discardReply({ body }: Reply): void {
+  if (typeof body === 'object' && 'discard' in body) body.discard();
 }
 
 const plainBody = ({ message }: AppError): { type: string; text: string } => ({

@@ -85,7 +85,7 @@ export interface RequestObserver {
   /** The backend was picked, and its policies are about to run. */
   backendSelected(route: Route, backend: WeightedBackend): void;
   /** Runs the response phase of the entered policies, so that the observer can show what each one changed. */
-  responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void;
+  responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): Reply;
   expression(
     expression: TracedExpression,
     since: number,

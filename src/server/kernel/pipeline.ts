@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { backendCaller, responseWaits } from './backend.ts';
-import { replyToError } from './error-response.ts';
+import { replyToError, runResponse } from './error-response.ts';
 import type { ListenerSelection } from './listener-selection.ts';
 import { rejectRepeatedMembers } from './repeated-members.ts';
 import type {
@@ -48,8 +48,7 @@ export async function handleRequest(ctx: RequestContext, gateway: GatewayListene
     reply = replyToError(ctx.abortedWith ?? error, ctx);
   }
   // An aborted request has been answered already: this reply is discarded.
-  if (ctx.abortedWith === undefined) runResponsePhase(ctx, reply);
-  return reply;
+  return ctx.abortedWith === undefined ? runResponsePhase(ctx, reply) : reply;
 }
 
 /** Validates the request and returns the listener for its host, if there is one. @throws AppError for an invalid request */
@@ -107,16 +106,17 @@ function commonApi(listeners: readonly Listener[]): ClientApi | undefined {
 /** Response for an aborted request, after running the response phase of entered policies. */
 export function endWithError(ctx: RequestContext, error: AppError): Reply {
   ctx.abortedWith = error;
-  const reply = replyToError(error, ctx);
-  runResponsePhase(ctx, reply);
-  return reply;
+  return runResponsePhase(ctx, replyToError(error, ctx));
 }
 
-function runResponsePhase(ctx: RequestContext, reply: Reply): void {
+/** Returns the reply to send, which is another one after a policy has thrown. */
+function runResponsePhase(ctx: RequestContext, first: Reply): Reply {
+  let reply = first;
   ctx.reply = reply;
   const entered = ctx.entered.reverse();
-  if (ctx.observer !== undefined) ctx.observer.responding(ctx, reply, entered);
-  else for (const policy of entered) policy.response?.(ctx, reply);
+  if (ctx.observer !== undefined) return ctx.observer.responding(ctx, reply, entered);
+  for (const policy of entered) reply = runResponse(policy, ctx, reply);
+  return reply;
 }
 
 function runRoute(route: Route, ctx: RequestContext): Promise<Reply> {

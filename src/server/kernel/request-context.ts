@@ -268,6 +268,8 @@ export class RequestContext implements SlotHolder {
   /** Details of the error, for the log only. */
   errorDetail: string | undefined;
   reason: Reason | undefined;
+  /** An error of the gateway's own code that ended the request, for the log. */
+  internalError: unknown;
 
   /** Values of `Slot`s. */
   slots: unknown[] | undefined;

@@ -11,7 +11,6 @@ import {
   type TerminalFormat,
   timestamp,
 } from '../../core/log.ts';
-import type { LogDirectives } from '../../core/log-directives.ts';
 import { spansText } from '../../core/render/span.ts';
 import { requestLineSpans } from '../../core/requests/line.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
@@ -24,7 +23,13 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { RelayedConnection } from '../transport/entrance.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
-import { connectionFields, type Field, type FieldValue, requestFields } from './request-fields.ts';
+import {
+  connectionFields,
+  type Field,
+  type FieldValue,
+  remainingFields,
+  requestFields,
+} from './request-fields.ts';
 import { logScope } from './scopes.ts';
 
 export const accessLogSchema = z
@@ -80,16 +85,17 @@ function addedFields(
   });
 }
 
-/** Called for every finished request with its access-log fields, even if no line is written. Must not throw. */
+/** Called for every finished request with its access-log fields, even if no line is written. */
 export type RequestFinishedListener = (fields: readonly Field[], ctx: RequestContext) => void;
 
 export interface AccessLogOptions {
   readonly sink: LineSink;
   readonly format: LineFormat;
   /**
-   * The access log is the target `request` at level info. At debug, lines also carry connection and request numbers.
+   * Its directives decide: the access log is the target `request` at level info. At debug, lines also carry connection and
+   * request numbers.
    */
-  readonly directives: LogDirectives;
+  readonly log: Log;
 }
 
 /** Computes the access-log fields of finished requests, writes the log line and notifies listeners. */
@@ -120,20 +126,35 @@ export class AccessLog {
     policy: AccessLogPolicy,
     needsFields = false,
   ): readonly Field[] | undefined {
-    const { directives, sink, format } = this.#options;
+    const { directives } = this.#options.log;
     if (ctx.timings.endedAt === undefined) ctx.timings.end();
     // Rules may have cached variables earlier; the log needs their final values.
     ctx.clearVariables();
     const hasLine = directives.allows('request', 'info') && policy.isLogged(ctx);
     if (!hasLine && !needsFields && this.#listeners.size === 0) return undefined;
     // 499 is nginx's status for a client that closed the request.
-    const base = requestFields(ctx, status === 0 ? 499 : status);
+    return this.#record(ctx, requestFields(ctx, status === 0 ? 499 : status), policy, hasLine);
+  }
+
+  /** The same for a request whose fields or line could not be made because of an error of our own: one line for each request. */
+  endedWithout(ctx: RequestContext, status: number): void {
+    if (this.#options.log.directives.allows('request', 'info'))
+      this.#record(ctx, remainingFields(ctx, status === 0 ? 499 : status), PLAIN_POLICY, true);
+  }
+
+  #record(
+    ctx: RequestContext,
+    base: readonly Field[],
+    policy: AccessLogPolicy,
+    hasLine: boolean,
+  ): readonly Field[] {
+    const { log, sink, format } = this.#options;
     const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
     const added = policy.added(ctx).map(([name, value]): Field => [name, redactedValue(value), 'quoted']);
     const fields = added.length === 0 ? kept : [...kept, ...added];
     if (hasLine) {
       // If debug lines mention the request, its number connects them to this line.
-      const hasNumber = isNumbered(ctx) || directives.allows('request', 'debug');
+      const hasNumber = isNumbered(ctx) || log.directives.allows('request', 'debug');
       const own = hasNumber ? numbers(ctx) : [];
       sink.write(
         typeof format === 'object'
@@ -141,18 +162,27 @@ export class AccessLog {
           : this.#print(hasNumber ? [...own, ...fields] : fields),
       );
     }
-    for (const listener of this.#listeners) listener(fields, ctx);
+    for (const listener of this.#listeners) {
+      try {
+        listener(fields, ctx);
+      } catch (error) {
+        log.internalError('request', error);
+      }
+    }
     return base;
   }
 
   /** Writes the line of a connection whose bytes were passed on. Expressions of the configuration are for requests. */
   relayed(connection: RelayedConnection, { removed }: AccessLogPolicy): void {
-    const { directives, sink, format } = this.#options;
-    if (!directives.allows('request', 'info')) return;
+    const { log, sink, format } = this.#options;
+    if (!log.directives.allows('request', 'info')) return;
     const fields = connectionFields(connection).filter(([name]) => !removed.has(name));
     sink.write(typeof format === 'object' ? terminalLine(fields, [], format) : this.#print(fields));
   }
 }
+
+/** Without what the configuration adds or removes. */
+const PLAIN_POLICY: AccessLogPolicy = { removed: new Set(), isLogged: () => true, added: () => [] };
 
 /** The result of an expression may be a URL with credentials. They are redacted, as in the built-in `http.path`. */
 const redactedValue = (value: FieldValue): FieldValue =>

@@ -64,6 +64,22 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   return fields;
 }
 
+/** What is left to say of a request whose fields could not be made: only what the gateway itself has set. */
+export function remainingFields(ctx: RequestContext, status: number): Field[] {
+  const fields: Field[] = [];
+  add(fields, 'gateway', GATEWAY.label);
+  add(fields, 'listener', ctx.listener);
+  add(fields, 'route', ctx.route);
+  add(fields, 'endpoint', ctx.endpoint);
+  add(fields, 'src.addr', ctx.client.label);
+  add(fields, 'http.method', ctx.requestedMethod);
+  add(fields, 'http.status', status);
+  add(fields, 'protocol', ctx.protocol);
+  add(fields, 'error', 'internal error: the other fields of this line could not be written', 'quoted');
+  add(fields, 'duration', `${Math.round(ctx.timings.duration)}ms`);
+  return fields;
+}
+
 /** The fields of a connection whose bytes were passed on (`tcpRoutes`), in printing order. */
 export function connectionFields(connection: RelayedConnection): Field[] {
   const fields: Field[] = [];

@@ -54,7 +54,7 @@ export interface PreparedReload {
 export interface Gateway {
   /** The open ports, in the order of the configuration. */
   readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
-  /** Calls `listener` after every finished request until the returned function is called. It must not throw. */
+  /** Calls `listener` after every finished request until the returned function is called. */
   onRequestFinished(listener: RequestFinishedListener): () => void;
   readonly metrics: Metrics;
   /** Streams of `/debug/trace`. */
@@ -119,6 +119,7 @@ export class RunningGateway implements Gateway {
     const format = accessLogFormat ?? runtime.config.config.logging.format;
     this.#droppedLines = new DroppedLinesReporter(sink, log);
     this.metrics.accessLogLinesLost = () => this.#droppedLines.count;
+    this.metrics.internalErrors = () => log.internalErrors;
     this.#recorder = this.#openRecorder(runtime);
     this.#records = new RequestRecords({ sink, format, log, recorder: this.#recorder });
     this.#events = {

@@ -5,6 +5,7 @@ import { llmCall } from '../llm/call.ts';
 import { finalizeUsage } from '../llm/finalize-usage.ts';
 import { AccessLog, recordBody } from '../observe/access-log.ts';
 import { RequestDebugLog } from '../observe/debug-log.ts';
+import type { Field } from '../observe/request-fields.ts';
 import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
 import { createTraceSubscribers } from '../observe/trace-subscribers.ts';
 import type { Recorder } from '../record/recorder.ts';
@@ -21,6 +22,40 @@ interface RequestRecordsOptions {
   readonly recorder: Recorder | undefined;
 }
 
+/** A request whose response has ended; `status` is 0 if there was none. */
+interface EndedRequest {
+  readonly ctx: RequestContext;
+  readonly active: ActiveConfig;
+  readonly status: number;
+  readonly bodyBytes: number;
+}
+
+/** What is done with each, in this order. */
+const STEPS: readonly ((ended: EndedRequest, records: RequestRecords) => void)[] = [
+  function usage({ ctx, active: { runtime } }) {
+    const llm = llmCall.get(ctx);
+    if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
+  },
+  function traceFinished({ ctx, status }) {
+    if (ctx.observer !== undefined) tracers.get(ctx)?.finished(status);
+  },
+  function accessLog(ended, records) {
+    records.logged(ended);
+  },
+  function record(ended, records) {
+    records.stored(ended);
+  },
+  function metrics({ ctx, active: { bind }, status, bodyBytes }) {
+    bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
+  },
+  function traceEnded({ ctx }) {
+    const tracer = ctx.observer === undefined ? undefined : tracers.get(ctx);
+    if (tracer !== undefined) traceEnd(tracer, ctx);
+  },
+];
+
+const placeOf = ({ route, endpoint }: RequestContext) => ({ route, endpoint });
+
 /** The trace observer of a request. */
 const tracers = new Slot<TraceObserver>();
 
@@ -34,9 +69,11 @@ export class RequestRecords {
   readonly accessLog: AccessLog;
   readonly #debugLog: RequestDebugLog;
   readonly #recorder: Recorder | undefined;
+  readonly #log: Log;
 
   constructor({ sink, format, log, recorder }: RequestRecordsOptions) {
-    this.accessLog = new AccessLog({ sink, format, directives: log.directives });
+    this.#log = log;
+    this.accessLog = new AccessLog({ sink, format, log });
     this.#debugLog = new RequestDebugLog(log);
     this.#recorder = recorder;
   }
@@ -66,18 +103,39 @@ export class RequestRecords {
     ctx.timings.replied = performance.now();
   }
 
-  /** Called once, after the response has ended. `status` is 0 if the client disconnected before it began. */
+  /**
+   * Called once, after the response has ended. `status` is 0 if the client disconnected before it began. A step that throws
+   * leaves the others as they are, and never reaches the caller: nobody else could handle it.
+   */
   ended(ctx: RequestContext, status: number, bodyBytes: number): void {
     if (isForwarded.get(ctx) === true) return;
-    const { runtime, tracing, bind } = activeConfig.get(ctx) as ActiveConfig;
-    const llm = llmCall.get(ctx);
-    if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
-    const tracer = ctx.observer === undefined ? undefined : tracers.get(ctx);
-    tracer?.finished(status);
-    const fields = this.accessLog.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
-    if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span, fields);
+    const active = activeConfig.get(ctx) as ActiveConfig;
+    if (ctx.internalError !== undefined) this.#log.internalError('request', ctx.internalError, placeOf(ctx));
+    const ended: EndedRequest = { ctx, active, status, bodyBytes };
+    for (const step of STEPS) {
+      try {
+        step(ended, this);
+      } catch (error) {
+        this.#log.internalError('request', error, { ...placeOf(ctx), step: step.name });
+      }
+    }
+  }
+
+  /** Writes the line and ends the span, which has the same fields. */
+  logged({ ctx, active: { runtime, tracing }, status }: EndedRequest): void {
+    let fields: readonly Field[] | undefined;
+    try {
+      fields = this.accessLog.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
+    } catch (error) {
+      this.accessLog.endedWithout(ctx, status);
+      throw error;
+    } finally {
+      if (ctx.span !== undefined) tracing?.ended(ctx, ctx.span, fields ?? []);
+    }
+  }
+
+  /** Adds the request to the database. */
+  stored({ ctx, active: { runtime }, status }: EndedRequest): void {
     if (runtime.record !== undefined) this.#recorder?.add(ctx, status === 0 ? 499 : status, runtime.record);
-    bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
-    if (tracer !== undefined) traceEnd(tracer, ctx);
   }
 }

@@ -2,12 +2,13 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { ClientConnection } from '../kernel/client-connection.ts';
+import { discardReply, replyToError } from '../kernel/error-response.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { type ClientResponse, type Reply, RequestContext } from '../kernel/request-context.ts';
 import { type Handshake, handshake, type Takeover } from '../kernel/upgrade.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
-import { discardReply, setContentLength } from './reply.ts';
+import { setContentLength } from './reply.ts';
 import { onWebSocketHandshake, webSocketOptions } from './web-socket-requests.ts';
 import { coalesceSmallWrites } from './write-coalescing.ts';
 
@@ -159,10 +160,38 @@ const lengthOf = (chunk: Written): number =>
 async function serve(response: GatewayResponse, options: RequestEvents): Promise<void> {
   const { context: ctx } = response;
   if (ctx === undefined) return;
-  const reply = await options.handle(ctx);
-  options.replied?.(ctx, reply);
+  let reply: Reply | undefined;
+  try {
+    reply = await options.handle(ctx);
+    options.replied?.(ctx, reply);
+    deliver(ctx, response, reply);
+  } catch (error) {
+    failInternally(ctx, response, reply, error);
+  }
+}
+
+/**
+ * Ends a request whose reply could not be made or sent because of an error of our own, such as a header value that Node.js
+ * refuses: with status 500 if nothing has been sent, otherwise without a regular end.
+ */
+export function failInternally(
+  ctx: RequestContext,
+  response: ClientResponse,
+  reply: Reply | undefined,
+  error: unknown,
+): void {
+  const failure = replyToError(error, ctx);
+  if (reply !== undefined) discardReply(reply);
+  if (response.headersSent || response.destroyed) response.destroy();
+  else response.send(failure);
+}
+
+function deliver(ctx: RequestContext, response: GatewayResponse, reply: Reply): void {
   // The client has disconnected, or the request was aborted and has been answered.
-  if (response.destroyed || response.headersSent) return discardReply(reply);
+  if (response.destroyed || response.headersSent) {
+    discardReply(reply);
+    return;
+  }
   const { handshake: webSocket } = response;
   if (webSocket !== undefined && typeof reply.body === 'object' && 'takeOver' in reply.body) {
     response.takenOver = ctx.request.socket;

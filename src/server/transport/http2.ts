@@ -10,6 +10,7 @@ import {
 } from 'node:http2';
 import type { Socket } from 'node:net';
 import { LIMITS, type Limits } from '../../core/limits.ts';
+import { discardReply } from '../kernel/error-response.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import {
   type ClientRequest,
@@ -19,9 +20,9 @@ import {
 } from '../kernel/request-context.ts';
 import type { Takeover } from '../kernel/upgrade.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
-import type { RequestEvents } from './http1.ts';
+import { failInternally, type RequestEvents } from './http1.ts';
 import { Http2Body } from './http2-body.ts';
-import { discardReply, setContentLength } from './reply.ts';
+import { setContentLength } from './reply.ts';
 
 /** The HTTP/2 connections of a listener (RFC 9113): each request is a stream of its connection's session. */
 export class Http2Connections {
@@ -127,11 +128,16 @@ export class Http2Connections {
   }
 
   async #serve(ctx: RequestContext, response: Http2Response): Promise<void> {
-    const reply = await this.#events.handle(ctx);
-    this.#events.replied?.(ctx, reply);
-    // The client has left, or the request was aborted and has been answered.
-    if (response.destroyed || response.headersSent) discardReply(reply);
-    else response.send(reply);
+    let reply: Reply | undefined;
+    try {
+      reply = await this.#events.handle(ctx);
+      this.#events.replied?.(ctx, reply);
+      // The client has left, or the request was aborted and has been answered.
+      if (response.destroyed || response.headersSent) discardReply(reply);
+      else response.send(reply);
+    } catch (error) {
+      failInternally(ctx, response, reply, error);
+    }
   }
 }
 
@@ -246,11 +252,11 @@ class Http2Response implements ClientResponse {
 
   send(reply: Reply): void {
     const { status, headers, body } = reply;
-    this.status = status;
     const hasContent = setContentLength(reply);
     // The body for a HEAD request is read, and not sent, as `http.ServerResponse` does.
     this.#hasBody = hasContent && !this.#isHead;
     this.#respond(status, headers);
+    this.status = status;
     if (!hasContent) discardReply(reply);
     else if (typeof body === 'object' && 'attach' in body) body.attach(this);
     else this.end(body as Exclude<typeof body, Takeover>);

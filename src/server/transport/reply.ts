@@ -15,8 +15,3 @@ export function setContentLength({ status, headers, body }: Reply): boolean {
     headers.set('content-length', '0');
   return true;
 }
-
-/** Discards a reply that is not sent. */
-export function discardReply({ body }: Reply): void {
-  if (typeof body === 'object' && 'discard' in body) body.discard();
-}

@@ -128,6 +128,7 @@ export class WorkerPool
     const { metrics, gateways } = runtime;
     metrics.workers = () => ({ ready: this.processes.length, restarts: this.#restarts });
     metrics.accessLogLinesLost = () => this.#droppedLines.count;
+    metrics.internalErrors = () => this.#options.log.internalErrors;
     const plans = gateways.map(({ plan }) => plan);
     try {
       // Before the workers do: then they find its tables.

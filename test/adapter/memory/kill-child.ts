@@ -18,6 +18,8 @@ const SILENT: Log = {
   info: nothing,
   debug: nothing,
   trace: nothing,
+  internalError: nothing,
+  internalErrors: 0,
   directives: new LogDirectives('error'),
 };
 

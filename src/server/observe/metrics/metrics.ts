@@ -61,6 +61,9 @@ export class Metrics {
   /** Returns the number of access-log lines that were not written. Undefined until the access log is created. */
   accessLogLinesLost: (() => number) | undefined;
 
+  /** Returns the number of internal errors that were contained. Undefined until the gateway is created. */
+  internalErrors: (() => number) | undefined;
+
   /** Counts recorded requests. Undefined without a database: the metrics are then omitted. */
   records: (() => { readonly stored: number; readonly lost: number; readonly queued: number }) | undefined;
 
@@ -152,6 +155,12 @@ export class Metrics {
         help: 'Access-log lines that were not written because stdout is not read fast enough',
         type: 'counter',
         read: () => this.accessLogLinesLost?.(),
+      },
+      {
+        name: 'internal_errors',
+        help: 'Errors of the gateway itself that ended one request, message or log line',
+        type: 'counter',
+        read: () => this.internalErrors?.(),
       },
       {
         name: 'shared_store_available',

@@ -3,6 +3,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
+import { runResponse } from '../../kernel/error-response.ts';
 import type { BackendRequest, RequestObserver } from '../../kernel/observer.ts';
 import type {
   Listener,
@@ -120,8 +121,8 @@ export class TraceObserver extends Tracer implements RequestObserver {
     emitPolicies(this, [...backendPoliciesOf(route), ...policies], 'backend');
   }
 
-  responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void {
-    traceResponse(this, ctx, reply, entered);
+  responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): Reply {
+    return traceResponse(this, ctx, reply, entered);
   }
 
   sending<B extends null | string | Uint8Array | Readable>({
@@ -211,21 +212,23 @@ function placesOf(policies: readonly Policy[]): Record<string, TracePlace> {
 /**
  * Runs the response phase of the entered policies and emits a snapshot after each one that changed the response head.
  */
-function traceResponse(tracer: Tracer, ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void {
+function traceResponse(tracer: Tracer, ctx: RequestContext, first: Reply, entered: readonly Policy[]): Reply {
+  let reply = first;
   if (tracer.isBrief) {
-    for (const policy of entered) policy.response?.(ctx, reply);
-    return;
+    for (const policy of entered) reply = runResponse(policy, ctx, reply);
+    return reply;
   }
   tracer.responseSnapshot('backend response ready', reply);
   for (const policy of entered) {
     if (policy.response === undefined) continue;
     const before = headText(reply);
-    policy.response(ctx, reply);
+    reply = runResponse(policy, ctx, reply);
     if (headText(reply) === before) continue;
     const stage = policy.trace?.responseStage ?? 'response headers';
     tracer.responseSnapshot(stage, reply);
   }
   tracer.responseSnapshot('final response', reply);
+  return reply;
 }
 
 const headText = ({ status, headers }: Reply): string => `${status}\n${headers.raw.join('\n')}`;
