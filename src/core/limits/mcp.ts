@@ -125,6 +125,8 @@ export const MCP_LIMITS = {
   guardedCharacters: MIB,
   /** Pages that are requested when a target's list is merged (upstream). */
   listPages: 64,
+  /** Characters of a cursor of a target's list, as JSON; a list ends before a longer one. Cursors are tokens of some 100. */
+  cursorLength: 64 * KIB,
   /**
    * Notifications, and requests, of targets that are queued for a client without an open stream. Beyond that, the oldest
    * notification is dropped, and a further request is answered with an error.

@@ -1,5 +1,4 @@
 import { errorType, messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall } from './call.ts';
@@ -7,6 +6,8 @@ import { callSpan, traced } from './call-trace.ts';
 import type { Connection } from './connection.ts';
 import { waitForFirstTarget } from './initialize.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
+import { ListPages } from './list-pages.ts';
+import type { RpcMessage } from './message.ts';
 import { completeMembers } from './modern/results.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
@@ -164,49 +165,45 @@ async function readPages(
   { rpc, headers, meta }: PageRequest,
 ): Promise<TargetItems['items']> {
   const items: ListedItem[] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < LIMITS.listPages; page += 1) {
-    const { text, result } = await rpc.call(
-      method,
-      cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor }),
-      headers,
-      connection.target.limits.listPageTimeout,
-      call.headTimeout,
-    );
-    items.push(...itemsOf(text, list, call, connection));
-    const next = (result as { nextCursor?: unknown } | null)?.nextCursor;
-    if (typeof next !== 'string' || next === cursor) {
-      if (list.kind === 'tool') reportUnmatched(call, connection);
-      return items;
+  const pages = new ListPages();
+  const request = (): Promise<RpcMessage> => {
+    const { cursor } = pages;
+    const params =
+      cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor });
+    return rpc.call(method, params, headers, connection.target.limits.listPageTimeout, call.headTimeout);
+  };
+  for (;;) {
+    let page: RpcMessage;
+    try {
+      page = await request();
+    } catch (error) {
+      if (pages.isEnd(error)) return items;
+      throw error;
     }
-    cursor = next;
+    const listed = namedItems(page.text, list);
+    const fresh = listed.filter(({ own }) => pages.isNew(own));
+    items.push(...(list.kind === 'tool' ? shownTools(fresh, call, connection) : fresh));
+    const next = pages.next(page.result, listed.length);
+    if (next === 'more') continue;
+    if (next !== 'end')
+      call.session.options.log.warn('mcp', `target ${next}; the rest is omitted`, {
+        target: connection.target.name,
+        method,
+      });
+    else if (list.kind === 'tool') reportUnmatched(call, connection);
+    return items;
   }
-  call.session.options.log.warn(
-    'mcp',
-    `target has more than ${LIMITS.listPages} pages; the rest is omitted`,
-    {
-      target: connection.target.name,
-      method,
-    },
-  );
-  return items;
 }
 
-/** The items of a list response that clients see. Items without a name are omitted: clients cannot use them. */
-function itemsOf(
-  text: string,
-  { member, nameKey, kind }: ListShape,
-  call: ClientCall,
-  connection: Connection,
-): ListedItem[] {
+/** The items of a list response. Those without a name are omitted: clients cannot use them. */
+function namedItems(text: string, { member, nameKey }: ListShape): ListedItem[] {
   const span = valueAt(text, ['result', member]);
   if (span === undefined || text[span.start] !== '[') return [];
-  const items = elements(text, span.start).flatMap(({ start, end }) => {
+  return elements(text, span.start).flatMap(({ start, end }) => {
     const item = text.slice(start, end);
     const own = stringAt(item, [nameKey]);
     return own === undefined ? [] : [{ text: item, name: own, own }];
   });
-  return kind === 'tool' ? shownTools(items, call, connection) : items;
 }
 
 /** Where lists of a connection come from. */
@@ -262,7 +259,9 @@ export function filterList(
 ): string {
   const span = valueAt(text, ['result', list.member]);
   if (span === undefined || text[span.start] !== '[') return text;
-  const kept = itemsOf(text, list, call, connection).filter(({ own }) => isAllowed(own));
+  const listed = namedItems(text, list);
+  const shown = list.kind === 'tool' ? shownTools(listed, call, connection) : listed;
+  const kept = shown.filter(({ own }) => isAllowed(own));
   if (list.kind === 'tool' && valueAt(text, ['result', 'nextCursor']) === undefined)
     reportUnmatched(call, connection);
   return edit(text, [{ ...span, text: `[${kept.map((item) => item.text).join(',')}]` }]);

@@ -1,7 +1,7 @@
-import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { Connection } from './connection.ts';
+import { ListPages } from './list-pages.ts';
 import { initializing } from './open-target.ts';
 import { LATEST_SESSION_REVISION } from './protocol.ts';
 import type { Target } from './target.ts';
@@ -23,19 +23,29 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly string
     const { rpc } = await connection.ready([]);
     if (!('tools' in (connection.capabilities ?? {}))) return [];
     const names: string[] = [];
-    let cursor: unknown;
-    for (let page = 0; page < LIMITS.listPages; page += 1) {
+    const pages = new ListPages();
+    for (;;) {
+      const { cursor } = pages;
       const params = cursor === undefined ? undefined : JSON.stringify({ cursor });
-      const { result } = await rpc.call('tools/list', params, [], target.limits.listPageTimeout);
-      const { tools, nextCursor } = (result ?? {}) as { tools?: unknown; nextCursor?: unknown };
+      const listed = rpc.call('tools/list', params, [], target.limits.listPageTimeout);
+      const result = await listed.then(
+        (message) => message.result,
+        (error: unknown) => {
+          if (!pages.isEnd(error)) throw error;
+        },
+      );
+      if (result === undefined && cursor !== undefined) return names;
+      const tools =
+        typeof result === 'object' && result !== null && 'tools' in result ? result.tools : undefined;
       if (!Array.isArray(tools)) throw new Error('its response to tools/list has no `tools` list');
-      names.push(...tools.map((tool: { name?: unknown } | null) => String(tool?.name)));
-      cursor = nextCursor;
-      if (typeof cursor !== 'string') break;
+      names.push(...tools.map(nameOf).filter((name) => pages.isNew(name)));
+      if (pages.next(result, tools.length) !== 'more') return names;
     }
-    return names;
   } finally {
     await connection.close();
     await target.close();
   }
 }
+
+const nameOf = (tool: unknown): string =>
+  String(typeof tool === 'object' && tool !== null && 'name' in tool ? tool.name : undefined);

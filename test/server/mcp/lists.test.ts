@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, openSession } from '../../kit/mcp.ts';
@@ -105,5 +106,99 @@ describe('merged lists', () => {
     const { result } = await session.request('tools/list');
     expect(result.tools).toHaveLength(30_001);
     expect(result.tools[29_999].name).toBe('up_t29999');
+  });
+});
+
+describe('cursors of lists', () => {
+  const tool = (name: string) => ({ name, inputSchema: {} });
+  const HUGE = 'x'.repeat(LIMITS.cursorLength);
+
+  /** A target whose pages are found by the cursor as JSON, `''` for none. Without an entry, the cursor is refused. */
+  const paged = (pages: Record<string, object>) =>
+    mcpUpstream({
+      script: ({ message }, response) => {
+        if (message?.method !== 'tools/list') return false;
+        const page = pages[JSON.stringify(message.params?.cursor) ?? ''] ?? pages['any'];
+        reply(response, message, page ?? { error: { code: -32602, message: 'Invalid cursor' } });
+        return true;
+      },
+    });
+
+  // java-sdk#575, java-sdk#628, csharp-sdk#1072: "" on the last page. codebase-memory-mcp#1247: always the same cursor.
+  test.each<[string, Record<string, object>, string[]]>([
+    ['"", which the server ignores', { any: { tools: [tool('a')], nextCursor: '' } }, ['a']],
+    ['"", which the server refuses', { '': { tools: [tool('a')], nextCursor: '' } }, ['a']],
+    [
+      '"", which is the cursor of a page',
+      { '': { tools: [tool('a')], nextCursor: '' }, '""': { tools: [tool('b')] } },
+      ['a', 'b'],
+    ],
+    ['that never changes', { any: { tools: [tool('a'), tool('b')], nextCursor: '8' } }, ['a', 'b']],
+    [
+      'of an earlier page',
+      {
+        '': { tools: [tool('a')], nextCursor: '1' },
+        '"1"': { tools: [tool('b')], nextCursor: '2' },
+        '"2"': { tools: [tool('c')], nextCursor: '1' },
+      },
+      ['a', 'b', 'c'],
+    ],
+    [
+      'of a page with a tool of the page before',
+      { '': { tools: [tool('a'), tool('b')], nextCursor: '1' }, '"1"': { tools: [tool('b'), tool('c')] } },
+      ['a', 'b', 'c'],
+    ],
+    [
+      'of a page without tools before another',
+      {
+        '': { tools: [tool('a')], nextCursor: '1' },
+        '"1"': { tools: [], nextCursor: '2' },
+        '"2"': { tools: [tool('b')] },
+      },
+      ['a', 'b'],
+    ],
+    ['null', { '': { tools: [tool('a')], nextCursor: null } }, ['a']],
+    ['false', { '': { tools: [tool('a')], nextCursor: false } }, ['a']],
+    ['an object', { '': { tools: [tool('a')], nextCursor: { page: 2 } } }, ['a']],
+    ['a list', { '': { tools: [tool('a')], nextCursor: [] } }, ['a']],
+    [
+      'a number',
+      {
+        '': { tools: [tool('a')], nextCursor: 2 },
+        '2': { tools: [tool('b')], nextCursor: 0 },
+        '0': { tools: [] },
+      },
+      ['a', 'b'],
+    ],
+    ['a number, which the server refuses', { '': { tools: [tool('a')], nextCursor: -1 } }, ['a']],
+    ['of a huge length', { '': { tools: [tool('a')], nextCursor: HUGE } }, ['a']],
+    ['of a page that lists a tool twice', { '': { tools: [tool('a'), tool('a')] } }, ['a']],
+  ])('a merged list has each tool of a target once whose cursor is %s', async (_, pages, expected) => {
+    await using up = await paged(pages);
+    const targets = [{ name: 'up', mcp: { host: up.url } }, chaos('b', '--tools=other')];
+    await using gate = await gateway(mcpConfig(targets));
+    const { result } = await (await openSession(`${gate.url}/mcp`)).request('tools/list');
+    expect(names(result)).toEqual([...expected.map((name) => `up_${name}`), 'b_other']);
+    await using bare = await gateway(mcpConfig(targets, { backend: { prefixMode: 'never' } }));
+    const session = await openSession(`${bare.url}/mcp`);
+    expect(names((await session.request('tools/list')).result)).toEqual([...expected, 'other']);
+    for (const name of expected)
+      expect((await session.request('tools/call', { name })).result.content[0].text).toBe(`up says ${name}`);
+  });
+
+  test('a merged list ends when every page of a target repeats the first, though each has another cursor', async () => {
+    let page = 0;
+    await using up = await mcpUpstream({
+      script: ({ message }, response) => {
+        if (message?.method !== 'tools/list') return false;
+        page += 1;
+        reply(response, message, { tools: [tool('a')], nextCursor: `${page}` });
+        return true;
+      },
+    });
+    await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }, chaos('b')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect(names((await session.request('tools/list')).result)).toEqual(['up_a', 'b_echo']);
+    expect(up.of('tools/list')).toHaveLength(2);
   });
 });

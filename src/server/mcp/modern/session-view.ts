@@ -1,7 +1,8 @@
 import { messageOf } from '../../../core/errors.ts';
-import { LIMITS, type Limits } from '../../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
+import { ListPages } from '../list-pages.ts';
 import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import {
   errorMessage,
@@ -29,8 +30,8 @@ interface ViewedCall {
   /** Id of the latest request to the server. */
   inner: number;
   rounds: number;
-  /** Pages of the list of tools that were requested after the headers of the call were rejected. */
-  listedPages: number;
+  /** Pages of the list of tools, which is requested after the headers of the call were rejected. */
+  pages: ListPages | undefined;
   /** Answers of the client as JSON texts by the server's key; undefined while one is missing. */
   readonly answers: Map<string, string | undefined>;
   /** As JSON text. */
@@ -167,7 +168,7 @@ export class SessionView implements Channel {
           message: parseMessage(text, TARGET_BOUNDS),
           inner: 0,
           rounds: 0,
-          listedPages: 0,
+          pages: undefined,
           answers: new Map(),
           state: undefined,
         };
@@ -193,8 +194,7 @@ export class SessionView implements Channel {
   }
 
   /** Lists the tools, whose declarations the client does not know, and repeats a call whose headers were rejected. */
-  #listAndRepeat(call: ViewedCall, cursor?: string): void {
-    call.listedPages += 1;
+  #listAndRepeat(call: ViewedCall, { cursor }: ListPages): void {
     const id = this.#nextId++;
     const params = { _meta: envelopeMeta(this.#options.client), cursor };
     const message = parseMessage(requestMessage(String(id), 'tools/list', params), TARGET_BOUNDS);
@@ -260,10 +260,9 @@ export class SessionView implements Channel {
     if (repeated !== undefined) {
       this.#repeated.delete(id);
       addParamHeaders(this.#paramHeaders, message.result);
-      const { nextCursor } = (message.result ?? {}) as { nextCursor?: unknown };
-      const hasMore = typeof nextCursor === 'string' && repeated.listedPages < LIMITS.listPages;
+      const { pages } = repeated;
       if (!this.#outer.awaits(repeated.outer)) return;
-      if (hasMore) this.#listAndRepeat(repeated, nextCursor);
+      if (pages?.next(message.result, 0) === 'more') this.#listAndRepeat(repeated, pages);
       else this.#send(repeated, repeated.message);
       return;
     }
@@ -272,8 +271,9 @@ export class SessionView implements Channel {
     this.#calls.delete(id);
     const { method } = call.message;
     if (method === 'tools/list') addParamHeaders(this.#paramHeaders, message.result);
-    if (method === 'tools/call' && message.error?.code === RPC.headerMismatch && call.listedPages === 0) {
-      this.#listAndRepeat(call);
+    if (method === 'tools/call' && message.error?.code === RPC.headerMismatch && call.pages === undefined) {
+      call.pages = new ListPages();
+      this.#listAndRepeat(call, call.pages);
       return;
     }
     const { resultType } = (message.result ?? {}) as { resultType?: unknown };
