@@ -35,6 +35,9 @@ export const POLICIES_LIMITS = {
   sessionRenewals: 1_000,
   renewedSessionMemory: 30 * SECOND,
   registrationBytes: 64 * KIB,
+  /** Redirect URIs of one registration, and characters of one: VS Code registers six. */
+  redirectUris: 100,
+  redirectUriLength: 2 * KIB,
   /**
    * Client registrations per `registrationsInterval`, from one address (an office may share one) and in total; more are
    * answered with status 429. Addresses that are tracked; beyond that, the count of the oldest starts again.

@@ -14,14 +14,16 @@ const REGISTRATION = '/client-registration';
 export interface DiscoveryOptions {
   readonly issuer: string;
   readonly provider: Provider;
-  /** The protected resource, `{base_url}/mcp`; the origin of the request when it is not configured. */
-  readonly resource: URL | undefined;
+  /** The protected resource as it is written, `{base_url}/mcp`; the origin of the request when it is not configured. */
+  readonly resource: string | undefined;
   /** Further members of the resource's metadata, in snake case. */
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Whether clients are directed to the provider instead of the gateway's copy of its metadata. */
   readonly listsIssuer: boolean;
   /** Client id for all registrations; undefined to forward them to the provider. */
   readonly clientId: string | undefined;
+  /** Redirect URIs that registrations for `clientId` may have, besides those on loopback hosts. */
+  readonly allowedRedirectUris: readonly string[];
   /** Secret of `clientId`, for token requests that the gateway forwards. */
   readonly clientSecret: string | undefined;
   /** What clients request as `audience`, if the provider needs that. */
@@ -50,17 +52,20 @@ interface Endpoint {
 }
 
 export function createDiscovery(options: DiscoveryOptions): Discovery {
-  const base = (ctx?: RequestContext): string => options.resource?.origin ?? requestOrigin(ctx);
-  const suffix = suffixOf(options.resource);
-  const endpoints = endpointsOf(options, base, suffix);
+  const resource = options.resource === undefined ? undefined : new URL(options.resource);
+  const base = (ctx?: RequestContext): string => resource?.origin ?? requestOrigin(ctx);
+  const endpoints = endpointsOf(options, base, resource);
+  const suffix = resource === undefined || resource.pathname === '/' ? '' : resource.pathname;
   return {
     paths: [...endpoints.keys()],
     answer(ctx) {
       const endpoint = endpoints.get(ctx.path);
       if (endpoint === undefined) return undefined;
       if (ctx.method === 'OPTIONS') return Promise.resolve(emptyReply(204));
-      if (ctx.method === endpoint.method) return endpoint.run(ctx);
-      throw new AppError('method_not_allowed', { headers: ['allow', `${endpoint.method}, OPTIONS`] });
+      if (ctx.method === endpoint.method || (ctx.method === 'HEAD' && endpoint.method === 'GET'))
+        return endpoint.run(ctx);
+      const allow = endpoint.method === 'GET' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS';
+      throw new AppError('method_not_allowed', { headers: ['allow', allow] });
     },
     share(ctx, { headers }) {
       const endpoint = endpoints.get(ctx.path);
@@ -69,7 +74,8 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
       headers.set('access-control-allow-methods', `${endpoint.method}, OPTIONS`);
       headers.set('access-control-allow-headers', 'content-type, mcp-protocol-version');
     },
-    metadataUrl: (ctx) => `${base(ctx)}${RESOURCE}${suffix}`,
+    // RFC 9728 §3.1: path and query of the resource follow the well-known segment.
+    metadataUrl: (ctx) => `${base(ctx)}${RESOURCE}${suffix}${resource?.search ?? ''}`,
   };
 }
 
@@ -80,16 +86,17 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
 function endpointsOf(
   options: DiscoveryOptions,
   base: (ctx: RequestContext) => string,
-  suffix: string,
+  resource: URL | undefined,
 ): ReadonlyMap<string, Endpoint> {
   const { clientId, client, registrations } = options;
+  const suffix = suffixOf(resource);
   const server = new ServerMetadata({ ...options, answersRegistration: clientId !== undefined });
   const endpoints = new Map<string, Endpoint>();
   for (const form of new Set(['', suffix])) {
     const registration = `${SERVER}${form}${REGISTRATION}`;
     endpoints.set(RESOURCE + form, {
       method: 'GET',
-      run: (ctx) => Promise.resolve(jsonReply(200, resourceMetadata(options, base(ctx)))),
+      run: (ctx) => Promise.resolve(jsonReply(200, resourceMetadata(options, base(ctx) + suffix))),
     });
     endpoints.set(SERVER + form, {
       method: 'GET',
@@ -101,7 +108,7 @@ function endpointsOf(
         registrations.take(ctx);
         return clientId === undefined
           ? relayRegistration(ctx, client, server)
-          : answerRegistration(ctx, clientId);
+          : answerRegistration(ctx, clientId, options.allowedRedirectUris);
       },
     });
     if (options.provider.rejectsResource !== true) continue;
@@ -114,6 +121,13 @@ function endpointsOf(
       run: (ctx) => relayTokenRequest(ctx, client, options),
     });
   }
+  // Clients either remove the slash at the end of a resource before they look for metadata (RFC 8414 §3.1), or do not.
+  if (resource?.pathname.endsWith('/') === true)
+    for (const path of [RESOURCE, SERVER])
+      for (const end of new Set(['/', `${suffix}/`, resource.pathname])) {
+        const endpoint = endpoints.get(path + (end === '/' ? '' : suffix));
+        if (endpoint !== undefined) endpoints.set(path + end, endpoint);
+      }
   return endpoints;
 }
 
@@ -129,15 +143,15 @@ function requestOrigin(ctx: RequestContext | undefined): string {
   return /^[\w.:[\]-]+$/.test(host) && URL.canParse(origin) ? origin : 'http://localhost';
 }
 
-/** RFC 9728 §2, with two members that the specification requires. */
+/** RFC 9728 §2, with two members that the specification requires. `server` is the gateway as authorization server. */
 function resourceMetadata(
   { issuer, resource, metadata, listsIssuer }: DiscoveryOptions,
-  base: string,
+  server: string,
 ): object {
-  const url = resource === undefined ? base : resource.href.replace(/\/$/, '');
   return {
-    resource: url,
-    authorization_servers: [listsIssuer ? issuer : url],
+    // As it is written: clients compare it with the URL that they were given, character by character (RFC 9728 §3.3).
+    resource: resource ?? server,
+    authorization_servers: [listsIssuer ? issuer : server],
     mcp_protocol_version: '2025-06-18',
     resource_type: 'mcp-server',
     ...metadata,

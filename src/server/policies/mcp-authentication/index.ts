@@ -16,6 +16,7 @@ import { acceptToken, invalidToken, type TokenPolicy, withoutToken } from '../jw
 import { TokenValidator } from '../jwt/token-validator.ts';
 import { createDiscovery } from './discovery.ts';
 import { providerOf, providerSchema } from './provider.ts';
+import { isAppUri } from './redirect-uris.ts';
 import { RegistrationLimit } from './registration.ts';
 
 const schema = z.lazy(() =>
@@ -72,6 +73,19 @@ const schema = z.lazy(() =>
         .optional()
         .describe(
           'Answer all client registrations with this client id instead of forwarding them to the provider.',
+        ),
+      allowedRedirectURIs: z
+        .array(
+          z.string().refine(isAppUri, {
+            error:
+              'expected an https URL or a URI of an app, such as `https://claude.ai/api/mcp/auth_callback`',
+          }),
+        )
+        .max(LIMITS.redirectUris)
+        .default([])
+        .meta({ examples: [['https://vscode.dev/redirect', 'cursor://anysphere.cursor-mcp/oauth/callback']] })
+        .describe(
+          "Redirect URIs that registrations for `clientId` may have, besides those on the user's own machine (`localhost`, `127.0.0.1`, `[::1]`). Compared as text.",
         ),
       clientSecret: z
         .string()
@@ -133,10 +147,11 @@ export const mcpAuthentication = definePolicy({
     const discovery = createDiscovery({
       issuer: config.issuer,
       provider,
-      resource: resource === undefined ? undefined : new URL(resource),
+      resource,
       metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [snakeCase(key), value])),
       listsIssuer: authorizationServerOf(config) === 'issuer',
       clientId: config.clientId,
+      allowedRedirectUris: config.allowedRedirectURIs,
       clientSecret: config.clientSecret,
       audience: config.audiences[0],
       registrations,
@@ -145,7 +160,7 @@ export const mcpAuthentication = definePolicy({
     });
     const credential = credentialLocation(config.authorizationLocation, context.at('authorizationLocation'));
     const scopes = Array.isArray(metadata['scopesSupported'])
-      ? (metadata['scopesSupported'] as unknown[]).filter((scope) => typeof scope === 'string')
+      ? metadata['scopesSupported'].filter((scope) => typeof scope === 'string')
       : [];
     const challenge = (url: string) => (source: string) => insufficientScope(url, scopes, source);
     // Shared by all requests if it does not depend on the request: a closure per request would keep the request alive.
@@ -221,6 +236,12 @@ export function authorizationServerOf({
 /** Reports problems that would otherwise only be noticed by the first client. */
 function reportProblems(config: McpAuthenticationConfig, context: CompileContext): void {
   const { jwks, resourceMetadata, authorizationServer, provider, clientId, clientSecret } = config;
+  if (config.allowedRedirectURIs.length > 0 && clientId === undefined)
+    context.at('allowedRedirectURIs').report({
+      code: 'AGW0104',
+      message: '`allowedRedirectURIs` has no effect: without `clientId`, the provider answers registrations',
+      help: 'remove it, or set `clientId`',
+    });
   if (clientSecret !== undefined && providerOf(provider).rejectsResource !== true)
     context.at('clientSecret').report({
       code: 'AGW0104',

@@ -1,5 +1,5 @@
-import { isLoopbackHost } from '../../../core/dns-rebinding.ts';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { isRecord, parseJson } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/error-response.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
@@ -7,6 +7,7 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { DocumentClient } from '../../transport/document-client.ts';
 import { TokenBucket } from '../token-bucket.ts';
 import type { ServerMetadata } from './provider.ts';
+import { isLoopbackUri, isRedirectUri } from './redirect-uris.ts';
 
 /**
  * Forwards a dynamic client registration (RFC 7591) to the provider and returns status, content type and body of its
@@ -31,6 +32,10 @@ export async function relayRegistration(
   const answer = await client.send(url, request, LIMITS.registrationBytes).catch((error: unknown) => {
     throw new AppError('provider_failed', { detail: messageOf(error) });
   });
+  if (answer.status < 300 && !isRegistered(answer.body))
+    throw new AppError('provider_failed', {
+      detail: 'the answer to the registration is not a JSON object with `client_id`',
+    });
   const type = answer.headers['content-type'];
   return {
     status: answer.status,
@@ -39,46 +44,71 @@ export async function relayRegistration(
   };
 }
 
+/** RFC 7591 §3.2.1. Clients store the answer, and fail with it at each later start. */
+function isRegistered(body: Buffer): boolean {
+  const id = registrationIn(body)?.['client_id'];
+  return typeof id === 'string' && id !== '';
+}
+
 /**
  * Answers a registration with the configured client. All users share and trust this client, so redirect URIs are limited to
- * loopback hosts: otherwise an attacker could register a URI to which authorization codes of users are sent.
+ * loopback hosts and those in `allowed`: otherwise an attacker could register a URI to which authorization codes of users are
+ * sent. Others are left out if one remains (RFC 7591 §2 allows that): clients register all callbacks that they may use,
+ * such as VS Code `http://127.0.0.1:33418/` and `https://vscode.dev/redirect`.
  */
-export async function answerRegistration(ctx: RequestContext, clientId: string): Promise<Reply> {
-  const requested = parseRegistration(await ctx.body.read(LIMITS.registrationBytes));
-  const uris = Array.isArray(requested['redirect_uris']) ? (requested['redirect_uris'] as unknown[]) : [];
-  if (!uris.every(isLoopbackUrl))
-    return jsonReply(400, {
-      error: 'invalid_redirect_uri',
-      error_description: 'redirect URIs must be on localhost, 127.0.0.1 or [::1]',
-    });
+export async function answerRegistration(
+  ctx: RequestContext,
+  clientId: string,
+  allowed: readonly string[],
+): Promise<Reply> {
+  const requested = registrationIn(await ctx.body.read(LIMITS.registrationBytes));
+  if (requested === undefined)
+    return refusal('invalid_client_metadata', 'the registration is not a JSON object');
+  const uris = requested['redirect_uris'];
+  if (!Array.isArray(uris) || uris.length === 0 || uris.length > LIMITS.redirectUris)
+    return refusal(
+      'invalid_redirect_uri',
+      `redirect_uris must be a list of 1 to ${LIMITS.redirectUris} redirect URIs`,
+    );
+  if (!uris.every(isRedirectUri))
+    return refusal(
+      'invalid_redirect_uri',
+      'each of redirect_uris must be an absolute URI (RFC 3986) without user information and fragment',
+    );
+  // Compared as text (RFC 9700 §2.1): two URIs that only mean the same are two to the provider.
+  const accepted = uris.filter((uri) => isLoopbackUri(uri) || allowed.includes(uri));
+  if (accepted.length === 0)
+    return refusal(
+      'invalid_redirect_uri',
+      'one of redirect_uris must be on localhost, 127.0.0.1 or [::1], or in allowedRedirectURIs of the gateway',
+    );
   return jsonReply(201, {
     client_id: clientId,
     client_id_issued_at: 0,
     token_endpoint_auth_method: 'none',
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
-    redirect_uris: uris,
+    redirect_uris: accepted,
   });
+}
+
+/** RFC 7591 §3.2.2. */
+function refusal(error: 'invalid_redirect_uri' | 'invalid_client_metadata', description: string): Reply {
+  return jsonReply(400, { error, error_description: description });
 }
 
 export function jsonReply(status: number, value: unknown): Reply {
   return textReply(status, JSON.stringify(value), 'application/json');
 }
 
-function parseRegistration(body: Buffer): Record<string, unknown> {
+/** A registration, or the answer to one; undefined if it is not a JSON object. */
+function registrationIn(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value = JSON.parse(body.toString('utf8')) as unknown;
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+    const value = parseJson(body.toString('utf8'));
+    return isRecord(value) ? value : undefined;
   } catch {
-    // Reported below.
+    return undefined;
   }
-  throw new AppError('bad_request', { message: 'the registration is not a JSON object' });
-}
-
-function isLoopbackUrl(value: unknown): boolean {
-  if (typeof value !== 'string' || !URL.canParse(value)) return false;
-  const { protocol, hostname } = new URL(value);
-  return (protocol === 'http:' || protocol === 'https:') && isLoopbackHost(hostname);
 }
 
 /**
@@ -122,8 +152,9 @@ export class RegistrationLimit {
   #bucketOf(address: string, now: number): TokenBucket {
     const known = this.#byAddress.get(address);
     if (known !== undefined) return known;
-    if (this.#byAddress.size >= this.#limits.registrationAddresses)
-      this.#byAddress.delete(this.#byAddress.keys().next().value as string);
+    const [oldest] = this.#byAddress.keys();
+    if (oldest !== undefined && this.#byAddress.size >= this.#limits.registrationAddresses)
+      this.#byAddress.delete(oldest);
     const most = this.#limits.registrationsPerAddress;
     const bucket = new TokenBucket(most, 1, this.#limits.registrationsInterval / most, now);
     this.#byAddress.set(address, bucket);

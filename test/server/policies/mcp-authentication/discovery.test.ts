@@ -78,6 +78,49 @@ describe('protected resource metadata', () => {
     expect(challenge).toBe(`Bearer resource_metadata="${BASE_URL}${RESOURCE}/mcp"`);
   });
 
+  // microsoft/vscode#259251: clients compare `resource` with the URL that their user has entered.
+  test.each([
+    ['/mcp/', '/mcp/', '/mcp'],
+    ['/', '', ''],
+    ['', '', ''],
+    ['/mcp/?tenant=a%2Fb', '/mcp/?tenant=a%2Fb', '/mcp'],
+    ['/mcp?tenant=1', '/mcp?tenant=1', '/mcp'],
+  ])('protected resource metadata has the resource as it is written: %s', async (written, behind, server) => {
+    const resource = `${BASE_URL}${written}`;
+    await using front = await protectedGateway([
+      { policies: signIn(idp.issuer, { resourceMetadata: { resource } }) },
+    ]);
+    const challenge = (await call(front)).headers['www-authenticate'];
+    expect(challenge).toBe(`Bearer resource_metadata="${BASE_URL}${RESOURCE}${behind}"`);
+    const ends = written.split('?')[0]?.endsWith('/') === true ? ['', '/'] : [''];
+    for (const path of new Set(['', server].flatMap((form) => ends.map((end) => form + end))))
+      for (const query of ['', '?tenant=1']) {
+        const reply = await get(front, RESOURCE + path + query);
+        expect([path, reply.status]).toEqual([path, 200]);
+        expect(JSON.parse(reply.text)).toMatchObject({
+          resource,
+          authorization_servers: [BASE_URL + server],
+        });
+        const { issuer } = JSON.parse((await get(front, SERVER + path + query)).text);
+        expect(issuer).toBe(BASE_URL + (path.startsWith('/mcp') ? server : ''));
+      }
+  });
+
+  test.each([RESOURCE, `${RESOURCE}/mcp`, SERVER, `${SERVER}/mcp`])(
+    'a discovery document answers HEAD with the headers of GET and without its body: %s',
+    async (path) => {
+      const read = await get(guarded, path);
+      const { text } = await sendRaw(
+        guarded.port,
+        `HEAD ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+      );
+      expect(text).toMatch(/^HTTP\/1\.1 200 /);
+      expect(text.toLowerCase()).toContain('content-type: application/json\r\n');
+      expect(text.toLowerCase()).toContain(`content-length: ${Buffer.byteLength(read.text)}\r\n`);
+      expect(text.split('\r\n\r\n')[1]).toBe('');
+    },
+  );
+
   test('protected resource metadata is derived from the request without a configured resource and is served at the URL of the challenge', async () => {
     await using own = await startIdp();
     await using front = await protectedGateway([{ policies: signIn(own.issuer, { resourceMetadata: {} }) }]);
@@ -145,7 +188,7 @@ describe('mcpAuthentication documents', () => {
       for (const other of ['PUT', 'DELETE', method === 'GET' ? 'POST' : 'GET']) {
         const reply = await send(guarded.url, { target: path, method: other });
         expect(reply.status).toBe(405);
-        expect(reply.headers.allow).toBe(`${method}, OPTIONS`);
+        expect(reply.headers.allow).toBe(method === 'GET' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS');
         expect(reply.headers['access-control-allow-origin']).toBe('*');
       }
     },

@@ -128,11 +128,30 @@ describe('client registration', () => {
     expect((await front.accessLine(1))['error.detail']).toContain(`127.0.0.1:${port} could not be reached`);
   });
 
-  test('client registration answers 502 when the provider sends more than 64 KiB', async () => {
-    idp.answers.set('registration', (_, response) => response.end('x'.repeat(70_000)));
-    const reply = await register(guarded);
+  test.each([
+    ['70 KB of text', 'x'.repeat(70_000)],
+    [
+      '100,000 redirect URIs',
+      JSON.stringify({ client_id: 'a', redirect_uris: Array<string>(100_000).fill('http://a/') }),
+    ],
+    ['nothing', ''],
+    ['a page', '<html>sign in</html>'],
+    ['null', 'null'],
+    ['a list', '[{"client_id":"a"}]'],
+    ['an object without client_id', '{"redirect_uris":[]}'],
+    ['a number as client_id', '{"client_id":7}'],
+    ['an empty client_id', '{"client_id":""}'],
+  ])('client registration answers 502 when the provider answers 201 with %s', async (_, text) => {
+    await using front = await protectedGateway([{ policies: signIn(idp.issuer) }]);
+    idp.answers.set('registration', (_, response) =>
+      response.writeHead(201, { 'content-type': 'application/json' }).end(text),
+    );
+    const reply = await register(front);
     idp.answers.delete('registration');
-    expect(reply.status).toBe(502);
+    expect([reply.status, reply.text]).toEqual([
+      502,
+      'the identity provider did not return a valid response',
+    ]);
   });
 });
 
@@ -175,7 +194,9 @@ describe('registration endpoint of the provider', () => {
 describe('client registration with a fixed clientId', () => {
   let fixed: TestGateway;
   beforeAll(async () => {
-    fixed = await protectedGateway([{ policies: signIn(idp.issuer, { clientId: 'mcp-public' }) }]);
+    fixed = await protectedGateway([{ policies: signIn(idp.issuer, { clientId: 'mcp-public' }) }], {
+      limits: { registrationsPerAddress: 1_000, registrations: 1_000 },
+    });
   });
   afterAll(() => fixed.close());
 
@@ -204,21 +225,116 @@ describe('client registration with a fixed clientId', () => {
     expect(JSON.parse(metadata.text).registration_endpoint).toContain('/client-registration');
   });
 
+  /** What a registration of these URIs with `allowedRedirectURIs` of VS Code, Cursor, claude.ai and ChatGPT is left with. */
+  const REMOTE = [
+    'https://vscode.dev/redirect',
+    'cursor://anysphere.cursor-mcp/oauth/callback',
+    'https://claude.ai/api/mcp/auth_callback',
+    'https://chatgpt.com/connector_platform_oauth_redirect',
+  ];
+
+  // The lists are those of public reports: contextstream/mcp-server#57, soflyy/agent-connector-for-wp#111.
   test.each([
-    'https://evil.example/callback',
-    'http://127.0.0.1.evil.example/',
-    'http://localhost@evil.example/',
-    'http://localhost.evil.example/',
-    'http://evil.example/?localhost',
-    'http://10.0.0.1/',
-    'cursor://localhost/callback',
+    [
+      'VS Code',
+      ['https://vscode.dev/redirect', 'http://127.0.0.1:33418/', 'http://localhost:33418/'],
+      [1, 2],
+    ],
+    ['Cursor', ['cursor://anysphere.cursor-mcp/oauth/callback', 'http://localhost:8787/callback'], [1]],
+    [
+      'a client with a page',
+      ['http://localhost/ok', 'https://page.example/callback', 'cursor://localhost/'],
+      [0],
+    ],
+    ['a client with a lookalike', ['http://localhost.evil.example/', 'http://[::1]/'], [1]],
+  ])('client registration with a clientId keeps the loopback redirect URIs of %s', async (_, uris, kept) => {
+    const reply = await register(fixed, { redirect_uris: uris });
+    expect(reply.status).toBe(201);
+    expect(JSON.parse(reply.text).redirect_uris).toEqual(kept.map((index) => uris[index]));
+  });
+
+  test('client registration with a clientId accepts the redirect URIs in allowedRedirectURIs', async () => {
+    const policies = signIn(idp.issuer, { clientId: 'mcp-public', allowedRedirectURIs: REMOTE });
+    await using front = await protectedGateway([{ policies }]);
+    for (const uri of REMOTE) {
+      const reply = await register(front, { redirect_uris: [uri, `${uri}/other`] });
+      expect([reply.status, JSON.parse(reply.text).redirect_uris]).toEqual([201, [uri]]);
+    }
+    const both = ['https://vscode.dev/redirect', 'http://127.0.0.1:33418/'];
+    expect(JSON.parse((await register(front, { redirect_uris: both })).text).redirect_uris).toEqual(both);
+    const other = await register(front, {
+      redirect_uris: ['https://VSCODE.dev/redirect', 'https://vscode.dev/'],
+    });
+    expect(JSON.parse(other.text).error).toBe('invalid_redirect_uri');
+  });
+
+  test.each([
+    'http://page.example/',
     'javascript:alert(1)',
-    'nonsense',
-    7,
-  ])('client registration with a clientId rejects the redirect URI %s', async (uri) => {
-    const reply = await register(fixed, { redirect_uris: ['http://localhost/ok', uri] });
-    expect(reply.status).toBe(400);
-    expect(JSON.parse(reply.text).error).toBe('invalid_redirect_uri');
+    'https://a@b.example/',
+    'https://a.example/#x',
+    'x',
+  ])('allowedRedirectURIs refuses %s', async (uri) => {
+    const policies = signIn(idp.issuer, { clientId: 'mcp-public', allowedRedirectURIs: [uri] });
+    await expect(protectedGateway([{ policies }])).rejects.toThrow('expected an https URL');
+  });
+
+  const INVALID: readonly (readonly [string, unknown])[] = [
+    ['a page', ['https://evil.example/callback']],
+    ['a host that begins with 127.0.0.1', ['http://127.0.0.1.evil.example/']],
+    ['a host that begins with localhost', ['http://localhost.evil.example/']],
+    ['a host name that begins with 127', ['http://127.evil.example/']],
+    ['an address of a network', ['http://10.0.0.1/']],
+    ['all addresses', ['http://0.0.0.0/']],
+    ['localhost in the query', ['http://evil.example/?localhost']],
+    ['localhost in an app', ['cursor://localhost/callback']],
+    ['a script', ['javascript:alert(1)']],
+    ['a script with a host', ['javascript://localhost/%0aalert(1)']],
+    ['localhost with a dot at the end', ['http://localhost./']],
+    ['an IPv4 address in IPv6', ['http://[::ffff:127.0.0.1]/']],
+    ['an IPv4 address in IPv6, in hexadecimal', ['http://[::ffff:7f00:1]/']],
+    ['a number as address', ['http://2130706433/']],
+    ['a hexadecimal address', ['http://0x7f.0.0.1/']],
+    ['a percent-encoded host', ['http://%6cocalhost/']],
+    ['a scheme without slashes', ['http:localhost/']],
+    ['user information', ['http://localhost/ok', 'http://localhost@evil.example/']],
+    ['an address as user information', ['http://localhost/ok', 'http://127.0.0.1@evil.example/']],
+    ['user information with a password', ['http://localhost/ok', 'http://localhost:80@evil.example/']],
+    ['user information for localhost', ['http://localhost/ok', 'http://a@localhost/']],
+    ['a backslash', ['http://localhost/ok', 'http://localhost\\@evil.example/']],
+    ['a backslash in the path', ['http://localhost/ok', 'http://localhost/\\evil.example/']],
+    ['a percent-encoded backslash in the host', ['http://localhost/ok', 'http://localhost%5c@evil.example/']],
+    ['a percent-encoded at sign in the host', ['http://localhost/ok', 'http://localhost%40evil.example/']],
+    ['a tab', ['http://localhost/ok', 'http://local\thost/']],
+    ['a newline', ['http://localhost/ok', 'http://localhost/\nLocation: http://evil.example/']],
+    ['a space', ['http://localhost/ok', ' http://localhost/']],
+    ['a letter that browsers read as another', ['http://localhost/ok', 'http://ⓛocalhost/']],
+    ['a full-width dot', ['http://localhost/ok', 'http://127。0。0。1/']],
+    ['a broken percent-encoding', ['http://localhost/ok', 'http://localhost/%zz']],
+    ['a fragment', ['http://localhost/ok', 'http://localhost/#evil']],
+    ['a port over 65535', ['http://localhost/ok', 'http://localhost:99999/']],
+    ['no scheme', ['http://localhost/ok', 'nonsense']],
+    ['an empty text', ['http://localhost/ok', '']],
+    ['a text of 4 KB', ['http://localhost/ok', `http://localhost/${'x'.repeat(4096)}`]],
+    ['a number', ['http://localhost/ok', 7]],
+    ['null', ['http://localhost/ok', null]],
+    ['a list', ['http://localhost/ok', ['http://localhost/']]],
+    ['an object', ['http://localhost/ok', { toString: 1 }]],
+    ['1,000 redirect URIs', Array.from({ length: 1_000 }, (_, at) => `http://localhost:${at + 1}/`)],
+    ['no redirect URI', []],
+    ['a missing list', undefined],
+    ['null instead of a list', null],
+    ['a text instead of a list', 'http://localhost/'],
+    ['an object instead of a list', { 0: 'http://localhost/', length: 1 }],
+    ['true instead of a list', true],
+  ];
+  test.each(INVALID)('client registration with a clientId refuses redirect_uris with %s', async (_, uris) => {
+    const reply = await register(fixed, { redirect_uris: uris });
+    expect([reply.status, reply.headers['content-type']]).toEqual([400, 'application/json']);
+    expect(JSON.parse(reply.text)).toEqual({
+      error: 'invalid_redirect_uri',
+      error_description: expect.stringContaining('redirect_uris'),
+    });
   });
 
   test.each([
@@ -227,15 +343,24 @@ describe('client registration with a fixed clientId', () => {
     'http://[::1]:8080/cb',
     'https://localhost/',
     'http://127.1/',
+    'HTTP://LOCALHOST/',
+    'http://localhost',
+    'http://localhost?state=%40',
   ])('client registration with a clientId accepts the redirect URI %s', async (uri) => {
     expect((await register(fixed, { redirect_uris: [uri] })).status).toBe(201);
   });
 
-  test.each(['', 'null', '7', '{', '"x"'])(
+  test.each(['', 'null', '7', '{', '"x"', '[]', '[{"redirect_uris":["http://localhost/"]}]'])(
     'client registration with a clientId rejects the body %o',
     async (body) => {
       const reply = await register(fixed, body);
-      expect([reply.status, reply.text]).toEqual([400, 'the registration is not a JSON object']);
+      expect([reply.status, JSON.parse(reply.text)]).toEqual([
+        400,
+        {
+          error: 'invalid_client_metadata',
+          error_description: 'the registration is not a JSON object',
+        },
+      ]);
     },
   );
 });
