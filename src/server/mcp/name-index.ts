@@ -10,19 +10,27 @@ interface KnownList {
   readonly names: ReadonlySet<string> | undefined;
   /** Time of the response, in ms of `performance.now()`. */
   readonly receivedAt: number;
+  /** The target sent `list_changed` after the request. */
+  isOutdated: boolean;
+  /** Number of lists in a row that were outdated as soon as they arrived. */
+  outdatedAtOnce: number;
 }
+
+/** After this many ms, a `list_changed` is not an effect of the list request, as it is with some servers. */
+const EFFECT_OF_LIST = 1_000;
 
 /**
  * Cache of the names that the targets of a session have listed. With names without prefix, it finds the target of a call
  * without a list request to all targets. A list is requested again after `list_changed`, and for an unknown name, at most
- * once per `LIMITS.relistInterval`.
+ * once per `LIMITS.relistInterval`. Some servers send `list_changed` with each list: it is requested again after a time that
+ * doubles up to that interval, and used until then.
  */
 export class NameIndex {
   readonly #known = new Map<string, KnownList>();
   /** List requests in flight by method. Concurrent calls share them. */
   readonly #pending = new Map<string, Promise<void>>();
   readonly #refreshedAt = new Map<string, number>();
-  /** Number of changes by target: a list that was requested before a change is not cached. */
+  /** Number of changes by target: a list that was requested before a change is outdated. */
   readonly #changes = new Map<string, number>();
 
   readonly #limits: Limits;
@@ -38,7 +46,7 @@ export class NameIndex {
 
   /**
    * Caches the response to a list request; `items` is undefined if the request failed. `changes` is the value of `changesOf`
-   * from before the request: after a change in between, nothing is cached.
+   * from before the request.
    */
   record(
     connection: Connection,
@@ -46,18 +54,27 @@ export class NameIndex {
     items: readonly { readonly name: string }[] | undefined,
     changes: number,
   ): void {
-    if (changes !== this.changesOf(connection)) return;
     const isKept = items !== undefined && items.length <= this.#limits.listedNames;
-    const names = isKept ? new Set(items.map(({ name }) => name)) : undefined;
-    this.#known.set(keyOf(connection, method), { names, receivedAt: performance.now() });
+    const key = keyOf(connection, method);
+    const before = this.#known.get(key);
+    const list: KnownList = {
+      names: isKept ? new Set(items.map(({ name }) => name)) : undefined,
+      receivedAt: performance.now(),
+      isOutdated: false,
+      outdatedAtOnce: before?.isOutdated === true ? before.outdatedAtOnce : 0,
+    };
+    this.#known.set(key, list);
+    if (changes !== this.changesOf(connection)) outdate(list);
   }
 
-  /** Removes lists from the cache, after `notifications/<kind>/list_changed` or a reconnect of the target. */
+  /** Marks lists as outdated, after `notifications/<kind>/list_changed` or a reconnect of the target. */
   changed(connection: Connection, notification: string): void {
     this.#changes.set(connection.target.name, this.changesOf(connection) + 1);
     const kind = notification.split('/')[1];
-    for (const method of Object.keys(LIST_METHODS))
-      if (method.startsWith(`${kind}/`)) this.#known.delete(keyOf(connection, method));
+    for (const method of Object.keys(LIST_METHODS)) {
+      const known = method.startsWith(`${kind}/`) ? this.#known.get(keyOf(connection, method)) : undefined;
+      if (known !== undefined) outdate(known);
+    }
   }
 
   /** Returns the targets that list an item of that name. `request` sends list requests and records the responses. */
@@ -77,7 +94,7 @@ export class NameIndex {
     // A list that changed while it was requested must be requested again.
     const isFresh =
       unknown.length === connections.length &&
-      !connections.some((connection) => this.#isDue(connection, method));
+      !connections.some((connection) => this.#known.get(keyOf(connection, method))?.isOutdated !== false);
     if (isFresh || !this.#mayRefresh(method)) return known;
     await this.#request(request, method, connections);
     return owners();
@@ -86,7 +103,13 @@ export class NameIndex {
   #isDue(connection: Connection, method: string): boolean {
     const known = this.#known.get(keyOf(connection, method));
     if (known === undefined) return true;
-    return known.names === undefined && performance.now() - known.receivedAt > this.#limits.relistInterval;
+    const { names, receivedAt, isOutdated, outdatedAtOnce } = known;
+    if (names !== undefined && !isOutdated) return false;
+    const { relistInterval, retryDelayMin } = this.#limits;
+    // Once is a change like any other.
+    const backOff = outdatedAtOnce <= 1 ? 0 : retryDelayMin * 2 ** outdatedAtOnce;
+    const wait = isOutdated ? Math.min(relistInterval, backOff) : relistInterval;
+    return performance.now() - receivedAt > wait;
   }
 
   #mayRefresh(method: string): boolean {
@@ -110,3 +133,9 @@ export class NameIndex {
 }
 
 const keyOf = ({ target }: Connection, method: string): string => `${target.name} ${method}`;
+
+function outdate(list: KnownList): void {
+  if (list.isOutdated) return;
+  list.isOutdated = true;
+  list.outdatedAtOnce = performance.now() - list.receivedAt < EFFECT_OF_LIST ? list.outdatedAtOnce + 1 : 0;
+}

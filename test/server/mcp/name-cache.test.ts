@@ -120,6 +120,37 @@ describe('the name cache of several targets without a prefix', () => {
     expect(await call(session, 'b')).toBe('two says b');
   });
 
+  // aspire#14494: the notification came with every list, and each client listed again.
+  test.each(['before', 'after', 'before and after'])(
+    'a target that sends list_changed %s each list is called by its unprefixed names without a list for each call',
+    async (when) => {
+      const changed =
+        'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n';
+      await using one = await mcpUpstream({
+        name: 'one',
+        capabilities: { tools: { listChanged: true } },
+        script: ({ message }, response) => {
+          if (message?.method !== 'tools/list') return false;
+          const result = { tools: [{ name: 'a', inputSchema: {} }] };
+          const answer = `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', id: message.id, result })}\n\n`;
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          if (when.startsWith('before')) response.write(changed);
+          response.write(answer);
+          response.end(when.endsWith('after') ? changed : '');
+          return true;
+        },
+      });
+      await using two = await changing('two', 'b');
+      await using gate = await gateway(mcpConfig([target(one, 'one'), target(two.up, 'two')], { backend }));
+      const session = await openSession(`${gate.url}/mcp`);
+      await session.request('tools/list');
+      for (let turn = 0; turn < 20; turn += 1) expect(await call(session, 'a')).toBe('one says a');
+      // The first notification may be about a change of its own; two lists in a row say otherwise.
+      expect(lists(one)).toBeLessThanOrEqual(4);
+      expect(lists(two.up)).toBe(1);
+    },
+  );
+
   test('unprefixed names of a restarted child process are listed again', async () => {
     await using gate = await gateway(
       mcpConfig([chaos('a', '--tools=die,received'), chaos('b', '--tools=other')], { backend }),
