@@ -12,6 +12,16 @@ function formatEvent(data: string, event = 'message', id?: string): string {
 }
 
 /**
+ * Response headers of an event stream. `no-transform`: proxies must not compress it, which holds events back. `X-Accel-Buffering`:
+ * nginx collects what a server sends before it passes it on, unless it is told not to (2026-07-28, "Receiving Messages").
+ */
+export const EVENT_STREAM_HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+} as const;
+
+/**
  * Produces the events of a stream. An object with methods rather than functions stored in fields: closures over a
  * request that one of its objects holds keep whole requests alive until the next full garbage collection (measured: 57
  * µs per call, against 38).

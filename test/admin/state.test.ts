@@ -232,7 +232,8 @@ describe('admin traces', () => {
         response.status,
         response.headers.get('content-type'),
         response.headers.get('cache-control'),
-      ]).toEqual([200, 'text/event-stream', 'no-cache']);
+        response.headers.get('x-accel-buffering'),
+      ]).toEqual([200, 'text/event-stream', 'no-cache, no-transform', 'no']);
       await send(`${running.url}/y`);
       await send(`${running.url}/x`);
       const text = await response.text();

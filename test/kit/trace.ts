@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, get as sendGet } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
+import { EVENT_STREAM_HEADERS } from '../../src/core/sse.ts';
 import type { TraceEvent, TraceMessage } from '../../src/core/trace/event.ts';
-import { openTraceStream, TRACE_HEADERS } from '../../src/server/observe/trace-stream.ts';
+import { openTraceStream } from '../../src/server/observe/trace-stream.ts';
 import type { TraceSubscribers } from '../../src/server/observe/trace-subscribers.ts';
 import type { TestGateway } from './gateway.ts';
 import { until } from './until.ts';
@@ -29,7 +30,7 @@ export async function traceServer({
       response.writeHead(opened.status, { 'content-type': 'text/plain' }).end(opened.text);
       return;
     }
-    response.writeHead(200, TRACE_HEADERS);
+    response.writeHead(200, EVENT_STREAM_HEADERS);
     pipeline(opened.stream, response, () => undefined);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,4 +1,5 @@
-import { openTraceStream, TRACE_HEADERS } from '../../server/observe/trace-stream.ts';
+import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
+import { openTraceStream } from '../../server/observe/trace-stream.ts';
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 
 /**
@@ -20,6 +21,6 @@ export const debugTrace = defineEndpoint({
     const entry = { end: () => void stream.destroy(), queued: () => stream.queued };
     streams.add(entry);
     stream.once('close', () => streams.delete(entry));
-    return reply.headers(TRACE_HEADERS).send(stream);
+    return reply.headers(EVENT_STREAM_HEADERS).send(stream);
   },
 });

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { EventStream } from '../../core/sse.ts';
+import { EVENT_STREAM_HEADERS, EventStream } from '../../core/sse.ts';
 import type { RecentRequest } from '../../server/observe/recent-requests.ts';
 import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
 
@@ -43,7 +43,7 @@ export const requests = defineEndpoint({
     const { raw } = reply;
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) raw.setHeader(name, value);
-    raw.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+    raw.writeHead(200, EVENT_STREAM_HEADERS);
     stream.attach(raw);
     for (const entry of recent.list(limit, after)) stream.send(JSON.stringify(clean(entry)), 'request');
     return undefined;

@@ -44,6 +44,8 @@ export function processResponse(
   }
   if (isStream) {
     headers.delete('content-length');
+    // Otherwise nginx in front of the gateway holds tokens back. Providers need not think of it.
+    headers.set('x-accel-buffering', 'no');
     const meter = new StreamMeter(ctx, call, options.stripsUsage);
     return { ...reply, body: new LlmStream(ctx, call, body, meter, guardOf(ctx, call, body, options)) };
   }

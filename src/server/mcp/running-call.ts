@@ -1,6 +1,6 @@
 import { ERRORS } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
+import { EVENT_STREAM_HEADERS, EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
@@ -249,7 +249,7 @@ const open = (call: RunningCall): void => call.suspended();
 export function eventStreamReply(stream: EventStream): Reply {
   return {
     status: 200,
-    headers: new HeaderList(['content-type', 'text/event-stream', 'cache-control', 'no-cache']),
+    headers: new HeaderList(Object.entries(EVENT_STREAM_HEADERS).flat()),
     body: stream,
   };
 }

@@ -13,9 +13,6 @@ export interface TraceStreamOptions {
   readonly count?: string | undefined;
 }
 
-/** Response headers of `/debug/trace`. */
-export const TRACE_HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' } as const;
-
 /** Frames not yet read by the client. */
 export interface Queued {
   readonly events: number;
@@ -36,9 +33,9 @@ export type TraceOpening =
  *
  *     const opened = openTraceStream(gateway.traceSubscribers, { expression, count });
  *     if ('text' in opened) return reply.code(opened.status).type('text/plain').send(opened.text);
- *     return reply.headers(TRACE_HEADERS).send(opened.stream);
+ *     return reply.headers(EVENT_STREAM_HEADERS).send(opened.stream);
  *
- * With `node:http`: `response.writeHead(200, TRACE_HEADERS)` and `pipeline(opened.stream, response, () => {})`.
+ * With `node:http`: `response.writeHead(200, EVENT_STREAM_HEADERS)` and `pipeline(opened.stream, response, () => {})`.
  * Events beyond `LIMITS.traceQueueEvents` or `LIMITS.traceQueueBytes` are dropped; a `message` event reports where and
  * how many.
  */

@@ -46,6 +46,12 @@ const ODD = [
 ].join('');
 
 describe('LLM streams', () => {
+  test('a stream tells nginx in front of the gateway not to hold tokens back, also if the provider does not', async () => {
+    await using provider = await llmProvider(streaming((response) => void response.end(tokens('a') + DONE)));
+    await using served = await llmGateway(provider);
+    expect((await chat(served, STREAM)).headers['x-accel-buffering']).toBe('no');
+  });
+
   test.each([
     ['LF', ODD],
     ['CRLF', ODD.replaceAll('\n', '\r\n')],

@@ -24,7 +24,8 @@ describe('trace streams', () => {
     await using trace = await openTrace(server);
     expect(trace.response.headers).toMatchObject({
       'content-type': 'text/event-stream',
-      'cache-control': 'no-cache',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
     });
     await send(`${gate.url}/x`);
     const events = await trace.all();

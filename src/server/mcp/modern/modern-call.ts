@@ -112,10 +112,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   }
 
   first(): void {
-    const reply = eventStreamReply(this.stream);
-    // Otherwise some proxies hold events back ("Receiving Messages").
-    reply.headers.append('x-accel-buffering', 'no');
-    this.#answer(reply);
+    this.#answer(eventStreamReply(this.stream));
   }
 
   closed(): void {
