@@ -1,4 +1,5 @@
-import { ERRORS, errorType } from '../../core/errors.ts';
+import { ERRORS, errorType, messageOf } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
@@ -155,7 +156,7 @@ class ForwardedCall implements CallHandler {
 
   related(message: RpcMessage): void {
     const { session, stream } = this.#call;
-    session.deliver(this.#connection, this.#rpc as JsonRpcConnection, message, stream);
+    if (this.#rpc !== undefined) session.deliver(this.#connection, this.#rpc, message, stream);
   }
 
   response(text: string, response: RpcMessage): void {
@@ -172,7 +173,7 @@ class ForwardedCall implements CallHandler {
     const end = (other?: RpcMessage): void =>
       this.#end(other?.text ?? shown, other ?? response, isList ? undefined : rewrite);
     if (checked === undefined) end();
-    else void checked.then(end);
+    else checked.then(end).catch((error: unknown) => this.failure(new Error(messageOf(error))));
   }
 
   /** Ends the call with a response, as the client may see it except for names. */
@@ -220,7 +221,7 @@ class ForwardedCall implements CallHandler {
         ),
       );
     } else if (isLost && !this.#isRetry) {
-      this.#connection.dropSession(this.#rpc as JsonRpcConnection);
+      if (this.#rpc !== undefined) this.#connection.dropSession(this.#rpc);
       void forward(call, this.#connection, this.#message, this.#rewrite, true);
     } else fail(call, this.#connection, error);
   }
@@ -257,7 +258,7 @@ export function answerError(call: ClientCall, error: RpcError): void {
 
 /** Whether the result of a tool has `isError`: tools report failures in the result so that the model can read them. */
 function isToolError(method: string, { result }: RpcMessage): boolean {
-  return method === 'tools/call' && (result as { isError?: unknown } | null | undefined)?.isError === true;
+  return method === 'tools/call' && membersOf(result)['isError'] === true;
 }
 
 /** Records the result of a tool for expressions of the log. Omitted over `LIMITS.loggedPayload` characters, never cut. */

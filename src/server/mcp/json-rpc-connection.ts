@@ -1,13 +1,23 @@
 import { messageOf } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import type { Log } from '../../core/log.ts';
 import { TransientMap } from '../../core/transient-map.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
-import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
+import {
+  answeredRequest,
+  idOfInvalid,
+  numberOfId,
+  parseMessage,
+  type RpcMessage,
+  requestNumber,
+  TARGET_BOUNDS,
+  withId,
+} from './message.ts';
 import { mirroredName } from './modern/envelope.ts';
 import { META, notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 import { timeoutMessage } from './target-failure.ts';
-import { logInvalidMessage } from './target-warnings.ts';
+import { logInvalidMessage, logUnknownResponse } from './target-warnings.ts';
 
 /** Callbacks for a forwarded request. Exactly one of `response`, `failure` and `cancelled` is called, once. */
 export interface CallHandler {
@@ -26,12 +36,15 @@ export interface CallHandler {
 }
 
 interface PendingCall {
+  readonly id: number;
   readonly originalId: string;
   readonly progressToken: unknown;
   /** The caller's progress token as JSON text, if it was replaced. */
   readonly ownToken: string | undefined;
   readonly handler: CallHandler;
 }
+
+type ServerOfConnection = Pick<Target, 'name' | 'clean' | 'limits' | 'relatesMessages'>;
 
 /** Called with messages of a server that belong to no call in flight. */
 export type OnUnrelated = (message: RpcMessage) => void;
@@ -41,10 +54,11 @@ export type OnUnrelated = (message: RpcMessage) => void;
  * collide, and passes each response to its caller with the original id.
  */
 export class JsonRpcConnection {
-  readonly #target: Pick<Target, 'name' | 'clean' | 'limits'>;
+  readonly #target: ServerOfConnection;
   readonly #log: Log;
   readonly #pending = new TransientMap<number, PendingCall>();
   readonly #onUnrelated: OnUnrelated;
+  readonly #firstId: number;
   #channel: Channel | undefined;
   #nextId: number;
   #closed: Error | undefined;
@@ -57,15 +71,11 @@ export class JsonRpcConnection {
   onSessionLost: (() => void) | undefined;
 
   /** `firstId`: where the ids of requests start, for a connection that shares its channel with another. */
-  constructor(
-    target: Pick<Target, 'name' | 'clean' | 'limits'>,
-    log: Log,
-    onUnrelated: OnUnrelated,
-    firstId = 1,
-  ) {
+  constructor(target: ServerOfConnection, log: Log, onUnrelated: OnUnrelated, firstId = 1) {
     this.#target = target;
     this.#log = log;
     this.#onUnrelated = onUnrelated;
+    this.#firstId = firstId;
     this.#nextId = firstId;
   }
 
@@ -108,12 +118,13 @@ export class JsonRpcConnection {
     headTimeout?: number,
   ): number {
     const id = this.#nextId++;
-    const meta = message.params['_meta'] as { progressToken?: unknown } | null | undefined;
-    const isReplaced = this.hasSeveralCallers && meta?.progressToken !== undefined;
+    const { progressToken } = membersOf(message.params['_meta']);
+    const isReplaced = this.hasSeveralCallers && progressToken !== undefined;
     const token = isReplaced ? valueAt(message.text, TOKEN_OF_REQUEST) : undefined;
     this.#pending.set(id, {
+      id,
       originalId: message.id ?? 'null',
-      progressToken: token === undefined ? meta?.progressToken : id,
+      progressToken: token === undefined ? progressToken : id,
       ownToken: token && message.text.slice(token.start, token.end),
       handler,
     });
@@ -204,28 +215,48 @@ export class JsonRpcConnection {
     try {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
-      this.#invalid(text, messageOf(error), idOfInvalid(text));
+      this.#invalid(text, messageOf(error), requestNumber(idOfInvalid(text)));
       return;
     }
-    if (message.kind !== 'response') {
-      const call = this.#related(message, inReplyTo);
-      if (call === undefined) this.#onUnrelated(message);
-      else call.handler.related(withToken(message, call.ownToken));
-      return;
-    }
-    const call = this.#take(Number(message.id));
-    if (call === undefined) {
-      this.#log.debug('mcp', 'response to an unknown or cancelled request was dropped', {
+    const call =
+      message.kind === 'response'
+        ? this.#take(answeredRequest(message, inReplyTo, this.#onlyCall))
+        : this.#related(message, inReplyTo);
+    try {
+      if (message.kind === 'response') this.#respond(call, message);
+      else if (call === undefined) this.#onUnrelated(message);
+      else call.handler.related(withToken(message, call));
+    } catch (error) {
+      // One message must not end the process. Most likely it has a member whose type nobody has checked.
+      this.#log.error('mcp', 'a message of a target could not be handled', {
         target: this.#target.name,
-        id: message.id,
+        problem: error instanceof Error ? error.stack : String(error),
       });
+      if (message.kind === 'response')
+        call?.handler.failure(new Error("the gateway cannot handle the server's answer"));
+    }
+  }
+
+  #respond(call: PendingCall | undefined, message: RpcMessage): void {
+    const { idSpan, text, id } = message;
+    if (call !== undefined) {
+      call.handler.response(idSpan === undefined ? text : withId(message, call.originalId), message);
       return;
     }
-    const { idSpan } = message;
-    call.handler.response(
-      idSpan === undefined ? text : edit(text, [{ ...idSpan, text: call.originalId }]),
-      message,
-    );
+    const known = requestNumber(id);
+    // A response to a cancelled request is late, and those of a probe may be.
+    if (known !== undefined && ((known >= this.#firstId && known < this.#nextId) || known >= FIRST_PROBE_ID))
+      this.#log.debug('mcp', 'response to a cancelled request was dropped', {
+        target: this.#target.name,
+        id,
+      });
+    else logUnknownResponse(this.#target, this.#log, id);
+  }
+
+  /** The only call in flight, over one pipe for all messages. */
+  get #onlyCall(): number | undefined {
+    if (this.#target.relatesMessages === true || this.#pending.size !== 1) return undefined;
+    return this.#pending.values()[0]?.id;
   }
 
   #invalid(text: string, problem: string, id: number | undefined): void {
@@ -247,19 +278,26 @@ export class JsonRpcConnection {
   #related(message: RpcMessage, inReplyTo: number | undefined): PendingCall | undefined {
     if (inReplyTo !== undefined) return this.#pending.get(inReplyTo);
     // Over stdio, notifications of revision 2026-07-28 name the request that subscribed to them.
-    const meta = message.params['_meta'] as Record<string, unknown> | null | undefined;
-    const subscription = meta?.[META.subscription];
-    if (subscription !== undefined) return this.#pending.get(Number(subscription));
+    const subscription = membersOf(message.params['_meta'])[META.subscription];
+    if (subscription !== undefined) return this.#pendingOf(numberOfId(subscription));
     if (message.method === 'notifications/progress') {
       const token = message.params['progressToken'];
-      for (const call of this.#pending.values()) if (call.progressToken === token) return call;
-      return undefined;
+      const calls = this.#pending.values();
+      return (
+        calls.find(({ progressToken }) => progressToken !== undefined && progressToken === token) ??
+        calls.find(({ progressToken }) => isSameToken(progressToken, token))
+      );
     }
     if (ABOUT_SERVER.test(message.method) || this.#pending.size !== 1) return undefined;
     return this.#pending.values()[0];
   }
 
-  #take(id: number): PendingCall | undefined {
+  #pendingOf(id: number | undefined): PendingCall | undefined {
+    return id === undefined ? undefined : this.#pending.get(id);
+  }
+
+  #take(id: number | undefined): PendingCall | undefined {
+    if (id === undefined) return undefined;
     const call = this.#pending.get(id);
     this.#pending.delete(id);
     if (this.#retired && this.#pending.size === 0) void this.close();
@@ -279,14 +317,29 @@ export class JsonRpcConnection {
 const TOKEN_OF_REQUEST = ['params', '_meta', 'progressToken'];
 const TOKEN_OF_PROGRESS = ['params', 'progressToken'];
 
-/** A progress notification with the caller's token instead of the connection's. */
-function withToken(message: RpcMessage, ownToken: string | undefined): RpcMessage {
-  if (ownToken === undefined || message.method !== 'notifications/progress') return message;
-  const span = valueAt(message.text, TOKEN_OF_PROGRESS);
-  return span === undefined
+/** Whether a token that a server sent is the one that it received: some return `"1"` for `1`, as with ids. */
+const isSameToken = (sent: unknown, received: unknown): boolean =>
+  (typeof sent === 'number' || typeof sent === 'string') &&
+  (typeof received === 'number' || typeof received === 'string') &&
+  String(sent) === String(received);
+
+/** A progress notification with the token that the caller used. */
+function withToken(message: RpcMessage, { ownToken, progressToken }: PendingCall): RpcMessage {
+  if (message.method !== 'notifications/progress') return message;
+  const received = message.params['progressToken'];
+  const isOwn = progressToken === received || !isSameToken(progressToken, received);
+  const token = ownToken ?? (isOwn ? undefined : JSON.stringify(progressToken));
+  const span = token === undefined ? undefined : valueAt(message.text, TOKEN_OF_PROGRESS);
+  return token === undefined || span === undefined
     ? message
-    : parseMessage(edit(message.text, [{ ...span, text: ownToken }]), TARGET_BOUNDS);
+    : parseMessage(edit(message.text, [{ ...span, text: token }]), TARGET_BOUNDS);
 }
+
+/**
+ * Ids of a probe's requests start here: more than a session reaches, so that what arrives late for the probe, such as the end
+ * of a response stream, is not taken for an answer to a request that follows on the channel. They fit into 32 bits.
+ */
+export const FIRST_PROBE_ID = 2_000_000_000;
 
 /** Notifications about the server, which belong to the session and not to a call. */
 const ABOUT_SERVER = /^notifications\/(?:resources\/updated|[a-z]+\/list_changed)$/;

@@ -1,9 +1,14 @@
+import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
 import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { eachMember, edit, members, type Span } from '../kernel/json-text.ts';
 import { META, RPC, RpcError } from './protocol.ts';
+import { isRpcError, isUsualResponse, repairedMessage } from './repaired-message.ts';
 
-/** A JSON-RPC message: the text, which is forwarded, and the members that were parsed from it. */
+/**
+ * A JSON-RPC message: the text, which is forwarded, and the members that were parsed from it, as far as their types are
+ * checked. A response has either a result, which is an object, or an error with a code and a message.
+ */
 export interface RpcMessage {
   readonly kind: 'request' | 'notification' | 'response';
   readonly text: string;
@@ -49,15 +54,14 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
   }
   if (Array.isArray(value))
     throw new RpcError(RPC.invalidRequest, 'batches are not supported: send one message per request');
-  if (typeof value !== 'object' || value === null)
-    throw new RpcError(RPC.invalidRequest, 'the body is not a JSON-RPC message');
+  if (!isRecord(value)) throw new RpcError(RPC.invalidRequest, 'the body is not a JSON-RPC message');
   // Rules and targets must read the same arguments. No rule reads messages of targets.
   const repeated = bounds === REQUEST_BOUNDS ? repeatedMember(text, value, structure) : undefined;
   if (repeated !== undefined) throw new RpcError(RPC.invalidRequest, `duplicate key ${shownName(repeated)}`);
-  return classify(text, value as Record<string, unknown>);
+  return classify(text, value, bounds === TARGET_BOUNDS);
 }
 
-function classify(text: string, value: Record<string, unknown>): RpcMessage {
+function classify(text: string, value: Readonly<Record<string, unknown>>, isFromTarget: boolean): RpcMessage {
   let idSpan: Span | undefined;
   let paramsAt = -1;
   checkKeys(text, 0, value, TOP_KEYS, (key, start, end) => {
@@ -65,16 +69,23 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
     else if (key === 'params') paramsAt = start;
   });
   if (value['jsonrpc'] !== '2.0') throw new RpcError(RPC.invalidRequest, 'expected "jsonrpc": "2.0"');
-  const { id, method, params, error } = value;
+  const { id, method, params, result, error } = value;
+  const isResponse = (method ?? undefined) === undefined && ('result' in value || 'error' in value);
+  const isUsual = isResponse
+    ? isUsualResponse(value)
+    : !isFromTarget || (id !== null && params !== null && result !== null && error !== null);
+  if (!isUsual) {
+    const repaired = repairedMessage(text, value, isResponse);
+    return classify(repaired, membersOf(parseJson(repaired)), isFromTarget);
+  }
   const isId = typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
-  if (idSpan !== undefined && !isId && !(id === null && method === undefined)) {
+  if (idSpan !== undefined && !isId && !(id === null && isResponse)) {
     throw new RpcError(RPC.invalidRequest, 'expected "id" to be a string or a whole number');
   }
-  if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
+  if (params !== undefined && !isRecord(params)) {
     throw new RpcError(RPC.invalidRequest, 'expected "params" to be an object');
   }
   if (params !== undefined) checkParamKeys(text, paramsAt, params);
-  const isResponse = method === undefined && ('result' in value || 'error' in value);
   if (!isResponse && typeof method !== 'string')
     throw new RpcError(RPC.invalidRequest, 'expected "method" to be a string');
   return {
@@ -82,10 +93,10 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
     text,
     id: idSpan && text.slice(idSpan.start, idSpan.end),
     idSpan,
-    method: (method as string | undefined) ?? '',
-    params: (params as Record<string, unknown> | undefined) ?? {},
-    result: value['result'],
-    error: error as RpcMessage['error'],
+    method: typeof method === 'string' ? method : '',
+    params: params ?? {},
+    result,
+    error: isRpcError(error) ? error : undefined,
   };
 }
 
@@ -124,15 +135,15 @@ const NESTED_KEYS: ReadonlyMap<string, Keys> = new Map([
   ['_meta', keys('progressToken', ...Object.values(META))],
 ]);
 
-function checkParamKeys(text: string, from: number, params: object): void {
-  let objects: [key: string, start: number][] | undefined;
+function checkParamKeys(text: string, from: number, params: Readonly<Record<string, unknown>>): void {
+  let objects: [value: unknown, start: number, keys: Keys][] | undefined;
   checkKeys(text, from, params, PARAM_KEYS, (key, start) => {
-    if (text[start] !== '{' || !NESTED_KEYS.has(key)) return;
+    const nested = text[start] === '{' ? NESTED_KEYS.get(key) : undefined;
+    if (nested === undefined) return;
     objects ??= [];
-    objects.push([key, start]);
+    objects.push([params[key], start, nested]);
   });
-  for (const [key, start] of objects ?? [])
-    checkKeys(text, start, (params as Record<string, object>)[key] as object, NESTED_KEYS.get(key) as Keys);
+  for (const [value, start, nested] of objects ?? []) checkKeys(text, start, membersOf(value), nested);
 }
 
 /**
@@ -142,7 +153,7 @@ function checkParamKeys(text: string, from: number, params: object): void {
 function checkKeys(
   text: string,
   from: number,
-  value: object,
+  value: Readonly<Record<string, unknown>>,
   protocolKeys: Keys,
   visit?: (key: string, start: number, end: number) => void,
 ): void {
@@ -176,7 +187,7 @@ function duplicateKey(text: string, from: number): string {
  */
 export function canonicalId(text: string): string {
   if (PLAIN_ID.test(text)) return text;
-  const value = JSON.parse(text) as unknown;
+  const value = parseJson(text);
   return typeof value === 'string' || Number.isSafeInteger(value) ? JSON.stringify(value) : text;
 }
 
@@ -189,12 +200,43 @@ export function withId(message: RpcMessage, id: string): string {
   return idSpan === undefined ? text : edit(text, [{ ...idSpan, text: id }]);
 }
 
-/** The id of an invalid message, so that its caller gets an error instead of waiting. Undefined if it cannot be read. */
-export function idOfInvalid(text: string): number | undefined {
+/**
+ * The number of the gateway's request that a response names by its id, as JSON text; undefined if it names none. Some servers
+ * return `1` as `"1"` (python-sdk#961, #1720) or as `1.0`.
+ */
+export function requestNumber(id: string | undefined): number | undefined {
+  const digits = id === undefined ? undefined : NUMBER.exec(id)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+const NUMBER = /^"?(\d{1,15})(?:\.0+)?"?$/;
+
+/**
+ * The number of the gateway's request that a response belongs to. "If there was an error in detecting the id in the Request
+ * object [...], it MUST be Null" (JSON-RPC 2.0 §5); some servers write that, or no id, in every error (radare2-mcp#68,
+ * helidon-mcp#65). Such a response belongs to the request that HTTP knows (`inReplyTo`), and such an error otherwise to the
+ * only call in flight (`onlyCall`), unless it is about a notification, which needs no answer.
+ */
+export function answeredRequest(
+  { id, error }: RpcMessage,
+  inReplyTo: number | undefined,
+  onlyCall: number | undefined,
+): number | undefined {
+  if (id !== undefined && id !== 'null') return requestNumber(id);
+  if (inReplyTo !== undefined) return inReplyTo;
+  return error === undefined || /\bnotifications?\b/i.test(error.message) ? undefined : onlyCall;
+}
+
+/** Like `requestNumber`, for an id that is a member of the parsed parameters. */
+export const numberOfId = (id: unknown): number | undefined =>
+  typeof id === 'string' || typeof id === 'number' ? requestNumber(JSON.stringify(id)) : undefined;
+
+/** The id of an invalid message as JSON text, so that its caller gets an error instead of waiting. Undefined if it cannot be read. */
+export function idOfInvalid(text: string): string | undefined {
   if (!text.startsWith('{')) return undefined;
   try {
     const span = members(text).find(([key]) => key === 'id')?.[1];
-    return span && Number(text.slice(span.start, span.end));
+    return span && text.slice(span.start, span.end);
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts';
+import { membersOf, parseJson } from '../../core/foreign.ts';
 
 /** Constants of the Model Context Protocol that several files share. */
 
@@ -163,6 +164,10 @@ export function errorMessage(id: string, code: number, message: string, data?: u
   return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(data === undefined ? { code, message } : { code, message, data })}}`;
 }
 
+/** Creates a JSON-RPC error response. `id` and `data` are JSON texts. */
+export const errorText = (id: string, code: number, message: string, data?: string): string =>
+  `{"jsonrpc":"2.0","id":${id},"error":{"code":${code},"message":${JSON.stringify(message)}${data === undefined ? '' : `,"data":${data}`}}}`;
+
 /** Creates a JSON-RPC result response. Both arguments are JSON text. */
 export function resultMessage(id: string, result: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
@@ -190,15 +195,21 @@ export function badMessage(error: RpcError, id: string): AppError {
   });
 }
 
+/** The message of a server's error. Java servers write the message of an exception, which may be null. */
+export function readableText(message: unknown): string {
+  if (message === undefined || message === null || message === '') return 'the server gave no reason';
+  return typeof message === 'string' ? message : JSON.stringify(message);
+}
+
 /** The JSON-RPC error in the body of an HTTP response; undefined for any other text. */
 export function rpcErrorIn(body: string): { code: number; message: string; data?: unknown } | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(body);
+    value = parseJson(body);
   } catch {
     return undefined;
   }
-  const { error } = (value ?? {}) as { error?: { code?: unknown; message?: unknown; data?: unknown } | null };
-  if (typeof error?.code !== 'number' || !Number.isInteger(error.code)) return undefined;
-  return { code: error.code, message: String(error.message ?? ''), data: error.data };
+  const { code, message, data } = membersOf(membersOf(value)['error']);
+  if (typeof code !== 'number' || !Number.isSafeInteger(code)) return undefined;
+  return { code, message: readableText(message), data };
 }

@@ -45,6 +45,19 @@ function summarize(target: Pick<Target, 'name' | 'limits'>, log: Log): void {
   setTimeout(summarize, target.limits.invalidMessageLogInterval, target, log).unref();
 }
 
+/** Targets that answered with an id which no request had. */
+const ANSWERED_OTHERS = new WeakSet<object>();
+
+/** Logs a response to a request that was not sent, once per target: its calls get no answer and time out. `id`: as JSON text. */
+export function logUnknownResponse(target: Pick<Target, 'name'>, log: Log, id: string | undefined): void {
+  if (ANSWERED_OTHERS.has(target)) return;
+  ANSWERED_OTHERS.add(target);
+  log.warn('mcp', 'target sent a response whose id is none of a request; such responses are dropped', {
+    target: target.name,
+    id: (id ?? 'none').slice(0, LOGGED_LENGTH),
+  });
+}
+
 /** "Tool Names" of MCP 2025-11-25: 1 to 128 of these characters, unique within a server. */
 const VALID = /^[A-Za-z0-9_.-]*$/;
 const MAX_LENGTH = 128;

@@ -85,7 +85,7 @@ describe('notifications/cancelled', () => {
     await session.request('ping');
     await session.send({ method: 'notifications/cancelled', params: { requestId: 7 } });
     writeFileSync(file, '');
-    await until(() => gate.log.some((line) => line.includes('response to an unknown or cancelled request')));
+    await until(() => gate.log.some((line) => line.includes('response to a cancelled request')));
     const { result } = await session.send(toolCall(7, 'echo', { message: 'own' }));
     expect(result.content[0].text).toBe('own');
     await gate.close();

@@ -112,7 +112,7 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
       'noise\n',
       '{}\n',
       forged('999999'),
-      forged('"2"'),
+      forged('"x2"'),
       forged('null'),
       forged('-1'),
     ];

@@ -3,7 +3,15 @@ import { messageOf } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
-import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
+import {
+  answeredRequest,
+  idOfInvalid,
+  parseMessage,
+  type RpcMessage,
+  requestNumber,
+  TARGET_BOUNDS,
+  withId,
+} from '../message.ts';
 import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import type { Envelope } from './envelope.ts';
@@ -180,17 +188,19 @@ export class ModernView implements Channel {
     try {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
-      const id = this.#outerId(inReplyTo ?? idOfInvalid(text));
+      const id = this.#outerId(inReplyTo ?? requestNumber(idOfInvalid(text)));
       this.#outer.invalid(text, messageOf(error), id);
       return;
     }
-    if (message.kind === 'response') this.#receiveResponse(message);
+    if (message.kind === 'response') this.#receiveResponse(message, inReplyTo);
     else if (message.kind === 'request') this.#receiveRequest(message, inReplyTo);
     else this.#receiveNotification(message, inReplyTo);
   }
 
-  #receiveResponse(message: RpcMessage): void {
-    const id = Number(message.id);
+  #receiveResponse(message: RpcMessage, inReplyTo: number | undefined): void {
+    const only = this.#calls.size === 1 ? this.#calls.values()[0]?.id : undefined;
+    const id = answeredRequest(message, inReplyTo, only);
+    if (id === undefined) return;
     const own = this.#own.get(id);
     this.#own.delete(id);
     own?.(message);

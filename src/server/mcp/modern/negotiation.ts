@@ -1,6 +1,6 @@
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
-import { JsonRpcConnection } from '../json-rpc-connection.ts';
+import { FIRST_PROBE_ID, JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import {
   LATEST_SESSION_REVISION,
@@ -29,12 +29,6 @@ export interface Discovered {
   /** Whether the server itself speaks revision 2026-07-28. */
   readonly isNative: boolean;
 }
-
-/**
- * Ids of the probe's requests start here: more than a session reaches, so that what arrives late for the probe, such as the end
- * of a response stream, is not taken for an answer to a request that follows on the channel. They fit into 32 bits.
- */
-const FIRST_PROBE_ID = 2_000_000_000;
 
 const legacySince = new WeakMap<Target, number>();
 

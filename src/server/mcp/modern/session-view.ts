@@ -3,7 +3,15 @@ import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
 import { ListPages } from '../list-pages.ts';
-import { idOfInvalid, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
+import {
+  answeredRequest,
+  idOfInvalid,
+  parseMessage,
+  type RpcMessage,
+  requestNumber,
+  TARGET_BOUNDS,
+  withId,
+} from '../message.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -236,11 +244,11 @@ export class SessionView implements Channel {
     try {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
-      const id = this.#outerId(inReplyTo ?? idOfInvalid(text));
+      const id = this.#outerId(inReplyTo ?? requestNumber(idOfInvalid(text)));
       this.#outer.invalid(text, messageOf(error), id);
       return;
     }
-    if (message.kind === 'response') this.#receiveResponse(message);
+    if (message.kind === 'response') this.#receiveResponse(message, inReplyTo);
     else if (message.kind === 'notification') this.#receiveNotification(message, inReplyTo);
     // A server of this revision must not send requests.
     else
@@ -250,8 +258,10 @@ export class SessionView implements Channel {
       );
   }
 
-  #receiveResponse(message: RpcMessage): void {
-    const id = Number(message.id);
+  #receiveResponse(message: RpcMessage, inReplyTo: number | undefined): void {
+    const only = this.#calls.size === 1 ? this.#calls.values()[0]?.inner : undefined;
+    const id = answeredRequest(message, inReplyTo, only);
+    if (id === undefined) return;
     if (this.#listening.is(id)) {
       this.#listening.ended();
       return;

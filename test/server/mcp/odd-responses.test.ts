@@ -1,0 +1,146 @@
+import { describe, expect, test } from 'vitest';
+import { mcpConfig } from '../../kit/config.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { type McpReply, openSession, toolCall } from '../../kit/mcp.ts';
+import type { Answers } from '../../kit/scripted-answers.ts';
+import { overHttp, TRANSPORTS } from '../../kit/scripted-server.ts';
+
+// JSON-RPC responses that servers send and the specification does not allow. The client always gets one that it allows, and
+// the gateway and its access log go on.
+
+/** A response to a call with these members, as JSON text. */
+const response = (members: string): Answers => ({ 'tools/call': `{"jsonrpc":"2.0","id":@id,${members}}` });
+
+const RESULT = '"result":{"content":[]}';
+
+/** The members of the response, and what the client gets of it. */
+const SHAPES: [members: string, expected: object][] = [
+  // JSON-RPC 1.0 has both members in each response.
+  [`${RESULT},"error":null`, { result: { content: [] } }],
+  [`"error":null,${RESULT}`, { result: { content: [] } }],
+  [`"method":null,"params":null,${RESULT},"error":null`, { result: { content: [] } }],
+  [`${RESULT},"error":false`, { result: { content: [] } }],
+  [`${RESULT},"error":{}`, { result: { content: [] } }],
+  [`"result":null,"error":{"code":-32602,"message":"bad"}`, { error: { code: -32602, message: 'bad' } }],
+  [`${RESULT},"error":{"code":-32602,"message":"bad"}`, { error: { code: -32602, message: 'bad' } }],
+  ['"result":null', { result: {} }],
+  ['"result":[1]', { error: { code: -32603, message: expect.stringContaining('not an object'), data: [1] } }],
+  [
+    '"result":"ok"',
+    { error: { code: -32603, message: expect.stringContaining('not an object'), data: 'ok' } },
+  ],
+  [
+    '"error":null',
+    { error: { code: -32603, message: expect.stringContaining('neither a result nor an error') } },
+  ],
+  // Java: the message of an exception is null (spring-ai#3009 and others).
+  [
+    '"error":{"code":-32603,"message":null}',
+    { error: { code: -32603, message: 'the server gave no reason' } },
+  ],
+  ['"error":{"code":-32603}', { error: { code: -32603, message: 'the server gave no reason' } }],
+  ['"error":{"code":-32603,"message":5}', { error: { code: -32603, message: '5' } }],
+  ['"error":{"code":-32603,"message":true}', { error: { code: -32603, message: 'true' } }],
+  ['"error":{"code":-32603,"message":{"text":"x"}}', { error: { code: -32603, message: '{"text":"x"}' } }],
+  ['"error":{"code":-32603,"message":["x"]}', { error: { code: -32603, message: '["x"]' } }],
+  ['"error":{"code":-1,"message":null,"data":{"n":1.0}}', { error: { code: -1, data: { n: 1 } } }],
+  ['"error":{"code":"-32602","message":"m"}', { error: { code: -32602, message: 'm' } }],
+  [
+    '"error":{"code":"E1","message":"m"}',
+    { error: { code: -32603, message: 'm', data: { code: 'E1', message: 'm' } } },
+  ],
+  ['"error":{"code":null,"message":"m"}', { error: { code: -32603, message: 'm' } }],
+  ['"error":{"code":1.5,"message":"m"}', { error: { code: -32603, message: 'm', data: { code: 1.5 } } }],
+  ['"error":{"code":1e400,"message":"m"}', { error: { code: -32603, message: 'm' } }],
+  ['"error":{"code":9007199254740993,"message":"m"}', { error: { code: -32603, message: 'm' } }],
+  ['"error":{"message":"m"}', { error: { code: -32603, message: 'm' } }],
+  ['"error":"text"', { error: { code: -32603, message: 'text', data: 'text' } }],
+  ['"error":5', { error: { code: -32603, message: '5' } }],
+  ['"error":true', { error: { code: -32603, message: 'true' } }],
+  ['"error":["a"]', { error: { code: -32603, message: '["a"]' } }],
+  ['"error":{}', { error: { code: -32603, message: expect.stringContaining('neither') } }],
+];
+
+/** A response as JSON-RPC 2.0 §5 defines it. */
+function expectValid({ messages }: McpReply, id: number): void {
+  expect(messages).toHaveLength(1);
+  const [{ jsonrpc, id: own, result, error, ...others }] = messages;
+  expect({ jsonrpc, id: own, others }).toEqual({ jsonrpc: '2.0', id, others: {} });
+  if (result !== undefined) expect(error).toBeUndefined();
+  else expect(error).toMatchObject({ code: expect.any(Number), message: expect.any(String) });
+}
+
+describe.each(TRANSPORTS)('a server over %s', (_name, start) => {
+  test.each(SHAPES)('that answers a call with %s', async (members, expected) => {
+    await using server = await start(response(members));
+    await using gate = await gateway(mcpConfig([server.target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const reply = await session.send(toolCall(7, 't'));
+    expectValid(reply, 7);
+    expect(reply.messages[0]).toMatchObject(expected);
+    const { error } = reply;
+    const line = await gate.accessLine(3);
+    expect(line['mcp.error.code']).toBe(error === undefined ? undefined : String(error.code));
+    // The gateway goes on.
+    expect((await session.request('tools/list')).result.tools).toHaveLength(1);
+  });
+
+  test('that answers every request with "error": null beside the result', async () => {
+    const both = (result: string): string => `{"jsonrpc":"2.0","id":@id,"result":${result},"error":null}`;
+    await using server = await start({
+      initialize: both(
+        '{"protocolVersion":@version,"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}',
+      ),
+      'tools/list': both('{"tools":[{"name":"t"}],"nextCursor":null}'),
+      'tools/call': both('{"content":[]}'),
+      ping: both('null'),
+    });
+    await using gate = await gateway(mcpConfig([server.target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expectValid(session.initialize, 0);
+    expect((await session.request('tools/list')).result).toMatchObject({ tools: [{ name: 't' }] });
+    expect((await session.request('tools/call', { name: 't' })).result).toEqual({ content: [] });
+    expect((await session.request('ping')).result).toEqual({});
+  });
+
+  test('whose error has a data member keeps the text of that member', async () => {
+    await using server = await start(
+      response('"error":{"code":"7","message":null,"data":{"big":9007199254740993,"one":1.0}}'),
+    );
+    await using gate = await gateway(mcpConfig([server.target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect((await session.send(toolCall(7, 't'))).text).toContain(
+      '{"code":7,"message":"the server gave no reason","data":{"big":9007199254740993,"one":1.0}}',
+    );
+  });
+});
+
+describe.each(TRANSPORTS)('a notification over %s', (_name, start) => {
+  test('with "params": null and "id": null reaches the client without them', async () => {
+    await using server = await start({
+      'tools/call': [
+        '{"jsonrpc":"2.0","id":null,"method":"notifications/message","params":{"data":"x"},"error":null}',
+        '{"jsonrpc":"2.0","method":"notifications/message","params":null}',
+        '{"jsonrpc":"2.0","id":@id,"result":{"content":[]}}',
+      ],
+    });
+    await using gate = await gateway(mcpConfig([server.target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { messages } = await session.send(toolCall(7, 't'));
+    expect(messages).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/message', params: { data: 'x' } },
+      { jsonrpc: '2.0', method: 'notifications/message' },
+      { jsonrpc: '2.0', id: 7, result: { content: [] } },
+    ]);
+  });
+});
+
+test.each(SHAPES)('a server of several that answers a call with %s', async (members, expected) => {
+  await using server = await overHttp(response(members));
+  await using other = await overHttp({}, 'b');
+  await using gate = await gateway(mcpConfig([server.target, other.target]));
+  const session = await openSession(`${gate.url}/mcp`);
+  const reply = await session.send(toolCall(7, 'a_t'));
+  expectValid(reply, 7);
+  expect(reply.messages[0]).toMatchObject(expected);
+});
