@@ -64,6 +64,27 @@ describe('configurations in the documentation', () => {
       await folder.remove();
     }
   });
+
+  test('each whole configuration that listens on all addresses asks clients of models and MCP servers for credentials', async () => {
+    // The others are parts, of a file with such ports.
+    const pages = blocksIn('yaml').filter(({ text }) => /^(?:gateways|binds):/m.test(text));
+    const examples = globSync('examples/*.yaml', { cwd: root });
+    const all = [
+      ...pages,
+      ...examples.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') })),
+    ];
+    expect(all.length).toBeGreaterThan(20);
+    const open: unknown[] = [];
+    for (const { page, text } of all) {
+      const env = environmentOf(text);
+      const found = await findProblems(loadConfigText(text, page, env), {
+        folder: join(root, 'examples'),
+        env,
+      });
+      open.push(...found.filter(({ code }) => code === 'AGW0312').map(({ path }) => [page, path.join('.')]));
+    }
+    expect(open).toEqual([]);
+  });
 });
 
 /** A value for each variable, of the kind that its name promises. */

@@ -183,7 +183,8 @@ describe('example configurations', () => {
         done();
       },
     });
-    const context = { stdout: stream, stderr: stream, env: {}, cwd: root };
+    // The only variable without a default: a key that everybody knows would protect nothing.
+    const context = { stdout: stream, stderr: stream, env: { CLIENT_KEY: 'key-of-an-agent' }, cwd: root };
     const exit = await main(['config', 'validate', '--strict', ...files], context);
     expect(exit, chunks.join('')).toBe(0);
   });

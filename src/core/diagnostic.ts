@@ -104,7 +104,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0308: 'Rules of several forms are combined, and the plain ones may not be evaluated as intended.',
   AGW0309: 'An expression reads a member that is never set in its scope.',
   AGW0310: 'Part of a CEL expression fails for every input.',
-  AGW0312: 'A provider key can be used by everyone who can reach the port.',
+  AGW0312: 'A provider key or an MCP server can be used by everyone who can reach the port.',
   AGW0313: 'Tools get names that LLM providers reject.',
   AGW0314: 'An MCP server can change the configuration, which starts programs.',
   AGW0320: 'A certificate is expired, or not valid yet.',

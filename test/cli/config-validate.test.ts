@@ -13,6 +13,7 @@ const GOOD = `# yaml-language-server: $schema=config.schema.json
 gateways:
   default:
     port: 0
+    address: 127.0.0.1
     routes:
       - backends:
           - mcp: { targets: [{ name: a, stdio: { cmd: server } }] }

@@ -247,7 +247,10 @@ test('the guide from agentgateway: a former file is converted and served', async
   const port = String(await freePort());
   await using followed = await followGuide('from-agentgateway.md', { 3000: port, ...FILES });
   expect(await readFile(join(followed.folder, 'gateway.yaml'), 'utf8')).not.toContain('binds');
-  expect((await fetch(`http://127.0.0.1:${port}/mcp`)).status).toBe(406);
+  const status = async (headers: Record<string, string>): Promise<number> =>
+    (await fetch(`http://127.0.0.1:${port}/mcp`, { headers })).status;
+  expect(await status({})).toBe(401);
+  expect(await status({ authorization: 'Bearer demo-key' })).toBe(406);
 });
 
 test('the guide on GitHub Actions uses inputs and hooks that exist', () => {

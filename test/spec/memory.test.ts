@@ -25,7 +25,12 @@ let url: URL;
 beforeAll(async () => {
   memory = await memoryProcesses(DOCS);
   gateway = await serve(readFileSync(example, 'utf8'), {
-    env: { GATEWAY_PORT: '0', MEMORY_ADAPTER_URL: memory.mcp, MEMORY_ADAPTER_KEY: 'key-of-the-adapter' },
+    env: {
+      GATEWAY_PORT: '0',
+      MEMORY_ADAPTER_URL: memory.mcp,
+      MEMORY_ADAPTER_KEY: 'key-of-the-adapter',
+      CLIENT_KEY: 'key-of-the-client',
+    },
   });
   url = new URL(`${gateway.url}/mcp`);
   await until(async () => (await rest('stats')).ready);
@@ -40,6 +45,7 @@ async function rest(path: string): Promise<Json> {
   return response.json();
 }
 
+const HEADERS = { 'x-agent-id': 'planner', authorization: 'Bearer key-of-the-client' };
 const INFO = { name: 'official-client', version: '1.0.0' };
 type Client = Pick<Client2, 'close' | 'listTools' | 'callTool'>;
 
@@ -49,9 +55,7 @@ const CLIENTS: [string, () => Promise<Client>][] = [
     async () => {
       const client = new Client1(INFO);
       await client.connect(
-        new Transport1(url, { requestInit: { headers: { 'x-agent-id': 'planner' } } }) as Parameters<
-          Client1['connect']
-        >[0],
+        new Transport1(url, { requestInit: { headers: HEADERS } }) as Parameters<Client1['connect']>[0],
       );
       return client as unknown as Client;
     },
@@ -60,7 +64,7 @@ const CLIENTS: [string, () => Promise<Client>][] = [
     'SDK 2',
     async () => {
       const client = new Client2(INFO);
-      await client.connect(new Transport2(url, { requestInit: { headers: { 'x-agent-id': 'planner' } } }));
+      await client.connect(new Transport2(url, { requestInit: { headers: HEADERS } }));
       return client;
     },
   ],
@@ -68,7 +72,7 @@ const CLIENTS: [string, () => Promise<Client>][] = [
     'SDK 2, asking for the newest revision first',
     async () => {
       const client = new Client2(INFO, { versionNegotiation: { mode: 'auto' } });
-      await client.connect(new Transport2(url, { requestInit: { headers: { 'x-agent-id': 'planner' } } }));
+      await client.connect(new Transport2(url, { requestInit: { headers: HEADERS } }));
       return client;
     },
   ],

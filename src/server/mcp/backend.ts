@@ -82,6 +82,8 @@ export type McpBackendConfig = z.output<typeof schema>;
 export const mcp = defineBackend({
   key: 'mcp',
   schema,
+  // Whatever its servers may do, with the files and credentials that they have.
+  exposes: () => 'use the MCP servers of this route',
   open(config, context, name) {
     const pinsOf = compileToolPinning(config.toolPinning, context.at('toolPinning'));
     const targets = config.targets.map((each, index): Target => {
