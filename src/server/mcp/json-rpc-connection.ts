@@ -228,10 +228,7 @@ export class JsonRpcConnection {
       else call.handler.related(withToken(message, call));
     } catch (error) {
       // One message must not end the process. Most likely it has a member whose type nobody has checked.
-      this.#log.error('mcp', 'a message of a target could not be handled', {
-        target: this.#target.name,
-        problem: error instanceof Error ? error.stack : String(error),
-      });
+      this.#log.internalError('mcp', error, { target: this.#target.name });
       if (message.kind === 'response')
         call?.handler.failure(new Error("the gateway cannot handle the server's answer"));
     }

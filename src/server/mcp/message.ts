@@ -211,6 +211,11 @@ export function requestNumber(id: string | undefined): number | undefined {
 
 const NUMBER = /^"?(\d{1,15})(?:\.0+)?"?$/;
 
+/** Whether a server means the same id or token, both as JSON text, apart from its form. */
+export const isSameId = (sent: string, received: string): boolean =>
+  sent === received ||
+  (requestNumber(sent) ?? canonicalId(sent)) === (requestNumber(received) ?? canonicalId(received));
+
 /**
  * The number of the gateway's request that a response belongs to. "If there was an error in detecting the id in the Request
  * object [...], it MUST be Null" (JSON-RPC 2.0 §5); some servers write that, or no id, in every error (radare2-mcp#68,

@@ -13,9 +13,9 @@ export const isRpcError = (
 ): value is { readonly code: number; readonly message: string; readonly data?: unknown } =>
   isRecord(value) && Number.isSafeInteger(value['code']) && typeof value['message'] === 'string';
 
-/** Whether a response is what JSON-RPC 2.0 and MCP allow: a result that is an object, or an error, and no other member. */
+/** Whether a response is what JSON-RPC 2.0 and MCP allow: an id with a result that is an object, or with an error. */
 export function isUsualResponse(value: Members): boolean {
-  if ('method' in value || 'params' in value) return false;
+  if (!('id' in value) || 'method' in value || 'params' in value) return false;
   return 'error' in value ? !('result' in value) && isRpcError(value['error']) : isRecord(value['result']);
 }
 

@@ -6,6 +6,7 @@ import { edit, valueAt } from '../../kernel/json-text.ts';
 import {
   answeredRequest,
   idOfInvalid,
+  isSameId,
   parseMessage,
   type RpcMessage,
   requestNumber,
@@ -327,8 +328,12 @@ export class ModernView implements Channel {
       case 'notifications/progress': {
         const span = valueAt(text, ['params', 'progressToken']);
         const token = span && text.slice(span.start, span.end);
-        const call = this.#calls.values().find((each) => each.token !== undefined && each.token === token);
-        if (span === undefined || call === undefined) return;
+        if (span === undefined || token === undefined) return;
+        const calls = this.#calls.values();
+        const call =
+          calls.find((each) => each.token === token) ??
+          calls.find((each) => each.token !== undefined && isSameId(each.token, token));
+        if (call === undefined) return;
         // While the call waits, only the latest is kept: progress increases.
         if (call.outer === undefined) call.progress = message;
         else if (call.latestToken !== undefined)
