@@ -4,6 +4,7 @@ import { headersView } from '../expressions/request-variables.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext, SecretNames } from '../kernel/compile-context.ts';
+import { isOwnCookie } from '../kernel/own-cookies.ts';
 import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
@@ -43,7 +44,16 @@ export const locationSchema = z.lazy(() =>
         .describe('A header.'),
       queryParameter: parameterSchema,
       cookie: z
-        .strictObject({ name: z.string().min(1).describe('Name of the cookie.') })
+        .strictObject({
+          name: z
+            .string()
+            .min(1)
+            .refine((name) => !isOwnCookie(name), {
+              error:
+                'expected a name that does not begin with `agctl_`, as the cookies of the gateway itself do',
+            })
+            .describe('Name of the cookie.'),
+        })
         .optional()
         .describe('A cookie.'),
       expression: z.string().min(1).optional().describe('CEL expression for the credential.'),

@@ -9,6 +9,7 @@ import { type ClientConnection, clientOf } from './client-connection.ts';
 import type { HeaderList } from './header-list.ts';
 // oxlint-disable-next-line import/no-cycle -- a request has an observer, which is shown the request. The only circle, of three files.
 import type { RequestObserver, RequestSpan } from './observer.ts';
+import { takeOwnCookies } from './own-cookies.ts';
 import { RequestBody } from './request-body.ts';
 import type { SlotHolder } from './slot.ts';
 import { Timings } from './timings.ts';
@@ -295,6 +296,7 @@ export class RequestContext implements SlotHolder {
     this.response = response;
     this.listener = listener;
     this.headers = headers;
+    if (request.headers.cookie !== undefined) takeOwnCookies(this, headers);
     // The listener handles `checkContinue`, so Node does not send `100 Continue` itself: it is sent once the body is read.
     const expectsContinue = request.headers.expect?.toLowerCase() === '100-continue';
     this.body = new RequestBody(

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type ClientConnection, clientConnection } from '../kernel/client-connection.ts';
 import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
+import { ownCookies } from '../kernel/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -26,10 +27,14 @@ export async function forwardToWorker(ctx: RequestContext, upstream: Upstream): 
   const client = [address, port, localAddress, localPort, scheme, certificate, tls?.serverName ?? ''].join(
     ' ',
   );
+  const own = ownCookies.get(ctx);
+  const sent = withoutFields(ctx.headers.raw, NOT_FORWARDED);
+  if (own !== undefined) sent.push('cookie', own.join('; '));
+  sent.push(CLIENT_HEADER, client);
   const { status, headers, body } = await upstream.relay({
     method: ctx.method,
     path: ctx.request.url ?? '/',
-    headers: [...withoutFields(ctx.headers.raw, NOT_FORWARDED), CLIENT_HEADER, client],
+    headers: sent,
     body: ctx.body.forUpstream(),
     client: ctx,
   });

@@ -3,6 +3,7 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { backendTimeouts, defineBackend } from '../kernel/backend.ts';
 import { FieldNames, HeaderList, withoutFields } from '../kernel/header-list.ts';
+import { removeOwnSetCookies } from '../kernel/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
@@ -138,6 +139,7 @@ async function proxy(ctx: RequestContext, upstream: Upstream, maxBody: number): 
   const answer = await (ctx.observer === undefined ? sent : ctx.observer.call(upstream.address, sent));
   ctx.reason = 'Upstream';
   answer.body.watcher = ctx;
+  removeOwnSetCookies(answer.headers);
   const reply: Reply = {
     status: answer.status,
     headers: answer.headers,

@@ -1,8 +1,8 @@
 import { hkdfSync } from 'node:crypto';
 import { compactDecrypt } from 'jose/jwe/compact/decrypt';
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
-import { cookiesWithout } from '../../credentials/location.ts';
 import { emptyReply } from '../../kernel/error-response.ts';
+import { ownCookies } from '../../kernel/own-cookies.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 
 /** Browsers keep at least 4096 bytes per cookie, with its name and attributes (RFC 6265 §6.1). */
@@ -25,6 +25,7 @@ export class SealedCookies {
   constructor(secret: Buffer, id: string, isHttps: boolean) {
     this.#key = new Uint8Array(hkdfSync('sha256', secret, '', `agctl oidc ${id}`, 32));
     this.#attributes = `Path=/; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`;
+    // The beginning of the names is that of `isOwnCookie`: these cookies never leave the gateway.
     // RFC 6265bis §4.1.3.2: no other host, and no page without TLS, can set a cookie with this prefix.
     this.#prefix = `${isHttps ? '__Host-' : ''}agctl_oidc_${id}`;
   }
@@ -54,7 +55,7 @@ export class SealedCookies {
     name: string,
     purpose: Purpose,
   ): Promise<Record<string, unknown> | undefined> {
-    const cookies = new Map(cookiesWithout(ctx, '').map((pair) => splitPair(pair)));
+    const cookies = new Map(ownCookies.get(ctx)?.map((pair) => splitPair(pair)));
     const [, count = '', first = ''] = /^([1-9]):(.+)$/.exec(cookies.get(name) ?? '') ?? [];
     let sealed = first;
     for (let index = 1; index < Math.min(Number(count), CHUNKS); index += 1)
@@ -80,17 +81,8 @@ export class SealedCookies {
   /** Names of the cookies of this policy in a request that begin with this suffix. */
   namesIn(ctx: RequestContext, suffix: string): string[] {
     const start = this.name(suffix);
-    return cookiesWithout(ctx, '')
-      .map((pair) => splitPair(pair)[0])
-      .filter((name) => name.startsWith(start));
-  }
-
-  /** Removes all cookies of this policy from the request, so that the backend does not receive them. */
-  remove(ctx: RequestContext): void {
-    if (!ctx.headers.has('cookie')) return;
-    const kept = cookiesWithout(ctx, '').filter((pair) => !pair.startsWith(this.#prefix));
-    ctx.headers.delete('cookie');
-    if (kept.length > 0) ctx.headers.set('cookie', kept.join('; '));
+    const names = (ownCookies.get(ctx) ?? []).map((pair) => splitPair(pair)[0]);
+    return names.filter((name) => name.startsWith(start));
   }
 }
 

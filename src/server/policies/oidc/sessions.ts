@@ -62,7 +62,6 @@ export class Sessions {
     }
     if (claims === undefined) return false;
     requestSessions.ensure(ctx, () => new Map()).set(this.#name, { session, cookies });
-    this.#cookies.remove(ctx);
     acceptToken(ctx, { key: 'oidc' }, session.token, claims);
     return true;
   }
