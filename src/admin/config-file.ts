@@ -47,10 +47,11 @@ export async function readConfigFile(admin: Admin): Promise<ConfigFile> {
   return { ...file, loaded: maskSecrets(source, admin.redactor(), secrets) };
 }
 
-function mask(bytes: Buffer, { env, served }: Admin, secrets: string[]): Omit<ConfigFile, 'loaded'> {
+function mask(bytes: Buffer, { served }: Admin, secrets: string[]): Omit<ConfigFile, 'loaded'> {
   const text = bytes.toString('utf8');
   const none = { text: undefined, hash: undefined, secrets };
   if (!Buffer.from(text).equals(bytes)) return { ...none, problem: 'the file is not UTF-8' };
+  const { env } = served().runtime;
   const { source } = YamlSource.parse(text, served().source.file, env);
   // Without valid YAML, it is unknown which values are secrets.
   if (source.value === undefined)

@@ -14,15 +14,17 @@ export interface Checked {
 }
 
 /** Validates a text like `agctl config validate`: opens no port, starts no process, sends nothing. */
-export async function checkText(text: string, { served, folder, env }: Admin): Promise<Checked> {
-  const loaded = loadConfigText(text, served().source.file, env);
+export async function checkText(text: string, { served, folder }: Admin): Promise<Checked> {
+  const { source, runtime } = served();
+  const { env } = runtime;
+  const loaded = loadConfigText(text, source.file, env);
   return { source: loaded.source, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
 /** The report as JSON, without secrets; `range` maps places to the text that the page displays. */
 export function checkedJson(
   { source, diagnostics }: Checked,
-  { env }: Admin,
+  { served }: Admin,
   range: (range: Range) => Range,
 ): ProblemsView {
   const moved = diagnostics.map(({ fix, ...each }) => ({
@@ -32,7 +34,7 @@ export function checkedJson(
       fix: { ...fix, edits: fix.edits.map((edit) => ({ ...edit, range: range(edit.range) })) },
     }),
   }));
-  return diagnosticsJson(moved, redactorOf(source, env));
+  return diagnosticsJson(moved, redactorOf(source, served().runtime.env));
 }
 
 /** Diagnostics in the form of `agctl config validate -o json`, in source order, without secrets. */

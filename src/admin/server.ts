@@ -71,11 +71,11 @@ async function connectionsOf(opened: readonly OpenAddress[]): Promise<number> {
 }
 
 /** One redactor per active configuration. */
-function redactors({ served, env }: AdminSources): () => Redactor {
+function redactors({ served }: AdminSources): () => Redactor {
   const known = new WeakMap<CurrentConfig['source'], Redactor>();
   return () => {
-    const { source } = served();
-    const found = known.get(source) ?? redactorOf(source, env);
+    const { source, runtime } = served();
+    const found = known.get(source) ?? redactorOf(source, runtime.env);
     known.set(source, found);
     return found;
   };

@@ -18,7 +18,6 @@ export interface AdminSources {
   readonly configFile?: string;
   /** Whether pages may write the file. */
   readonly isConfigWritable?: boolean;
-  readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   /** Folder of the built pages, if there is one. */
   readonly webApp?: string;

@@ -34,9 +34,9 @@ export class ConfiguredAdminAddressError extends Error {
  * @throws ConfiguredAdminAddressError if the configured address cannot be opened
  */
 export async function openAdminServer(sources: AdminSources): Promise<AdminServer | undefined> {
-  const { env, log } = sources;
-  const { config, source } = sources.served();
-  const fromEnv = env['ADMIN_ADDR'] ?? '';
+  const { log } = sources;
+  const { config, source, runtime } = sources.served();
+  const fromEnv = runtime.env['ADMIN_ADDR'] ?? '';
   const isConfigured = isWritten(source);
   const text = fromEnv || (isConfigured ? config.config.adminAddr : DEFAULT_ADDRESS);
   const address = parseListenAddress(text);

@@ -1,13 +1,16 @@
 import type { Writable } from 'node:stream';
+import type { Environment } from '../core/yaml/env.ts';
 
 /** Everything that a command may access outside of its own code, passed in so that tests can replace it. */
 export interface Context {
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   readonly cwd: string;
   /** File whose variables `env` includes, as it is shown. */
   readonly envFile?: string;
+  /** The variables of the environment alone, if `env` includes those of a file. */
+  readonly environment?: Environment;
 }
 
 /** Whether to color a stream: `--color` decides, else NO_COLOR (if not empty), else whether it is a terminal. */

@@ -6,6 +6,7 @@ import { LIMITS } from '../core/limits.ts';
 import { escapeControls } from '../core/log.ts';
 import { readNamedFile } from '../core/named-file.ts';
 import { envFileName } from '../core/yaml/env.ts';
+import type { VariablesFile } from '../server/runtime/reload/live-config.ts';
 import type { Context } from './context.ts';
 
 /**
@@ -16,12 +17,44 @@ import type { Context } from './context.ts';
  */
 export function withEnvFile(context: Context, file: string | undefined): Context {
   if (file === undefined) return context;
-  const text = readNamedFile(file, {
-    cwd: context.cwd,
+  const env = { ...parseEnv(readNamed(context, file)), ...context.env };
+  return { ...context, env, envFile: file, environment: context.env };
+}
+
+const readNamed = ({ cwd }: Context, file: string): string =>
+  readNamedFile(file, {
+    cwd,
     maxBytes: LIMITS.envFileBytes,
     hint: '--env-from takes a file with lines such as NAME=value',
   });
-  return { ...context, env: { ...parseEnv(text), ...context.env }, envFile: file };
+
+/**
+ * The file of variables that a reload of a configuration reads again: the one that `--env-from` names, or the one beside
+ * the configuration, which may not exist yet. Undefined for a configuration from standard input without `--env-from`.
+ *
+ * @param given The context of the command, before `withFileBeside`
+ */
+export function variablesFile(given: Context, configFile: string): VariablesFile | undefined {
+  const { environment = given.env, cwd, envFile } = given;
+  if (envFile !== undefined)
+    return {
+      path: resolve(cwd, envFile),
+      read: () => ({ ...parseEnv(readNamed(given, envFile)), ...environment }),
+    };
+  const beside = pathBeside(given, configFile);
+  if (beside === undefined) return undefined;
+  const { path, config, shown } = beside;
+  return {
+    path,
+    read: () => {
+      try {
+        return { ...parseEnv(readBeside(path, config).text), ...environment };
+      } catch (error) {
+        if (isMissing(error)) return environment;
+        throw new Error(`${shown} cannot be read: ${messageOf(error)}`);
+      }
+    },
+  };
 }
 
 /** The context of a command with the variables for one configuration. */
@@ -37,20 +70,36 @@ interface ConfigContext {
  * may all be in the environment.
  */
 export function withFileBeside(context: Context, configFile: string): ConfigContext {
-  const name = envFileName(configFile);
-  if (context.envFile !== undefined || name === undefined) return { context };
-  const config = resolve(context.cwd, configFile);
-  const path = join(dirname(config), name);
-  const shown = escapeControls(relative(context.cwd, path));
+  const beside = pathBeside(context, configFile);
+  if (context.envFile !== undefined || beside === undefined) return { context };
+  const { path, config, shown } = beside;
   try {
     const { text, isPublic } = readBeside(path, config);
     const env = { ...parseEnv(text), ...context.env };
     const warning = `every user of this machine can read the secrets in ${shown}: chmod 600 ${shown}`;
-    return { context: { ...context, env, envFile: shown }, ...(isPublic && { warning }) };
+    return {
+      context: { ...context, env, envFile: shown, environment: context.env },
+      ...(isPublic && { warning }),
+    };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { context };
+    if (isMissing(error)) return { context };
     return { context, warning: `${shown} is ignored: ${messageOf(error)}` };
   }
+}
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+/** The file of variables beside a configuration: its path, the configuration's, and how messages name it. */
+function pathBeside(
+  { cwd }: Context,
+  configFile: string,
+): { readonly path: string; readonly config: string; readonly shown: string } | undefined {
+  const name = envFileName(configFile);
+  if (name === undefined) return undefined;
+  const config = resolve(cwd, configFile);
+  const path = join(dirname(config), name);
+  return { path, config, shown: escapeControls(relative(cwd, path)) };
 }
 
 /** `withFileBeside`, with the warning on stderr. */

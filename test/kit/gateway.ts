@@ -114,7 +114,6 @@ export async function gateway(
           folder,
           ...(uiWrite === undefined ? {} : { configFile: path, isConfigWritable: uiWrite }),
           ...(webApp === undefined ? {} : { webApp }),
-          env: environment,
           log,
           stop,
         },

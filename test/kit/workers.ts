@@ -76,7 +76,6 @@ export async function workerGateway(
       gateway: pool,
       served: () => served,
       folder,
-      env: environment,
       log,
       stop: () => pool.close(),
     },

@@ -18,7 +18,11 @@ import { OperatorServerError, openSignalServers, Readiness } from '../../server/
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
-import { type CurrentConfig, LiveConfig } from '../../server/runtime/reload/live-config.ts';
+import {
+  type CurrentConfig,
+  LiveConfig,
+  type VariablesFile,
+} from '../../server/runtime/reload/live-config.ts';
 import { compileRuntime, type Runtime } from '../../server/runtime/runtime.ts';
 import type { LineFormats } from '../../server/workers/calls.ts';
 import { OwnServing } from '../../server/workers/own-process.ts';
@@ -28,7 +32,7 @@ import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts
 import { banner, readyFields } from '../banner.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
-import { withFileBeside } from '../env-file.ts';
+import { variablesFile, withFileBeside } from '../env-file.ts';
 import { collectWhileIdle } from '../idle-collection.ts';
 import { report } from '../report.ts';
 import { endProcess, onSighup, type Shutdown, shutdownOnSignals } from '../signals.ts';
@@ -51,6 +55,7 @@ interface Setup {
   readonly folder: string;
   readonly options: Options;
   readonly context: Context;
+  readonly variables: VariablesFile | undefined;
   /** Concerns the file of variables. */
   readonly warning: string | undefined;
 }
@@ -61,7 +66,8 @@ export const run: Run<Options> = async (options, given) => {
   const file = configFileOf(options.file, given);
   const { context, warning } = withFileBeside(given, file);
   const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
-  const setup = { file, folder, options, context, warning };
+  const variables = variablesFile(given, file);
+  const setup = { file, folder, options, context, variables, warning };
   const loaded = await load(setup);
   const output = openOutput(setup, loaded.config);
   let built: Built;
@@ -204,7 +210,7 @@ class UnopenedError extends Error {
 
 /** Opens all servers; the gateway is ready afterwards. @throws UnopenedError, after closing what was open */
 async function open(setup: Setup, built: Built): Promise<Opened> {
-  const { file, folder, options, context } = setup;
+  const { file, folder, options, context, variables } = setup;
   const { served, log, output } = built;
   const { env } = context;
   const readiness = new Readiness();
@@ -222,7 +228,9 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   });
   const path = file === '-' ? undefined : resolve(context.cwd, file);
   const live =
-    path === undefined ? undefined : new LiveConfig({ served, gateway, path, file, folder, env, log });
+    path === undefined
+      ? undefined
+      : new LiveConfig({ served, gateway, path, file, folder, env, variables, log });
   let admin: AdminServer | undefined;
   try {
     admin = await openAdminServer({
@@ -232,7 +240,6 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
       folder,
       ...(path === undefined ? {} : { configFile: path }),
       isConfigWritable: options.uiWrite ?? false,
-      env,
       log,
       webApp: fileURLToPath(new URL('dist/web/admin', PACKAGE_ROOT)),
       stop: () => shutdown.stop(),

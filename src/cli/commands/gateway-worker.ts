@@ -7,10 +7,10 @@ import { collectWhileIdle } from '../idle-collection.ts';
 import { endProcess } from '../signals.ts';
 
 /** Runs a worker of a gateway until the process that started it says otherwise, or ends. */
-export const run: Run<object> = async (_options, { env }) => {
+export const run: Run<object> = async () => {
   if (process.send === undefined)
     throw new CommandError('usage', 'a gateway starts this command itself', 'set config.workers');
-  const worker = new Worker(process, env);
+  const worker = new Worker(process);
   let code: number = EXIT_CODES.ok.code;
   const onBug = (error: unknown): void => {
     code = EXIT_CODES.bug.code;

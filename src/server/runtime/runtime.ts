@@ -5,6 +5,7 @@ import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
+import type { Environment } from '../../core/yaml/env.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { spendingOf } from '../budgets/spending.ts';
 import { lint } from '../config/lint.ts';
@@ -62,6 +63,8 @@ export interface Runtime {
   /** The active configuration. After a reload, process settings (`config`) still have their values from startup. */
   readonly config: Config;
   readonly source: YamlSource;
+  /** The variables that it was compiled with. */
+  readonly env: Environment;
   readonly components: ComponentCache;
   readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
@@ -101,7 +104,7 @@ export interface CompileOptions {
   readonly source: YamlSource;
   readonly log: Log;
   readonly folder: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** The active runtime: its components are reused if their configuration has not changed. */
   readonly previous?: Runtime | undefined;
   /** Maps a path of `config` to a path of the file, if `config` was partially recovered. */
@@ -176,6 +179,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     runtime: {
       config,
       source,
+      env: options.env,
       components,
       settings,
       gateways: compiled,

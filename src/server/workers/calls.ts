@@ -1,5 +1,6 @@
 import type { LineFormat } from '../../core/log.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
+import type { Environment } from '../../core/yaml/env.ts';
 import type { ProcessView } from './process-view.ts';
 
 /** An open port: its number, and a short name that is the same in all processes. */
@@ -23,6 +24,8 @@ export interface WorkerStart {
   readonly text: string;
   readonly file: string;
   readonly folder: string;
+  /** The variables that it refers to. */
+  readonly env: Environment;
   readonly ports: PortList;
   /** Prefix of the worker's Unix sockets. */
   readonly sockets: string;
@@ -51,7 +54,7 @@ export type WorkerCalls = Omit<{ [Name in keyof ProcessView]: ProcessView[Name] 
   /** Answers at once, unless the event loop is blocked. */
   ping(): void;
   /** Compiles a configuration and keeps it ready. Returns why it cannot be used, if so. */
-  prepare(text: string, ports: PortList): Promise<string | undefined>;
+  prepare(text: string, env: Environment, ports: PortList): Promise<string | undefined>;
   /** Activates the configuration that was prepared, or discards it. */
   commit(): void;
   abort(): Promise<void>;

@@ -161,7 +161,7 @@ export class WorkerPool
     const workers = this.processes;
     const problems = await Promise.all(
       workers.map((worker) =>
-        worker.link.call('prepare', next.source.text, this.#ports.list).catch(ignoreEnd),
+        worker.link.call('prepare', next.source.text, next.env, this.#ports.list).catch(ignoreEnd),
       ),
     );
     const problem = problems.find((each) => each !== undefined);
@@ -251,7 +251,7 @@ export class WorkerPool
     });
     this.#workers.add(worker);
     void worker.ended.then((end) => this.#ended(worker, end));
-    const { source } = this.#active;
+    const { source, env: variables } = this.#active;
     try {
       await worker.start({
         index,
@@ -259,6 +259,7 @@ export class WorkerPool
         text: source.text,
         file: source.file,
         folder,
+        env: variables,
         ports: this.#ports.list,
         sockets,
         sessionKey: this.sharing.sessionKey.toString('hex'),

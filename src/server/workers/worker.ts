@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type LineSink, type Log } from '../../core/log.ts';
 import { renderConcise } from '../../core/render/machine.ts';
+import type { Environment } from '../../core/yaml/env.ts';
 import { type LoadedConfig, loadConfigText } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { compileTraceFilter } from '../observe/trace-subscribers.ts';
@@ -19,8 +20,6 @@ import { WorkerPorts } from './worker-ports.ts';
 
 const STDOUT = 1;
 const STDERR = 2;
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 /** What a worker is made of, once the primary process has sent its configuration. */
 interface Running {
@@ -38,7 +37,6 @@ interface Running {
  * calls (`WorkerCalls`). It drains and exits on request, or when the primary process has disconnected.
  */
 export class Worker {
-  readonly #env: Env;
   readonly #link: Link<WorkerCalls, PrimaryCalls>;
   readonly #state: RemoteState;
   #running: Running | undefined;
@@ -48,8 +46,7 @@ export class Worker {
   readonly #ended = Promise.withResolvers<void>();
   #draining: Promise<void> | undefined;
 
-  constructor(port: IpcPort, env: Env) {
-    this.#env = env;
+  constructor(port: IpcPort) {
     this.#link = new Link(port, this.#calls(), (id, socket) => this.#take(id, socket));
     this.#state = new RemoteState(this.#link);
   }
@@ -98,7 +95,7 @@ export class Worker {
     return {
       start: (start) => this.#start(start),
       ping: () => undefined,
-      prepare: (text, ports) => this.#prepare(text, ports),
+      prepare: (text, env, ports) => this.#prepare(text, env, ports),
       commit: () => this.#commit(),
       abort: () => this.#abort(),
       filesChanged: (files) => this.#started.gateway.filesChanged(files),
@@ -132,11 +129,11 @@ export class Worker {
 
   async #start(start: WorkerStart): Promise<void> {
     const { index, count } = start;
-    const loaded = this.#load(start.text, start);
+    const loaded = this.#load(start.text, start.env, start);
     const { logging } = loaded.config.config;
     const sinks = { log: fileSink(STDERR), accessLog: fileSink(STDOUT) };
     const log = createLog(sinks.log, start.logDirectives, start.formats?.log ?? logging.format);
-    const runtime = this.#compile(loaded, start, log);
+    const runtime = this.#compile(loaded, start.env, start, log);
     const ports = new WorkerPorts(start.sockets, start.ports);
     const peers = new Peers();
     const gateway = await startGateway({
@@ -162,14 +159,15 @@ export class Worker {
   }
 
   /** @throws Error with the problems of the configuration, which the primary process has found valid */
-  #load(text: string, { file }: WorkerStart): LoadedConfig & { readonly config: Config } {
-    const loaded = loadConfigText(text, file, this.#env);
+  #load(text: string, env: Environment, { file }: WorkerStart): LoadedConfig & { readonly config: Config } {
+    const loaded = loadConfigText(text, file, env);
     if (loaded.config === undefined) throw new Error(renderConcise(loaded.diagnostics));
     return { ...loaded, config: loaded.config };
   }
 
   #compile(
     { config, source }: LoadedConfig & { readonly config: Config },
+    env: Environment,
     { folder, sessionKey, index, count }: WorkerStart,
     log: Log,
   ): Runtime {
@@ -178,7 +176,7 @@ export class Worker {
       source,
       log,
       folder,
-      env: this.#env,
+      env,
       previous: this.#runtime,
       sharing: { state: this.#state, sessionKey: Buffer.from(sessionKey, 'hex'), index, count },
     });
@@ -188,12 +186,12 @@ export class Worker {
     throw new Error(renderConcise(errors));
   }
 
-  async #prepare(text: string, ports: PortList): Promise<string | undefined> {
+  async #prepare(text: string, env: Environment, ports: PortList): Promise<string | undefined> {
     const { start, log, gateway, ports: own } = this.#started;
     await this.#abort();
     try {
       own.set(ports);
-      const runtime = this.#compile(this.#load(text, start), start, log);
+      const runtime = this.#compile(this.#load(text, env, start), env, start, log);
       this.#prepared = { reload: await gateway.prepare(runtime), runtime };
       return undefined;
     } catch (error) {

@@ -1,9 +1,11 @@
 import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import type { Diagnostic } from '../../../core/diagnostic.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { renderConcise } from '../../../core/render/machine.ts';
+import type { Environment } from '../../../core/yaml/env.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
 import { loadConfigText } from '../../config/load.ts';
 import { redactorOf } from '../../config/redact.ts';
@@ -46,8 +48,19 @@ export interface LiveConfigOptions {
   /** The file as it was named on the command line, for messages. */
   readonly file: string;
   readonly folder: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The variables at start. */
+  readonly env: Environment;
+  /** Undefined if all of them are those of the environment, which cannot change. */
+  readonly variables?: VariablesFile | undefined;
   readonly log: Log;
+}
+
+/** A file of variables, such as `gateway.env`, which is read again by each reload. */
+export interface VariablesFile {
+  /** Absolute path. */
+  readonly path: string;
+  /** Returns its variables together with those of the environment. @throws Error if it cannot be read */
+  read(): Environment;
 }
 
 const SCOPE = 'agctl::reload';
@@ -59,6 +72,8 @@ const SCOPE = 'agctl::reload';
 export class LiveConfig {
   readonly #options: LiveConfigOptions;
   #served: CurrentConfig;
+  /** The variables as they were last read. */
+  #env: Environment;
   /** Text of the file as it was last read, whether it was valid or not. */
   #text: string | undefined;
   /** Other files that a reload depends on, including those that made the last one fail. */
@@ -78,12 +93,18 @@ export class LiveConfig {
   constructor(options: LiveConfigOptions) {
     this.#options = options;
     this.#served = options.served;
+    this.#env = options.env;
     this.#text = options.served.source.text;
     this.#compiledFrom = options.served.runtime.files;
   }
 
   get served(): CurrentConfig {
     return this.#served;
+  }
+
+  /** The variables of the active configuration. */
+  get env(): Environment {
+    return this.#served.runtime.env;
   }
 
   get state(): ReloadState {
@@ -115,10 +136,11 @@ export class LiveConfig {
   }
 
   #filesChanged(files: readonly string[]): void {
-    const { path, log } = this.#options;
+    const { path, log, variables } = this.#options;
     log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
     this.#options.gateway.filesChanged(files);
-    if (files.some((file) => this.#compiledFrom.includes(file))) void this.#enqueue(true);
+    if (files.some((file) => file === variables?.path || this.#compiledFrom.includes(file)))
+      void this.#enqueue(true);
     else if (files.includes(path)) void this.#enqueue(false);
   }
 
@@ -148,8 +170,15 @@ export class LiveConfig {
   async #load(isForced: boolean): Promise<boolean> {
     if (this.#isClosed || this.#options.gateway.isClosing) return false;
     const started = performance.now();
-    const { path, file, folder, env } = this.#options;
+    const { path, file, folder, variables } = this.#options;
     let text: string;
+    try {
+      if (isForced && variables !== undefined) this.#env = variables.read();
+    } catch (error) {
+      this.#failed([], messageOf(error));
+      return false;
+    }
+    const env = this.#env;
     try {
       text = await readFile(path, 'utf8');
     } catch (error) {
@@ -177,7 +206,7 @@ export class LiveConfig {
     }
     // Validating and compiling block the event loop: requests are handled in between.
     await new Promise((resolve) => setImmediate(resolve));
-    const done = await this.#serve({ config, source, diagnostics }, started);
+    const done = await this.#serve({ config, source, diagnostics }, env, started);
     if (done) {
       const { reloads } = this.#state;
       this.#state = { servingSince: Date.now(), reloads: reloads + 1, failure: undefined };
@@ -189,9 +218,10 @@ export class LiveConfig {
 
   async #serve(
     { config, source, diagnostics }: Omit<CurrentConfig, 'runtime'>,
+    env: Environment,
     started: number,
   ): Promise<boolean> {
-    const { gateway, folder, env, log } = this.#options;
+    const { gateway, folder, log } = this.#options;
     const before = this.#served;
     const previous = before.runtime;
     const { runtime, diagnostics: more } = compileRuntime({ config, source, log, folder, env, previous });
@@ -218,6 +248,7 @@ export class LiveConfig {
     log.info(SCOPE, 'configuration reloaded', {
       file: this.#options.file,
       ...changesBetween(previous, runtime),
+      variables: changedNames(previous.env, env),
       ms: Math.round(performance.now() - started),
     });
     this.#warn(before, all, needRestart(runtime.config, config));
@@ -225,10 +256,10 @@ export class LiveConfig {
   }
 
   #warn(before: CurrentConfig, all: readonly Diagnostic[], restart: readonly string[]): void {
-    const { log, env } = this.#options;
+    const { log } = this.#options;
     const known = new Set(before.diagnostics.map(({ message }) => message));
     const added = all.filter(({ message }) => !known.has(message));
-    const redactor = redactorOf(this.#served.source, env);
+    const redactor = redactorOf(this.#served.source, this.#env);
     for (const each of added.slice(0, LIMITS.reloadProblems))
       log.warn(SCOPE, redactor.text(renderConcise([each])));
     const fields = restart.join(', ');
@@ -239,8 +270,8 @@ export class LiveConfig {
 
   /** Logs why a reload failed. The active configuration is unchanged. */
   #failed(diagnostics: readonly Diagnostic[], problem: string, source?: YamlSource): void {
-    const { log, env, gateway } = this.#options;
-    const redactor = redactorOf(source ?? this.#served.source, env);
+    const { log, gateway, variables } = this.#options;
+    const redactor = redactorOf(source ?? this.#served.source, this.#env);
     const errors = diagnostics.filter(({ severity }) => severity === 'error');
     const texts = errors.map((each) => redactor.text(renderConcise([each])));
     const [first = problem, ...others] = texts;
@@ -249,7 +280,10 @@ export class LiveConfig {
       active: 'the previous configuration',
       problems: Math.max(1, errors.length),
       ...(errors.some(({ code }) => code === 'AGW0004') && {
-        variables: 'are read at startup: restart the gateway after defining one',
+        variables:
+          variables === undefined
+            ? 'are those of the environment at startup: restart the gateway after defining one'
+            : `define it in ${basename(variables.path)}; those of the environment need a restart`,
       }),
       ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
     });
@@ -274,8 +308,15 @@ export class LiveConfig {
 
   async #watchFiles(): Promise<void> {
     const { reloadedFiles } = this.#served.runtime;
-    await this.#watch?.set([
-      ...new Set([this.#options.path, ...this.#compiledFrom, ...reloadedFiles.keys()]),
-    ]);
+    const { path, variables } = this.#options;
+    const beside = variables === undefined ? [] : [variables.path];
+    await this.#watch?.set([...new Set([path, ...beside, ...this.#compiledFrom, ...reloadedFiles.keys()])]);
   }
+}
+
+/** Names of the variables whose values differ; undefined if there are none. */
+function changedNames(before: Environment, after: Environment): string | undefined {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  const changed = [...names].filter((name) => before[name] !== after[name]);
+  return changed.length === 0 ? undefined : changed.slice(0, LIMITS.reloadNames).join(', ');
 }
