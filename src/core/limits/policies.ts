@@ -7,6 +7,10 @@ export const POLICIES_LIMITS = {
   authorizationBody: 64 * KIB,
   /** Body of a cached outcome; a request that is denied with a larger one is asked about again. */
   cachedAuthorizationBody: 4 * KIB,
+  /** How long an outcome is cached at most if an expression, which may read the answer of the service, says how long. */
+  cachedAuthorizationTime: 24 * 3600 * SECOND,
+  /** extAuthz and remoteRateLimit with gRPC: headers or query parameters of one kind in an answer, as many as a request may have. */
+  serviceChanges: 100,
   /**
    * Connections to one authorization service; further requests wait, and the wait counts towards the response timeout.
    */
@@ -28,6 +32,8 @@ export const POLICIES_LIMITS = {
   /** RFC 7518 §3.3: "a key of size 2048 bits or larger MUST be used". */
   rsaBits: 2048,
   metadataBytes: 256 * KIB,
+  /** How long an exchanged token, or one of a cloud, is used at most, whatever lifetime its issuer says. */
+  tokenLifetimeMax: 24 * 3600 * SECOND,
   /**
    * oidc: sessions that are renewed at once or were renewed within `renewedSessionMemory`; further ones are not renewed.
    * So long, requests that a browser sent before it had the new cookie get the same renewed session.
@@ -77,6 +83,8 @@ export const POLICIES_LIMITS = {
   /** remoteRateLimit: response timeout, and size of a response. */
   rateLimitTimeout: 2 * SECOND,
   rateLimitResponse: 64 * KIB,
+  /** remoteRateLimit: the longest time in `x-ratelimit-reset`, in seconds: that of its longest unit. */
+  rateLimitReset: 366 * 24 * 3600,
   /** Clients that one rate limit tracks; beyond that, the least recently seen one starts again with a full bucket. */
   rateLimitKeys: 10_000,
   /**

@@ -17,6 +17,7 @@ const KEYS = {
 export type Algorithm = keyof typeof KEYS;
 
 export const algorithmSchema = z
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a constant.
   .enum(Object.keys(KEYS) as [Algorithm, ...Algorithm[]])
   .default('RS256')
   .describe('Algorithm of the signature; it must fit the key.');

@@ -122,8 +122,8 @@ function addSecretNames(config: z.output<typeof locationSchema> | undefined, nam
   const { header, queryParameter, expression = '' } = config ?? {};
   if (header !== undefined) names.headers.add(header.name.toLowerCase());
   if (queryParameter !== undefined) names.parameters.add(queryParameter.name.toLowerCase());
-  for (const [, name] of expression.matchAll(/headers\s*(?:\[\s*["']|\.)([\w-]+)/g))
-    names.headers.add((name as string).toLowerCase());
+  for (const [, name = ''] of expression.matchAll(/headers\s*(?:\[\s*["']|\.)([\w-]+)/g))
+    names.headers.add(name.toLowerCase());
 }
 
 function inHeader(name: string, prefix: string): CredentialLocation {

@@ -50,7 +50,8 @@ export class TokenCache {
       const { value, lifetime = this.#defaultLifetime } = await fetch();
       const expiresAt = performance.now() + lifetime - MARGIN;
       if (this.#most > 0 && expiresAt > performance.now()) this.#tokens.set(key, { value, expiresAt });
-      if (this.#tokens.size > this.#most) this.#tokens.delete(this.#tokens.keys().next().value as string);
+      const [oldest] = this.#tokens.keys();
+      if (oldest !== undefined && this.#tokens.size > this.#most) this.#tokens.delete(oldest);
       return value;
     } finally {
       this.#pending.delete(key);

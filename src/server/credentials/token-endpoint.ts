@@ -3,10 +3,12 @@ import { z } from 'zod';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { isHeaderValue } from '../kernel/header-list.ts';
 import { DocumentClient } from '../transport/document-client.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
 import { parseAddress } from '../transport/upstream.ts';
 import type { IssuedToken } from './token-cache.ts';
+import { tokenFetch } from './token-fetch.ts';
 
 /** RFC 8693 §2.1 and RFC 7523 §2.1. */
 export const GRANTS = {
@@ -77,6 +79,7 @@ export function tokenEndpoint(
   const server = { issuer: address.origin, token_endpoint: address.origin + path };
   const own = { client_id: clientAuth?.clientId ?? 'none' };
   const client = new DocumentClient(context.settings.callMeter('Policy', 'TokenExchange'));
+  const fetchTokens = tokenFetch(client);
   return {
     async request(grant, parameters, type) {
       const oauth = await import('oauth4webapi');
@@ -94,8 +97,7 @@ export function tokenEndpoint(
       try {
         response = await oauth.genericTokenEndpointRequest(server, own, authenticate, grant, parameters, {
           [oauth.allowInsecureRequests]: true,
-          [oauth.customFetch]: (target, options) =>
-            client.fetchLike(target, options as RequestInit, LIMITS.metadataBytes),
+          [oauth.customFetch]: fetchTokens,
         });
       } catch (error) {
         throw new AppError('provider_failed', { detail: messageOf(error) });
@@ -106,6 +108,8 @@ export function tokenEndpoint(
         const { access_token: value, expires_in: seconds, issued_token_type: issued } = answer;
         if (type !== undefined && issued !== type)
           throw new Error(`${server.issuer} issued a token of another type than ${type}`);
+        if (value.length > LIMITS.tokenLength || !isHeaderValue(value))
+          throw new Error(`${server.issuer} issued a token that does not fit into a header`);
         return { value, lifetime: seconds === undefined ? undefined : seconds * 1000 };
       } catch (error) {
         if (isRefusal)

@@ -28,7 +28,7 @@ const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 /** The number, outside of strings, that a match is all or a part of. `from`: where to look at the earliest. */
 export function numberAround(text: string, { start, end }: Span, from: number): Span | undefined {
   let [first, last] = [start, end];
-  while (first > from && OF_NUMBER.test(text[first - 1] as string)) first -= 1;
-  while (last < text.length && OF_NUMBER.test(text[last] as string)) last += 1;
+  while (first > from && OF_NUMBER.test(text.charAt(first - 1))) first -= 1;
+  while (last < text.length && OF_NUMBER.test(text.charAt(last))) last += 1;
   return NUMBER.test(text.slice(first, last)) ? { start: first, end: last } : undefined;
 }

@@ -11,6 +11,7 @@ import { BUILTINS, type Builtin, PATTERN_REPLACEMENT, type SensitiveData } from 
 export const ruleSchema = z
   .strictObject({
     builtin: z
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a constant.
       .enum(Object.keys(BUILTINS) as [Builtin, ...Builtin[]])
       .optional()
       .describe('A kind of sensitive data.'),

@@ -15,6 +15,7 @@ const FORMS: readonly (readonly [form: RegExp, regions: readonly Package.Country
 let loaded: typeof Package | undefined;
 /** Loaded at the first use: its data have 80 kB. */
 function phoneNumbers(): typeof Package {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package.
   loaded ??= createRequire(import.meta.url)('libphonenumber-js') as typeof Package;
   return loaded;
 }

@@ -40,11 +40,12 @@ async function read(
   const response = await (observer === undefined ? sent : observer.call(upstream.address, sent, 'guardrail'));
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of response.body) {
-    size += (chunk as Buffer).length;
+  const received: AsyncIterable<Buffer> = response.body;
+  for await (const chunk of received) {
+    size += chunk.length;
     if (size > LIMITS.guardrailBody)
       throw new GuardrailError(`the ${service} response exceeds ${LIMITS.guardrailBody} bytes`);
-    chunks.push(chunk as Buffer);
+    chunks.push(chunk);
   }
   if (response.statusCode < 200 || response.statusCode > 299)
     throw new GuardrailError(`the ${service} responded with ${response.statusCode}`);

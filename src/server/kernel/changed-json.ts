@@ -12,7 +12,7 @@ export function writeChanged(text: string, before: unknown, after: unknown): str
 function written(text: string, span: Span, before: unknown, after: unknown): string {
   if (Object.is(before, after)) return sourceOf(text, span);
   if (Array.isArray(before) && Array.isArray(after))
-    return `[${writtenItems(text, span, before as unknown[], after as unknown[]).join(',')}]`;
+    return `[${writtenItems(text, span, before, after).join(',')}]`;
   if (!isObject(before) || !isObject(after)) return JSON.stringify(after);
   // Of duplicate members the last one counts, as for `JSON.parse`.
   const spans = new Map(members(text, span.start));
@@ -34,7 +34,10 @@ function writtenItems(
 ): string[] {
   const spans = elements(text, start);
   if (before.length === after.length)
-    return after.map((item, index) => written(text, spans[index] as Span, before[index], item));
+    return after.map((item, index) => {
+      const span = spans[index];
+      return span === undefined ? JSON.stringify(item) : written(text, span, before[index], item);
+    });
   // Of items that were only added, or only removed, each is found this far from the one before.
   const reach = 1 + Math.max(0, before.length - after.length);
   let next = 0;

@@ -49,8 +49,8 @@ export function headerChanges({ add, set, remove }: HeaderChanges): (headers: He
 export function withTraceparent(headers: readonly string[], span: CallSpan): string[] {
   const kept: string[] = [];
   for (let at = 0; at < headers.length; at += 2) {
-    if ((headers[at] as string).toLowerCase() !== 'traceparent')
-      kept.push(headers[at] as string, headers[at + 1] as string);
+    if ((headers[at] ?? '').toLowerCase() !== 'traceparent')
+      kept.push(headers[at] ?? '', headers[at + 1] ?? '');
   }
   kept.push('traceparent', span.traceparent);
   return kept;

@@ -12,7 +12,7 @@ export class HeaderList {
   /** First value of a field, or undefined. Names are case-insensitive. */
   get(name: string): string | undefined {
     const { raw } = this;
-    for (let i = 0; i < raw.length; i += 2) if (sameName(raw[i] as string, name)) return raw[i + 1];
+    for (let i = 0; i < raw.length; i += 2) if (sameName(raw[i] ?? '', name)) return raw[i + 1];
     return undefined;
   }
 
@@ -20,8 +20,7 @@ export class HeaderList {
   all(name: string): string[] {
     const { raw } = this;
     const values: string[] = [];
-    for (let i = 0; i < raw.length; i += 2)
-      if (sameName(raw[i] as string, name)) values.push(raw[i + 1] as string);
+    for (let i = 0; i < raw.length; i += 2) if (sameName(raw[i] ?? '', name)) values.push(raw[i + 1] ?? '');
     return values;
   }
 
@@ -43,7 +42,7 @@ export class HeaderList {
   replace(name: string, value: string): void {
     const { raw } = this;
     for (let i = 0; i < raw.length; i += 2) {
-      if (!sameName(raw[i] as string, name)) continue;
+      if (!sameName(raw[i] ?? '', name)) continue;
       raw[i + 1] = value;
       return;
     }
@@ -51,7 +50,7 @@ export class HeaderList {
 
   delete(name: string): void {
     const { raw } = this;
-    for (let i = raw.length - 2; i >= 0; i -= 2) if (sameName(raw[i] as string, name)) raw.splice(i, 2);
+    for (let i = raw.length - 2; i >= 0; i -= 2) if (sameName(raw[i] ?? '', name)) raw.splice(i, 2);
   }
 }
 
@@ -110,9 +109,9 @@ export function connectionOptions(value: string): string[] {
 export function removeHopByHop({ raw }: HeaderList): void {
   let removed = HOP_BY_HOP;
   for (let i = 0; i < raw.length; i += 2) {
-    const value = raw[i + 1] as string;
+    const value = raw[i + 1] ?? '';
     // The usual value names a field that is removed anyway.
-    if (!sameName(raw[i] as string, 'connection') || value === 'keep-alive') continue;
+    if (!sameName(raw[i] ?? '', 'connection') || value === 'keep-alive') continue;
     removed = new FieldNames([...removed, ...connectionOptions(value)]);
   }
   removeFields(raw, removed);
@@ -122,10 +121,10 @@ export function removeHopByHop({ raw }: HeaderList): void {
 export function removeFields(raw: string[], names: FieldNames): void {
   let length = 0;
   for (let i = 0; i < raw.length; i += 2) {
-    if (names.has(raw[i] as string)) continue;
+    if (names.has(raw[i] ?? '')) continue;
     if (length < i) {
-      raw[length] = raw[i] as string;
-      raw[length + 1] = raw[i + 1] as string;
+      raw[length] = raw[i] ?? '';
+      raw[length + 1] = raw[i + 1] ?? '';
     }
     length += 2;
   }
@@ -136,7 +135,7 @@ export function removeFields(raw: string[], names: FieldNames): void {
 export function withoutFields(raw: readonly string[], names: FieldNames): string[] {
   const kept: string[] = [];
   for (let i = 0; i < raw.length; i += 2)
-    if (!names.has(raw[i] as string)) kept.push(raw[i] as string, raw[i + 1] as string);
+    if (!names.has(raw[i] ?? '')) kept.push(raw[i] ?? '', raw[i + 1] ?? '');
   return kept;
 }
 

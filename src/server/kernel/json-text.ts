@@ -1,3 +1,4 @@
+import { parseJson, textIn } from '../../core/foreign.ts';
 import { isOver, stringEnd, structureOf } from '../../core/json-members.ts';
 
 /**
@@ -49,7 +50,7 @@ export function eachMember(
     const key = text.slice(at + 1, keyEnd - 1);
     const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
     at = skipValue(text, start);
-    visit(key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key, start, at);
+    visit(key.includes('\\') ? textIn(parseJson(`"${key}"`)) : key, start, at);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { RE2JS } from 're2js';
 import { z } from 'zod';
 import { messageOf } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { re2 } from '../../core/re2.ts';
 import type { CompileContext } from './compile-context.ts';
 import { warnOfRemovedHeader } from './removed-header.ts';
@@ -67,7 +68,8 @@ export const matchSchema = z
 type MatchConfig = z.output<typeof matchSchema>;
 
 function exactlyOne(value: object, keys: readonly string[], context: z.core.$RefinementCtx): void {
-  const present = keys.filter((key) => (value as Record<string, unknown>)[key] !== undefined);
+  const members = membersOf(value);
+  const present = keys.filter((key) => members[key] !== undefined);
   if (present.length === 1) return;
   context.addIssue({
     code: 'custom',

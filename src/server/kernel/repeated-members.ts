@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts';
+import { parseJson } from '../../core/foreign.ts';
 import { findRepeated, isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { type RequestBody, rememberJson } from './request-body.ts';
@@ -27,12 +28,14 @@ export function rejectRepeatedMembers({ captured, prefix }: RequestBody): void {
 }
 
 function repeatedInParsed(bytes: Buffer, text: string, members: number): string | undefined {
-  let value: object;
+  let value: unknown;
   try {
-    value = JSON.parse(text) as object;
+    value = parseJson(text);
   } catch {
     return undefined;
   }
+  // Of a text that begins like an object or a list.
+  if (typeof value !== 'object' || value === null) return undefined;
   rememberJson(bytes, value);
   return repeatedMember(text, value, { members });
 }

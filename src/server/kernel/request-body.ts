@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { AppError } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { decoderOf } from './content-decoding.ts';
 
 const CLOSE = ['connection', 'close'] as const;
@@ -29,15 +30,16 @@ export class RequestBody {
 
   /** Buffers up to `limit` bytes so that expressions can read them. The rest of a larger body remains a stream. */
   capture(limit: number): Promise<void> {
-    if (this.#received === undefined && this.#stream === undefined) {
+    const stream = this.#stream;
+    if (this.#received === undefined && stream === undefined) {
       this.#captured = { bytes: Buffer.alloc(0), complete: true };
       this.#received = Promise.resolve();
     }
     // A limit above that of an earlier call: more of the body is buffered.
     if (this.#captured !== undefined && !this.#captured.complete && this.#captured.bytes.length <= limit)
       this.#received = undefined;
-    this.#received ??= this.#collect(this.#stream as Readable, limit, this.#captured?.bytes);
-    return this.#received;
+    if (stream !== undefined) this.#received ??= this.#collect(stream, limit, this.#captured?.bytes);
+    return this.#received ?? Promise.resolve();
   }
 
   /** Replaces the body, whether or not it was read. The new one has no content coding. */
@@ -67,8 +69,8 @@ export class RequestBody {
    * in its encoding.
    */
   async read(limit: number): Promise<Buffer> {
-    if (this.#isReplaced) {
-      const { bytes } = this.#captured as Received;
+    if (this.#isReplaced && this.#captured !== undefined) {
+      const { bytes } = this.#captured;
       if (bytes.length > limit) throw tooLarge(limit);
       return bytes;
     }
@@ -84,7 +86,7 @@ export class RequestBody {
     try {
       return await decode(bytes, limit);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
+      if (membersOf(error)['code'] === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
       throw new AppError('bad_request', {
         message: `the request body is not valid ${encoding}`,
         cause: error,
@@ -94,7 +96,7 @@ export class RequestBody {
 
   /** The body to forward: null if there is none, the captured bytes, or a stream of the captured beginning and the rest. */
   forUpstream(): null | Buffer | Readable {
-    if (this.#isReplaced) return this.#captured?.bytes.length === 0 ? null : (this.captured as Buffer);
+    if (this.#isReplaced) return this.#captured?.bytes.length === 0 ? null : (this.captured ?? null);
     if (this.#stream === undefined) return null;
     if (this.#captured === undefined) {
       this.#startReading();
@@ -112,7 +114,8 @@ export class RequestBody {
       let isOver = false;
       const received = (complete: boolean): void => {
         isOver = true;
-        const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+        const [first] = chunks;
+        const bytes = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, size);
         this.#captured = { bytes, complete };
         resolve();
       };

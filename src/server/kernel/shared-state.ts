@@ -34,6 +34,7 @@ export interface SharedState {
 /** The shared state of a gateway without workers: every operation is a direct call. */
 export const OWN_STATE: SharedState = {
   join: (_keyOf, operations) => ({
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a direct call has the type of the operation.
     call: operations as unknown as Remote<typeof operations>,
     isRemote: false,
     publish: () => undefined,

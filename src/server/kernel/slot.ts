@@ -15,6 +15,7 @@ export class Slot<T> {
   readonly #index = count++;
 
   get(holder: SlotHolder): T | undefined {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only `set` of the same slot writes it.
     return holder.slots?.[this.#index] as T | undefined;
   }
 

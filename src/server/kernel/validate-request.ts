@@ -89,14 +89,14 @@ function checkTransferEncoding(request: ClientRequest): void {
 function originForm(target: string, host: string): string {
   const match = /^https?:\/\/([^/?#]*)(.*)$/is.exec(target);
   if (!match) throw validationError('bad_request', 'invalid request target');
-  if (canonicalAuthority(match[1] as string) !== host) {
+  if (canonicalAuthority(match[1] ?? '') !== host) {
     throw validationError(
       'bad_request',
       'authority of the target is not the Host',
       'the request target and the Host header name different hosts',
     );
   }
-  const rest = match[2] as string;
+  const rest = match[2] ?? '';
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
@@ -152,7 +152,7 @@ function validateHeaders(
   let removed: number[] | undefined;
   let named: readonly string[] = NONE;
   for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string;
+    const name = raw[i] ?? '';
     if (underscores !== 'allow' && name.includes('_')) {
       if (underscores === 'reject') throw underscoreError(name);
       removed = appended(removed, i);
@@ -162,7 +162,7 @@ function validateHeaders(
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower)) {
       removed = appended(removed, i);
-      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] as string));
+      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] ?? ''));
       continue;
     }
     const bit = SINGLE_BIT.get(lower);
@@ -170,7 +170,7 @@ function validateHeaders(
     if ((seen & bit) !== 0)
       throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
     seen |= bit;
-    if (lower === 'host') host = raw[i + 1] as string;
+    if (lower === 'host') host = raw[i + 1] ?? '';
   }
   if (removed !== undefined) removeAt(raw, removed);
   if (named.length > 0) removeFields(raw, new FieldNames(named));
@@ -187,15 +187,15 @@ function appended<T>(list: T[] | undefined, item: T): T[] {
 
 /** Removes the fields that start at these indexes, which are in ascending order. */
 function removeAt(raw: string[], indexes: readonly number[]): void {
-  let length = indexes[0] as number;
+  let length = indexes[0] ?? raw.length;
   let next = 0;
   for (let i = length; i < raw.length; i += 2) {
     if (i === indexes[next]) {
       next += 1;
       continue;
     }
-    raw[length] = raw[i] as string;
-    raw[length + 1] = raw[i + 1] as string;
+    raw[length] = raw[i] ?? '';
+    raw[length + 1] = raw[i + 1] ?? '';
     length += 2;
   }
   raw.length = length;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -48,8 +49,8 @@ type Json = Readonly<Record<string, unknown>>;
 function parsed(bytes: Uint8Array | string | undefined): Json | undefined {
   if (bytes === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes as string).toString('utf8'));
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
+    const value = parseJson(typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8'));
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }
@@ -89,7 +90,7 @@ function withUrls(card: Json, url: (text: unknown) => string | undefined, base: 
   const interfaces = (list: unknown): unknown =>
     Array.isArray(list)
       ? list.map((one: unknown) => {
-          const known = (one ?? {}) as Json;
+          const known = membersOf(one);
           const rewritten = url(known['url']);
           return rewritten === undefined ? one : { ...known, url: rewritten };
         })
@@ -114,13 +115,14 @@ async function recordOutcome(ctx: RequestContext, reply: Reply, call: A2aCall, l
   await holdBody(ctx, reply, limit);
   const message = parsed(bodyForExpressions(ctx, reply));
   if (message === undefined) return;
-  const error = message['error'] as { code?: unknown } | null | undefined;
-  const result = message['result'] as Json | null | undefined;
+  const { error, result } = message;
   call.outcome = error ? 'error' : result ? 'success' : 'unknown';
-  if (typeof error?.code === 'number') call.errorCode = error.code;
+  const { code } = membersOf(error);
+  if (typeof code === 'number') call.errorCode = code;
   // A2A 0.3 has the task or message itself, A2A 1.0 a member for it.
-  const payload = (result?.['task'] ?? result?.['message'] ?? result) as Json | null | undefined;
-  const { state } = (payload?.['status'] ?? {}) as { state?: unknown };
+  const members = membersOf(result);
+  const { status } = membersOf(members['task'] ?? members['message'] ?? result);
+  const { state } = membersOf(status);
   if (typeof state === 'string') call.taskState = state.slice(0, 64);
   ctx.observer?.policy({ kind: 'a2a', action: 'apply', reason: `${call.method}: ${call.outcome}` });
 }

@@ -38,6 +38,7 @@ export const authorization = definePolicy({
     return policyOf(compileRules(rules, 'require', requestScope, context));
   },
   combine: (policies) =>
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `compile` made them.
     policyOf(combineRules((policies as readonly AuthorizationPolicy[]).map(({ rules }) => rules))),
 });
 

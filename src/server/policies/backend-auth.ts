@@ -59,6 +59,7 @@ function checkServers(
   backends: readonly Readonly<Record<string, unknown>>[],
   context: CompileContext,
 ): void {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it.
   const servers = backends.flatMap(({ mcp }) => (mcp === undefined ? [] : [mcp as McpServers]));
   if (servers.length === 0) return;
   if (servers.every(({ targets }) => targets.every(({ stdio }) => stdio !== undefined)))

@@ -11,7 +11,8 @@ import {
 } from '../kernel/header-list.ts';
 
 /** Names with a colon for parts of a message that are not headers (RFC 9113 §8.3). */
-export type PseudoHeader = ':method' | ':path' | ':authority' | ':status';
+const PSEUDO_HEADERS = [':method', ':path', ':authority', ':status'] as const;
+export type PseudoHeader = (typeof PSEUDO_HEADERS)[number];
 
 /** Changes a part of the message. A value that is not valid for it is ignored. */
 export type SetPseudoHeader = (name: PseudoHeader, value: string) => void;
@@ -57,8 +58,8 @@ export function applyComputed(
   for (const [name, expression] of computed) {
     const value = headerText(tryEvaluate(expression, lookup));
     if (name.startsWith(':') || name.toLowerCase() === 'host') {
-      const pseudo = name.startsWith(':') ? (name as PseudoHeader) : ':authority';
-      if (value !== undefined) setPseudo(pseudo, value);
+      const pseudo = name.startsWith(':') ? PSEUDO_HEADERS.find((one) => one === name) : ':authority';
+      if (pseudo !== undefined && value !== undefined) setPseudo(pseudo, value);
     } else if (value === undefined) headers.delete(name);
     else headers[action](name, value);
   }
@@ -76,7 +77,7 @@ export function replaceHeaders(expression: Expression, headers: HeaderList, look
   if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Uint8Array)
     return;
   const { raw } = headers;
-  const kept = raw.filter((_, index) => KEPT.has(raw[index - (index % 2)] as string));
+  const kept = raw.filter((_, index) => KEPT.has(raw[index - (index % 2)] ?? ''));
   raw.length = 0;
   raw.push(...kept);
   for (const [name, member] of Object.entries(value)) {

@@ -151,7 +151,10 @@ function originMatcher(patterns: readonly string[]): (origin: string) => boolean
   );
   const wildcards = patterns
     .filter((pattern) => pattern.includes('*'))
-    .map((pattern) => pattern.toLowerCase().split('*') as [before: string, after: string]);
+    .map((pattern) => {
+      const [before = '', after = ''] = pattern.toLowerCase().split('*');
+      return [before, after] as const;
+    });
   return (origin) => {
     const lower = origin.toLowerCase();
     return exact.has(lower) || wildcards.some(([before, after]) => matchesWildcard(lower, before, after));

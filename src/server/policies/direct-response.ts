@@ -53,6 +53,7 @@ export const directResponse = definePolicy({
       bodyExpression === undefined
         ? undefined
         : context.at('bodyExpression').cel(bodyExpression, requestScope);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- text and bytes have an overload each.
     const literal = Buffer.from((body ?? '') as string);
     const fields = Object.entries(headers).map(
       ([name, source]) => [name, context.at('headers', name).cel(source, requestScope)] as const,

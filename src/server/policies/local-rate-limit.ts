@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { durationSchema, goDuration } from '../../core/duration.ts';
-import { AppError } from '../../core/errors.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { CelEvaluationError } from '../expressions/cel/errors.ts';
 import { requestScope } from '../expressions/scopes.ts';
@@ -116,7 +116,15 @@ export const localRateLimit = definePolicy({
         if (type === 'tokens')
           tokenListeners
             .ensure(ctx, () => [])
-            .push((tokens) => void counts.deduct(index, keysOfRequest[index] as string, tokens));
+            .push((tokens) => {
+              // Fails in a worker if the process that counts has ended: a new one starts with full buckets.
+              Promise.resolve(counts.deduct(index, keysOfRequest[index] ?? '', tokens)).catch(
+                (error: unknown) =>
+                  context.log.debug('proxy::rate_limit', 'tokens could not be deducted', {
+                    problem: messageOf(error),
+                  }),
+              );
+            });
       ctx.observer?.policy({
         kind: 'localRateLimit',
         action: 'apply',

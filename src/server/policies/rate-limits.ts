@@ -79,7 +79,7 @@ export class RateLimits {
   #find(keys: readonly string[], now: number) {
     return this.#limits.map(({ type, buckets }, index) => ({
       type,
-      bucket: buckets.find(keys[index] as string, now),
+      bucket: buckets.find(keys[index] ?? '', now),
     }));
   }
 
@@ -118,8 +118,10 @@ class Buckets {
       return known;
     }
     this.#newest = key;
-    if (this.#byKey.size >= LIMITS.rateLimitKeys)
-      this.#byKey.delete(this.#byKey.keys().next().value as string);
+    if (this.#byKey.size >= LIMITS.rateLimitKeys) {
+      const [oldest] = this.#byKey.keys();
+      if (oldest !== undefined) this.#byKey.delete(oldest);
+    }
     const { maxTokens, tokensPerFill, fillInterval } = this.#limit;
     const bucket = new TokenBucket(maxTokens, tokensPerFill, fillInterval, now);
     this.#byKey.set(key, bucket);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, messageOf } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { type DocumentedScope, REQUEST_ROOTS, requestScope } from '../expressions/scopes.ts';
@@ -22,6 +23,7 @@ import { headerOf } from './envoy/messages.ts';
 import {
   type RateLimitAnswer,
   type RateLimitDescriptor,
+  rateLimitAnswerIn,
   rateLimitService,
   UNITS,
 } from './envoy/rate-limit-service.ts';
@@ -218,7 +220,7 @@ function descriptorOf(
 }
 
 function overrideOf(value: unknown): RateLimitDescriptor['limit'] {
-  const { unit, requestsPerUnit } = (value ?? {}) as { unit?: unknown; requestsPerUnit?: unknown };
+  const { unit, requestsPerUnit } = membersOf(value);
   const number = typeof unit === 'string' ? UNITS[unit.toLowerCase()] : undefined;
   return number !== undefined && isCount(requestsPerUnit) && requestsPerUnit < 2 ** 32
     ? { requests_per_unit: requestsPerUnit, unit: number }
@@ -244,8 +246,7 @@ async function check(
   let answer: RateLimitAnswer;
   try {
     const options = { timeout, signal: ctx.signal, span: ctx.span };
-    answer = (await service.call('ShouldRateLimit', { domain, descriptors }, options)) as RateLimitAnswer;
-    if (answer.overall_code !== 1 && answer.overall_code !== 2) throw new Error('the answer has no result');
+    answer = rateLimitAnswerIn(await service.call('ShouldRateLimit', { domain, descriptors }, options));
   } catch (error) {
     if (ctx.isAbandoned)
       throw new AppError('rate_limit_failed', { detail: ctx.abandonReason ?? 'the client disconnected' });
@@ -260,20 +261,20 @@ async function check(
     throw new AppError('rate_limit_failed', { detail });
   }
   const headers = statusHeaders(answer);
-  for (const one of answer.response_headers_to_add) {
+  for (const one of answer.responseHeaders) {
     const header = headerOf(one);
     if (header !== undefined) headers.push(header);
   }
-  if (answer.overall_code === 2) {
+  if (answer.isOverLimit) {
     ctx.observer?.policy({ kind: 'remoteRateLimit', action: 'deny', reason: 'a limit is reached', since });
-    const text = answer.raw_body.toString('utf8');
+    const text = answer.body;
     throw new AppError('rate_limited', {
       headers: headers.flat(),
       ...(text === '' ? {} : { body: { type: 'text/plain; charset=utf-8', text } }),
     });
   }
   answerHeaders.set(ctx, [...(answerHeaders.get(ctx) ?? []), ...headers]);
-  for (const one of answer.request_headers_to_add) {
+  for (const one of answer.requestHeaders) {
     const [name, value] = headerOf(one) ?? [];
     if (name !== undefined && value !== undefined) ctx.headers.set(name, value);
   }
@@ -281,17 +282,12 @@ async function check(
 }
 
 /** `x-ratelimit-*` of the limit with the fewest requests left. */
-function statusHeaders({ statuses }: RateLimitAnswer): (readonly [string, string])[] {
-  const limited = statuses.flatMap(({ current_limit: limit, ...rest }) =>
-    limit ? [{ ...rest, limit }] : [],
-  );
-  const [first] = limited.sort((a, b) => a.limit_remaining - b.limit_remaining);
-  if (first === undefined) return [];
-  const reset = Math.max(0, Number(String(first.duration_until_reset?.seconds ?? 0)) || 0);
+function statusHeaders({ lowest }: RateLimitAnswer): (readonly [string, string])[] {
+  if (lowest === undefined) return [];
   return [
-    ['x-ratelimit-limit', String(first.limit.requests_per_unit)],
-    ['x-ratelimit-remaining', String(first.limit_remaining)],
-    ['x-ratelimit-reset', String(reset)],
+    ['x-ratelimit-limit', String(lowest.limit)],
+    ['x-ratelimit-remaining', String(lowest.remaining)],
+    ['x-ratelimit-reset', String(lowest.resetSeconds)],
   ];
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import type { SharedStore, StoreScript } from '../kernel/shared-store.ts';
+import { elementsOf } from '../../core/foreign.ts';
+import { type SharedStore, type StoreScript, StoreUnavailable } from '../kernel/shared-store.ts';
 import type { BucketOptions, Taken } from './rate-limits.ts';
 
 /** Buckets that nobody has used for so long start full again; only relevant to buckets that take longer to fill. */
@@ -127,8 +128,9 @@ export class StoreBuckets {
 
   /** As `RateLimits.deduct`. */
   async deduct(index: number, key: string, tokens: number): Promise<void> {
-    const limit = this.#limits[index] as BucketOptions;
-    await this.#store.run(TAKE, [this.#key(index, key)], [1, ...sizes(limit), tokens, 0]);
+    const limit = this.#limits[index];
+    if (limit !== undefined)
+      await this.#store.run(TAKE, [this.#key(index, key)], [1, ...sizes(limit), tokens, 0]);
   }
 
   async #run(
@@ -141,7 +143,11 @@ export class StoreBuckets {
       return [...sizes(limit), take, Number(isNeeded)];
     });
     const names = keys.map((key, index) => this.#key(index, key));
-    return (await this.#store.run(TAKE, names, [requests, ...args])) as number[];
+    const reply = elementsOf(await this.#store.run(TAKE, names, [requests, ...args]));
+    // Not what the script returns: a server that is no Redis, or a proxy in front of one.
+    if (reply.length !== 2 + 2 * names.length || !reply.every(isFiniteNumber))
+      throw new StoreUnavailable('the server has not answered with the numbers that the script returns');
+    return reply;
   }
 
   #key(index: number, key: string): string {
@@ -155,8 +161,8 @@ export class StoreBuckets {
         size,
         perFill,
         interval,
-        tokens: states[2 * index] as number,
-        age: states[2 * index + 1] as number,
+        tokens: states[2 * index] ?? 0,
+        age: states[2 * index + 1] ?? 0,
       }),
     );
     const lowest = buckets.reduce((a, b) => (b.tokens < a.tokens ? b : a));
@@ -164,6 +170,8 @@ export class StoreBuckets {
     return { isDenied, lowest: isDenied ? (buckets[empty - 1] ?? lowest) : lowest };
   }
 }
+
+const isFiniteNumber = (value: unknown): value is number => Number.isFinite(value);
 
 const sizes = ({ maxTokens, tokensPerFill, fillInterval }: BucketOptions): number[] => [
   maxTokens,

@@ -53,10 +53,10 @@ export class TokenLeases {
     const lease = this.#leases.get(name) ?? this.#begin(name, keys, now);
     // Too many keys have leases already: this request asks for itself alone.
     if (lease === undefined) return this.#limits.take(keys, false);
-    if (lease.left > 0 && now < lease.expiresAt) {
+    const { lowest } = lease;
+    if (lowest !== undefined && lease.left > 0 && now < lease.expiresAt) {
       lease.left -= 1;
       lease.used += 1;
-      const lowest = lease.lowest as TokenBucket;
       lowest.take(1);
       // Asked for in advance, so that no request waits.
       if (lease.left < lease.next / 4 && !lease.isAsking) void this.#renew(lease, 0).catch(() => undefined);
@@ -94,8 +94,11 @@ export class TokenLeases {
   async #ask(lease: Lease): Promise<Taken> {
     const taken = await this.#renew(lease, 1);
     // No outcome: a reload has removed this limit.
-    if (taken === undefined || taken.isDenied) return taken as Taken;
-    return { isDenied: false, lowest: lease.lowest as TokenBucket };
+    const { lowest } = lease;
+    if (taken === undefined || taken.isDenied || lowest === undefined)
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- callers know of this case.
+      return taken as Taken;
+    return { isDenied: false, lowest };
   }
 
   /** `using` tokens of the answer are used at once: a request that runs before the caller goes on cannot take them. */

@@ -77,6 +77,7 @@ export async function openSource(
   server.maxConnections = limits.connections;
   await listen(server, { port, host: address });
   return {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port.
     port: (server.address() as AddressInfo).port,
     connections: promisify(server.getConnections.bind(server)),
     stop: () => new Promise((resolve) => server.close(() => resolve())),

@@ -58,6 +58,7 @@ export class DecodedBody implements BodySink {
       resume: () => this.#decompress?.resume(),
       abort: () => this.#stop(),
     };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `UpstreamBody` uses these methods only.
     this.body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
     this.started = new Promise((resolve) => {
       this.#resolveStarted = resolve;
@@ -68,7 +69,7 @@ export class DecodedBody implements BodySink {
   push(chunk: Buffer): boolean {
     if (this.#isOver || chunk.length === 0) return true;
     this.#received += chunk.length;
-    this.#decompress ??= this.#start(chunk[0] as number);
+    this.#decompress ??= this.#start(chunk.readUInt8());
     if (this.#decompress.write(chunk)) return true;
     this.#decompress.once('drain', () => this.#source.resume());
     return false;

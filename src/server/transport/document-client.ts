@@ -1,3 +1,4 @@
+import { membersOf, parseJson, stringIn, textIn } from '../../core/foreign.ts';
 import { readJsonFile } from '../../core/json-file.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { CallMeter } from '../kernel/observer.ts';
@@ -30,7 +31,7 @@ export class DocumentClient {
     if (status !== 200) throw new Error(`${origin}${pathname} answered ${status}${describeError(body)}`);
     let value: unknown;
     try {
-      value = JSON.parse(body.toString('utf8'));
+      value = parseJson(body.toString('utf8'));
     } catch {
       throw new Error(`${origin}${pathname} did not answer with JSON`);
     }
@@ -60,11 +61,14 @@ export class DocumentClient {
       });
       const chunks: Buffer[] = [];
       let size = 0;
-      for await (const chunk of body) {
-        chunks.push(chunk as Buffer);
-        size += (chunk as Buffer).length;
+      const received: AsyncIterable<Buffer> = body;
+      for await (const chunk of received) {
+        chunks.push(chunk);
+        size += chunk.length;
         if (size > limit) throw new Error(`${origin} answered with more than ${limit} bytes`);
       }
+      if (statusCode < 200 || statusCode > 599)
+        throw new Error(`${origin} answered with status ${statusCode}`);
       return { status: statusCode, headers, body: Buffer.concat(chunks, size) };
     } catch (error) {
       if (error instanceof Error && error.name === 'TimeoutError')
@@ -74,22 +78,22 @@ export class DocumentClient {
     }
   }
 
-  /** Like the `fetch` of browsers, for OAuth libraries; only the content type of the response headers is there. */
+  /** Sends what OAuth libraries hand to the `fetch` of browsers. */
   async fetchLike(
     url: string,
     { method = 'GET', headers, body }: RequestInit,
     limit: number,
-  ): Promise<Response> {
+  ): Promise<{ status: number; contentType: string; body: Buffer }> {
     const { pathname, search } = new URL(url);
     const fields = [...new Headers(headers)].flat();
     const request = { method, path: pathname + search, headers: fields };
     const sent = body == null ? request : { ...request, body: Buffer.from(String(body)) };
     const answer = await this.send(url, sent, limit);
-    const type = answer.headers['content-type'];
-    return new Response(new Uint8Array(answer.body), {
+    return {
       status: answer.status,
-      headers: { 'content-type': typeof type === 'string' ? type : '' },
-    });
+      contentType: textIn(answer.headers['content-type']),
+      body: answer.body,
+    };
   }
 
   async close(): Promise<void> {
@@ -105,12 +109,9 @@ export async function readDocument(file: string): Promise<Document> {
 /** OAuth error of a provider's JSON answer, for the log: ` (HTTPS required)`. */
 function describeError(body: Buffer): string {
   try {
-    const { error, error_description: description } = JSON.parse(body.toString('utf8')) as {
-      error?: unknown;
-      error_description?: unknown;
-    };
-    const text = typeof description === 'string' ? description : error;
-    return typeof text === 'string' ? ` (${text.slice(0, 100)})` : '';
+    const { error, error_description: description } = membersOf(parseJson(body.toString('utf8')));
+    const text = stringIn(description) ?? stringIn(error);
+    return text === undefined ? '' : ` (${text.slice(0, 100)})`;
   } catch {
     return '';
   }

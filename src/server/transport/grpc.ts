@@ -54,6 +54,7 @@ export function createGrpcService(
   const packages = loadPackages(context);
   if (found === undefined || packages === undefined) return undefined;
   const { grpc, loader } = packages;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the descriptors are in this program.
   const methods = loader.fromJSON(descriptor, { keepCase: true, defaults: true, oneofs: true })[name] as
     | Readonly<Record<string, MethodDefinition<object, object>>>
     | undefined;
@@ -112,7 +113,7 @@ export function createGrpcService(
             }
             const status = `gRPC status ${grpc.status[error.code] ?? error.code}`;
             callSpan?.fail(status, String(error.code));
-            reject(signal.aborted ? (signal.reason as Error) : new Error(status));
+            reject(signal.aborted ? signal.reason : new Error(status));
           };
           const call: ClientUnaryCall = client.makeUnaryRequest(
             path,

@@ -109,9 +109,11 @@ export function createHttp1(
   server.on('connect', (_request, socket: Socket) =>
     endWith(socket, rawError('405 Method Not Allowed', 'method not allowed')),
   );
-  server.on('clientError', (error, socket) =>
-    pipeline.afterPending(socket as Socket, () => onClientError(error, socket as Socket)),
-  );
+  server.on('clientError', (error, duplex) => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server has no other connections.
+    const socket = duplex as Socket;
+    pipeline.afterPending(socket, () => onClientError(error, socket));
+  });
   return {
     server,
     destroy: () => {
@@ -218,6 +220,8 @@ function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
 function endWith(socket: Socket, text: string): void {
   const timer = setTimeout(() => socket.destroy(), LIMITS.linger);
   socket.once('close', () => clearTimeout(timer));
+  // Node.js has removed its own listener from the connection of a CONNECT request: a reset would be thrown.
+  socket.on('error', () => socket.destroy());
   socket.end(text);
   socket.resume();
 }
@@ -246,6 +250,7 @@ function writeReply(request: IncomingMessage, response: GatewayResponse, reply: 
     discardReply(reply);
     response.end();
   } else if (typeof body === 'object' && 'attach' in body) body.attach(response);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a `Takeover` was handled before.
   else response.end(body as Exclude<typeof body, Takeover>);
 }
 

@@ -9,6 +9,7 @@ import {
   type ServerOptions,
 } from 'node:http2';
 import type { Socket } from 'node:net';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import { discardReply } from '../kernel/error-response.ts';
 import { HeaderList } from '../kernel/header-list.ts';
@@ -175,8 +176,8 @@ function headersOf(rawHeaders: readonly string[]): HeaderList {
   let authority: string | undefined;
   let cookie: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string;
-    const value = rawHeaders[at + 1] as string;
+    const name = rawHeaders[at] ?? '';
+    const value = rawHeaders[at + 1] ?? '';
     if (name === ':authority') authority = value;
     // RFC 9113 §8.2.3: crumbs are joined before they leave HTTP/2.
     else if (name === 'cookie') cookie = cookie === undefined ? value : `${cookie}; ${value}`;
@@ -209,10 +210,11 @@ class Http2Request implements ClientRequest {
   }
 
   get headersDistinct(): NodeJS.Dict<string[]> {
-    const distinct: NodeJS.Dict<string[]> = {};
+    // Without a prototype: a client may send `__proto__`.
+    const distinct: NodeJS.Dict<string[]> = Object.create(null);
     for (let at = 0; at < this.#raw.length; at += 2) {
-      const name = this.#raw[at] as string;
-      distinct[name] = [...(distinct[name] ?? []), this.#raw[at + 1] as string];
+      const name = this.#raw[at] ?? '';
+      distinct[name] = [...(distinct[name] ?? []), this.#raw[at + 1] ?? ''];
     }
     return distinct;
   }
@@ -259,6 +261,7 @@ class Http2Response implements ClientResponse {
     this.status = status;
     if (!hasContent) discardReply(reply);
     else if (typeof body === 'object' && 'attach' in body) body.attach(this);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- HTTP/2 has no handshake to take over.
     else this.end(body as Exclude<typeof body, Takeover>);
   }
 
@@ -268,7 +271,7 @@ class Http2Response implements ClientResponse {
       this.#stream.respond(outgoing(status, headers, false), options);
     } catch (error) {
       // A field that HTTP/2 allows only once, and that an upstream has sent twice.
-      if ((error as NodeJS.ErrnoException).code !== 'ERR_HTTP2_HEADER_SINGLE_VALUE') throw error;
+      if (membersOf(error)['code'] !== 'ERR_HTTP2_HEADER_SINGLE_VALUE') throw error;
       this.#stream.respond(outgoing(status, headers, true), options);
     }
   }
@@ -326,12 +329,13 @@ function outgoing(status: number, { raw }: HeaderList, isSingle: boolean): Outgo
   const headers: Record<string, string | number | string[]> = Object.create(null);
   headers[':status'] = status;
   for (let at = 0; at < raw.length; at += 2) {
-    const name = (raw[at] as string).toLowerCase();
-    const value = raw[at + 1] as string;
+    const name = (raw[at] ?? '').toLowerCase();
+    const value = raw[at + 1] ?? '';
     if (OF_CONNECTION.has(name)) continue;
     const known = headers[name];
     if (known === undefined) headers[name] = value;
-    else if (!isSingle || name === 'set-cookie') headers[name] = [known as string, value].flat();
+    else if (!isSingle || name === 'set-cookie')
+      headers[name] = Array.isArray(known) ? [...known, value] : [String(known), value];
   }
   return headers;
 }

@@ -41,6 +41,7 @@ async function openHttp(options: ListenerOptions): Promise<Listener> {
   });
   await listen(server, { port: options.port, host: options.address });
   return {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port.
     port: (server.address() as AddressInfo).port,
     connections: promisify(server.getConnections.bind(server)),
     close: (deadline, beforeAbort) => drain(draining(http1), deadline, beforeAbort),

@@ -1,10 +1,11 @@
 import type { WebSocket } from 'ws';
+import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import type { RunningWork } from '../kernel/request-context.ts';
 import type { Handshake, Takeover } from '../kernel/upgrade.ts';
 import { type AcceptOptions, acceptWebSocket } from './accept-web-socket.ts';
-import { BLOCKED, POLICY_VIOLATION, type RelayOptions } from './web-socket-relay.ts';
+import { BLOCKED, bytesOf, INTERNAL_ERROR, POLICY_VIOLATION, type RelayOptions } from './web-socket-relay.ts';
 
 /** What the gateway itself says in a session. */
 export interface LocalSession {
@@ -23,6 +24,7 @@ export class LocalWebSocket implements Takeover, RunningWork {
   #checking: Promise<void> | undefined;
   /** Ends when all messages of the session were checked. */
   #releasing: Promise<void> | undefined;
+  #failed: (error: unknown) => void = () => undefined;
 
   constructor(session: LocalSession, options: RelayOptions) {
     this.#session = session;
@@ -65,6 +67,12 @@ export class LocalWebSocket implements Takeover, RunningWork {
     client.on('pong', () => {
       isSilent = false;
     });
+    // An error of our own in what checks or answers a message: it ends this session.
+    const failed = (error: unknown): void => {
+      why ??= `internal error: ${messageOf(error)}`;
+      client.close(INTERNAL_ERROR, 'internal error');
+    };
+    this.#failed = failed;
     client.on('error', (error) => {
       why = error.message;
     });
@@ -74,8 +82,12 @@ export class LocalWebSocket implements Takeover, RunningWork {
     });
     const { check } = this.#options;
     client.on('message', (data, isBinary) => {
-      if (check !== undefined) this.#check(client, data as Buffer, isBinary, check);
-      else if (!isBinary) this.#send(client, this.#session.answer((data as Buffer).toString()));
+      try {
+        if (check !== undefined) this.#check(client, bytesOf(data), isBinary, check);
+        else if (!isBinary) this.#send(client, this.#session.answer(bytesOf(data).toString()));
+      } catch (error) {
+        failed(error);
+      }
     });
     this.#send(client, this.#session.start());
   }
@@ -95,7 +107,7 @@ export class LocalWebSocket implements Takeover, RunningWork {
     })().then(() => {
       if (this.#checking === checking) this.#checking = undefined;
       this.#readOn(client);
-    });
+    }, this.#failed);
     this.#checking = checking;
   }
 
@@ -121,7 +133,7 @@ export class LocalWebSocket implements Takeover, RunningWork {
     })().then(() => {
       if (this.#releasing === releasing) this.#releasing = undefined;
       this.#readOn(client);
-    });
+    }, this.#failed);
     this.#releasing = releasing;
   }
 

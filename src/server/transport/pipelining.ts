@@ -88,7 +88,11 @@ export class RequestPipeline<R extends QueuedResponse> {
       action();
       return;
     }
-    if (waiting.at(-1)?.req.complete === false) queue.malformed = waiting.pop() as R;
+    const last = waiting.at(-1);
+    if (last?.req.complete === false) {
+      waiting.pop();
+      queue.malformed = last;
+    }
     queue.afterPending = action;
   }
 

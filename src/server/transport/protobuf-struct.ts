@@ -1,3 +1,6 @@
+import { elementsOf, membersOf } from '../../core/foreign.ts';
+import { LIMITS } from '../../core/limits.ts';
+
 // Descriptors of protobuf.js in JSON, and `google.protobuf.Struct`, which gRPC services of several policies use.
 
 /** A field of a message: its type and number. */
@@ -45,27 +48,22 @@ export function toStruct(value: object): object {
   return { fields: Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toValue(member)])) };
 }
 
-/** A decoded `google.protobuf.Struct`. */
-export interface Struct {
-  readonly fields?: Readonly<Record<string, Value>>;
+/**
+ * The object that a decoded `google.protobuf.Struct` contains; empty for anything else. Throws for more than
+ * `LIMITS.jsonDepth` levels: expressions and traces walk through it recursively.
+ */
+export function fromStruct(struct: unknown, depth = 0): Record<string, unknown> {
+  if (depth > LIMITS.jsonDepth) throw new Error('the metadata is nested too deeply');
+  const { fields } = membersOf(struct);
+  return Object.fromEntries(
+    Object.entries(membersOf(fields)).map(([key, value]) => [key, fromValue(value, depth)]),
+  );
 }
 
-interface Value {
-  readonly kind?: string;
-  readonly numberValue?: number;
-  readonly stringValue?: string;
-  readonly boolValue?: boolean;
-  readonly structValue?: Struct;
-  readonly listValue?: { readonly values?: readonly Value[] };
-}
-
-/** The object that a decoded `google.protobuf.Struct` contains. */
-export function fromStruct({ fields = {} }: Struct): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, fromValue(value)]));
-}
-
-function fromValue(value: Value): unknown {
-  if (value.kind === 'structValue') return fromStruct(value.structValue ?? {});
-  if (value.kind === 'listValue') return (value.listValue?.values ?? []).map(fromValue);
-  return value.stringValue ?? value.numberValue ?? value.boolValue ?? null;
+function fromValue(value: unknown, depth: number): unknown {
+  const { kind, numberValue, stringValue, boolValue, structValue, listValue } = membersOf(value);
+  if (kind === 'structValue') return fromStruct(structValue, depth + 1);
+  if (kind !== 'listValue') return stringValue ?? numberValue ?? boolValue ?? null;
+  if (depth > LIMITS.jsonDepth) throw new Error('the metadata is nested too deeply');
+  return elementsOf(membersOf(listValue)['values']).map((item) => fromValue(item, depth + 1));
 }

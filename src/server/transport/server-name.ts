@@ -19,6 +19,7 @@ export function readServerName(socket: Socket, timeout: number): Promise<string 
       // A server that answers has read the whole message, which names no host.
       write: () => done(undefined),
     });
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- TLS reads and writes any stream.
     const handshake = new TLSSocket(copy as Socket, {
       isServer: true,
       SNICallback: (name, answer) => {

@@ -38,6 +38,7 @@ export const cipherSuitesSchema = z.array(cipher).min(1);
 /** Key exchange groups and what OpenSSL calls them. */
 const GROUPS = { X25519: 'X25519', 'P-256': 'P-256', 'P-384': 'P-384', X25519_MLKEM768: 'X25519MLKEM768' };
 
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a constant.
 export const keyExchangeGroupsSchema = z.array(z.enum(Object.keys(GROUPS) as (keyof typeof GROUPS)[])).min(1);
 
 const file = z.string().min(1);
@@ -184,7 +185,7 @@ function protocolOptions(config: ServerTlsConfig, defaults: TlsDefaults): TlsOpt
   const { cipherSuites = defaults.cipherSuites, keyExchangeGroups = defaults.keyExchangeGroups } = config;
   const max = config.maxTLSVersion ?? defaults.maxVersion;
   const { alpn = ['h2', 'http/1.1'] } = defaults;
-  const ciphers = cipherSuites?.map((name) => CIPHERS[name] as string);
+  const ciphers = cipherSuites?.flatMap((name) => CIPHERS[name] ?? []);
   return {
     minVersion: VERSIONS[config.minTLSVersion ?? defaults.minVersion ?? 'TLS_V1_2'],
     ...(max && { maxVersion: VERSIONS[max] }),

@@ -50,6 +50,7 @@ export class TlsEntrance {
 
 /** The address of the client, also after it has closed the connection: `_parent` is the socket below TLS, which knows it. */
 function addressOf(socket: TLSSocket): string | undefined {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- not in the types of Node.js.
   const { _parent: below } = socket as { readonly _parent?: Socket };
   return below === undefined ? socket.remoteAddress : clientOf(below).label;
 }

@@ -52,12 +52,12 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
   const accept = async (socket: Socket): Promise<void> => {
     const entrances = options.entrances?.() ?? [];
     const [only] = entrances;
-    // The usual case needs no look at the name.
-    if (entrances.length === 1 && only?.tls !== undefined && only.hostname === undefined) {
-      enter(socket, only);
-      return;
-    }
     try {
+      // The usual case needs no look at the name.
+      if (entrances.length === 1 && only?.tls !== undefined && only.hostname === undefined) {
+        enter(socket, only);
+        return;
+      }
       const name = await readServerName(socket, limits.tlsHandshakeTimeout);
       const entrance = entranceFor(entrances, name);
       if (entrance === undefined) throw new Error(`no listener for ${name ?? 'a client that names no host'}`);

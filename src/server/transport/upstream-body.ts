@@ -104,8 +104,7 @@ export class UpstreamBody {
     const sink = this.#sink;
     if (sink === undefined || this.#failed !== undefined) return;
     this.#isPaused = false;
-    while (this.#held.length > 0) {
-      const chunk = this.#held.shift() as Buffer;
+    for (let chunk = this.#held.shift(); chunk !== undefined; chunk = this.#held.shift()) {
       this.#heldBytes -= chunk.length;
       this.#give(chunk, sink);
       // undici may still deliver chunks after `pause`: these are held here.

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts';
+import { membersOf, stringIn, textIn } from '../../core/foreign.ts';
 
 /** The upstream was silent for too long within its response body. */
 export const BODY_TIMEOUT = 'UND_ERR_BODY_TIMEOUT';
@@ -83,7 +84,7 @@ const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', HEADERS_TIMEOUT, 'ETIMEDOU
 
 /** Describes why a call failed, without address and stack. */
 export function explainUpstreamError(error: unknown): string {
-  const { message } = error as { message?: string };
+  const message = stringIn(membersOf(error)['message']);
   const code = codeOf(error);
   const text = TEXTS[code];
   if (text !== undefined) return text;
@@ -95,8 +96,7 @@ export function explainUpstreamError(error: unknown): string {
 
 /** The error code. Exceptions of the web platform, such as those of an `AbortSignal`, have a number instead of a string. */
 function codeOf(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === 'string' ? code : '';
+  return textIn(membersOf(error)['code']);
 }
 
 /** Address of the failed upstream (`host:port`) and cause, for logs. */

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher, Pool } from 'undici';
 import { AppError, errorType } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { HeaderList, removeHopByHop } from '../kernel/header-list.ts';
@@ -194,7 +195,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#clearTimer();
     this.#span?.fail(explainUpstreamError(error), errorType(error));
     if (this.#body === undefined) this.#rejectWith(error);
-    else this.#body.fail(explainUpstreamError(error), (error as { code?: string }).code === BODY_TIMEOUT);
+    else this.#body.fail(explainUpstreamError(error), membersOf(error)['code'] === BODY_TIMEOUT);
   }
 }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { AppError, errorType } from '../../core/errors.ts';
+import { membersOf, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { undici } from '../../core/undici.ts';
@@ -109,7 +110,7 @@ export function createUpstream(
     if (reachability !== undefined)
       pool.on('connectionError', (_origin, _targets, error) => reachability.failed(error));
     // Rejects requests with undici's error for a closed pool.
-    if (isClosed) void pool.destroy();
+    if (isClosed) pool.destroy().catch(() => undefined);
     return pool;
   };
   const destination: Destination = {
@@ -176,8 +177,8 @@ async function sendAgainIfStale<T>({ signal, client }: UpstreamRequest, send: ()
   try {
     return await send();
   } catch (error) {
-    const { code } = (error instanceof AppError ? error.cause : error) as { code?: string };
-    if (signal?.aborted || client?.isAbandoned || !STALE.has(code ?? '')) throw error;
+    const code = textIn(membersOf(error instanceof AppError ? error.cause : error)['code']);
+    if (signal?.aborted || client?.isAbandoned || !STALE.has(code)) throw error;
     return send();
   }
 }
@@ -188,6 +189,7 @@ function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): 
   return {
     method: method as Dispatcher.HttpMethod,
     path,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- undici only reads it.
     headers: headers as string[],
     body: body ?? null,
     bodyTimeout: bodyIdle ?? 0,

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type RawData, WebSocket } from 'ws';
-import { AppError } from '../../core/errors.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import type { RunningWork } from '../kernel/request-context.ts';
@@ -72,10 +72,10 @@ const HANDSHAKE_TIMEOUT = 'Opening handshake has timed out';
 
 /** Repeated headers become lists, as `node:http` takes them. */
 function headersOf(raw: readonly string[]): Record<string, string[]> {
-  const headers: Record<string, string[]> = {};
+  const headers: Record<string, string[]> = Object.create(null);
   for (let at = 0; at < raw.length; at += 2) {
-    const name = (raw[at] as string).toLowerCase();
-    headers[name] = [...(headers[name] ?? []), raw[at + 1] as string];
+    const name = (raw[at] ?? '').toLowerCase();
+    headers[name] = [...(headers[name] ?? []), raw[at + 1] ?? ''];
   }
   return headers;
 }
@@ -190,17 +190,22 @@ export class WebSocketRelay implements Takeover, RunningWork {
       client,
       upstream,
       'client',
-      check && ((data, isBinary) => this.#check(data, isBinary, check)),
+      check && ((data, isBinary) => this.#check(client, data, isBinary, check)),
     );
     upstream.on('message', (data, isBinary) => {
-      if (!isBinary) this.#options.received?.(data as Buffer);
+      if (isBinary) return;
+      try {
+        this.#options.received?.(bytesOf(data));
+      } catch (error) {
+        this.#failed('upstream', error);
+      }
     });
     const { release } = this.#options;
     this.#connect(
       upstream,
       client,
       'upstream',
-      release && ((data, isBinary) => this.#release(data as Buffer, isBinary, release)),
+      release && ((data, isBinary) => this.#release(client, bytesOf(data), isBinary, release)),
     );
     this.#timer = setInterval(() => this.#ping(), LIMITS.webSocketPing);
     upstream.resume();
@@ -235,22 +240,34 @@ export class WebSocketRelay implements Takeover, RunningWork {
     });
   }
 
-  #check(data: RawData, isBinary: boolean, check: NonNullable<RelayOptions['check']>): void {
-    const client = this.#client as WebSocket;
+  #check(
+    client: WebSocket,
+    data: RawData,
+    isBinary: boolean,
+    check: NonNullable<RelayOptions['check']>,
+  ): void {
     client.pause();
     const before = this.#checking;
     const checking = (async () => {
       await before;
-      const { for: receiver, message } = await check(data as Buffer, isBinary);
+      const { for: receiver, message } = await check(bytesOf(data), isBinary);
       await written(receiver === 'client' ? client : this.#upstream, message);
-    })().then(() => {
-      // After the last one: a piece of the stream may hold many messages.
-      if (this.#checking === checking) client.resume();
-    });
+    })().then(
+      () => {
+        // After the last one: a piece of the stream may hold many messages.
+        if (this.#checking === checking) client.resume();
+      },
+      (error: unknown) => this.#failed('client', error),
+    );
     this.#checking = checking;
   }
 
-  #release(data: Buffer, isBinary: boolean, release: NonNullable<RelayOptions['release']>): void {
+  #release(
+    client: WebSocket,
+    data: Buffer,
+    isBinary: boolean,
+    release: NonNullable<RelayOptions['release']>,
+  ): void {
     const upstream = this.#upstream;
     upstream.pause();
     const before = this.#releasing;
@@ -258,14 +275,24 @@ export class WebSocketRelay implements Takeover, RunningWork {
       await before;
       if (this.#isBlocked) return;
       const { messages, isLast } = await release(data, isBinary);
-      for (const message of messages) await written(this.#client as WebSocket, message);
+      for (const message of messages) await written(client, message);
       if (!isLast) return;
       this.#isBlocked = true;
       this.#close(POLICY_VIOLATION, BLOCKED);
-    })().then(() => {
-      if (this.#releasing === releasing) upstream.resume();
-    });
+    })().then(
+      () => {
+        if (this.#releasing === releasing) upstream.resume();
+      },
+      (error: unknown) => this.#failed('upstream', error),
+    );
     this.#releasing = releasing;
+  }
+
+  /** An error of our own in what reads or checks a message: it ends this session, and nothing that was not checked is sent. */
+  #failed(side: RelayProblem['side'], error: unknown): void {
+    this.#problem ??= { side, why: `internal error: ${messageOf(error)}` };
+    this.#isBlocked = true;
+    this.#close(INTERNAL_ERROR, 'internal error');
   }
 
   #ping(): void {
@@ -288,6 +315,12 @@ export class WebSocketRelay implements Takeover, RunningWork {
     clearInterval(this.#timer);
     this.#options.ended?.(this.#problem);
   }
+}
+
+/** A message in one piece. With the type of binary messages that is set here, which is the default of ws, it is a buffer. */
+export function bytesOf(data: RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }
 
 /** Sends a text. Resolves once it was written, or the connection is closed. */
@@ -313,4 +346,4 @@ const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 const GOING_AWAY = 1001;
 export const POLICY_VIOLATION = 1008;
-const INTERNAL_ERROR = 1011;
+export const INTERNAL_ERROR = 1011;

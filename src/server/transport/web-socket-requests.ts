@@ -11,6 +11,7 @@ const isHandshake = ({ method, headers }: IncomingMessage): boolean =>
  */
 const servesWebSockets = ((): boolean => {
   try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- not a function, to be refused.
     createServer({ shouldUpgradeCallback: 'unsupported' } as unknown as ServerOptions);
     return false;
   } catch {
@@ -34,6 +35,7 @@ export function onWebSocketHandshake(
   const open = new Set<Socket>();
   if (!servesWebSockets) return open;
   server.on('upgrade', (request, duplex, head) => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server has no other connections.
     const socket = duplex as Socket;
     open.add(socket);
     socket.once('close', () => open.delete(socket));

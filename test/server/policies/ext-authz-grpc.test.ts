@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { authorizationService } from '../../../src/server/policies/envoy/authorization-service.ts';
 import { toStruct } from '../../../src/server/transport/protobuf-struct.ts';
 import { AUTHORITY, certificatePath, GOOD_TLS, TRUSTING } from '../../kit/certificates.ts';
@@ -255,6 +255,70 @@ describe('extAuthz over gRPC', () => {
   ])('extAuthz rejects the configuration %j', async (more) => {
     await expect(answeringGateway(policy('127.0.0.1:9', more))).rejects.toThrow();
   });
+});
+
+describe('answers of an extAuthz service over gRPC that nobody expects', () => {
+  const nested = (depth: number): object =>
+    depth === 0 ? { deep: 1 } : { deep: depth % 2 === 0 ? nested(depth - 1) : [nested(depth - 1)] };
+  const option = (key: string, more: object = {}): object => ({ header: { key, value: 'v' }, ...more });
+  const many = (count: number): object[] => Array.from({ length: count }, (_, at) => option(`x-${at}`));
+
+  test.each<[string, object, number]>([
+    ['metadata nested 30 times', { ...ALLOW, dynamic_metadata: toStruct(nested(20)) }, 200],
+    ['metadata nested 2,000 times', { ...ALLOW, dynamic_metadata: toStruct(nested(1_000)) }, 403],
+    ['100 headers', { ...ALLOW, ok_response: { headers: many(90) } }, 200],
+    ['5,000 headers', { ...ALLOW, ok_response: { headers: many(3_000) } }, 403],
+    ['5,000 removed headers', { ...ALLOW, ok_response: { headers_to_remove: Array(5_000).fill('a') } }, 403],
+    [
+      '3,000 parameters',
+      { ...ALLOW, ok_response: { query_parameters_to_set: Array(3_000).fill({ key: 'a', value: 'b' }) } },
+      403,
+    ],
+    ['headers without names', { ...ALLOW, ok_response: { headers: [{}, { header: {} }, option('')] } }, 200],
+    [
+      'an unknown action',
+      { ...ALLOW, ok_response: { headers: [option('x-a', { append_action: 99 })] } },
+      200,
+    ],
+    ['a negative code', { status: { code: -1 } }, 403],
+    ['the largest code', { status: { code: 2 ** 31 - 1 } }, 403],
+    ['status 0', { ...DENY, denied_response: { status: { code: 0 } } }, 403],
+    ['status 101', { ...DENY, denied_response: { status: { code: 101 } } }, 403],
+    ['status 999', { ...DENY, denied_response: { status: { code: 999 } } }, 403],
+    ['status -1', { ...DENY, denied_response: { status: { code: -1 } } }, 403],
+    ['status 204 with a body', { ...DENY, denied_response: { status: { code: 204 }, body: 'x' } }, 204],
+    ['a denial of an allowed request', { ...ALLOW, denied_response: { body: 'x' } }, 200],
+  ])('extAuthz decides about %s, and about the next request', async (_, answer, status) => {
+    let isFirst = true;
+    await using authorizer = await service(() => {
+      if (!isFirst) return ALLOW;
+      isFirst = false;
+      return answer;
+    });
+    await using gate = await answeringGateway(policy(authorizer.address));
+    expect((await send(gate.url)).status).toBe(status);
+    expect((await send(gate.url)).status).toBe(200);
+    expect(gate.log.filter((line) => line.includes('internal error'))).toEqual([]);
+  });
+
+  test.each(['1e308', '"99999999999999s"', '"9999-12-31T00:00:00Z"', 'extauthz.ttl'])(
+    'extAuthz asks again after a day if the service or an expression says %s',
+    async (ttl) => {
+      await using authorizer = await service(() => ({
+        ...ALLOW,
+        dynamic_metadata: toStruct({ ttl: 1e300 }),
+      }));
+      await using gate = await answeringGateway(policy(authorizer.address, { cache: { key: ['"a"'], ttl } }));
+      await send(gate.url);
+      await send(gate.url);
+      expect(authorizer.received).toHaveLength(1);
+      const now = Date.now();
+      vi.spyOn(Date, 'now').mockImplementation(() => now + 25 * 3_600_000);
+      onTestFinished(() => void vi.restoreAllMocks());
+      expect((await send(gate.url)).status).toBe(200);
+      expect(authorizer.received).toHaveLength(2);
+    },
+  );
 });
 
 describe('extAuthz.cache', () => {

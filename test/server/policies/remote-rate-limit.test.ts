@@ -23,6 +23,42 @@ const limit = (host: string, more: object = {}): object => ({
   remoteRateLimit: { host, domain: 'shop', descriptors: [DESCRIPTOR], ...more },
 });
 
+describe('answers of a rate limit service that nobody expects', () => {
+  const status = (seconds: number | string, remaining = 1): object => ({
+    current_limit: { requests_per_unit: 10 },
+    limit_remaining: remaining,
+    duration_until_reset: { seconds },
+  });
+  const headers = (count: number): object[] =>
+    Array.from({ length: count }, (_, at) => ({ key: `x-${at}`, value: 'v' }));
+
+  test.each<[string, object, number, string | undefined]>([
+    ['the longest duration', { ...OK, statuses: [status('9223372036854775807')] }, 200, '31622400'],
+    ['a negative duration', { ...OK, statuses: [status('-5')] }, 200, '0'],
+    ['no duration', { ...OK, statuses: [{ current_limit: {}, limit_remaining: 4294967295 }] }, 200, '0'],
+    ['5,000 statuses', { ...OK, statuses: [...Array(5_000).fill(status(9, 9)), status(7, 1)] }, 200, '7'],
+    ['3,000 response headers', { ...OK, response_headers_to_add: headers(3_000) }, 500, undefined],
+    ['3,000 request headers', { ...OK, request_headers_to_add: headers(3_000) }, 500, undefined],
+    ['headers without names', { ...OK, response_headers_to_add: [{}, { key: '' }] }, 200, undefined],
+    ['no result', {}, 500, undefined],
+    ['result 3', { overall_code: 3 }, 500, undefined],
+    ['result -1', { overall_code: -1 }, 500, undefined],
+    ['bytes that are no text', { ...OVER_LIMIT, raw_body: Buffer.from([0xff, 0xfe, 0]) }, 429, undefined],
+  ])('remoteRateLimit decides about %s, and about the next request', async (_, answer, code, reset) => {
+    let isFirst = true;
+    await using limiter = await service(() => {
+      if (!isFirst) return OK;
+      isFirst = false;
+      return answer;
+    });
+    await using gate = await answeringGateway(limit(limiter.address));
+    const reply = await send(gate.url);
+    expect([reply.status, reply.headers['x-ratelimit-reset']]).toEqual([code, reset]);
+    expect((await send(gate.url)).status).toBe(200);
+    expect(gate.log.filter((line) => line.includes('internal error'))).toEqual([]);
+  });
+});
+
 describe('remoteRateLimit', () => {
   test('remoteRateLimit sends domain and descriptors with computed values', async () => {
     await using limiter = await service();

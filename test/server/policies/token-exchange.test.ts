@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { AUDIENCE, json, startIdp } from '../../kit/idp.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
@@ -121,6 +121,53 @@ describe('tokens that were exchanged', () => {
     expect(await issued({}, { cache: { defaultTtl: '1s' } }, ['a', 'a'])).toEqual(['1', '2']);
   });
 
+  // Entra 1.0 and AD FS send texts, GitHub no lifetime at all (IBM/mcp-context-forge#3989).
+  test.each([
+    ['a text', '3600', true],
+    ['null', null, true],
+    ['a text that is no number', 'soon', true],
+    ['true', true, true],
+    ['a list', [3600], true],
+    ['an object', { toString: 1 }, true],
+    ['a fraction', 3600.5, true],
+    ['1e308', 1e308, true],
+    ['zero', 0, false],
+    ['a negative number', -3600, false],
+    ['a negative text', '-1', false],
+  ])('a token whose lifetime is %s is used, and kept if it is worth it', async (_, lifetime, isKept) => {
+    expect(await issued({ expires_in: lifetime }, {}, ['a', 'a'])).toEqual(['1', isKept ? '1' : '2']);
+  });
+
+  test.each(['1e308', '1e999', '99999999999999999999'])(
+    'a token whose lifetime is %s is replaced after a day',
+    async (lifetime) => {
+      let count = 0;
+      await using server = await httpUpstream((_, response) => {
+        count += 1;
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end(`{"access_token":"issued-${count}","token_type":"Bearer","expires_in":${lifetime}}`);
+      });
+      await using upstream = await service();
+      await using gate = await proxyGateway(upstream.address, exchange(server));
+      await send(gate.url, { headers: bearer('a') });
+      await send(gate.url, { headers: bearer('a') });
+      const now = performance.now();
+      vi.spyOn(performance, 'now').mockImplementation(() => now + 25 * 3_600_000);
+      onTestFinished(() => void vi.restoreAllMocks());
+      await send(gate.url, { headers: bearer('a') });
+      expect(upstream.received.map(({ headers }) => headers.authorization)).toEqual([
+        'Bearer issued-1',
+        'Bearer issued-1',
+        'Bearer issued-2',
+      ]);
+    },
+  );
+
+  test('members of an exchange that are null count as missing', async () => {
+    const members = { refresh_token: null, scope: null, id_token: null, issued_token_type: null };
+    expect(await issued({ expires_in: 300, ...members }, {}, ['a', 'a'])).toEqual(['1', '1']);
+  });
+
   test('at most maxEntries exchanged tokens are kept', async () => {
     expect(await issued({}, { cache: { maxEntries: 1 } }, ['a', 'a', 'b', 'a'])).toEqual([
       '1',
@@ -169,6 +216,14 @@ describe('token exchanges that fail', () => {
     ['a token of another type', 200, { access_token: 'a', token_type: 'mac' }, 502],
     ['an answer that is not an object', 200, [], 502],
     ['a redirect', 302, {}, 502],
+    ['an answer without content', 204, {}, 502],
+    ['a status over 599', 999, {}, 502],
+    ['a number as token', 200, { access_token: 7, token_type: 'Bearer' }, 502],
+    ['null as token', 200, { access_token: null, token_type: 'Bearer' }, 502],
+    ['a token with a line break', 200, { access_token: 'a\r\nx-evil: 1', token_type: 'Bearer' }, 502],
+    ['a token of 20 KB', 200, { access_token: 'a'.repeat(20_000), token_type: 'Bearer' }, 502],
+    ['null', 200, null, 502],
+    ['a text', 200, 'token', 502],
   ])('after %s, nothing reaches the backend', async (_, status, body, expected) => {
     await using server = await httpUpstream((__, response) => json(response, status, body));
     await using upstream = await service();

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { LIMITS } from '../../../core/limits.ts';
 import { loadPackage } from './cloud-package.ts';
 import { noCredentials } from './no-credentials.ts';
 import { inTime } from './token-source.ts';
@@ -54,6 +55,7 @@ export interface AwsIdentity {
 export function awsSigner(region: string, service: string, { keys, role }: AwsIdentity = {}): AwsSigner {
   let credentials: (() => Promise<AwsKeys>) | undefined = keys && (() => Promise.resolve(keys));
   const openChain = (): (() => Promise<AwsKeys>) => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package.
     const library = loadPackage('@aws-sdk/credential-providers') as Library;
     const clientConfig = { region };
     if (role === undefined) return library.fromNodeProviderChain({ clientConfig });
@@ -70,7 +72,9 @@ export function awsSigner(region: string, service: string, { keys, role }: AwsId
   };
   return {
     async sign({ method, authority, path, contentType, body }) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package.
       const { SignatureV4 } = createRequire(import.meta.url)('@smithy/signature-v4') as Signature;
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package.
       const { Sha256 } = createRequire(import.meta.url)('@smithy/core/checksum') as Checksum;
       credentials ??= openChain();
       const identity = await inTime(credentials()).catch((error: unknown) => {
@@ -115,11 +119,13 @@ function lasting(fetch: () => Promise<AwsKeys & { readonly expiration?: Date }>)
   return () => {
     if (known !== undefined && Date.now() < known.until) return known.keys;
     const keys = fetch();
-    const entry = { keys, until: Number.POSITIVE_INFINITY };
+    // A call that never ends is not waited for by later requests.
+    const entry = { keys, until: Date.now() + LIMITS.credentialTimeout };
     known = entry;
     keys.then(
       ({ expiration }) => {
-        entry.until = (expiration?.getTime() ?? 0) - EXPIRES_WITHIN;
+        const expiresAt = Math.min(expiration?.getTime() ?? 0, Date.now() + LIMITS.tokenLifetimeMax);
+        entry.until = expiresAt - EXPIRES_WITHIN;
       },
       () => {
         if (known === entry) known = undefined;

@@ -36,6 +36,7 @@ export function entraTokens(scope: string, identity?: EntraIdentity): TokenSourc
 }
 
 function open(identity: EntraIdentity | undefined): InstanceType<Library['ChainedTokenCredential']> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package.
   const library = loadPackage('@azure/identity') as Library;
   switch (identity?.kind) {
     case undefined:
@@ -49,6 +50,7 @@ function open(identity: EntraIdentity | undefined): InstanceType<Library['Chaine
         identity.id === undefined
           ? new library.ManagedIdentityCredential()
           : // The three kinds of ids have one overload each.
+            // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above.
             new library.ManagedIdentityCredential(identity.id as { clientId: string }),
       );
     case 'workload':

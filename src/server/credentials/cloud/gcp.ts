@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import { readText, textOrFile } from '../../transport/text-or-file.ts';
@@ -67,8 +68,7 @@ function isCredential(text: string | undefined, context: CompileContext): boolea
   // A file that cannot be read is reported already.
   if (text === undefined) return false;
   try {
-    const value = JSON.parse(text) as { type?: unknown } | null;
-    if (typeof value?.type === 'string') return true;
+    if (typeof membersOf(parseJson(text))['type'] === 'string') return true;
   } catch {
     // Reported below; the message of the parser would quote the secret.
   }

@@ -1,3 +1,4 @@
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { loadPackage } from './cloud-package.ts';
 import { TokenSource } from './token-source.ts';
 
@@ -40,10 +41,11 @@ export function googleIdTokens(audience: string, identity: GoogleIdentity): Toke
 function opener({ project, credential }: GoogleIdentity): () => InstanceType<Library['GoogleAuth']> {
   let auth: InstanceType<Library['GoogleAuth']> | undefined;
   return () => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package.
     auth ??= new (loadPackage('google-auth-library') as Library).GoogleAuth({
       scopes: [SCOPE],
       ...(project !== undefined && { projectId: project }),
-      ...(credential !== undefined && { credentials: JSON.parse(credential) as object }),
+      ...(credential !== undefined && { credentials: membersOf(parseJson(credential)) }),
     });
     return auth;
   };
@@ -51,10 +53,8 @@ function opener({ project, credential }: GoogleIdentity): () => InstanceType<Lib
 
 /** `exp` of a token (RFC 7519 §4.1.4) in ms. The token is not checked: it is only sent. */
 function expiryOf(token: string): number {
-  const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
-    exp?: number;
-  };
-  return typeof claims.exp === 'number' ? claims.exp * 1000 : Date.now() + UNKNOWN_LIFE;
+  const { exp } = membersOf(parseJson(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
+  return typeof exp === 'number' ? exp * 1000 : Date.now() + UNKNOWN_LIFE;
 }
 
 /** The library did not learn when the token expires; it answers from its own cache. */

@@ -38,7 +38,9 @@ export class TokenSource {
 
   #refreshed(): Promise<Token> {
     this.#pending ??= inTime(this.#fetch())
-      .then((token) => {
+      .then(({ value, expiresAt }) => {
+        // The libraries compute it from what a server has sent.
+        const token = { value, expiresAt: Math.min(expiresAt, Date.now() + LIMITS.tokenLifetimeMax) };
         this.#token = token;
         return token;
       })

@@ -6,7 +6,7 @@ import { webhookFields } from '../../guardrails/webhook.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { isHeaderName, isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
 import { createGrpcService } from '../../transport/grpc.ts';
-import { fromStruct, type Struct, toStruct } from '../../transport/protobuf-struct.ts';
+import { fromStruct, toStruct } from '../../transport/protobuf-struct.ts';
 import { extMcp } from './ext-mcp.ts';
 import {
   defineProcessor,
@@ -123,7 +123,7 @@ interface Answer {
     readonly set: readonly { readonly key: string; readonly value: Buffer }[];
     readonly remove: readonly string[];
   } | null;
-  readonly metadata?: Struct | null;
+  readonly metadata?: unknown;
   readonly error?: { readonly code: number; readonly reason: string; readonly mcp_error?: Buffer };
 }
 

@@ -52,7 +52,7 @@ export function parseUsers(text: string): Users {
     if (entry === '' || entry.startsWith('#')) continue;
     const colon = entry.indexOf(':');
     // A third field is a comment.
-    const hash = entry.slice(colon + 1).split(':')[0] as string;
+    const hash = entry.slice(colon + 1).split(':', 1)[0] ?? '';
     if (colon < 1 || formatOf(hash) === undefined) unusable.push(index + 1);
     else if (!hashes.has(entry.slice(0, colon))) hashes.set(entry.slice(0, colon), hash);
   }

@@ -52,7 +52,7 @@ function shaCrypt({ algorithm, order }: Variant, key: Buffer, salt: Buffer, roun
   // Steps 13 to 16.
   const p = repeated(digest(...Array.from({ length: key.length }, () => key)), key.length);
   // Steps 17 to 20.
-  const s = repeated(digest(...Array.from({ length: 16 + (a[0] as number) }, () => salt)), salt.length);
+  const s = repeated(digest(...Array.from({ length: 16 + a.readUInt8() }, () => salt)), salt.length);
   // Step 21.
   for (let round = 0; round < rounds; round += 1) {
     const isOdd = round % 2 === 1;
@@ -62,7 +62,7 @@ function shaCrypt({ algorithm, order }: Variant, key: Buffer, salt: Buffer, roun
     parts.push(isOdd ? a : p);
     a = digest(...parts);
   }
-  return order.map((group) => characters(group.map((index) => a[index] as number))).join('');
+  return order.map((group) => characters(group.map((index) => a.readUInt8(index)))).join('');
 }
 
 /** The bytes again and again, up to a length. */
@@ -74,7 +74,7 @@ function repeated(bytes: Buffer, length: number): Buffer {
 function characters(bytes: readonly number[]): string {
   let value = bytes.reduce((sum, byte) => sum * 256 + byte, 0);
   return Array.from({ length: Math.ceil((bytes.length * 8) / 6) }, () => {
-    const character = ALPHABET[value % 64] as string;
+    const character = ALPHABET.charAt(value % 64);
     value = Math.floor(value / 64);
     return character;
   }).join('');

@@ -1,6 +1,7 @@
+import { isRecord, membersOf, textIn } from '../../../core/foreign.ts';
 import type { ServiceDescriptor } from '../../transport/grpc.ts';
-import { field, nested, type Struct } from '../../transport/protobuf-struct.ts';
-import { google, type HeaderValueOption, sharedMessages } from './messages.ts';
+import { field, fromStruct, nested } from '../../transport/protobuf-struct.ts';
+import { google, type HeaderValueOption, headerOptionsIn, repeatedIn, sharedMessages } from './messages.ts';
 
 const repeated = { rule: 'repeated' };
 const map = (type: string, id: number): object => ({ keyType: 'string', type, id });
@@ -80,20 +81,59 @@ export const authorizationService: ServiceDescriptor = {
   }),
 };
 
-/** `CheckResponse`. A missing status allows the request, as status 0 does. */
+/** `CheckResponse`. */
 export interface CheckAnswer {
-  readonly status?: { readonly code: number } | null;
-  readonly denied_response?: {
-    readonly status?: { readonly code: number } | null;
-    readonly headers: readonly HeaderValueOption[];
-    readonly body: string;
-  } | null;
-  readonly ok_response?: {
-    readonly headers: readonly HeaderValueOption[];
-    readonly headers_to_remove: readonly string[];
-    readonly response_headers_to_add: readonly HeaderValueOption[];
-    readonly query_parameters_to_set: readonly { readonly key: string; readonly value: string }[];
-    readonly query_parameters_to_remove: readonly string[];
-  } | null;
-  readonly dynamic_metadata?: Struct | null;
+  /** 0 allows the request; that of a missing status, too. */
+  readonly code: number;
+  readonly denied:
+    | {
+        readonly status: number | undefined;
+        readonly headers: readonly HeaderValueOption[];
+        readonly body: string;
+      }
+    | undefined;
+  readonly ok: OkAnswer | undefined;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+export interface OkAnswer {
+  readonly headers: readonly HeaderValueOption[];
+  readonly headersToRemove: readonly string[];
+  readonly responseHeaders: readonly HeaderValueOption[];
+  readonly parametersToSet: readonly { readonly key: string; readonly value: string }[];
+  readonly parametersToRemove: readonly string[];
+}
+
+/** Reads what the gRPC package has decoded. Throws for more changes than a message has headers, and for deep nesting. */
+export function checkAnswerIn(value: unknown): CheckAnswer {
+  const { status, denied_response: denied, ok_response: ok, dynamic_metadata: metadata } = membersOf(value);
+  const { code } = membersOf(status);
+  return {
+    code: typeof code === 'number' ? code : 0,
+    denied: isRecord(denied) ? deniedIn(denied) : undefined,
+    ok: isRecord(ok) ? okIn(ok) : undefined,
+    metadata: fromStruct(metadata),
+  };
+}
+
+function deniedIn(denied: Readonly<Record<string, unknown>>): NonNullable<CheckAnswer['denied']> {
+  const { code } = membersOf(denied['status']);
+  return {
+    status: typeof code === 'number' ? code : undefined,
+    headers: headerOptionsIn(denied['headers']),
+    body: textIn(denied['body']),
+  };
+}
+
+function okIn(ok: Readonly<Record<string, unknown>>): OkAnswer {
+  return {
+    headers: headerOptionsIn(ok['headers']),
+    headersToRemove: repeatedIn(ok['headers_to_remove']).map(textIn),
+    responseHeaders: headerOptionsIn(ok['response_headers_to_add']),
+    parametersToSet: repeatedIn(ok['query_parameters_to_set']).map((one) => {
+      const { key, value } = membersOf(one);
+      return { key: textIn(key), value: textIn(value) };
+    }),
+    parametersToRemove: repeatedIn(ok['query_parameters_to_remove']).map(textIn),
+  };
 }

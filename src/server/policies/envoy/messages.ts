@@ -1,3 +1,5 @@
+import { elementsOf, membersOf, textIn } from '../../../core/foreign.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import type { HeaderList } from '../../kernel/header-list.ts';
 import { isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
 import { field, nested, protobufStruct } from '../../transport/protobuf-struct.ts';
@@ -29,17 +31,43 @@ export const google = nested({
   }),
 });
 
+/** The elements of a repeated field that a service has sent. Throws if there are more than a message has headers. */
+export function repeatedIn(value: unknown): readonly unknown[] {
+  const elements = elementsOf(value);
+  if (elements.length > LIMITS.serviceChanges)
+    throw new Error(`the answer has more than ${LIMITS.serviceChanges} headers or parameters of one kind`);
+  return elements;
+}
+
 export interface HeaderValue {
   readonly key: string;
   readonly value: string;
   readonly raw_value?: Buffer;
 }
 
+/** A header, as the gRPC package decodes it. */
+export function headerIn(value: unknown): HeaderValue {
+  const { key, value: text, raw_value: raw } = membersOf(value);
+  return { key: textIn(key), value: textIn(text), ...(Buffer.isBuffer(raw) && { raw_value: raw }) };
+}
+
 export interface HeaderValueOption {
-  readonly header?: HeaderValue | null;
-  readonly append?: { readonly value: boolean } | null;
+  readonly header: HeaderValue;
+  /** The deprecated `append`. */
+  readonly appends: boolean;
   readonly append_action: number;
 }
+
+/** Headers to change, as the gRPC package decodes them. */
+export const headerOptionsIn = (value: unknown): readonly HeaderValueOption[] =>
+  repeatedIn(value).map((one) => {
+    const { header, append, append_action: action } = membersOf(one);
+    return {
+      header: headerIn(header),
+      appends: membersOf(append)['value'] === true,
+      append_action: typeof action === 'number' ? action : 0,
+    };
+  });
 
 /** Name and value, unless it is a header that a service cannot set or its value is empty or not valid. */
 export function headerOf({ key, value, raw_value }: HeaderValue): readonly [string, string] | undefined {
@@ -49,10 +77,10 @@ export function headerOf({ key, value, raw_value }: HeaderValue): readonly [stri
 
 /** Applies changes as `append_action` says; without it, `append`, and by default the header is replaced (upstream). */
 export function applyHeaderOptions(headers: HeaderList, options: readonly HeaderValueOption[]): void {
-  for (const { header, append, append_action } of options) {
-    const [name, value] = (header && headerOf(header)) ?? [];
+  for (const { header, appends, append_action } of options) {
+    const [name, value] = headerOf(header) ?? [];
     if (name === undefined || value === undefined) continue;
-    const action = append_action === 0 ? (append?.value === true ? 'append' : 'set') : ACTIONS[append_action];
+    const action = append_action === 0 ? (appends ? 'append' : 'set') : ACTIONS[append_action];
     if (action === 'addIfAbsent' ? headers.has(name) : action === 'setIfPresent' && !headers.has(name))
       continue;
     if (action === 'append' || action === undefined) headers.append(name, value);

@@ -1,6 +1,8 @@
+import { elementsOf, membersOf } from '../../../core/foreign.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import type { ServiceDescriptor } from '../../transport/grpc.ts';
 import { field, nested } from '../../transport/protobuf-struct.ts';
-import { google, type HeaderValue, sharedMessages } from './messages.ts';
+import { google, type HeaderValue, headerIn, repeatedIn, sharedMessages } from './messages.ts';
 
 const repeated = { rule: 'repeated' };
 
@@ -66,18 +68,48 @@ export interface RateLimitDescriptor {
   readonly hits_addend?: { readonly value: number };
 }
 
-/** `RateLimitResponse`; `overall_code` is 1 for OK and 2 for OVER_LIMIT. */
+/** `RateLimitResponse`. */
 export interface RateLimitAnswer {
-  readonly overall_code: number;
-  readonly statuses: readonly {
-    readonly current_limit?: { readonly requests_per_unit: number } | null;
-    readonly limit_remaining: number;
-    /** 64-bit numbers may be objects of the package `long`. */
-    readonly duration_until_reset?: { readonly seconds: unknown } | null;
-  }[];
-  readonly response_headers_to_add: readonly HeaderValue[];
-  readonly request_headers_to_add: readonly HeaderValue[];
-  readonly raw_body: Buffer;
+  readonly isOverLimit: boolean;
+  /** The limit with the fewest requests left, if the service has told one. */
+  readonly lowest:
+    | { readonly limit: number; readonly remaining: number; readonly resetSeconds: number }
+    | undefined;
+  readonly responseHeaders: readonly HeaderValue[];
+  readonly requestHeaders: readonly HeaderValue[];
+  readonly body: string;
+}
+
+/** Reads what the gRPC package has decoded. Throws if it has no result, or more headers than a message may have. */
+export function rateLimitAnswerIn(value: unknown): RateLimitAnswer {
+  const { overall_code: code, statuses, raw_body: body, ...headers } = membersOf(value);
+  // OK and OVER_LIMIT.
+  if (code !== 1 && code !== 2) throw new Error('the answer has no result');
+  return {
+    isOverLimit: code === 2,
+    lowest: lowestIn(elementsOf(statuses)),
+    responseHeaders: repeatedIn(headers['response_headers_to_add']).map(headerIn),
+    requestHeaders: repeatedIn(headers['request_headers_to_add']).map(headerIn),
+    body: Buffer.isBuffer(body) ? body.toString('utf8') : '',
+  };
+}
+
+function lowestIn(statuses: readonly unknown[]): RateLimitAnswer['lowest'] {
+  let lowest: RateLimitAnswer['lowest'];
+  for (const status of statuses) {
+    const {
+      current_limit: current,
+      limit_remaining: remaining,
+      duration_until_reset: reset,
+    } = membersOf(status);
+    const { requests_per_unit: limit } = membersOf(current);
+    if (typeof limit !== 'number' || typeof remaining !== 'number') continue;
+    if (lowest !== undefined && lowest.remaining <= remaining) continue;
+    // 64-bit numbers may be objects of the package `long`, whose text is the number.
+    const seconds = Number(String(membersOf(reset)['seconds'] ?? 0));
+    lowest = { limit, remaining, resetSeconds: Math.min(Math.max(0, seconds || 0), LIMITS.rateLimitReset) };
+  }
+  return lowest;
 }
 
 /** `RateLimitUnit`. */

@@ -80,10 +80,13 @@ export class OutcomeCache {
   add(key: string, outcome: Outcome, ctx: RequestContext): void {
     if ((outcome.size ?? 0) > LIMITS.cachedAuthorizationBody) return;
     const ttl =
-      typeof this.#ttl === 'number' ? this.#ttl : remaining(tryEvaluate(this.#ttl, resolverFor(ctx)));
-    if (ttl === undefined || !(ttl > 0)) return;
+      typeof this.#ttl === 'number'
+        ? this.#ttl
+        : Math.min(remaining(tryEvaluate(this.#ttl, resolverFor(ctx))) ?? 0, LIMITS.cachedAuthorizationTime);
+    if (!(ttl > 0)) return;
     this.#outcomes.delete(key);
-    if (this.#outcomes.size >= this.#max) this.#outcomes.delete(this.#outcomes.keys().next().value as string);
+    const [oldest] = this.#outcomes.keys();
+    if (oldest !== undefined && this.#outcomes.size >= this.#max) this.#outcomes.delete(oldest);
     this.#outcomes.set(key, { outcome, expiresAt: Date.now() + ttl });
   }
 }

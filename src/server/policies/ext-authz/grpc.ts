@@ -8,8 +8,8 @@ import { HeaderList, isSettableHeader } from '../../kernel/header-list.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { withoutParameters } from '../../kernel/request-target.ts';
 import { jwtClaims } from '../../kernel/shared-slots.ts';
-import { fromStruct, toStruct } from '../../transport/protobuf-struct.ts';
-import type { CheckAnswer } from '../envoy/authorization-service.ts';
+import { toStruct } from '../../transport/protobuf-struct.ts';
+import { type CheckAnswer, checkAnswerIn, type OkAnswer } from '../envoy/authorization-service.ts';
 import { applyHeaderOptions, headerOf } from '../envoy/messages.ts';
 import { requestBodyFor } from './body.ts';
 import type { Outcome } from './outcome.ts';
@@ -20,10 +20,8 @@ export async function askGrpc(ctx: RequestContext, plan: GrpcPlan): Promise<Outc
   const body = await requestBodyFor(ctx, plan.config.includeRequestBody);
   const options = { timeout: plan.timeout, signal: ctx.signal, span: ctx.span };
   const request = { attributes: attributesOf(ctx, plan, body) };
-  const answer = (await plan.service.call('Check', request, options)) as CheckAnswer;
-  const values = answer.dynamic_metadata ? fromStruct(answer.dynamic_metadata) : {};
-  const code = answer.status?.code ?? 0;
-  return code === 0 ? allowed(answer, values) : denied(answer, values, code, plan);
+  const answer = checkAnswerIn(await plan.service.call('Check', request, options));
+  return answer.code === 0 ? allowed(answer) : denied(answer, plan);
 }
 
 function attributesOf(
@@ -78,9 +76,9 @@ function headersOf(ctx: RequestContext, names: readonly string[] | undefined): R
   };
   const { raw } = ctx.headers;
   for (let at = 0; at < raw.length; at += 2) {
-    const name = (raw[at] as string).toLowerCase();
+    const name = (raw[at] ?? '').toLowerCase();
     const known = Object.hasOwn(all, name) ? all[name] : undefined;
-    const value = raw[at + 1] as string;
+    const value = raw[at + 1] ?? '';
     all[name] = known === undefined ? value : `${known}${name === 'cookie' ? '; ' : ', '}${value}`;
   }
   if (names === undefined) return all;
@@ -108,9 +106,9 @@ function metadataOf(ctx: RequestContext, { metadata }: GrpcPlan): Record<string,
   );
 }
 
-function allowed({ ok_response: ok }: CheckAnswer, values: Record<string, unknown>): Outcome {
-  const responseHeaders = (ok?.response_headers_to_add ?? []).flatMap(({ header }) => {
-    const pair = header ? headerOf(header) : undefined;
+function allowed({ ok, metadata: values }: CheckAnswer): Outcome {
+  const responseHeaders = (ok?.responseHeaders ?? []).flatMap(({ header }) => {
+    const pair = headerOf(header);
     return pair === undefined ? [] : [pair];
   });
   return {
@@ -120,7 +118,7 @@ function allowed({ ok_response: ok }: CheckAnswer, values: Record<string, unknow
     responseHeaders,
     apply(ctx) {
       if (!ok) return undefined;
-      for (const name of ok.headers_to_remove) if (isSettableHeader(name)) ctx.headers.delete(name);
+      for (const name of ok.headersToRemove) if (isSettableHeader(name)) ctx.headers.delete(name);
       applyHeaderOptions(ctx.headers, ok.headers);
       changeQuery(ctx, ok);
       return undefined;
@@ -130,10 +128,7 @@ function allowed({ ok_response: ok }: CheckAnswer, values: Record<string, unknow
 
 function changeQuery(
   ctx: RequestContext,
-  {
-    query_parameters_to_set: set,
-    query_parameters_to_remove: removed,
-  }: NonNullable<CheckAnswer['ok_response']>,
+  { parametersToSet: set, parametersToRemove: removed }: OkAnswer,
 ): void {
   if (set.length === 0 && removed.length === 0) return;
   const kept = withoutParameters(ctx.query, new Set([...removed, ...set.map(({ key }) => key)]));
@@ -141,12 +136,7 @@ function changeQuery(
   ctx.rewriteTarget(ctx.path, added === '' ? kept : kept === '' ? `?${added}` : `${kept}&${added}`);
 }
 
-function denied(
-  { denied_response: response }: CheckAnswer,
-  values: Record<string, unknown>,
-  code: number,
-  { config }: GrpcPlan,
-): Outcome {
+function denied({ code, denied: response, metadata: values }: CheckAnswer, { config }: GrpcPlan): Outcome {
   const common = { reason: `the service answered with code ${code}`, isCacheable: true, values };
   if (!response || config.denyResponse === 'fixed')
     return {
@@ -155,7 +145,7 @@ function denied(
         new AppError('ext_authz_failed', { detail: `the authorization service answered with code ${code}` }),
     };
   const { body } = response;
-  const requested = response.status?.code ?? 403;
+  const requested = response.status ?? 403;
   const status = requested >= 200 && requested <= 599 ? requested : 403;
   return {
     ...common,

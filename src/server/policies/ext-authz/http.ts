@@ -124,6 +124,8 @@ async function call(ctx: RequestContext, plan: HttpPlan, { path, authority }: Ta
     ? sent
     : ctx.observer.call(upstream.address, sent, 'ext_authz'));
   const received = await readUpTo(response.body, LIMITS.authorizationBody);
+  // Statuses have no meaning beyond, and HTTP/2 cannot send them (RFC 9110 §15).
+  if (response.statusCode > 599) throw new Error(`the service answered with status ${response.statusCode}`);
   const raw = Object.entries(response.headers).flatMap(([name, value]) =>
     [value].flat().flatMap((one) => (one === undefined ? [] : [name, one])),
   );

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { isRecord, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { ACCEPTED_ALGORITHMS } from './key-set.ts';
 
@@ -51,7 +52,7 @@ export function precheckToken(token: string): PrecheckedToken {
   return { alg, kid, claims, payloadLength: payload.length };
 }
 
-function checkProtectedHeader(protectedHeader: Record<string, unknown>): { alg: string; kid: string } {
+function checkProtectedHeader(protectedHeader: Claims): { alg: string; kid: string } {
   const { alg, kid, typ } = protectedHeader;
   // RFC 8725 §3.1: an allow-list, without `none` and without HMAC, for which a public key could serve as the secret.
   // jose gets the algorithm of the key as well; this rule gives the reason before a key is looked for.
@@ -72,7 +73,7 @@ function checkProtectedHeader(protectedHeader: Record<string, unknown>): { alg: 
   return { alg, kid };
 }
 
-function parseJsonObject(part: string, name: PartName): Record<string, unknown> {
+function parseJsonObject(part: string, name: PartName): Claims {
   const bytes = decodeBase64url(part, name);
   // RFC 7519 §7.2 requires UTF-8. `toString` replaces other bytes, so two tokens could have the same claims.
   if (!isUtf8(bytes)) throw new TokenError(`the token ${name} is not valid UTF-8`);
@@ -81,17 +82,16 @@ function parseJsonObject(part: string, name: PartName): Record<string, unknown> 
   let value: unknown;
   try {
     // A byte-order mark fails here. jose skips it; RFC 8259 §8.1 leaves that open, so readers differ.
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     throw new TokenError(`the token ${name} is not valid JSON`);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new TokenError(`the token ${name} is not a JSON object`);
+  if (!isRecord(value)) throw new TokenError(`the token ${name} is not a JSON object`);
   // RFC 7515 §4 and RFC 7519 §4: names must be unique. `JSON.parse`, and with it jose, keeps the last of two members,
   // other parsers the first. `Object.keys` includes a member named `__proto__`.
   if (memberCount !== Object.keys(value).length)
     throw new TokenError(`the token ${name} has a duplicate member`);
-  return value as Record<string, unknown>;
+  return value;
 }
 
 /**

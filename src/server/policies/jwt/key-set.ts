@@ -1,7 +1,7 @@
-import type { webcrypto } from 'node:crypto';
 import type { CryptoKey, JWK } from 'jose';
 import { importJWK } from 'jose/key/import';
 import { messageOf } from '../../../core/errors.ts';
+import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Document } from '../../transport/document-client.ts';
@@ -140,8 +140,10 @@ export const ACCEPTED_ALGORITHMS: ReadonlySet<string> = new Set([
   ...[...CURVE_ALGORITHMS.values()].flat(),
 ]);
 
+type PublicMember = 'kty' | 'crv' | 'n' | 'e' | 'x' | 'y';
+
 /** Members of a public key by `kty` (RFC 7638 §3.2). */
-const PUBLIC_MEMBERS: ReadonlyMap<unknown, readonly string[]> = new Map([
+const PUBLIC_MEMBERS: ReadonlyMap<unknown, readonly PublicMember[]> = new Map([
   ['RSA', ['kty', 'n', 'e']],
   ['EC', ['kty', 'crv', 'x', 'y']],
   ['OKP', ['kty', 'crv', 'x']],
@@ -158,20 +160,21 @@ async function importKeySet(
   document: unknown,
   log: Log,
 ): Promise<{ keys: SigningKeys; fingerprint: string }> {
-  const jwks = (document as { keys?: unknown } | null)?.keys;
+  const { keys: jwks } = membersOf(document);
   if (!Array.isArray(jwks)) throw new Error('the key set has no `keys` list');
   if (jwks.length > LIMITS.keys) throw new Error(`the key set has more than ${LIMITS.keys} keys`);
   const keys = new Map<string, SigningKey[]>();
   const fingerprints: string[] = [];
-  for (const jwk of jwks as (Jwk | null)[]) {
+  for (const one of elementsOf(jwks)) {
+    const jwk = membersOf(one);
     // Most providers publish encryption keys in the same set. That is not a problem to log.
-    if (jwk?.['use'] !== undefined && jwk['use'] !== 'sig') continue;
+    if (jwk['use'] !== undefined && jwk['use'] !== 'sig') continue;
     try {
-      const { kid, key, fingerprint } = await importSigningKey(jwk);
+      const { kid, key, fingerprint } = await importSigningKey(one);
       keys.set(kid, [...(keys.get(kid) ?? []), key]);
       fingerprints.push(fingerprint);
     } catch (error) {
-      const id = jwk?.['kid'];
+      const id = jwk['kid'];
       // Not `String(id)`, which throws for `{"toString":1}`: one malformed key would make all others unusable.
       const kid = typeof id === 'string' ? id.slice(0, 100) : typeof id;
       log.warn('auth', 'a signing key was ignored', { kid, problem: messageOf(error) });
@@ -181,9 +184,9 @@ async function importKeySet(
 }
 
 async function importSigningKey(
-  jwk: Jwk | null,
+  jwk: unknown,
 ): Promise<{ kid: string; key: SigningKey; fingerprint: string }> {
-  if (typeof jwk !== 'object' || jwk === null) throw new Error('it is not an object');
+  if (!isRecord(jwk)) throw new Error('it is not an object');
   const { kid, kty, key_ops: operations } = jwk;
   if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens refer to it');
   if (Array.isArray(operations) && !operations.includes('verify'))
@@ -192,7 +195,8 @@ async function importSigningKey(
   const publicJwk = publicJwkOf(jwk);
   const key = new Map<string, CryptoKey>();
   for (const algorithm of algorithms) {
-    const imported = (await importJWK(publicJwk, algorithm)) as CryptoKey;
+    const imported = await importJWK(publicJwk, algorithm);
+    if (imported instanceof Uint8Array) throw new Error('it is a secret and not a public key');
     if (kty === 'RSA') checkRsaStrength(imported);
     key.set(algorithm, imported);
   }
@@ -204,10 +208,13 @@ async function importSigningKey(
  * strings (RFC 7518 §6), because Web Crypto converts other values to strings and imports an `e` of `["AQAB"]` or `null`.
  */
 function publicJwkOf(jwk: Jwk): JWK {
-  const members = (PUBLIC_MEMBERS.get(jwk['kty']) ?? []).map((name) => [name, jwk[name]] as const);
-  for (const [name, value] of members)
+  const members: Partial<Record<PublicMember, string>> = {};
+  for (const name of PUBLIC_MEMBERS.get(jwk['kty']) ?? []) {
+    const value = jwk[name];
     if (typeof value !== 'string') throw new Error(`its \`${name}\` is not a string`);
-  return Object.fromEntries(members) as unknown as JWK;
+    members[name] = value;
+  }
+  return members;
 }
 
 /** The algorithms that a key may be used with; its own `alg` only, if it has one (RFC 7517 §4.4). */
@@ -231,7 +238,9 @@ function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
 
 /** jose checks the length only when it verifies, which is too late for a line in the log, and not the exponent. */
 function checkRsaStrength({ algorithm }: CryptoKey): void {
-  const { modulusLength, publicExponent } = algorithm as webcrypto.RsaHashedKeyAlgorithm;
+  const { modulusLength, publicExponent } = membersOf(algorithm);
+  if (typeof modulusLength !== 'number' || !(publicExponent instanceof Uint8Array))
+    throw new Error('it is no RSA key');
   if (modulusLength < LIMITS.rsaBits)
     throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this key has ${modulusLength}`);
   // RFC 8017 §3.1. With an exponent of 1, anybody can make a valid signature.

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { messageOf } from '../../../core/errors.ts';
+import { membersOf } from '../../../core/foreign.ts';
 import { readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
@@ -67,7 +68,7 @@ function keyFileProblem(path: string): string | undefined {
 }
 
 /** Whether a value is a JWK Set (RFC 7517 §5). */
-const isKeySet = (value: unknown): boolean => Array.isArray((value as { keys?: unknown } | null)?.keys);
+const isKeySet = (value: unknown): boolean => Array.isArray(membersOf(value)['keys']);
 
 /** The file of a key set, to be read again when it changes. */
 export function watchedKeySet(

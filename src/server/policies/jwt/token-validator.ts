@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { JOSEError } from 'jose/errors';
 import { compactVerify } from 'jose/jws/compact/verify';
+import { elementsOf } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { type Claims, precheckToken, TokenError } from './jwt-precheck.ts';
 import type { KeySet, SigningKey } from './key-set.ts';
@@ -125,8 +126,10 @@ class RememberedTokens {
     this.#tokens.set(id, { claims, characters });
     this.#characters += characters;
     const { validTokens, validTokenCharacters } = this.#limits;
-    while (this.#tokens.size > validTokens || this.#characters > validTokenCharacters)
-      this.#forget(this.#tokens.keys().next().value as string);
+    for (const oldest of this.#tokens.keys()) {
+      if (this.#tokens.size <= validTokens && this.#characters <= validTokenCharacters) break;
+      this.#forget(oldest);
+    }
   }
 
   clear(): void {
@@ -186,7 +189,7 @@ export function checkClaims(
 }
 
 function checkAudience(audience: unknown, accepted: readonly string[]): void {
-  const values = Array.isArray(audience) ? (audience as unknown[]) : [audience];
+  const values = Array.isArray(audience) ? elementsOf(audience) : [audience];
   for (const value of values) if (typeof value === 'string' && accepted.includes(value)) return;
   throw new TokenError(
     `the token's audience is ${shown(audience)}, expected ${accepted.map(shown).join(' or ')}`,

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { DocumentClient } from '../../transport/document-client.ts';
+import { checkIssuer, isHttpUrl } from '../jwt/issuer.ts';
 import { entraEndpoints } from './entra.ts';
 
 /** Properties of a kind of identity provider. */
@@ -114,7 +116,6 @@ const entra: Provider = {
 
 /** A realm of Keycloak, and the specification's `idpx`, are the same kind. */
 const PROVIDERS = { idpx, keycloak: idpx, auth0, okta, descope, authentik, entra } as const;
-type ProviderName = keyof typeof PROVIDERS;
 
 const none = z.strictObject({});
 
@@ -147,8 +148,10 @@ export const providerSchema = z.lazy(() =>
 
 /** Returns the configured kind of provider, by default one that follows RFC 8414. */
 export function providerOf(config: z.output<typeof providerSchema> | undefined): Provider {
-  const name = Object.keys(config ?? {}).find((key) => config?.[key as ProviderName] !== undefined);
-  return name === undefined ? standard : PROVIDERS[name as ProviderName];
+  if (config === undefined) return standard;
+  for (const [name, provider] of Object.entries(PROVIDERS))
+    if (membersOf(config)[name] !== undefined) return provider;
+  return standard;
 }
 
 /** Authorization-server metadata (RFC 8414 §2). Only issuer and endpoint URLs have been checked. */
@@ -255,18 +258,26 @@ export class ServerMetadata {
 
 /** Throws for metadata of another issuer. Removes endpoints that are not http(s) URLs, because clients open them. */
 function checkedMetadata(value: unknown, issuer: string): Metadata {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error('its metadata is not a JSON object');
-  const document = value as Record<string, unknown>;
-  if (document['issuer'] !== issuer)
-    throw new Error(
-      `its metadata names the issuer ${String(document['issuer']).slice(0, 200)}, expected ${issuer}`,
-    );
-  return Object.fromEntries(
-    Object.entries(document).filter(([key, member]) => !/_(?:endpoint|uri)$/.test(key) || isHttpUrl(member)),
-  );
+  if (!isRecord(value)) throw new Error('its metadata is not a JSON object');
+  checkIssuer(value['issuer'], issuer);
+  return Object.fromEntries(Object.entries(value).filter(([name, member]) => isUsable(name, member)));
 }
 
-function isHttpUrl(value: unknown): boolean {
-  return typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
+/** Clients check types, and refuse the whole document because of one member: null is none (RFC 8414 §3.2). */
+function isUsable(name: string, member: unknown): boolean {
+  if (/_(?:endpoint|uri)$/.test(name)) return isHttpUrl(member);
+  if (LISTS.has(name)) return elementsOf(member).length > 0 && elementsOf(member).every(isString);
+  return member !== null;
 }
+
+const isString = (value: unknown): boolean => typeof value === 'string';
+
+/** Members that are lists of texts (RFC 8414 §2), as far as MCP clients read them. */
+const LISTS = new Set([
+  'scopes_supported',
+  'response_types_supported',
+  'response_modes_supported',
+  'grant_types_supported',
+  'token_endpoint_auth_methods_supported',
+  'code_challenge_methods_supported',
+]);

@@ -1,6 +1,7 @@
 import { hkdfSync } from 'node:crypto';
 import { compactDecrypt } from 'jose/jwe/compact/decrypt';
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
+import { isRecord, parseJson } from '../../../core/foreign.ts';
 import { emptyReply } from '../../kernel/error-response.ts';
 import { ownCookies } from '../../kernel/own-cookies.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
@@ -54,7 +55,7 @@ export class SealedCookies {
     ctx: RequestContext,
     name: string,
     purpose: Purpose,
-  ): Promise<Record<string, unknown> | undefined> {
+  ): Promise<Readonly<Record<string, unknown>> | undefined> {
     const cookies = new Map(ownCookies.get(ctx)?.map((pair) => splitPair(pair)));
     const [, count = '', first = ''] = /^([1-9]):(.+)$/.exec(cookies.get(name) ?? '') ?? [];
     let sealed = first;
@@ -67,7 +68,8 @@ export class SealedCookies {
         contentEncryptionAlgorithms: ['A256GCM'],
       });
       if (protectedHeader['typ'] !== purpose) return undefined;
-      return JSON.parse(Buffer.from(plaintext).toString()) as Record<string, unknown>;
+      const value = parseJson(Buffer.from(plaintext).toString());
+      return isRecord(value) ? value : undefined;
     } catch {
       return undefined;
     }

@@ -6,9 +6,12 @@ import type {
   TokenEndpointResponse,
 } from 'oauth4webapi';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { tokenFetch } from '../../credentials/token-fetch.ts';
 import type { Document, DocumentClient } from '../../transport/document-client.ts';
+import { checkIssuer, isHttpUrl } from '../jwt/issuer.ts';
 import { ACCEPTED_ALGORITHMS } from '../jwt/key-set.ts';
 import { LEEWAY } from '../jwt/token-validator.ts';
 
@@ -182,8 +185,7 @@ export class Provider {
           : oauth.ClientSecretBasic(clientSecret),
       options: {
         [oauth.allowInsecureRequests]: true,
-        [oauth.customFetch]: (url: string, request: object) =>
-          this.#options.client.fetchLike(url, request as RequestInit, LIMITS.metadataBytes),
+        [oauth.customFetch]: tokenFetch(this.#options.client),
       },
     };
   }
@@ -225,14 +227,11 @@ async function tokensOf(response: Promise<TokenEndpointResponse>): Promise<Token
 
 /** OpenID Connect Discovery §3 and §4.3; RP-Initiated Logout §2.1, RFC 8414 §2. */
 function endpointsOf(value: unknown, issuer: string): Endpoints {
-  const metadata = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
-  if (metadata['issuer'] !== issuer)
-    throw new Error(
-      `its metadata names the issuer ${String(metadata['issuer']).slice(0, 200)}, expected ${issuer}`,
-    );
+  const metadata = membersOf(value);
+  checkIssuer(metadata['issuer'], issuer);
   const urlIn = (name: string): string | undefined => {
     const text = metadata[name];
-    return typeof text === 'string' && /^https?:\/\//.test(text) && URL.canParse(text) ? text : undefined;
+    return isHttpUrl(text) ? text : undefined;
   };
   const url = (name: string): string => {
     const text = urlIn(name);

@@ -1,4 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { Remote } from '../../kernel/shared-state.ts';
 import { Slot } from '../../kernel/slot.ts';
@@ -82,10 +83,13 @@ export class Sessions {
     const known = requestSessions.get(ctx)?.get(this.#name);
     if (known !== undefined) return known.session;
     const session = await this.#cookies.read(ctx, this.#name, 'session');
-    if (typeof session?.['token'] !== 'string' || typeof session['expires'] !== 'number') return undefined;
-    ctx.observer?.hide(session['token']);
-    if (typeof session['refresh'] === 'string') ctx.observer?.hide(session['refresh']);
-    return session as unknown as Session;
+    // An earlier or later build may have sealed something else with the same secret.
+    const { token, expires, refresh } = membersOf(session);
+    if (typeof token !== 'string' || typeof expires !== 'number') return undefined;
+    ctx.observer?.hide(token);
+    if (typeof refresh !== 'string') return { token, expires };
+    ctx.observer?.hide(refresh);
+    return { token, expires, refresh };
   }
 
   /** Adds the cookies of a renewed session to the response, which shared caches then may not store. */
@@ -106,7 +110,7 @@ export class Sessions {
     current: Claims | undefined,
   ): Promise<(RequestSession & { readonly claims: Claims }) | undefined> {
     // Undefined: a reload has removed the component that does this.
-    const renewal = (await this.#renewals.renew(session.refresh)) as Renewal | undefined;
+    const renewal: Renewal | undefined = await this.#renewals.renew(session.refresh);
     let problem = 'the configuration has changed';
     if (renewal !== undefined && 'tokens' in renewal) {
       const { idToken: token, refreshToken: refresh = session.refresh } = renewal.tokens;
@@ -156,18 +160,21 @@ export class Sessions {
 
 function needsRenewal(claims: Claims | undefined): boolean {
   if (claims === undefined) return true;
-  const { exp, iat } = claims as Record<'exp' | 'iat', number>;
-  return exp - Math.min(RENEW_BEFORE, (exp - iat) / 2) <= unixTime();
+  const { exp, iat } = claims;
+  if (typeof exp !== 'number') return true;
+  const half = typeof iat === 'number' ? (exp - iat) / 2 : RENEW_BEFORE;
+  return exp - Math.min(RENEW_BEFORE, half) <= unixTime();
 }
 
 function lifetimeWithoutRenewal(claims: Claims, now: number): number {
-  return Math.max(1, Math.min(SESSION_LIFETIME, Number(claims['exp']) + LEEWAY - now));
+  // Whole seconds, because `Max-Age` has no fraction; `exp` may have one.
+  return Math.max(1, Math.floor(Math.min(SESSION_LIFETIME, Number(claims['exp']) + LEEWAY - now)));
 }
 
 /** OpenID Connect Core §12.2. The token of the session comes from an encrypted cookie, so it was verified once. */
 function isSameUser({ sub }: Claims, token: string): boolean {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
-  return (JSON.parse(payload) as Claims)['sub'] === sub;
+  return membersOf(parseJson(payload))['sub'] === sub;
 }
 
 const unixTime = (): number => Math.floor(Date.now() / 1000);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
+import { membersOf } from '../../../core/foreign.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { TokenError } from '../jwt/jwt-precheck.ts';
 import { redirect, type SealedCookies } from './cookies.ts';
@@ -50,11 +51,11 @@ export class SignIn {
   async end(ctx: RequestContext, query: URLSearchParams): Promise<Reply> {
     for (const secret of ['code', 'state']) ctx.observer?.hide(query.get(secret) ?? undefined);
     const name = this.#loginCookie(query.get('state') ?? '');
-    const login = await this.#cookies.read(ctx, name, 'login');
-    if (login === undefined || Number(login['expires']) <= Date.now() / 1000)
+    const login = loginIn(await this.#cookies.read(ctx, name, 'login'));
+    if (login === undefined || login.expires <= Date.now() / 1000)
       throw refusal('the sign-in was not begun in this browser, or took too long');
     try {
-      const tokens = await this.#provider.redeem(query, login as unknown as Login);
+      const tokens = await this.#provider.redeem(query, login);
       for (const token of [tokens.idToken, tokens.refreshToken]) ctx.observer?.hide(token);
       const begun = await this.#sessions.begin(tokens);
       if (begun === undefined) throw refusal('the ID token is too large for cookies');
@@ -65,7 +66,7 @@ export class SignIn {
         reason: 'signed in',
         snapshot: { sub: claims['sub'] },
       });
-      return redirect(String(login['to']), [...cookies, ...this.#cookies.clear([name])]);
+      return redirect(login.to, [...cookies, ...this.#cookies.clear([name])]);
     } catch (error) {
       if (error instanceof SignInError || error instanceof TokenError)
         throw refusal(error.message, [name], this.#cookies);
@@ -77,6 +78,15 @@ export class SignIn {
   #loginCookie(state: string): string {
     return this.#cookies.name(`l${createHash('sha256').update(state).digest('hex').slice(0, 16)}`);
   }
+}
+
+/** What `begin` has sealed; undefined for anything else, such as what another build has sealed with the same secret. */
+function loginIn(value: unknown): (Login & { readonly to: string; readonly expires: number }) | undefined {
+  const { state, nonce, verifier, to, expires } = membersOf(value);
+  if (typeof state !== 'string' || typeof nonce !== 'string' || typeof verifier !== 'string')
+    return undefined;
+  if (typeof to !== 'string' || typeof expires !== 'number') return undefined;
+  return { state, nonce, verifier, to, expires };
 }
 
 /** A failed callback (400). The reason may come from the provider, so only the log has it. */

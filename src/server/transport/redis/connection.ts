@@ -51,6 +51,7 @@ export class RedisConnection {
     const { username, password, database, tls } = address;
     this.#timeout = timeout;
     // Loaded with the first connection: it takes 100 ms.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package.
     const library = createRequire(import.meta.url)('ioredis') as Library;
     this.#client = new library.Redis({
       ...serverOptions(address, connectTimeout),

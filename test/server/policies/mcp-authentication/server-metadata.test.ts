@@ -98,6 +98,35 @@ describe('authorization server metadata', () => {
   });
 });
 
+// Clients refuse the whole document because of one member of another type: null is none (RFC 8414 §3.2).
+test('members of provider metadata that clients cannot use are left out', async () => {
+  await using own = await startIdp();
+  own.metadata = {
+    scopes_supported: null,
+    grant_types_supported: 'authorization_code',
+    response_types_supported: ['code', 7],
+    token_endpoint_auth_methods_supported: [],
+    code_challenge_methods_supported: ['S256'],
+    service_documentation: null,
+    op_policy_uri: 7,
+    revocation_endpoint: null,
+    introspection_endpoint: ['http://a.example/'],
+    end_session_endpoint: { href: 'http://a.example/' },
+    request_parameter_supported: true,
+  };
+  await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
+  const document = JSON.parse((await get(front, SERVER)).text);
+  expect(Object.keys(document).sort()).toEqual([
+    'authorization_endpoint',
+    'code_challenge_methods_supported',
+    'issuer',
+    'jwks_uri',
+    'registration_endpoint',
+    'request_parameter_supported',
+    'token_endpoint',
+  ]);
+});
+
 describe('unusable authorization server metadata', () => {
   const answers: readonly (readonly [name: string, answer: IdpAnswer, detail: string])[] = [
     [
@@ -106,6 +135,18 @@ describe('unusable authorization server metadata', () => {
       'names the issuer http://evil.example',
     ],
     ['without an issuer', (_, r) => json(r, 200, {}), 'names the issuer undefined'],
+    ['whose issuer is null', (_, r) => json(r, 200, { issuer: null }), 'names the issuer null'],
+    ['whose issuer is a list', (_, r) => json(r, 200, { issuer: [] }), 'names the issuer as an object'],
+    [
+      'whose issuer is an object without text',
+      (_, r) => json(r, 200, { issuer: { toString: 1 } }),
+      'names the issuer as an object',
+    ],
+    ['that is null', (_, r) => json(r, 200, null), 'is not a JSON object'],
+    ['that is a text', (_, r) => json(r, 200, 'x'), 'is not a JSON object'],
+    ['that is empty', (_, r) => r.writeHead(204).end(), 'answered 204'],
+    ['with a status over 599', (_, r) => r.writeHead(999).end(), 'answered with status 999'],
+    ['nested 100,000 times', (_, r) => r.end('['.repeat(100_000)), 'did not answer with JSON'],
     ['that is a list', (_, r) => json(r, 200, []), 'is not a JSON object'],
     ['that is HTML', (_, r) => r.end('<html>'), 'did not answer with JSON'],
     ['that is missing', (_, r) => r.writeHead(404).end(), 'answered 404'],
