@@ -22,7 +22,10 @@ export const TRANSPORTS: readonly [
 
 const CHILD = fileURLToPath(new URL('./scripted-answers.ts', import.meta.url));
 
-export function overStdio(answers: Answers, name = 'a'): ScriptedServer {
+export function overStdio(
+  answers: Answers,
+  name = 'a',
+): ScriptedServer & { readonly target: { readonly name: string; readonly stdio: object } } {
   return {
     target: Object.assign(
       { name },

@@ -3,11 +3,12 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { TargetState } from '../kernel/inspection.ts';
+import type { InitializeResult } from './initialize-result.ts';
 import { JsonRpcConnection } from './json-rpc-connection.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
-import { MODERN_REVISION, notificationMessage } from './protocol.ts';
+import { MODERN_REVISION, notificationMessage, resultMessage } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
-import type { Channel, Target } from './target.ts';
+import type { Target } from './target.ts';
 import {
   detailOf,
   startingMessage,
@@ -18,13 +19,6 @@ import {
 } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { TimedOutLists } from './timed-out-lists.ts';
-
-export interface InitializeResult {
-  readonly protocolVersion: string;
-  readonly capabilities: Readonly<Record<string, unknown>>;
-  readonly serverInfo?: { readonly name?: string; readonly websiteUrl?: unknown };
-  readonly instructions?: string;
-}
 
 const INITIALIZED = 'notifications/initialized';
 
@@ -193,7 +187,9 @@ export class Connection {
     this.#canInitialize = canInitialize;
     this.#rpc = rpc;
     this.version = version;
-    this.#ready = Promise.resolve({ rpc, result: { protocolVersion: version, capabilities: {} } } as Ready);
+    const result = { protocolVersion: version, capabilities: {} };
+    const message = parseMessage(resultMessage('0', JSON.stringify(result)));
+    this.#ready = Promise.resolve({ rpc, result, message });
   }
 
   /**
@@ -274,17 +270,15 @@ export class Connection {
       const { result, message, isNative } = await this.open(this.target, rpc, headers, () => {
         if (this.#closed) throw new Error('the session ended');
       });
-      const channel = rpc.channel as Channel;
       this.version = result.protocolVersion;
       this.isNative = isNative;
-      this.capabilities =
-        typeof result.capabilities === 'object' && result.capabilities !== null ? result.capabilities : {};
+      this.capabilities = result.capabilities;
       this.website = websiteOf(result);
       this.problem = undefined;
       this.#backOff = this.target.limits.retryDelayMin;
       if (this.#closed) throw new Error('the session ended');
       this.#rpc = rpc;
-      if (this.#listenHeaders !== undefined) channel.listen(this.#listenHeaders);
+      if (this.#listenHeaders !== undefined) rpc.channel?.listen(this.#listenHeaders);
       // The client sends the notification for the first connection only: it does not know of later ones.
       this.#isConfirmed = result.protocolVersion === MODERN_REVISION || !isFirst || this.#joinsLate;
       if (this.#isConfirmed && result.protocolVersion !== MODERN_REVISION) {
@@ -365,7 +359,7 @@ export function targetState(name: string, connections: readonly (Connection | un
 
 /** The website of an untrusted server, for use as a link: an http(s) URL only. */
 function websiteOf({ serverInfo }: InitializeResult): string | undefined {
-  const url = serverInfo?.websiteUrl;
+  const url = serverInfo?.['websiteUrl'];
   if (typeof url !== 'string' || url.length > LIMITS.logFieldLength || !URL.canParse(url)) return undefined;
   const { protocol, href } = new URL(url);
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;

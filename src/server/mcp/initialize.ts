@@ -1,9 +1,11 @@
 import { AppError } from '../../core/errors.ts';
+import { textIn } from '../../core/foreign.ts';
 import { VERSION } from '../../core/version.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
 import { traced } from './call-trace.ts';
-import type { Connection, InitializeResult } from './connection.ts';
+import type { Connection } from './connection.ts';
+import type { InitializeResult } from './initialize-result.ts';
 import type { RpcMessage } from './message.ts';
 import { RPC, RpcError, resultMessage, SESSION_REVISIONS } from './protocol.ts';
 import type { Session } from './session.ts';
@@ -144,7 +146,7 @@ export async function initializeResponse(
     ready.map(async (connection) => ({ connection, ...(await connection.ready([])) })),
   );
   const version = lowestRevision([
-    String(request.params['protocolVersion']),
+    textIn(request.params['protocolVersion']),
     ...results.map(({ result }) => result.protocolVersion),
   ]);
   const merged = {

@@ -78,8 +78,7 @@ function classify(text: string, value: Readonly<Record<string, unknown>>, isFrom
     const repaired = repairedMessage(text, value, isResponse);
     return classify(repaired, membersOf(parseJson(repaired)), isFromTarget);
   }
-  const isId = typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
-  if (idSpan !== undefined && !isId && !(id === null && isResponse)) {
+  if (idSpan !== undefined && !isId(id) && !(id === null && isResponse)) {
     throw new RpcError(RPC.invalidRequest, 'expected "id" to be a string or a whole number');
   }
   if (params !== undefined && !isRecord(params)) {
@@ -99,6 +98,9 @@ function classify(text: string, value: Readonly<Record<string, unknown>>, isFrom
     error: isRpcError(error) ? error : undefined,
   };
 }
+
+const isId = (id: unknown): boolean =>
+  typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
 
 /** Keys of the protocol. */
 interface Keys {
@@ -235,6 +237,24 @@ export function answeredRequest(
 /** Like `requestNumber`, for an id that is a member of the parsed parameters. */
 export const numberOfId = (id: unknown): number | undefined =>
   typeof id === 'string' || typeof id === 'number' ? requestNumber(JSON.stringify(id)) : undefined;
+
+/**
+ * The id of an invalid request as JSON text. Undefined if the text is no object, or its id is missing, ambiguous or no id. The text
+ * is not parsed: its structure may be over the bounds.
+ */
+export function idOfRequest(text: string): string | undefined {
+  if (!/^\s*\{/.test(text)) return undefined;
+  try {
+    const found = members(text).map(([key, span]) => ({ key: folded(key), ...span }));
+    const [id, other] = found.filter(({ key }) => key === 'id');
+    const isResponse = found.some(({ key }) => key === 'result' || key === 'error');
+    if (id === undefined || other !== undefined || isResponse) return undefined;
+    const own = text.slice(id.start, id.end);
+    return isId(parseJson(own)) ? own : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** The id of an invalid message as JSON text, so that its caller gets an error instead of waiting. Undefined if it cannot be read. */
 export function idOfInvalid(text: string): string | undefined {

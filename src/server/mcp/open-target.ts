@@ -1,5 +1,7 @@
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import type { Log } from '../../core/log.ts';
-import type { InitializeResult, Opened, OpenTarget } from './connection.ts';
+import type { Opened, OpenTarget } from './connection.ts';
+import { initializeResultOf } from './initialize-result.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { ChannelLink } from './modern/channel-link.ts';
 import type { Envelope } from './modern/envelope.ts';
@@ -40,9 +42,8 @@ export function initializing(initializeParams: string, log: Log): OpenTarget {
 
 /** The client, as it described itself in `initialize`. */
 function clientOf(initializeParams: string): Envelope {
-  const { capabilities, clientInfo } = JSON.parse(initializeParams) as Record<string, unknown>;
-  const known = typeof capabilities === 'object' && capabilities !== null ? capabilities : {};
-  return { capabilities: known as Record<string, unknown>, clientInfo, logLevel: undefined };
+  const { capabilities, clientInfo } = membersOf(parseJson(initializeParams));
+  return { capabilities: membersOf(capabilities), clientInfo, logLevel: undefined };
 }
 
 async function initialize(
@@ -59,10 +60,7 @@ async function initialize(
   }, initializeTimeout);
   try {
     const message = await Promise.race([rpc.call('initialize', params, headers), timedOut.promise]);
-    const result = message.result as InitializeResult;
-    if (typeof result?.protocolVersion !== 'string')
-      throw new Error('its initialize result has no protocolVersion');
-    return { result, message };
+    return { result: initializeResultOf(message), message };
   } finally {
     clearTimeout(timer);
   }

@@ -1,3 +1,4 @@
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { VERSION } from '../../core/version.ts';
 import { emptyReply } from '../kernel/error-response.ts';
@@ -62,7 +63,7 @@ export async function answerStateless(
 export function statelessInitialize(text: string): string {
   const span = valueAt(text, ['result', 'capabilities']);
   if (span === undefined) return text;
-  const { logging, tasks, ...kept } = JSON.parse(text.slice(span.start, span.end)) as Record<string, unknown>;
+  const { logging, tasks, ...kept } = membersOf(parseJson(text.slice(span.start, span.end)));
   const lists = ['tools', 'prompts', 'resources'].filter((kind) => kind in kept);
   const capabilities = { ...kept, ...Object.fromEntries(lists.map((kind) => [kind, {}])) };
   return edit(text, [{ ...span, text: JSON.stringify(capabilities) }]);

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { AppError, messageOf } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { emptyReply } from '../kernel/error-response.ts';
@@ -7,7 +8,7 @@ import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-lis
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey, principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
-import { parseMessage, type RpcMessage } from './message.ts';
+import { idOfRequest, parseMessage, type RpcMessage } from './message.ts';
 import { isModern, unsupportedVersion, versionMismatch } from './modern/envelope.ts';
 import { handleModern } from './modern/modern-http.ts';
 import {
@@ -125,10 +126,17 @@ export function messageIn(bytes: Buffer): RpcMessage {
     if (!isUtf8(bytes)) throw new RpcError(RPC.parseError, 'the body is not valid UTF-8');
     return parseMessage(bytes.toString('utf8'));
   } catch (error) {
-    if (error instanceof RpcError) throw badMessage(error, 'null');
+    if (error instanceof RpcError) throw badMessage(error, idOfRefused(bytes, error));
     throw error;
   }
 }
+
+/**
+ * The id of a request that cannot be accepted, so that its client relates the error to it; `null` "if there was an error in
+ * detecting the id" (JSON-RPC 2.0 §5).
+ */
+const idOfRefused = (bytes: Buffer, { code }: RpcError): string =>
+  code === RPC.parseError ? 'null' : (idOfRequest(bytes.toString('utf8')) ?? 'null');
 
 /**
  * Rejects unsupported protocol revisions with the error that makes clients of revision 2026-07-28 fall back to
@@ -137,7 +145,7 @@ export function messageIn(bytes: Buffer): RpcMessage {
  */
 function checkVersion(ctx: RequestContext, message: RpcMessage | undefined): void {
   const inHeader = ctx.headers.get(VERSION_HEADER);
-  const inBody = (message?.params['_meta'] as Record<string, unknown> | null | undefined)?.[META.version];
+  const inBody = membersOf(message?.params['_meta'])[META.version];
   const id = message?.id ?? 'null';
   if (inHeader !== undefined && inBody !== undefined && inBody !== inHeader) {
     throw badMessage(versionMismatch(inHeader, inBody), id);
@@ -178,7 +186,7 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
   try {
     params = initializeParams(message);
   } catch (error) {
-    throw badMessage(error as RpcError, message.id ?? 'null');
+    throw error instanceof RpcError ? badMessage(error, message.id ?? 'null') : error;
   }
   const session = createSession(ctx, sessions, message, params);
   const abandon = (): void => void sessions.abandon(session);

@@ -21,14 +21,17 @@ async function received(): Promise<string[]> {
   return JSON.parse(result.content[0].text);
 }
 
-/** Sends a body that must be refused; nothing of it may reach the target, and the session must go on. */
-async function refusal(body: string | Uint8Array): Promise<Json> {
+/**
+ * Sends a body that must be refused; nothing of it may reach the target, and the session must go on. `id`: of the error, which
+ * clients relate to their request by it.
+ */
+async function refusal(body: string | Uint8Array, id: number | null = null): Promise<Json> {
   const before = await received();
   const { status, headers, messages } = await send(body);
   expect(status).toBe(400);
   expect(headers.get('content-type')).toBe('application/json');
   expect(messages).toHaveLength(1);
-  expect(messages[0]).toMatchObject({ jsonrpc: '2.0', id: null });
+  expect(messages[0]).toMatchObject({ jsonrpc: '2.0', id });
   const after = await received();
   expect(after.slice(before.length).map((line) => JSON.parse(line).params.name)).toEqual(['received']);
   return messages[0].error;
@@ -56,22 +59,30 @@ describe('invalid messages', () => {
     '"x"',
     'true',
     '{}',
+    '{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":{},"method":"ping"}',
+    '{"jsonrpc":"2.0","id":true,"method":"ping"}',
+    '{"jsonrpc":"1.0","id":1,"result":{}}',
+  ])('the body %s is an invalid request', async (body) => {
+    expect(await refusal(body)).toMatchObject({ code: -32600 });
+  });
+
+  test.each([
     '{"id":1,"method":"ping"}',
     '{"jsonrpc":"1.0","id":1,"method":"ping"}',
     '{"jsonrpc":2.0,"id":1,"method":"ping"}',
     '{"jsonrpc":"2.0","id":1}',
     '{"jsonrpc":"2.0","id":1,"method":7}',
     '{"jsonrpc":"2.0","id":1,"method":null}',
-    '{"jsonrpc":"2.0","id":null,"method":"ping"}',
-    '{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
-    '{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
-    '{"jsonrpc":"2.0","id":{},"method":"ping"}',
-    '{"jsonrpc":"2.0","id":true,"method":"ping"}',
     '{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}',
+    '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}',
     '{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}',
     '{"jsonrpc":"2.0","id":1,"method":"ping","params":null}',
-  ])('the body %s is an invalid request', async (body) => {
-    expect(await refusal(body)).toMatchObject({ code: -32600 });
+    '{"jsonrpc":"2.0","id":1,"method":"ping","params":7}',
+  ])('the body %s is an invalid request, and the error has its id', async (body) => {
+    expect(await refusal(body, 1)).toMatchObject({ code: -32600 });
   });
 
   test.each(['[]', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])(
@@ -121,7 +132,7 @@ describe('ambiguous keys', () => {
       'path',
     ],
   ])('a message with a duplicate key is rejected: {%s}', async (members, key) => {
-    expect(await refusal(`{${members}}`)).toEqual({
+    expect(await refusal(`{${members}}`, key === 'id' ? null : 1)).toEqual({
       code: -32600,
       message: `duplicate key ${JSON.stringify(key)}`,
     });
@@ -136,7 +147,7 @@ describe('ambiguous keys', () => {
   ])(
     'a message with a key that differs from a protocol key only in case is rejected: {%s}',
     async (members) => {
-      const error = await refusal(`{${members}}`);
+      const error = await refusal(`{${members}}`, 1);
       expect(error.code).toBe(-32600);
       expect(error.message).toContain('in case only');
     },
@@ -152,7 +163,7 @@ describe('structure limits', () => {
     // The message and its params are two levels, arguments a third.
     const { status } = await send(call(`{"name":"echo","arguments":{"message":1,"x":${nested(125)}}}`));
     expect(status).toBe(200);
-    const error = await refusal(call(`{"name":"echo","arguments":{"message":1,"x":${nested(126)}}}`));
+    const error = await refusal(call(`{"name":"echo","arguments":{"message":1,"x":${nested(126)}}}`), 1);
     expect(error.message).toBe('the message nests deeper than 128 or has over 50000 keys');
   });
 

@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { messageOf } from '../../../src/core/errors.ts';
+import { ERAS } from '../../kit/both-eras.ts';
 import { mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { type McpReply, openSession, toolCall } from '../../kit/mcp.ts';
+import { type McpReply, openSession, post, toolCall } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import type { Answers } from '../../kit/scripted-answers.ts';
-import { overHttp, TRANSPORTS } from '../../kit/scripted-server.ts';
+import { overHttp, overStdio, TRANSPORTS } from '../../kit/scripted-server.ts';
 
 // JSON-RPC responses that servers send and the specification does not allow. The client always gets one that it allows, and
 // the gateway and its access log go on.
@@ -143,4 +146,104 @@ test.each(SHAPES)('a server of several that answers a call with %s', async (memb
   const reply = await session.send(toolCall(7, 'a_t'));
   expectValid(reply, 7);
   expect(reply.messages[0]).toMatchObject(expected);
+});
+
+describe.each(ERAS)('a caller of revision %s', (_revision, connect) => {
+  test.each([
+    ['"2099-01-01"', 'it chose the protocol revision "2099-01-01" in initialize'],
+    ['"2024-10-07"', 'it chose the protocol revision "2024-10-07" in initialize'],
+    ['"2026-07-28"', 'it chose the protocol revision "2026-07-28" in initialize'],
+    ['""', 'it chose the protocol revision "" in initialize'],
+    ['20251125', 'it chose the protocol revision 20251125 in initialize'],
+    ['{"a":1}', 'it chose the protocol revision {"a":1} in initialize'],
+    ['null', 'its initialize result has no protocolVersion'],
+  ])('is told at once which revision the server chose: %s', async (version, problem) => {
+    await using server = await overHttp({
+      initialize: `{"jsonrpc":"2.0","id":@id,"result":{"protocolVersion":${version},"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`,
+    });
+    await using gate = await gateway(mcpConfig([server.target]));
+    const reply = connect(`${gate.url}/mcp`).then((caller) => caller.ask('tools/list'));
+    const said = await reply.then(({ text }) => text, messageOf);
+    expect(said.replaceAll('\\"', '"')).toContain(`target "a"`);
+    expect(said.replaceAll('\\"', '"')).toContain(
+      `${problem}: expected one of 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25`,
+    );
+  });
+
+  test.each(['null', '[]', '"x"', '7', 'true'])(
+    'gets lists of a server whose description has members %s',
+    async (odd) => {
+      await using server = await overHttp({
+        initialize: `{"jsonrpc":"2.0","id":@id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":${odd},"prompts":{}},"serverInfo":${odd},"instructions":${odd},"_meta":${odd}}}`,
+      });
+      await using other = await overHttp({}, 'b');
+      await using gate = await gateway(mcpConfig([server.target, other.target]));
+      const caller = await connect(`${gate.url}/mcp`);
+      const { result } = await caller.ask('tools/list');
+      expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(['a_t', 'b_t']);
+    },
+  );
+});
+
+describe('an event stream', () => {
+  test.each(['ping', 'heartbeat', 'endpoint', 'error'])(
+    'may have events of the type %s, which are no messages',
+    async (type) => {
+      await using upstream = await mcpUpstream({
+        script: ({ message }, response) => {
+          if (message?.method !== 'tools/call') return false;
+          const forged = JSON.stringify({ jsonrpc: '2.0', id: message.id, result: { forged: true } });
+          const result = JSON.stringify({ jsonrpc: '2.0', id: message.id, result: { content: [] } });
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          response.end(
+            `: hi\n\nevent: ${type}\ndata: now\n\nevent: ${type}\ndata: ${forged}\n\nevent: message\ndata: ${result}\n\n`,
+          );
+          return true;
+        },
+      });
+      await using gate = await gateway(mcpConfig([{ name: 'a', mcp: { host: upstream.url } }]));
+      const session = await openSession(`${gate.url}/mcp`);
+      expect((await session.send(toolCall(7, 't'))).result).toEqual({ content: [] });
+      expect(gate.log.filter((line) => line.includes('is not a JSON-RPC message'))).toEqual([]);
+    },
+  );
+});
+
+describe('members whose conversion to text throws', () => {
+  const ODD = '{"toString":null,"valueOf":null}';
+  const notification = (method: string, params: string): string =>
+    `{"jsonrpc":"2.0","method":"${method}","params":${params}}`;
+  const answers: Answers = {
+    'tools/call': [
+      notification('notifications/resources/updated', `{"uri":${ODD}}`),
+      notification('notifications/message', `{"level":${ODD},"data":1}`),
+      notification('notifications/progress', `{"progressToken":${ODD},"progress":1}`),
+      notification('notifications/cancelled', `{"requestId":${ODD}}`),
+      notification('notifications/message', `{"_meta":${ODD},"data":1}`),
+      `{"jsonrpc":"2.0","id":${ODD},"result":{}}`,
+      '{"jsonrpc":"2.0","id":@id,"result":{"content":[]}}',
+    ],
+  };
+
+  test.each(ERAS)('in messages of a shared server end nothing (revision %s)', async (_revision, connect) => {
+    const { target } = overStdio(answers);
+    const shared = { ...target, stdio: { ...target.stdio, shared: true } };
+    await using gate = await gateway(mcpConfig([shared]));
+    const caller = await connect(`${gate.url}/mcp`);
+    expect((await caller.call('t')).result).toMatchObject({ content: [] });
+  });
+
+  test.each(ERAS)('in messages of a server end nothing (revision %s)', async (_revision, connect) => {
+    await using gate = await gateway(mcpConfig([overStdio(answers).target]));
+    const caller = await connect(`${gate.url}/mcp`);
+    expect((await caller.call('t')).result).toMatchObject({ content: [] });
+  });
+
+  test('in the revision of a client are refused with the id of the request', async () => {
+    await using gate = await gateway(mcpConfig([overStdio({}).target]));
+    const meta = `{"io.modelcontextprotocol/protocolVersion":${ODD}}`;
+    const body = `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":${meta}}}`;
+    const { status, messages } = await post(`${gate.url}/mcp`, body);
+    expect([status, messages]).toMatchObject([400, [{ id: 7, error: { code: -32022 } }]]);
+  });
 });

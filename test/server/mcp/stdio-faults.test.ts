@@ -46,7 +46,7 @@ describe('a stdio target that does not start', () => {
     [' exited with code 0', chaos('x', '--exit=0').stdio, 'last on stderr: first line | the last words'],
     [': not today', chaos('x', '--refuse').stdio],
     [
-      ': its initialize result has no protocolVersion',
+      ': its initialize result has no protocolVersion: expected one of 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25',
       { cmd: 'sh', args: ['-c', 'read l; echo \'{"jsonrpc":"2.0","id":1,"result":{}}\'; cat'] },
     ],
   ])('a stdio target that does not start is explained: %s', async (reason, stdio, detail = '') => {

@@ -1,7 +1,9 @@
+import { isRecord, membersOf } from '../../../core/foreign.ts';
 import type { EventStream } from '../../../core/sse.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
-import type { Connection, InitializeResult, OpenTarget } from '../connection.ts';
+import type { Connection, OpenTarget } from '../connection.ts';
 import { connectAll } from '../initialize.ts';
+import { descriptionIn, type InitializeResult } from '../initialize-result.ts';
 import type { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import { META, MODERN_REVISION } from '../protocol.ts';
@@ -123,17 +125,12 @@ function opening({ log }: SessionOptions, client: Envelope): OpenTarget {
     rpc.hasSeveralCallers = true;
     const { capabilities, message, isNative } = await discoverTarget(target, rpc, client, headers, log);
     check();
-    const { instructions, serverInfo, _meta } = message.result as {
-      instructions?: string;
-      serverInfo?: InitializeResult['serverInfo'];
-      _meta?: Record<string, InitializeResult['serverInfo']>;
-    };
-    const info = _meta?.[META.serverInfo] ?? serverInfo;
+    const info = membersOf(membersOf(message.result)['_meta'])[META.serverInfo];
     const result: InitializeResult = {
       protocolVersion: MODERN_REVISION,
+      ...descriptionIn(message.result),
       capabilities: isNative ? capabilities : withoutTasks(capabilities),
-      ...(info !== undefined && { serverInfo: info }),
-      ...(instructions !== undefined && { instructions }),
+      ...(isRecord(info) && { serverInfo: info }),
     };
     return { result, message, isNative };
   };

@@ -1,3 +1,4 @@
+import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { isHeaderValue } from '../../kernel/header-list.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { RpcMessage } from '../message.ts';
@@ -30,7 +31,7 @@ const isLegacy = (version: unknown): boolean => SESSION_REVISIONS.some((known) =
  * otherwise ("Backward Compatibility").
  */
 export function isModern(ctx: RequestContext, { kind, method, params }: RpcMessage): boolean {
-  const claimed = metaOf(params)?.[META.version];
+  const claimed = membersOf(params['_meta'])[META.version];
   if (claimed !== undefined) return !isLegacy(claimed);
   const version = ctx.headers.get(VERSION_HEADER);
   return version !== undefined && !isLegacy(version) && !(method === 'initialize' && kind === 'request');
@@ -43,24 +44,24 @@ export function isModern(ctx: RequestContext, { kind, method, params }: RpcMessa
  */
 export function readEnvelope(ctx: RequestContext, message: RpcMessage): Envelope {
   checkRevision(ctx, message);
-  const meta = metaOf(message.params) ?? {};
+  const meta = membersOf(message.params['_meta']);
   const version = meta[META.version];
   const capabilities = meta[META.capabilities];
   if (version === undefined) throw missing(META.version, 'the protocol revision, as in the header');
-  if (!isObject(capabilities)) throw missing(META.capabilities, 'an object, `{}` for a client without any');
+  if (!isRecord(capabilities)) throw missing(META.capabilities, 'an object, `{}` for a client without any');
   const clientInfo = meta[META.clientInfo];
-  if (clientInfo !== undefined && !(isObject(clientInfo) && typeof clientInfo['name'] === 'string'))
+  if (clientInfo !== undefined && !(isRecord(clientInfo) && typeof clientInfo['name'] === 'string'))
     throw missing(META.clientInfo, 'an object with `name` and `version`');
   const logLevel = meta[META.logLevel];
-  if (logLevel !== undefined && !LOG_LEVELS.has(logLevel as string))
+  if (logLevel !== undefined && !(typeof logLevel === 'string' && LOG_LEVELS.has(logLevel)))
     throw missing(META.logLevel, `one of ${[...LOG_LEVELS].join(', ')}`);
   checkHeaders(ctx, message, ctx.headers.get(VERSION_HEADER));
-  return { capabilities, clientInfo, logLevel: logLevel as string | undefined };
+  return { capabilities, clientInfo, logLevel };
 }
 
 /** Throws `RpcError` unless header and `_meta`, or one of them, contain this revision. A notification needs no more. */
 export function checkRevision(ctx: RequestContext, { params }: RpcMessage): void {
-  const version = metaOf(params)?.[META.version];
+  const version = membersOf(params['_meta'])[META.version];
   const inHeader = ctx.headers.get(VERSION_HEADER);
   if (version !== undefined && inHeader !== undefined && version !== inHeader)
     throw versionMismatch(inHeader, version);
@@ -138,20 +139,12 @@ export function encodedValue(value: string): string {
   return isPlain ? value : `=?base64?${Buffer.from(value, 'utf8').toString('base64')}?=`;
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const metaOf = (params: Readonly<Record<string, unknown>>): Record<string, unknown> | undefined => {
-  const meta = params['_meta'];
-  return isObject(meta) ? meta : undefined;
-};
-
 /** The error for a revision that the gateway does not know. */
 export function unsupportedVersion(requested: unknown): RpcError {
-  const shown = String(requested).slice(0, 64);
-  return new RpcError(RPC.unsupportedVersion, `unsupported MCP protocol version: ${shown}`, {
+  const text = textOf(requested).slice(0, 64);
+  return new RpcError(RPC.unsupportedVersion, `unsupported MCP protocol version: ${text}`, {
     supported: SUPPORTED_REVISIONS,
-    requested: shown,
+    requested: text,
   });
 }
 
@@ -159,7 +152,11 @@ export function unsupportedVersion(requested: unknown): RpcError {
 export const versionMismatch = (inHeader: string, inBody: unknown): RpcError =>
   mismatch(VERSION_HEADER, inHeader, inBody, `params._meta["${META.version}"]`);
 
-const shown = (value: unknown): string => JSON.stringify(String(value).slice(0, 100));
+const shown = (value: unknown): string => JSON.stringify(textOf(value).slice(0, 100));
+
+/** A value for display. Not `String(value)`, which calls a member `toString` of the value and throws if it is no function. */
+const textOf = (value: unknown): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
 
 const missing = (key: string, expected: string): RpcError =>
   new RpcError(RPC.invalidParams, `expected params._meta["${key}"] to be ${expected}`);

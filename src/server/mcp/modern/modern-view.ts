@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../../../core/errors.ts';
+import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
@@ -7,6 +8,7 @@ import {
   answeredRequest,
   idOfInvalid,
   isSameId,
+  numberOfId,
   parseMessage,
   type RpcMessage,
   requestNumber,
@@ -98,7 +100,7 @@ export class ModernView implements Channel {
   send(text: string, { id, method = '', message: sent, headers = [], headTimeout }: SendOptions): void {
     const message = sent ?? parseMessage(text, TARGET_BOUNDS);
     if (id === undefined) {
-      if (message.method === 'notifications/cancelled') this.#cancel(Number(message.params['requestId']));
+      if (message.method === 'notifications/cancelled') this.#cancel(numberOfId(message.params['requestId']));
       return;
     }
     if (method === 'subscriptions/listen') {
@@ -135,10 +137,10 @@ export class ModernView implements Channel {
     headers: readonly string[],
     headTimeout: number | undefined,
   ): void {
-    const meta = message.params['_meta'] as Record<string, unknown> | undefined;
-    const logLevel = meta?.[META.logLevel] as string | undefined;
+    const meta = membersOf(message.params['_meta']);
+    const logLevel = stringIn(meta[META.logLevel]);
     this.#setLevel(logLevel, headers);
-    const token = meta?.['progressToken'] === undefined ? undefined : tokenOf(message.text);
+    const token = meta['progressToken'] === undefined ? undefined : tokenOf(message.text);
     const call: ViewedCall = {
       id: this.#nextId++,
       method: message.method,
@@ -343,7 +345,7 @@ export class ModernView implements Channel {
       case 'notifications/message': {
         const call = this.#loggingCall(inReplyTo);
         if (call?.outer === undefined || call.logLevel === undefined) return;
-        if (LEVELS.indexOf(String(params['level'])) >= LEVELS.indexOf(call.logLevel))
+        if (LEVELS.indexOf(textIn(params['level'])) >= LEVELS.indexOf(call.logLevel))
           this.#outer.message(text, call.outer);
         return;
       }
@@ -373,7 +375,8 @@ export class ModernView implements Channel {
   }
 
   /** Cancels a request of the client. */
-  #cancel(outer: number): void {
+  #cancel(outer: number | undefined): void {
+    if (outer === undefined) return;
     if (this.#subscriptions.close(outer)) return;
     const call = this.#calls.values().find((each) => each.outer === outer);
     if (call !== undefined) this.#drop(call, 'cancelled by the client');

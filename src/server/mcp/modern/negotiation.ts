@@ -1,5 +1,7 @@
+import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
+import { initializeResultOf } from '../initialize-result.ts';
 import { FIRST_PROBE_ID, JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import {
@@ -164,7 +166,7 @@ class Probe {
     try {
       const message = await send().catch((error: unknown) => {
         // A server that offers the revision which it has just rejected gets a second request ("Protocol Version Header").
-        if (offeredRevisions(error)?.includes(MODERN_REVISION) !== true) throw error;
+        if (!offeredRevisions(error).includes(MODERN_REVISION)) throw error;
         return send();
       });
       return isModernResult(message) ? { message, isNative: true } : undefined;
@@ -187,8 +189,7 @@ class Probe {
     );
     const initialized = this.#initialize(channel).catch(async (error: unknown) => {
       // A server that only has this revision may refuse `initialize` before it answers the first request.
-      const answer =
-        offeredRevisions(error)?.includes(MODERN_REVISION) === true ? await discovered : undefined;
+      const answer = offeredRevisions(error).includes(MODERN_REVISION) ? await discovered : undefined;
       if (answer === undefined) throw error;
       return answer;
     });
@@ -210,9 +211,7 @@ class Probe {
       clientInfo: this.#client.clientInfo ?? { name: 'agctl', version: VERSION },
     });
     const message = await this.#rpc.call('initialize', params, this.#headers);
-    const { protocolVersion } = (message.result ?? {}) as { protocolVersion?: unknown };
-    if (typeof protocolVersion !== 'string') throw new Error('its initialize result has no protocolVersion');
-    channel.agreed(protocolVersion);
+    channel.agreed(initializeResultOf(message).protocolVersion);
     channel.send(notificationMessage('notifications/initialized'), { headers: this.#headers });
     return { message, isNative: false };
   }
@@ -222,15 +221,13 @@ const SILENT = Symbol('silent');
 const NEVER = new Promise<never>(() => undefined);
 
 function isModernResult({ result }: RpcMessage): boolean {
-  const { supportedVersions } = (result ?? {}) as { supportedVersions?: unknown };
-  return Array.isArray(supportedVersions) && supportedVersions.includes(MODERN_REVISION);
+  return elementsOf(membersOf(result)['supportedVersions']).includes(MODERN_REVISION);
 }
 
-/** The revisions that a server offers instead of a rejected one; undefined for any other error. */
-function offeredRevisions(error: unknown): readonly unknown[] | undefined {
-  if (!(error instanceof RpcError) || error.code !== RPC.unsupportedVersion) return undefined;
-  const { supported } = (error.data ?? {}) as { supported?: unknown };
-  return Array.isArray(supported) ? supported : undefined;
+/** The revisions that a server offers instead of a rejected one; none for any other error. */
+function offeredRevisions(error: unknown): readonly unknown[] {
+  if (!(error instanceof RpcError) || error.code !== RPC.unsupportedVersion) return [];
+  return elementsOf(membersOf(error.data)['supported']);
 }
 
 /**
@@ -240,7 +237,7 @@ function offeredRevisions(error: unknown): readonly unknown[] | undefined {
 function isLegacyAnswer(error: unknown): boolean {
   if (error instanceof RpcError) {
     if (error.code === RPC.unsupportedVersion)
-      return SESSION_REVISIONS.some((revision) => offeredRevisions(error)?.includes(revision) === true);
+      return SESSION_REVISIONS.some((revision) => offeredRevisions(error).includes(revision));
     return error.code !== RPC.headerMismatch && error.code !== RPC.missingCapability;
   }
   if (error instanceof UpstreamStatusError)
@@ -249,9 +246,5 @@ function isLegacyAnswer(error: unknown): boolean {
 }
 
 /** The capabilities in a result of `server/discover` or `initialize`. */
-export function capabilitiesOf({ result }: RpcMessage): Readonly<Record<string, unknown>> {
-  const { capabilities } = (result ?? {}) as { capabilities?: unknown };
-  return typeof capabilities === 'object' && capabilities !== null && !Array.isArray(capabilities)
-    ? (capabilities as Record<string, unknown>)
-    : {};
-}
+const capabilitiesOf = ({ result }: RpcMessage): Readonly<Record<string, unknown>> =>
+  membersOf(membersOf(result)['capabilities']);

@@ -1,5 +1,6 @@
+import { membersOf } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
-import type { RpcMessage } from '../message.ts';
+import { numberOfId, type RpcMessage } from '../message.ts';
 import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
 import { SubscribedResources } from '../subscribed-resources.ts';
 import type { Channel } from '../target.ts';
@@ -81,8 +82,8 @@ export class SessionListening {
   /** The server has acknowledged a request. */
   acknowledged({ params }: RpcMessage): void {
     // It may be one that was replaced meanwhile, which lacks the resources that the current one is about.
-    const { [META.subscription]: subscription } = (params['_meta'] ?? {}) as Record<string, unknown>;
-    if (subscription !== undefined && Number(subscription) !== this.#current) return;
+    const subscription = membersOf(params['_meta'])[META.subscription];
+    if (subscription !== undefined && numberOfId(subscription) !== this.#current) return;
     const { resourceSubscriptions = [] } = filterOf(params['notifications']);
     for (const { outer, uri } of this.#unacknowledged.splice(0)) {
       if (uri === undefined || resourceSubscriptions.includes(uri)) this.#succeed(outer);

@@ -1,11 +1,14 @@
 import { messageOf } from '../../../core/errors.ts';
+import { isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
+import { descriptionIn } from '../initialize-result.ts';
 import { ListPages } from '../list-pages.ts';
 import {
   answeredRequest,
   idOfInvalid,
+  numberOfId,
   parseMessage,
   type RpcMessage,
   requestNumber,
@@ -158,7 +161,7 @@ export class SessionView implements Channel {
         this.#reply(outer, '{}');
         return;
       case 'logging/setLevel':
-        this.#level = String(params['level']);
+        this.#level = stringIn(params['level']);
         this.#reply(outer, '{}');
         return;
       case 'resources/subscribe':
@@ -190,7 +193,7 @@ export class SessionView implements Channel {
     const id = this.#nextId++;
     call.inner = id;
     this.#calls.set(id, call);
-    const declared = method === 'tools/call' ? this.#paramHeaders.get(String(params['name'])) : undefined;
+    const declared = method === 'tools/call' ? this.#paramHeaders.get(textIn(params['name'])) : undefined;
     const headers = declared === undefined ? [] : paramHeaders(declared, params['arguments']);
     this.#channel.send(withId(message, String(id)), {
       id,
@@ -217,18 +220,15 @@ export class SessionView implements Channel {
 
   #initializeResult(requested: unknown): string {
     const { discovered, targetName } = this.#options;
-    const result = discovered.result as {
-      capabilities?: unknown;
-      instructions?: unknown;
-      _meta?: Record<string, unknown>;
-    };
+    const { capabilities, instructions } = descriptionIn(discovered.result);
+    const serverInfo = membersOf(membersOf(discovered.result)['_meta'])[META.serverInfo];
     return JSON.stringify({
       protocolVersion: SESSION_REVISIONS.some((known) => known === requested)
         ? requested
         : LATEST_SESSION_REVISION,
-      capabilities: result.capabilities ?? {},
-      serverInfo: result._meta?.[META.serverInfo] ?? { name: targetName, version: '' },
-      ...(result.instructions !== undefined && { instructions: result.instructions }),
+      capabilities,
+      serverInfo: isRecord(serverInfo) ? serverInfo : { name: targetName, version: '' },
+      ...(instructions !== undefined && { instructions }),
     });
   }
 
@@ -368,7 +368,7 @@ export class SessionView implements Channel {
 
   /** Cancels a request of the client. */
   #cancel({ params }: RpcMessage): void {
-    const outer = Number(params['requestId']);
+    const outer = numberOfId(params['requestId']);
     for (const call of this.#calls.values()) {
       if (call.outer !== outer) continue;
       const id = call.inner;

@@ -1,3 +1,4 @@
+import { membersOf, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { RpcMessage } from '../message.ts';
 import { META, notificationMessage } from '../protocol.ts';
@@ -81,7 +82,7 @@ export class ViewedSubscriptions {
   /** Passes a notification of the server to those who listen to it. */
   receive({ method, params, text }: RpcMessage): void {
     const changed = LISTS.find(([kind]) => method === `notifications/${kind}/list_changed`);
-    const uri = method === 'notifications/resources/updated' ? String(params['uri']) : undefined;
+    const uri = method === 'notifications/resources/updated' ? textIn(params['uri']) : undefined;
     for (const [id, { filter, isAcknowledged }] of this.#open) {
       if (!isAcknowledged) continue;
       const isAwaited =
@@ -93,8 +94,7 @@ export class ViewedSubscriptions {
   }
 
   #announces(kind: string, feature: string): boolean {
-    const capability = this.#capabilities[kind] as Record<string, unknown> | null | undefined;
-    return capability?.[feature] === true;
+    return membersOf(this.#capabilities[kind])[feature] === true;
   }
 
   /** Returns those of the resources that the server let the caller subscribe to. */
@@ -127,7 +127,7 @@ export class ViewedSubscriptions {
 
 /** Reads a filter; members that are not of the expected type count as absent. */
 export function filterOf(value: unknown): NotificationFilter {
-  const given = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  const given = membersOf(value);
   const lists = LISTS.filter(([, member]) => given[member] === true).map(
     ([, member]) => [member, true] as const,
   );

@@ -101,10 +101,11 @@ export async function readEvents(
   let sinceEvent = 0;
   let isDone = false;
   const parser = createParser({
-    onEvent: ({ data }) => {
+    onEvent: ({ event = 'message', data }) => {
       sinceEvent = 0;
-      // An event without data only has an id for resuming.
-      if (data !== '') isDone = onMessage(data) === true || isDone;
+      // An event without data only has an id for resuming. Events of other types, such as `ping` (fastmcp), are no messages: a
+      // reader gets those that it knows (HTML standard, "Server-sent events").
+      if (data !== '' && event === 'message') isDone = onMessage(data) === true || isDone;
     },
     onId: (id) => updateLastEventId(position, id),
     onRetry: (milliseconds) => {

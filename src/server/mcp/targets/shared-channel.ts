@@ -1,8 +1,9 @@
+import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { lowestRevision } from '../initialize.ts';
 import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
-import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
+import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import { withSubscription } from '../modern/meta-text.ts';
 import { errorMessage, META, MODERN_REVISION, RPC, resultMessage } from '../protocol.ts';
 import { SubscribedResources } from '../subscribed-resources.ts';
@@ -159,7 +160,7 @@ export class SharedChannel implements Channel {
       response: (text, { error }) => {
         this.#calls.delete(id);
         if (error !== undefined && method === 'resources/subscribe')
-          this.#subscriptions.delete(String(params['uri']));
+          this.#subscriptions.delete(textIn(params['uri']));
         this.events.message(text, id);
       },
       failure: (error) => {
@@ -174,8 +175,9 @@ export class SharedChannel implements Channel {
   #notify(text: string): void {
     const { kind, method, params } = parseMessage(text, TARGET_BOUNDS);
     if (kind !== 'notification' || method !== 'notifications/cancelled') return;
-    const own = this.#calls.get(Number(params['requestId']));
-    if (own !== undefined) this.#process.rpc.cancel(own, String(params['reason'] ?? 'cancelled'));
+    const id = numberOfId(params['requestId']);
+    const own = id === undefined ? undefined : this.#calls.get(id);
+    if (own !== undefined) this.#process.rpc.cancel(own, stringIn(params['reason']) ?? 'cancelled');
   }
 
   #hasOtherSubscriber(uri: string): boolean {
@@ -191,7 +193,7 @@ export class SharedChannel implements Channel {
    * support is refused, so that the session's messages are converted by a view.
    */
   #answerOpening(text: string, id: number, method: string): void {
-    const requested = String(parseMessage(text, TARGET_BOUNDS).params['protocolVersion']);
+    const requested = textIn(parseMessage(text, TARGET_BOUNDS).params['protocolVersion']);
     this.#process.answered.then(
       ({ message, isModern }) => {
         if (this.#isClosed) return;
@@ -216,22 +218,28 @@ const unsupportedVersion = (id: number, requested: string): string =>
 
 /** Whether a notification of revision 2026-07-28 names the `subscriptions/listen` request that it belongs to. */
 function isOfSubscription({ params }: RpcMessage): boolean {
-  const meta = params['_meta'] as Record<string, unknown> | null | undefined;
-  return meta?.[META.subscription] !== undefined;
+  return membersOf(params['_meta'])[META.subscription] !== undefined;
 }
 
 /** The response to `initialize` or `server/discover` for one session: negotiated revision, without hidden capabilities. */
 function forSession(message: RpcMessage, requested: string): RpcMessage {
   const { text } = message;
-  const result = message.result as { protocolVersion: string; capabilities?: Record<string, unknown> };
+  const result = membersOf(message.result);
   const version = valueAt(text, ['result', 'protocolVersion']);
   const capabilities = valueAt(text, ['result', 'capabilities']);
-  const kept = Object.entries(result.capabilities ?? {}).filter(([name]) => !NOT_SHARED.includes(name));
+  const kept = Object.entries(membersOf(result['capabilities'])).filter(
+    ([name]) => !NOT_SHARED.includes(name),
+  );
   return parseMessage(
     edit(text, [
       ...(version === undefined
         ? []
-        : [{ ...version, text: JSON.stringify(lowestRevision([requested, result.protocolVersion])) }]),
+        : [
+            {
+              ...version,
+              text: JSON.stringify(lowestRevision([requested, textIn(result['protocolVersion'])])),
+            },
+          ]),
       ...(capabilities === undefined
         ? []
         : [{ ...capabilities, text: JSON.stringify(Object.fromEntries(kept)) }]),

@@ -1,6 +1,8 @@
+import { textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
+import { initializeResultOf } from '../initialize-result.ts';
 import { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import { ChannelLink } from '../modern/channel-link.ts';
@@ -119,7 +121,7 @@ export class SharedServer {
     const receivers = [...running.members].filter(
       (member) =>
         /^notifications\/[a-z]+\/list_changed$/.test(method) ||
-        (method === 'notifications/resources/updated' && member.isSubscribed(String(params['uri']))),
+        (method === 'notifications/resources/updated' && member.isSubscribed(textIn(params['uri']))),
     );
     for (const member of receivers) member.events.message(text);
     if (receivers.length === 0)
@@ -187,10 +189,7 @@ export class SharedServer {
     }, this.#target.limits.initializeTimeout);
     try {
       const message = await Promise.race([rpc.call('initialize', INITIALIZE, []), timedOut.promise]);
-      const result = message.result as { protocolVersion?: unknown } | null | undefined;
-      if (typeof result?.protocolVersion !== 'string')
-        throw new Error('its initialize result has no protocolVersion');
-      channel.agreed(result.protocolVersion);
+      channel.agreed(initializeResultOf(message).protocolVersion);
       rpc.send(notificationMessage('notifications/initialized'), []);
       return message;
     } finally {

@@ -1,0 +1,39 @@
+import { isRecord, membersOf, stringIn } from '../../core/foreign.ts';
+import type { RpcMessage } from './message.ts';
+import { SESSION_REVISIONS } from './protocol.ts';
+
+/** What a server says of itself in its result of `initialize` or `server/discover`. */
+export interface InitializeResult {
+  readonly protocolVersion: string;
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly serverInfo?: Readonly<Record<string, unknown>>;
+  readonly instructions?: string;
+}
+
+/**
+ * Reads a server's result of `initialize`. Throws if it has no revision that the gateway knows: "If the client does not support
+ * the version in the server's response, it SHOULD disconnect" (MCP 2025-11-25, "Version Negotiation").
+ */
+export function initializeResultOf({ result }: RpcMessage): InitializeResult {
+  const { protocolVersion, ...others } = membersOf(result);
+  const known = SESSION_REVISIONS.find((revision) => revision === protocolVersion);
+  if (known === undefined) {
+    const chosen =
+      protocolVersion === undefined || protocolVersion === null
+        ? 'its initialize result has no protocolVersion'
+        : `it chose the protocol revision ${JSON.stringify(protocolVersion).slice(0, 64)} in initialize`;
+    throw new Error(`${chosen}: expected one of ${SESSION_REVISIONS.join(', ')}`);
+  }
+  return { protocolVersion: known, ...descriptionIn(others) };
+}
+
+/** The members of either result that describe the server, as far as they have the right type. */
+export function descriptionIn(result: unknown): Omit<InitializeResult, 'protocolVersion'> {
+  const { capabilities, serverInfo, instructions } = membersOf(result);
+  const text = stringIn(instructions);
+  return {
+    capabilities: membersOf(capabilities),
+    ...(isRecord(serverInfo) && { serverInfo }),
+    ...(text !== undefined && { instructions: text }),
+  };
+}
