@@ -143,6 +143,10 @@ export const MCP_LIMITS = {
   heldResponseTimeout: 30 * SECOND,
   /** One message of a target: a line on stdout, or an event or body over HTTP. */
   targetMessageBytes: 8 * MIB,
+  /** Messages in one array of a target, which revision 2025-03-26 allows instead of one message. */
+  targetBatch: 256,
+  /** Redirects of a target that one request follows; a trailing slash takes one. */
+  targetRedirects: 5,
   /** Bytes queued for a child that does not read its stdin; more fail the call. */
   childInputBytes: 4 * MIB,
   /**

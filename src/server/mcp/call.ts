@@ -16,7 +16,7 @@ import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { publicProblem, TargetFailure } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
-import { UpstreamSessionLost } from './targets/http-channel.ts';
+import { UpstreamSessionLost } from './targets/session-loss.ts';
 
 /** One request of a client that is handled by a session. */
 export interface ClientCall {

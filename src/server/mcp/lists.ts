@@ -12,7 +12,7 @@ import { completeMembers } from './modern/results.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
 import { withTimeout } from './target-failure.ts';
-import { UpstreamSessionLost } from './targets/http-channel.ts';
+import { UpstreamSessionLost } from './targets/session-loss.ts';
 import type { ListSource } from './tool-pinning/tool-pins.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */

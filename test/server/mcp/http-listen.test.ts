@@ -95,6 +95,56 @@ describe('the GET stream of an HTTP target', () => {
     },
   );
 
+  // malloyyo#133, prompts.chat#1117, webtrees-API#27, awslabs/mcp#3352: pages, and JSON-RPC errors, for every GET.
+  test.each([
+    ['a page', 'text/html', '<html>hello</html>'],
+    [
+      'a JSON-RPC error',
+      'application/json',
+      '{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}',
+    ],
+    ['text that looks like events', 'text/plain', changed('x')],
+    ['bytes without a type', '', changed('x')],
+  ])(
+    'the GET stream of an HTTP target is requested only once when the server answers with %s',
+    async (_, type, body) => {
+      const script: Script = ({ verb }, response) => {
+        if (verb !== 'GET') return false;
+        response.writeHead(200, type === '' ? {} : { 'content-type': type }).end(body);
+        return true;
+      };
+      await using up = await mcpUpstream({ script });
+      await using client = await listening(up);
+      await until(() => gets(up).length === 1);
+      for (let turn = 0; turn < 20; turn += 1) await client.session.request('tools/list');
+      expect(gets(up)).toHaveLength(1);
+      expect(client.own.messages).toEqual([]);
+    },
+  );
+
+  // SuperAgent#634, coinstats-mcp#29: hosts of functions end each stream after a greeting.
+  test.each([
+    ['at once', ''],
+    [
+      'after a greeting',
+      'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hi"}}\n\n',
+    ],
+    ['after an event with an id', changed('hello')],
+  ])('a server that ends its GET stream %s is asked less and less often', async (_, text) => {
+    const at: number[] = [];
+    const script: Script = ({ verb }, response) => {
+      if (verb !== 'GET') return false;
+      at.push(performance.now());
+      response.writeHead(200, { 'content-type': 'Text/Event-Stream; charset=UTF-8' }).end(text);
+      return true;
+    };
+    await using up = await mcpUpstream({ script });
+    await using _client = await listening(up, { retryDelayMin: 5, retryDelayMax: 1_000 });
+    await until(() => at.length === 8);
+    // 5 ms, doubled six times.
+    expect((at[7] as number) - (at[6] as number)).toBeGreaterThanOrEqual(5 * 2 ** 6);
+  });
+
   test("a rejected GET stream of an HTTP target is requested again with the token of the client's next stream", async () => {
     const script: Script = ({ verb, headers }, response) => {
       if (verb !== 'GET' || headers.authorization === 'Bearer new') return false;

@@ -69,30 +69,6 @@ describe('an HTTP error of a single target', () => {
     expect((await session.send(say(2, 'x', 'other_say'))).result.content[0].text).toBe('other says x');
   });
 
-  test('a redirect of an HTTP target is not followed', async () => {
-    const script: Script = ({ message }, response) => {
-      if (message?.method !== 'tools/call') return false;
-      response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
-      return true;
-    };
-    await using up = await mcpUpstream({ script });
-    await using gate = await gateway(mcpConfig([target(up)]));
-    const session = await openSession(`${gate.url}/mcp`);
-    const answer = await fetch(session.url, {
-      method: 'POST',
-      redirect: 'manual',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'text/event-stream',
-        'mcp-session-id': session.id,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', ...say(1, 'x') }),
-    });
-    expect(answer.status).toBe(302);
-    expect(answer.headers.get('location')).toBeNull();
-    expect(up.of('tools/call')).toHaveLength(1);
-  });
-
   test('an HTTP error that arrives late still ends its call', async () => {
     let release: (() => void) | undefined;
     const script: Script = async (request, response) => {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -7,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, openSession, post, toolCall } from '../../kit/mcp.ts';
+import { type McpUpstream, mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
 import { freePort } from '../../kit/ports.ts';
 import { sseServer } from '../../kit/sse-server.ts';
 import { until } from '../../kit/until.ts';
@@ -211,3 +213,167 @@ const RESULTS: Record<string, object> = {
   },
   'tools/list': { tools: [] },
 };
+
+/** What a server with the HTTP+SSE transport does differently from the official SDK. */
+interface Differences {
+  /** Data of the event `endpoint`, by the port. */
+  readonly endpoint?: (port: number) => string;
+  /** The whole event, instead. */
+  readonly first?: string;
+  /** Writes a response to the stream, or as the answer to its POST. */
+  readonly answer?: (json: string, stream: ServerResponse, response: ServerResponse) => void;
+}
+
+const onStream = (json: string, stream: ServerResponse, response: ServerResponse): void => {
+  response.writeHead(202).end('Accepted');
+  stream.write(`event: message\ndata: ${json}\n\n`);
+};
+
+/** A server of the older transport at `/api/sse`. */
+function legacyServer({ endpoint = () => '/messages?s=1', first, answer = onStream }: Differences) {
+  let stream: ServerResponse | undefined;
+  const script: Script = ({ verb, message }, response) => {
+    if (verb === 'GET') {
+      stream = response.writeHead(200, { 'content-type': 'Text/Event-Stream; charset=utf-8' });
+      stream.write(first ?? `event: endpoint\ndata: ${endpoint(up.port)}\n\n`);
+    } else if (message.id === undefined) response.writeHead(202).end();
+    else {
+      const capabilities = { tools: {} };
+      const result =
+        message.method === 'initialize'
+          ? { protocolVersion: '2024-11-05', capabilities, serverInfo: { name: 'old', version: '1' } }
+          : { content: [{ type: 'text', text: 'called' }] };
+      const json = JSON.stringify({ jsonrpc: '2.0', id: message.id, result });
+      answer(json, stream as ServerResponse, response);
+    }
+    return true;
+  };
+  let up: McpUpstream;
+  return mcpUpstream({ script }).then((started) => {
+    up = started;
+    return started;
+  });
+}
+
+describe('servers with the HTTP+SSE transport that are not of the official SDK', () => {
+  const body =
+    (type: string): Differences['answer'] =>
+    (json, _, response) =>
+      void response
+        .writeHead(200, { 'content-type': type })
+        .end(type.startsWith('text/event') ? `data: ${json}\n\n` : json);
+  const named =
+    (event: string): Differences['answer'] =>
+    (json, stream, response) => {
+      response.writeHead(200).end();
+      stream.write(`event: ping\ndata: now\n\n${event}data: ${json}\n\n`);
+    };
+  test.each<[string, Differences, string?]>([
+    ['a relative path', { endpoint: () => 'messages?s=1' }, '/api/messages?s=1'],
+    ['only a query', { endpoint: () => '?s=1' }, '/api/sse?s=1'],
+    ['an absolute URL', { endpoint: (port) => `http://127.0.0.1:${port}/messages?s=1` }],
+    ['a URL without a scheme', { endpoint: (port) => `//127.0.0.1:${port}/messages?s=1` }],
+    // mcphost#26.
+    ['an encoded URL', { endpoint: (port) => `http%3A//127.0.0.1%3A${port}/messages%3Fs=1` }],
+    ['an encoded path', { endpoint: () => '%2Fmessages%3Fs%3D1' }],
+    ['a path with escapes of its own', { endpoint: () => '/a%2Fb?s=%20' }, '/a%2Fb?s=%20'],
+    ['a JSON string', { endpoint: () => '"/messages?s=1"' }],
+    ['a string that is no JSON', { endpoint: () => '"/messages?s=1' }],
+    ['an object with uri', { endpoint: () => '{"uri":"/messages?s=1"}' }],
+    ['an object with endpoint', { endpoint: () => '{"endpoint":"/messages?s=1","uri":null}' }],
+    [
+      'an object with an absolute url',
+      { endpoint: (port) => `{"url":"http://127.0.0.1:${port}/messages?s=1"}` },
+    ],
+    ['spaces around it', { endpoint: () => '  /messages?s=1 ' }],
+    [
+      'the event twice',
+      { first: 'event: endpoint\ndata: /messages?s=1\n\nevent: endpoint\ndata: /other\n\n' },
+    ],
+    ['CRLF and a comment before', { first: ': hi\r\n\r\nevent: Endpoint\r\ndata: /messages?s=1\r\n\r\n' }],
+    ['a ping before', { first: 'event: ping\ndata: {}\n\nevent: endpoint\ndata: /messages?s=1\n\n' }],
+    ['answers to POSTs in JSON', { answer: body('application/json; charset=utf-8') }],
+    ['answers to POSTs in JSON that is called text', { answer: body('text/plain') }],
+    ['answers to POSTs in events', { answer: body('text/event-stream') }],
+    [
+      'answers on the stream and to POSTs',
+      {
+        answer: (json, stream, response) => {
+          response.writeHead(200, { 'content-type': 'application/json' }).end(json);
+          stream.write(`data: ${json}\n\n`);
+        },
+      },
+    ],
+    ['events without a name', { answer: named('') }],
+    ['events of another name', { answer: named('event: response\n') }],
+    [
+      'JSON that is no message in answers to POSTs',
+      {
+        answer: (json, stream, response) => {
+          response.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"accepted"}');
+          stream.write(`data: ${json}\n\n`);
+        },
+      },
+    ],
+  ])('sse target: calls work with %s', async (_, differences, path = '/messages?s=1') => {
+    await using up = await legacyServer(differences);
+    await using gate = await gateway(mcpConfig([target(`http://127.0.0.1:${up.port}/api/sse`)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect((await session.send(toolCall(1, 'say'))).result.content[0].text).toBe('called');
+    expect(up.received.find(({ verb }) => verb === 'POST')?.path).toBe(path);
+    expect(gate.log.join('')).not.toContain('is not a JSON-RPC message');
+  });
+
+  test.each<[string, Differences]>([
+    // python-sdk#447, python-sdk#965.
+    ['another name of this machine', { endpoint: (port) => `http://localhost:${port}/messages` }],
+    ['an encoded URL elsewhere', { endpoint: () => 'http%3A%2F%2F127.0.0.1%3A9/steal' }],
+    ['an object with a URL elsewhere', { endpoint: () => '{"uri":"http://127.0.0.1:9/steal"}' }],
+    ['a string with a URL elsewhere', { endpoint: () => '"//127.0.0.1:9/steal"' }],
+    ['an encoded path that begins with two slashes', { endpoint: () => '%2F%2F127.0.0.1:9/steal' }],
+  ])('sse target: an endpoint with %s is refused', async (_, differences) => {
+    await using up = await legacyServer(differences);
+    await using gate = await gateway(mcpConfig([target(`http://127.0.0.1:${up.port}/api/sse`)]));
+    expect((await post(`${gate.url}/mcp`, INITIALIZE)).text).toContain('has no URL of the same origin');
+    expect(up.received.map(({ verb }) => verb)).toEqual(['GET']);
+  });
+
+  test.each([
+    ['null', 'null'],
+    ['a number', '5'],
+    ['an empty object', '{}'],
+    ['a list', '[]'],
+    ['a huge object', `{"a":"${'x'.repeat(100_000)}"}`],
+  ])('sse target: an endpoint that is %s does not stop the gateway', async (_, endpoint) => {
+    await using up = await legacyServer({ endpoint: () => endpoint });
+    await using gate = await gateway(mcpConfig([target(`http://127.0.0.1:${up.port}/api/sse`)]));
+    await post(`${gate.url}/mcp`, INITIALIZE);
+    expect((await fetch(`${gate.url}/mcp`)).status).toBeLessThan(500);
+  });
+
+  // fastmcp#831, spring-ai#2785.
+  test.each([
+    ['404', 404, 'Could not find session'],
+    ['400', 400, 'Session ID missing in message endpoint'],
+    ['410', 410, '{"error":"session expired"}'],
+  ])(
+    'sse target: a session that the server no longer knows, as it says with %s, is opened again',
+    async (_, status, text) => {
+      let isKnown = true;
+      await using up = await legacyServer({
+        endpoint: () => {
+          isKnown = true;
+          return '/messages';
+        },
+        answer: (json, stream, response) => {
+          if (isKnown) onStream(json, stream, response);
+          else response.writeHead(status).end(text);
+        },
+      });
+      await using gate = await gateway(mcpConfig([target(`http://127.0.0.1:${up.port}/api/sse`)]));
+      const session = await openSession(`${gate.url}/mcp`);
+      isKnown = false;
+      expect((await session.send(toolCall(1, 'say'))).result?.content[0].text).toBe('called');
+    },
+  );
+});

@@ -19,6 +19,9 @@ export class UpstreamStatusError extends Error {
   }
 }
 
+/** Characters of an error page that are kept for the error message. */
+export const BODY_IN_ERROR = 4096;
+
 /** A message of a server over `LIMITS.targetMessageBytes`. */
 export class OversizedMessage extends Error {
   constructor() {
@@ -100,12 +103,16 @@ export async function readEvents(
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let sinceEvent = 0;
   let isDone = false;
+  let isEnd = false;
+  let isTaken = false;
   const parser = createParser({
     onEvent: ({ event = 'message', data }) => {
       sinceEvent = 0;
       // An event without data only has an id for resuming. Events of other types, such as `ping` (fastmcp), are no messages: a
       // reader gets those that it knows (HTML standard, "Server-sent events").
-      if (data !== '' && event === 'message') isDone = onMessage(data) === true || isDone;
+      if (data === '' || event !== 'message' || (isEnd && !isJson(data))) return;
+      isTaken = isEnd;
+      isDone = onMessage(data) === true || isDone;
     },
     onId: (id) => updateLastEventId(position, id),
     onRetry: (milliseconds) => {
@@ -120,12 +127,35 @@ export async function readEvents(
     response.body.destroy();
     throw new OversizedMessage();
   }
+  // Some servers leave out the empty line after their last event, which readers then have to discard (HTML standard).
+  isEnd = true;
+  const { lastEventId } = position;
+  parser.feed('\n\n');
+  if (!isTaken) restore(position, lastEventId);
+}
+
+/** An event that was cut off must be requested again. */
+function restore(position: StreamPosition, lastEventId: string | undefined): void {
+  if (lastEventId === undefined) delete position.lastEventId;
+  else position.lastEventId = lastEventId;
 }
 
 /** An empty id ends resumability (HTML standard). Ids that are not valid header values could not be sent. */
 function updateLastEventId(position: StreamPosition, id: string): void {
   if (id === '' || id.length > LIMITS.eventIdLength || !isHeaderValue(id)) delete position.lastEventId;
   else position.lastEventId = id;
+}
+
+/** The media type of a response in lower case, without parameters; empty without one. */
+export const mediaType = (response: Dispatcher.ResponseData): string =>
+  (header(response, 'content-type') ?? '').split(';', 1).join().trim().toLowerCase();
+
+export const isEventStream = (response: Dispatcher.ResponseData): boolean =>
+  mediaType(response) === 'text/event-stream';
+
+/** Ends a response whose body is of no use and may be endless. */
+export function discard({ body }: Dispatcher.ResponseData): void {
+  body.on('error', () => undefined).destroy();
 }
 
 /** One value of a response header, or undefined. */

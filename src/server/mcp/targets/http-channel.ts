@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { parseJson } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
-import type { Upstream } from '../../transport/upstream.ts';
-import { explainUpstreamError, isHeadersTimeout, locatedProblem } from '../../transport/upstream-error.ts';
+import { elements } from '../../kernel/json-text.ts';
+import { isHeadersTimeout, locatedProblem } from '../../transport/upstream-error.ts';
+import type { UpstreamRequest } from '../../transport/upstream-request.ts';
 import { encodedValue } from '../modern/envelope.ts';
 import {
   errorMessage,
@@ -18,31 +20,40 @@ import {
   VERSION_HEADER,
 } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
-import { detailOf, TargetFailure, timeoutFailure, timeoutMessage } from '../target-failure.ts';
+import { detailOf, timeoutFailure, timeoutMessage } from '../target-failure.ts';
 import {
+  BODY_IN_ERROR,
   header,
-  OversizedMessage,
+  mediaType,
   readEvents,
   readMessages,
   readText,
   type StreamPosition,
   UpstreamStatusError,
 } from './http-body.ts';
+import {
+  callFailed,
+  isClassified,
+  noResponse,
+  postRefused,
+  quoted,
+  unusableAnswer,
+} from './http-failures.ts';
 import { listen, resume } from './http-reconnect.ts';
+import { type RedirectingServer, requestFollowing } from './redirects.ts';
+import {
+  deniesSession,
+  isErrorAboutSession,
+  mayBeAboutSession,
+  PROBE,
+  UpstreamSessionLost,
+} from './session-loss.ts';
 
-interface HttpTarget {
+interface HttpTarget extends RedirectingServer {
   readonly name: string;
-  readonly upstream: Upstream;
-  readonly path: string;
   readonly log: Log;
   readonly limits: Limits;
 }
-
-/** The server no longer knows the session (404). A new `initialize` gets a new one. */
-export class UpstreamSessionLost extends Error {}
-
-/** Bytes of an error page that are kept for the error message. */
-const BODY_IN_ERROR = 4096;
 
 /** How the response to one POST is received. */
 interface Receiving {
@@ -51,6 +62,8 @@ interface Receiving {
   /** End-to-end headers of the client's request, sent again when the response stream is resumed. */
   readonly headers: readonly string[] | undefined;
   readonly signal: AbortSignal;
+  /** An error response that may be about the session. It is passed on if it is not. */
+  doubtful?: string;
 }
 
 /**
@@ -116,22 +129,15 @@ export class HttpChannel implements Channel {
 
   async #post(text: string, options: SendOptions): Promise<void> {
     const { id, method, name: item, headers, headTimeout } = options;
-    const { name, upstream, path, log } = this.#target;
+    const { name, upstream, log } = this.#target;
     const abort = new AbortController();
     if (id !== undefined) this.#inFlight.set(id, abort);
     const signal = AbortSignal.any([this.#closed.signal, abort.signal]);
     try {
-      const response = await upstream.request({
+      const response = await this.#request({
         method: 'POST',
-        path,
         headers: this.#requestHeaders(
-          [
-            'content-type',
-            'application/json',
-            'accept',
-            'application/json, text/event-stream',
-            ...(this.#isModern ? modernHeaders(method, item) : []),
-          ],
+          [...POST_HEADERS, ...(this.#isModern ? modernHeaders(method, item) : [])],
           headers,
         ),
         body: text,
@@ -173,24 +179,76 @@ export class HttpChannel implements Channel {
     void this.#post(text, { headers, headTimeout });
   }
 
+  /** Sends a request to the URL of the target, and again where it redirects to. */
+  #request(request: Omit<UpstreamRequest, 'path'>): Promise<Dispatcher.ResponseData> {
+    return requestFollowing(this.#target, { ...request, path: pathOf(this.#target) });
+  }
+
   async #receive(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {
+    const { id } = receiving;
     const { statusCode } = response;
-    if (statusCode < 200 || statusCode > 299) {
-      const body = await readText(response, BODY_IN_ERROR);
-      if (this.#isModern && this.#receiveError(body, receiving)) return;
-      if (
-        this.#sessionId !== undefined &&
-        (statusCode === 404 || (statusCode === 400 && isAboutSession(body)))
-      )
-        throw new UpstreamSessionLost('the server no longer knows the session');
-      if (statusCode === 405) throw postRefused(this.#target.upstream.address);
-      throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
+    if (statusCode < 200 || statusCode > 299) return this.#receiveRefusal(response, receiving);
+    const type = mediaType(response);
+    if (type === 'text/event-stream') await this.#receiveEvents(response, receiving);
+    else if (JSON_TYPE.test(type))
+      await readMessages(response, (text) => void this.#message(text, receiving));
+    else if (id === undefined) await response.body.dump();
+    else
+      await readMessages(response, (text) => {
+        // Some servers leave out the type, or call JSON text.
+        if (!/^\s*[[{]/.test(text)) throw unusableAnswer(this.#target, type, text);
+        this.#message(text, receiving);
+      });
+    const { doubtful } = receiving;
+    if (doubtful === undefined) return;
+    if (await this.#hasLostSession(receiving)) throw new UpstreamSessionLost(rpcErrorIn(doubtful)?.message);
+    this.#events.message(doubtful, id);
+  }
+
+  async #receiveRefusal(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {
+    const { statusCode } = response;
+    const headers = response.headers as IncomingHttpHeaders;
+    const body = await readText(response, BODY_IN_ERROR);
+    if (this.#isModern && this.#receiveError(body, receiving)) return;
+    const isUnknown = statusCode === 404 && this.#sessionId !== undefined;
+    // A challenge is about the token, which only the client can renew.
+    const isDoubtful = this.#mayLoseSession && headers['www-authenticate'] === undefined;
+    if (isUnknown || (isDoubtful && mayBeAboutSession(body) && (await this.#hasLostSession(receiving))))
+      throw new UpstreamSessionLost(
+        `HTTP ${statusCode}${quoted(this.#target, rpcErrorIn(body)?.message ?? body, ', ')}`,
+      );
+    if (statusCode === 405) throw postRefused(this.#target.upstream.address);
+    throw new UpstreamStatusError(statusCode, headers, body);
+  }
+
+  /** Whether there is a session that the server may have forgotten. */
+  get #mayLoseSession(): boolean {
+    return this.#version !== undefined && !this.#isModern;
+  }
+
+  async #hasLostSession({ headers }: Receiving): Promise<boolean> {
+    try {
+      const response = await this.#request({
+        method: 'POST',
+        headers: this.#requestHeaders(POST_HEADERS, headers),
+        body: PROBE,
+        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(LIMITS.targetResponseWait)]),
+      });
+      return await deniesSession(response);
+    } catch {
+      return false;
     }
-    const type = header(response, 'content-type') ?? '';
-    if (type.startsWith('text/event-stream')) await this.#receiveEvents(response, receiving);
-    else if (type.startsWith('application/json'))
-      await readMessages(response, (text) => this.#events.message(text, receiving.id));
-    else await response.body.dump();
+  }
+
+  /** Passes a message on, or several in an array (MCP 2025-03-26, "Batching"). Returns whether it may be about the session. */
+  #message(text: string, receiving: Receiving): boolean {
+    const { id } = receiving;
+    const batch = batchIn(text);
+    if (batch !== undefined) for (const message of batch) this.#events.message(message, id);
+    else if (id === undefined || !this.#mayLoseSession || !isErrorAboutSession(text))
+      this.#events.message(text, id);
+    else receiving.doubtful = text;
+    return receiving.doubtful !== undefined;
   }
 
   /** Since revision 2026-07-28, JSON-RPC errors have a status of their own. Returns false for any other body. */
@@ -201,11 +259,12 @@ export class HttpChannel implements Channel {
     return true;
   }
 
-  async #receiveEvents(response: Dispatcher.ResponseData, { id, headers, signal }: Receiving): Promise<void> {
+  async #receiveEvents(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {
+    const { id, headers, signal } = receiving;
     const { name, upstream, log } = this.#target;
     const events = this.#events;
     const position: StreamPosition = {};
-    const message = (text: string): void => events.message(text, id);
+    const message = (text: string): boolean => this.#message(text, receiving);
     if (id !== undefined) events.streaming?.(id);
     try {
       await readEvents(response, position, message);
@@ -216,6 +275,7 @@ export class HttpChannel implements Channel {
     // Streams of revision 2026-07-28 cannot be resumed.
     if (this.#isModern || id === undefined || position.lastEventId === undefined || !events.awaits(id))
       return;
+    if (receiving.doubtful !== undefined) return;
     events.suspended(id);
     log.debug('mcp::http', 'the response stream of the target ended early and is resumed', { target: name });
     await resume({
@@ -238,7 +298,7 @@ export class HttpChannel implements Channel {
     this.#serverStream = stream;
     await listen({
       open: (position) => this.#openStream(position, headers, signal),
-      message: (text) => this.#events.message(text),
+      message: (text) => void this.#message(text, { id: undefined, headers, signal }),
       sessionLost: () => {
         if (this.#sessionId !== undefined) this.#events.sessionLost();
       },
@@ -258,10 +318,9 @@ export class HttpChannel implements Channel {
     headers: readonly string[] | undefined,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
-    const { upstream, path } = this.#target;
     const own = ['accept', 'text/event-stream'];
     if (lastEventId !== undefined) own.push('last-event-id', lastEventId);
-    return upstream.request({ method: 'GET', path, headers: this.#requestHeaders(own, headers), signal });
+    return this.#request({ method: 'GET', headers: this.#requestHeaders(own, headers), signal });
   }
 
   #requestHeaders(own: readonly string[], forwarded: readonly string[] = []): string[] {
@@ -272,6 +331,31 @@ export class HttpChannel implements Channel {
   }
 }
 
+const POST_HEADERS: readonly string[] = [
+  'content-type',
+  'application/json',
+  'accept',
+  'application/json, text/event-stream',
+];
+
+/** Also `application/jsonl` and `application/json-rpc`. */
+const JSON_TYPE = /^(?:application|text)\/(?:[\w.-]+\+)?(?:x-nd)?json/;
+
+const pathOf = ({ url }: RedirectingServer): string => url.pathname + url.search;
+
+/** The messages of an array, as texts; undefined for any other text. */
+function batchIn(text: string): readonly string[] | undefined {
+  if (text[0] !== '[' && !/^\s*\[/.test(text)) return undefined;
+  try {
+    parseJson(text);
+  } catch {
+    return undefined;
+  }
+  const spans = elements(text);
+  if (spans.length > LIMITS.targetBatch) return undefined;
+  return spans.map(({ start, end }) => text.slice(start, end));
+}
+
 /** The headers that repeat members of the body, for intermediaries (2026-07-28, "Standard Request Headers"). */
 function modernHeaders(method: string | undefined, name: string | undefined): string[] {
   if (method === undefined) return [];
@@ -280,51 +364,16 @@ function modernHeaders(method: string | undefined, name: string | undefined): st
   return headers;
 }
 
-function noResponse(address: string): TargetFailure {
-  const problem = 'the server ended its answer without a response';
-  return new TargetFailure(problem, `${address}: ${problem}`);
-}
-
-function callFailed(address: string, error: unknown): TargetFailure {
-  return new TargetFailure(
-    `the call to the server failed: ${explainUpstreamError(error)}`,
-    locatedProblem(address, error),
-  );
-}
-
-/** The failure of a server that accepts no POST at this URL: usually it offers the older HTTP+SSE transport only. */
-function postRefused(address: string): TargetFailure {
-  const problem =
-    'the server answered HTTP 405 to a POST, so it does not offer Streamable HTTP at this URL. ' +
-    'Set `host` to its Streamable HTTP endpoint, often `/mcp`. If it only has the older HTTP+SSE transport, write ' +
-    '`sse: { host: … }` instead of `mcp`';
-  const failure = new TargetFailure(problem, `${address}: ${problem}`);
-  failure.isRefusedMethod = true;
-  return failure;
-}
-
-/**
- * Whether a body of status 400 is about the session. Servers answer 404 for a session that they no longer know (MCP, "Session
- * Management"), but those that follow the examples of the official SDK answer 400 with "No valid session ID provided".
- */
-function isAboutSession(body: string): boolean {
-  const error = rpcErrorIn(body);
-  return error?.code === -32_000 && /\bsession\b/i.test(error.message);
-}
-
 /**
  * Ends the session at the server (DELETE), waiting at most `LIMITS.childKillGrace`. Never rejects: servers may refuse with
  * 405 (MCP, "Session Management"), and any other failure is only logged.
  */
-async function endSession(
-  { name, upstream, path, log }: HttpTarget,
-  sessionId: string,
-  version: string | undefined,
-): Promise<void> {
+async function endSession(target: HttpTarget, sessionId: string, version: string | undefined): Promise<void> {
+  const { name, upstream, log } = target;
   try {
-    const response = await upstream.request({
+    const response = await requestFollowing(target, {
       method: 'DELETE',
-      path,
+      path: pathOf(target),
       headers: [SESSION_HEADER, sessionId, ...(version === undefined ? [] : [VERSION_HEADER, version])],
       signal: AbortSignal.timeout(LIMITS.childKillGrace),
     });
@@ -335,14 +384,4 @@ async function endSession(
       problem: locatedProblem(upstream.address, error),
     });
   }
-}
-
-/** Whether the error already says what failed, so that it is not an error of the connection. */
-function isClassified(error: unknown): error is Error {
-  return (
-    error instanceof UpstreamStatusError ||
-    error instanceof UpstreamSessionLost ||
-    error instanceof OversizedMessage ||
-    error instanceof TargetFailure
-  );
 }

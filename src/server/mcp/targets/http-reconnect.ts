@@ -3,7 +3,17 @@ import type { Dispatcher } from 'undici';
 import type { Limits } from '../../../core/limits.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
 import { TargetFailure } from '../target-failure.ts';
-import { OversizedMessage, readEvents, type StreamPosition, UpstreamStatusError } from './http-body.ts';
+import {
+  BODY_IN_ERROR,
+  discard,
+  isEventStream,
+  OversizedMessage,
+  readEvents,
+  readText,
+  type StreamPosition,
+  UpstreamStatusError,
+} from './http-body.ts';
+import { mayBeAboutSession } from './session-loss.ts';
 
 /** The GET stream of one session with a server, for messages outside a response. */
 export interface Listening {
@@ -33,17 +43,19 @@ export async function listen(stream: Listening): Promise<void> {
     try {
       const response = await stream.open(position);
       const { statusCode } = response;
-      if (statusCode === 200) {
+      if (statusCode === 200 && isEventStream(response)) {
         wasOpen = true;
-        await readEvents(response, position, (text) => {
-          wait.succeeded();
-          stream.message(text);
-        });
-        // Otherwise a server that ends each stream at once would get ten requests a second.
+        await readEvents(response, position, stream.message);
+        // Otherwise a server that ends each stream at once, perhaps after a greeting, would get ten requests a second.
         if (performance.now() - since > stream.limits.retryDelayMax) wait.succeeded();
         else wait.failed();
+      } else if (statusCode < 300) {
+        // A page or a JSON-RPC error: there is no stream, as with 405.
+        discard(response);
+        return;
       } else {
-        await response.body.dump();
+        const body = await readText(response, BODY_IN_ERROR);
+        if (wasOpen && statusCode !== 400 && mayBeAboutSession(body)) return stream.sessionLost();
         if (statusCode === 400 && lastEventId !== undefined) delete position.lastEventId;
         // Some servers answer 400 for an unknown session. Without an earlier stream, 404 and 400 may mean that there is none.
         else if (wasOpen && (statusCode === 404 || statusCode === 400)) return stream.sessionLost();
@@ -55,6 +67,8 @@ export async function listen(stream: Listening): Promise<void> {
       if (signal.aborted) return;
       wait.failed();
       stream.interrupted(error);
+      // A redirect that is not followed.
+      if (error instanceof TargetFailure) return;
     }
     await wait.next(position, signal);
   }
@@ -148,6 +162,10 @@ async function attempt({ open, position, isAwaited, message }: Interrupted): Pro
       const problem = new UpstreamStatusError(statusCode, {}, '');
       return { problem, isFinal: statusCode < 500 && statusCode !== 429 };
     }
+    if (!isEventStream(response)) {
+      discard(response);
+      return { problem: noStream(), isFinal: true };
+    }
     await readEvents(response, position, (text) => {
       message(text);
       return !isAwaited();
@@ -155,14 +173,20 @@ async function attempt({ open, position, isAwaited, message }: Interrupted): Pro
     return undefined;
   } catch (problem) {
     if (problem instanceof OversizedMessage) throw problem;
+    if (problem instanceof TargetFailure) return { problem, isFinal: true };
     // A connection that brought events before it broke is progress.
     return position.lastEventId === before ? { problem, isFinal: false } : undefined;
   }
 }
 
+function noStream(): TargetFailure {
+  const problem = 'the server did not answer with an event stream';
+  return new TargetFailure(problem, problem);
+}
+
 function cannotResume({ address }: Interrupted, problem: unknown): TargetFailure {
   const prefix = 'the response stream ended before the response and could not be resumed: ';
-  if (problem instanceof UpstreamStatusError)
+  if (problem instanceof UpstreamStatusError || problem instanceof TargetFailure)
     return new TargetFailure(prefix + problem.message, `${address}: ${prefix}${problem.message}`);
   return new TargetFailure(
     prefix + explainUpstreamError(problem),

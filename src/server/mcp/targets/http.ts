@@ -22,19 +22,16 @@ export const mcp = defineTarget({
       meter: context.settings.callMeter('Primary', 'Mcp'),
       ...policies,
     });
-    const { pathname, search } = endpoint.url;
-    const path = pathname + search;
+    const clean = (text: string): string => context.redactor().line(text);
+    const target = { name, upstream, url: endpoint.url, log: context.log, limits, clean };
     return {
       name,
       limits,
       resumable: true,
       relatesMessages: true,
       endpoint: upstream.address,
-      open: (events, sessionId) =>
-        Promise.resolve(
-          new HttpChannel({ name, upstream, path, log: context.log, limits }, events, sessionId),
-        ),
-      clean: (text) => context.redactor().line(text),
+      open: (events, sessionId) => Promise.resolve(new HttpChannel(target, events, sessionId)),
+      clean,
       close: () => upstream.close(),
     };
   },

@@ -1,25 +1,31 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Upstream } from '../../transport/upstream.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import { detailOf, TargetFailure } from '../target-failure.ts';
-import { header, OversizedMessage, readText, UpstreamStatusError } from './http-body.ts';
-import { UpstreamSessionLost } from './http-channel.ts';
+import {
+  BODY_IN_ERROR,
+  discard,
+  isEventStream,
+  OversizedMessage,
+  readEvents,
+  readMessages,
+  readText,
+  UpstreamStatusError,
+} from './http-body.ts';
+import { quoted } from './http-failures.ts';
+import { type RedirectingServer, requestFollowing } from './redirects.ts';
+import { deniesSession, mayBeAboutSession, PROBE, UpstreamSessionLost } from './session-loss.ts';
 
-interface SseTarget {
+/** `url` is the one of the stream. */
+interface SseTarget extends RedirectingServer {
   readonly name: string;
-  readonly upstream: Upstream;
-  /** URL of the stream. */
-  readonly url: URL;
   readonly log: Log;
 }
-
-/** Bytes of an error page that are kept for the error message. */
-const BODY_IN_ERROR = 4096;
 
 /**
  * One session with a server over HTTP+SSE (MCP 2024-11-05): one GET stream for all messages of the server, whose first
@@ -100,7 +106,7 @@ export class SseChannel implements Channel {
 
   async #readStream(headers: readonly string[], ready: (path: string) => void): Promise<void> {
     const { upstream, url } = this.#target;
-    const response = await upstream.request({
+    const response = await requestFollowing(this.#target, {
       method: 'GET',
       path: url.pathname + url.search,
       headers: [...headers, 'accept', 'text/event-stream'],
@@ -108,11 +114,11 @@ export class SseChannel implements Channel {
     });
     await checkStream(response, upstream.address);
     await this.#readEvents(response, (event, data) => {
-      if (event === 'endpoint') {
+      if (event?.toLowerCase() === 'endpoint') {
         if (this.#isReady) return;
         ready(postPath(data, url));
         this.#isReady = true;
-      } else if (event === undefined || event === 'message') this.#events.message(data);
+      } else if (event === undefined || event === 'message' || isMessage(data)) this.#events.message(data);
     });
   }
 
@@ -140,6 +146,15 @@ export class SseChannel implements Channel {
     }
   }
 
+  /** Reads a response in the answer to its POST, where some servers send it instead of on the stream. */
+  async #receiveAnswer(response: Dispatcher.ResponseData, id: number | undefined): Promise<void> {
+    const message = (text: string): void => {
+      if (isMessage(text)) this.#events.message(text, id);
+    };
+    if (isEventStream(response)) await readEvents(response, {}, message);
+    else await readMessages(response, message);
+  }
+
   /** Sends a message after `notified`. Never rejects. */
   async #post(
     endpoint: Promise<string>,
@@ -149,23 +164,29 @@ export class SseChannel implements Channel {
   ): Promise<void> {
     const { name, upstream, log } = this.#target;
     const abort = new AbortController();
+    const request = (body: string): Promise<Dispatcher.ResponseData> =>
+      endpoint.then((path) =>
+        requestFollowing(this.#target, {
+          method: 'POST',
+          path,
+          headers: [...headers, 'content-type', 'application/json'],
+          body,
+          signal,
+          ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
+        }),
+      );
     if (id !== undefined) this.#posts.set(id, abort);
     const own = id === undefined ? AbortSignal.timeout(LIMITS.targetResponseWait) : abort.signal;
     const signal = AbortSignal.any([this.#closed.signal, own]);
     try {
       await notified;
-      const response = await upstream.request({
-        method: 'POST',
-        path: await endpoint,
-        headers: [...headers, 'content-type', 'application/json'],
-        body: text,
-        signal,
-        ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
-      });
+      const response = await request(text);
       const { statusCode } = response;
-      if (statusCode >= 200 && statusCode <= 299) return await response.body.dump();
+      if (statusCode >= 200 && statusCode <= 299) return await this.#receiveAnswer(response, id);
       const body = await readText(response, BODY_IN_ERROR);
-      if (statusCode === 404) throw new UpstreamSessionLost('the server no longer knows the session');
+      const isUnknown =
+        statusCode === 404 || (mayBeAboutSession(body) && (await deniesSession(await request(PROBE))));
+      if (isUnknown) throw new UpstreamSessionLost(`HTTP ${statusCode}${quoted(this.#target, body, ', ')}`);
       throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
     } catch (error) {
       // After the end of the stream, all requests have failed already.
@@ -191,19 +212,44 @@ async function checkStream(response: Dispatcher.ResponseData, address: string): 
     const body = await readText(response, BODY_IN_ERROR);
     throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
   }
-  if ((header(response, 'content-type') ?? '').startsWith('text/event-stream')) return;
-  await response.body.dump();
+  if (isEventStream(response)) return;
+  discard(response);
   const problem =
     'the server did not answer with an event stream: set `host` to its SSE endpoint, often `/sse`, or use `mcp` for a server with Streamable HTTP';
   throw new TargetFailure(problem, `${address}: ${problem}`);
 }
 
+/** Whether a text is a message, and no other answer such as `Accepted`. */
+const isMessage = (text: string): boolean => text.includes('"jsonrpc"');
+
 /** Path and query of the URL for POSTs. A server must not make the gateway send a client's headers to another one. */
 function postPath(data: string, stream: URL): string {
-  const url = URL.canParse(data, stream) ? new URL(data, stream) : undefined;
+  const text = endpointIn(data);
+  const url = URL.canParse(text, stream) ? new URL(text, stream) : undefined;
   if (url !== undefined && url.origin === stream.origin) return url.pathname + url.search;
   const problem = 'the event `endpoint` of the server has no URL of the same origin';
   throw new TargetFailure(problem, `${stream.host}: ${problem}: ${JSON.stringify(data.slice(0, 100))}`);
+}
+
+/** The URL in the data of an event `endpoint`, which some servers write as JSON, or encode as a whole (mcphost#26). */
+function endpointIn(data: string): string {
+  const text = data.trim();
+  if (/^["{]/.test(text)) {
+    try {
+      const value = parseJson(text);
+      const { uri, url, endpoint } = membersOf(value);
+      return [value, uri, url, endpoint].find((member) => typeof member === 'string') ?? text;
+    } catch {
+      return text.replaceAll('"', '');
+    }
+  }
+  // A path keeps its escapes.
+  if (!/^(?:https?%3a|%2f)/i.test(text)) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function failureOf(error: unknown, address: string): Error {

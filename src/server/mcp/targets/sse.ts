@@ -23,14 +23,16 @@ export const sse = defineTarget({
       meter: context.settings.callMeter('Primary', 'Mcp'),
       ...policies,
     });
+    const clean = (text: string): string => context.redactor().line(text);
+    const target = { name, upstream, url, log: context.log, clean };
     return {
       name,
       limits,
       // The session is the event stream, which only this process has.
       resumable: false,
       endpoint: upstream.address,
-      open: (events) => Promise.resolve(new SseChannel({ name, upstream, url, log: context.log }, events)),
-      clean: (text) => context.redactor().line(text),
+      open: (events) => Promise.resolve(new SseChannel(target, events)),
+      clean,
       close: () => upstream.close(),
     };
   },
