@@ -63,7 +63,7 @@ export class JsonRpcConnection {
   #nextId: number;
   #closed: Error | undefined;
   #retired = false;
-  /** Replaces progress tokens, which several callers may have chosen alike. */
+  /** Replaces all progress tokens, which several callers may have chosen alike; otherwise, those of a call in flight. */
   hasSeveralCallers = false;
   /** Called once when the connection is closed, after all calls in flight have failed. */
   onClosed: ((error: Error) => void) | undefined;
@@ -119,16 +119,19 @@ export class JsonRpcConnection {
   ): number {
     const id = this.#nextId++;
     const { progressToken } = membersOf(message.params['_meta']);
-    const isReplaced = this.hasSeveralCallers && progressToken !== undefined;
+    const isReplaced =
+      progressToken !== undefined && (this.hasSeveralCallers || this.#hasToken(progressToken));
     const token = isReplaced ? valueAt(message.text, TOKEN_OF_REQUEST) : undefined;
+    // A number could be the token of another call, unless all are replaced.
+    const replacement = this.hasSeveralCallers ? id : `agctl-${id}`;
     this.#pending.set(id, {
       id,
       originalId: message.id ?? 'null',
-      progressToken: token === undefined ? progressToken : id,
+      progressToken: token === undefined ? progressToken : replacement,
       ownToken: token && message.text.slice(token.start, token.end),
       handler,
     });
-    const own = token && parseMessage(edit(message.text, [{ ...token, text: String(id) }]));
+    const own = token && parseMessage(edit(message.text, [{ ...token, text: JSON.stringify(replacement) }]));
     this.#send(withId(own ?? message, String(id)), {
       id,
       method: message.method,
@@ -287,6 +290,11 @@ export class JsonRpcConnection {
     }
     if (ABOUT_SERVER.test(message.method) || this.#pending.size !== 1) return undefined;
     return this.#pending.values()[0];
+  }
+
+  /** Clients that use an id several times also use its progress token several times: the official SDKs derive it. */
+  #hasToken(token: unknown): boolean {
+    return this.#pending.values().some(({ progressToken }) => isSameToken(progressToken, token));
   }
 
   #pendingOf(id: number | undefined): PendingCall | undefined {

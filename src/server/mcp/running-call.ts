@@ -20,7 +20,7 @@ import type { UpstreamStatusError } from './targets/http-body.ts';
 
 /**
  * Runs a request of a client; the reply is its stream. Over `LIMITS.inFlightPerSession` requests in flight, it is answered
- * with a JSON-RPC error. Throws `mcp_invalid` (400) for an id that is in use.
+ * with a JSON-RPC error. Its id may be in use: each request has a response stream of its own.
  */
 export function runCall(
   ctx: RequestContext,
@@ -28,7 +28,6 @@ export function runCall(
   message: RpcMessage,
   headers: readonly string[],
 ): Promise<Reply> {
-  rejectDuplicateId(session, message);
   const call = new RunningCall(ctx, session, message, headers);
   startCall(call);
   return call.reply();
@@ -47,13 +46,13 @@ export function startCall(call: RunningCall): void {
     );
     return;
   }
-  session.track(call.key, call);
+  call.key = session.track(call);
   dispatch(call);
 }
 
-/** Rejects a request with the id of a request in flight: a cancellation would be ambiguous. */
-export function rejectDuplicateId({ running }: Session, { id = 'null' }: RpcMessage): void {
-  if (running.get(canonicalId(id))?.stream.hasReader !== true) return;
+/** Rejects a request with the id of a request in flight whose response comes on the same stream. */
+export function rejectDuplicateId(session: Session, { id = 'null' }: RpcMessage): void {
+  if (session.runningUnder(id).length === 0) return;
   const text = `a request with the id ${id.slice(0, 64)} is in flight in this session: give each request its own id`;
   // Without the id: clients would take the error for the response to the other request.
   throw badMessage(new RpcError(RPC.invalidRequest, text), 'null');
@@ -75,8 +74,9 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
   readonly stream: EventStream;
-  /** Canonical id, the key in `Session.running`. */
-  readonly key: string;
+  readonly clientId: string;
+  /** The key in `Session.running`; 0 before. */
+  key = 0;
   readonly #ctx: RequestContext;
   #rpc: JsonRpcConnection | undefined;
   #id = 0;
@@ -97,7 +97,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.stream = stream;
     this.session = session;
     this.message = message;
-    this.key = canonicalId(message.id ?? 'null');
+    this.clientId = canonicalId(message.id ?? 'null');
     this.headers = headers;
     this.headTimeout = backendTimeouts.get(ctx)?.request;
     this.log = mcpFields.ensure(ctx, () => ({}));
@@ -186,9 +186,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.#abort?.abort();
     // The client may have missed the response.
     if (this.#streamId !== undefined) this.session.resumable.finished(this.#streamId, this.stream);
-    const { running } = this.session;
-    // Another request may use this id by now: clients may reuse it once the response is written.
-    if (running.get(this.key) === this) running.delete(this.key);
+    this.session.running.delete(this.key);
     this.session.callEnded();
   }
 

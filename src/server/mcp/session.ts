@@ -34,6 +34,8 @@ export interface SessionOptions {
 
 /** A request of the client in flight. */
 interface RunningRequest {
+  /** The client's id (`canonicalId`); undefined if the client cannot cancel it by its id. */
+  readonly clientId: string | undefined;
   readonly stream: EventStream;
   /** Connection that it was sent on; undefined before that. */
   readonly rpc: JsonRpcConnection | undefined;
@@ -57,8 +59,9 @@ export class Session {
   readonly createdAt = performance.now();
   /** Time of the last use, in ms of `performance.now()`. */
   lastUsed = performance.now();
-  /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
-  readonly running = new TransientMap<string, RunningRequest>();
+  /** Requests of the client in flight, oldest first, by a number of their own: clients may use an id several times. */
+  readonly running = new TransientMap<number, RunningRequest>();
+  #nextRunning = 1;
   closed = false;
   /** Whether another process with the same key can continue it. */
   isResumable = false;
@@ -116,6 +119,14 @@ export class Session {
     return this.running.size;
   }
 
+  /** The requests in flight under an id of the client, as JSON text; those that a client reads, if there are any. */
+  runningUnder(id: string): RunningRequest[] {
+    const canonical = canonicalId(id);
+    const calls = this.running.values().filter(({ clientId }) => clientId === canonical);
+    const read = calls.filter(({ stream }) => stream.hasReader);
+    return read.length > 0 ? read : calls;
+  }
+
   /** Number of messages that wait for the client to open a stream. */
   get queued(): number {
     return this.#stream.queued + this.requests.waiting;
@@ -148,10 +159,12 @@ export class Session {
     this.lastUsed = performance.now();
   }
 
-  /** Registers a request of the client that is now in flight. */
-  track(id: string, call: RunningRequest): void {
-    this.running.set(id, call);
+  /** Registers a request of the client that is now in flight. Returns its key in `running`. */
+  track(call: RunningRequest): number {
+    const key = this.#nextRunning++;
+    this.running.set(key, call);
     this.requests.opened(call.stream);
+    return key;
   }
 
   /** Stops child processes that have been unused for the idle timeout of their target; the next request restarts them. */
@@ -296,12 +309,19 @@ export function notify(session: Session, message: RpcMessage, headers: readonly 
 
 const hasSingleTarget = ({ connections }: Session): boolean => connections.length === 1;
 
-/** Cancels a call by the client's id. Targets know the call by another id. */
+/**
+ * Cancels a call by the client's id. Targets know the call by another id. If several requests have that id, none is cancelled:
+ * claude.ai uses the id 1 for all requests of several conversations in one session (anthropics/claude-ai-mcp#539), so the
+ * gateway would most likely end another conversation's call. Its client ends a call by closing its connection.
+ */
 function cancelCall(session: Session, { text, params }: RpcMessage): void {
   const span = valueAt(text, ['params', 'requestId']);
   if (span === undefined) return;
   const { reason } = params;
-  session.running
-    .get(canonicalId(text.slice(span.start, span.end)))
-    ?.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
+  const [call, another] = session.runningUnder(text.slice(span.start, span.end));
+  if (another === undefined) call?.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
+  else
+    session.options.log.debug('mcp', 'a cancellation was ignored: several requests have that id', {
+      'mcp.session.id': session.shortId,
+    });
 }

@@ -33,8 +33,6 @@ const STATUS: Readonly<Record<number, number>> = {
   [RPC.unsupportedVersion]: 400,
 };
 
-let calls = 0;
-
 /**
  * One request of revision 2026-07-28. It is answered with JSON if the response is its first message, and otherwise with an
  * event stream. It is cancelled when the client closes the connection.
@@ -53,7 +51,9 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   readonly observer: RequestObserver | undefined;
   readonly meta: Readonly<Record<string, unknown>>;
   readonly #ctx: RequestContext;
-  readonly #key = `modern-${++calls}`;
+  // Closing the connection cancels a request of this revision.
+  readonly clientId = undefined;
+  readonly #key: number;
   #rpc: JsonRpcConnection | undefined;
   #id = 0;
   #reply: Reply | undefined;
@@ -89,7 +89,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     this.span = ctx.span;
     this.observer = ctx.observer;
     this.stream.owner = this;
-    session.track(this.#key, this);
+    this.#key = session.track(this);
     ctx.running = this;
   }
 
