@@ -32,8 +32,25 @@ export function descriptionIn(result: unknown): Omit<InitializeResult, 'protocol
   const { capabilities, serverInfo, instructions } = membersOf(result);
   const text = stringIn(instructions);
   return {
-    capabilities: membersOf(capabilities),
+    capabilities: capabilitiesIn(capabilities),
     ...(isRecord(serverInfo) && { serverInfo }),
     ...(text !== undefined && { instructions: text }),
   };
+}
+
+/** The capability of a list that a server has not announced, but may have. */
+export const UNANNOUNCED: Readonly<Record<string, unknown>> = Object.freeze({});
+
+const LISTS = ['tools', 'prompts', 'resources'];
+
+/**
+ * The capabilities of a server. One that announces no list is asked for all of them, as clients do that do not look: servers that
+ * were written by hand have tools, and `{}` or null as capabilities.
+ */
+export function capabilitiesIn(value: unknown): InitializeResult['capabilities'] {
+  const announced = membersOf(value);
+  const hasList = LISTS.some((kind) => kind in announced);
+  return hasList
+    ? announced
+    : { ...announced, ...Object.fromEntries(LISTS.map((kind) => [kind, UNANNOUNCED])) };
 }

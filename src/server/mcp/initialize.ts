@@ -5,7 +5,7 @@ import { edit, valueAt } from '../kernel/json-text.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
 import { traced } from './call-trace.ts';
 import type { Connection } from './connection.ts';
-import type { InitializeResult } from './initialize-result.ts';
+import { type InitializeResult, UNANNOUNCED } from './initialize-result.ts';
 import type { RpcMessage } from './message.ts';
 import { RPC, RpcError, resultMessage, SESSION_REVISIONS } from './protocol.ts';
 import type { Session } from './session.ts';
@@ -202,7 +202,11 @@ export function mergedCapabilities(
 ): Json {
   const all: typeof results = someAreMissing ? [...results, { capabilities: ASSUMED }] : results;
   const merged = MERGED.flatMap((key) => {
-    const values = all.map(({ capabilities }) => capabilities?.[key]).filter(isObject);
+    // Of the lists that a server may have without saying so, hardly any is not one of tools.
+    const values = all
+      .map(({ capabilities }) => capabilities?.[key])
+      .filter(isObject)
+      .filter((value) => key === 'tools' || value !== UNANNOUNCED);
     if (values.length === 0) return [];
     const value = values.reduce<Json>(union, {});
     return [[key, LISTS.has(key) ? { ...value, listChanged: true } : value] as const];

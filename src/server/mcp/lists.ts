@@ -5,6 +5,7 @@ import type { ClientCall } from './call.ts';
 import { callSpan, traced } from './call-trace.ts';
 import type { Connection } from './connection.ts';
 import { waitForFirstTarget } from './initialize.ts';
+import { UNANNOUNCED } from './initialize-result.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { ListPages } from './list-pages.ts';
 import type { RpcMessage } from './message.ts';
@@ -12,6 +13,7 @@ import { completeMembers } from './modern/results.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
 import { withTimeout } from './target-failure.ts';
+import { UpstreamStatusError } from './targets/http-body.ts';
 import { UpstreamSessionLost } from './targets/session-loss.ts';
 import type { ListSource } from './tool-pinning/tool-pins.ts';
 
@@ -115,6 +117,8 @@ export async function listTarget(
   } catch (error) {
     // Capabilities are unknown in a resumed session, so the request may reach a server without the list.
     if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];
+    const isUnannounced = connection.capabilities?.[capabilityOf(method)] === UNANNOUNCED;
+    if (isUnannounced && (error instanceof RpcError || error instanceof UpstreamStatusError)) return [];
     const { rpc } = connection;
     if (!(error instanceof UpstreamSessionLost) || rpc === undefined || call.session.isClientUnknown)
       throw error;

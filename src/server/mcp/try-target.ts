@@ -3,7 +3,7 @@ import { VERSION } from '../../core/version.ts';
 import { Connection } from './connection.ts';
 import { ListPages } from './list-pages.ts';
 import { initializing } from './open-target.ts';
-import { LATEST_SESSION_REVISION } from './protocol.ts';
+import { LATEST_SESSION_REVISION, RPC, RpcError } from './protocol.ts';
 import type { Target } from './target.ts';
 
 const CLIENT = {
@@ -31,10 +31,11 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly string
       const result = await listed.then(
         (message) => message.result,
         (error: unknown) => {
-          if (!pages.isEnd(error)) throw error;
+          const isNone = error instanceof RpcError && error.code === RPC.methodNotFound;
+          if (!isNone && !pages.isEnd(error)) throw error;
         },
       );
-      if (result === undefined && cursor !== undefined) return names;
+      if (result === undefined) return names;
       const tools =
         typeof result === 'object' && result !== null && 'tools' in result ? result.tools : undefined;
       if (!Array.isArray(tools)) throw new Error('its response to tools/list has no `tools` list');

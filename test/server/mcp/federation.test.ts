@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+import { mcpUpstream, reply, type Script } from '../../kit/mcp-upstream.ts';
 
 const A = chaos('a', '--tools=echo,x_y', '--prompts=ask', '--resources=file:///1,ui://panel');
 const B = chaos('b-2.x', '--tools=echo,other', '--resources=file:///1');
@@ -34,6 +35,87 @@ describe('initialize over several targets', () => {
   test('initialize over several targets takes the lowest protocol revision', async () => {
     await using old = await gateway(mcpConfig([A, chaos('old', '--revision=2025-03-26')]));
     expect((await openSession(`${old.url}/mcp`)).initialize.result.protocolVersion).toBe('2025-03-26');
+  });
+});
+
+describe('one of several targets that announces no list', () => {
+  const CAPABILITIES: [string, unknown][] = [
+    ['no members', {}],
+    ['null', null],
+    ['undefined', undefined],
+    ['a text', 'x'],
+    ['a list', []],
+    ['only logging', { logging: {} }],
+    ['an unknown member', { experimental: { x: {} } }],
+  ];
+  /** A server with one tool, whose prompts it does not know in one way or another. */
+  const server = (capabilities: unknown, answer: Script) =>
+    mcpUpstream({
+      script: (request, response) => {
+        const { message } = request;
+        if (message?.method === 'initialize') {
+          sessions.add('up-1');
+          response.setHeader('mcp-session-id', 'up-1');
+          const serverInfo = { name: 'up', version: '1' };
+          reply(response, message, { protocolVersion: '2025-06-18', capabilities, serverInfo });
+          return true;
+        }
+        return message?.method === 'prompts/list' && answer(request, response);
+      },
+    });
+  let sessions = new Set<string>();
+  const started = async (capabilities: unknown, answer: Script = () => false) => {
+    const own = await server(capabilities, answer);
+    sessions = own.sessions;
+    return own;
+  };
+
+  test.each(CAPABILITIES)(
+    'its tools are listed and called, with %s as capabilities',
+    async (_, capabilities) => {
+      await using one = await started(capabilities);
+      const targets = [{ name: 'one', mcp: { host: one.url } }, chaos('two')];
+      for (const backend of [{}, { prefixMode: 'never' }, { failureMode: 'failClosed' }]) {
+        await using own = await gateway(mcpConfig(targets, { backend }));
+        const name = 'prefixMode' in backend ? 'say' : 'one_say';
+        const client = await openSession(`${own.url}/mcp`);
+        expect(namesOf((await client.request('tools/list')).result.tools)).toContain(name);
+        expect((await client.request('tools/call', { name })).result.content[0].text).toBe('up says say');
+      }
+    },
+  );
+
+  test('its tools are announced to clients if no target announces any', async () => {
+    await using one = await started({});
+    const targets = ['a', 'b'].map((name) => ({ name, mcp: { host: one.url } }));
+    await using own = await gateway(mcpConfig(targets));
+    const client = await openSession(`${own.url}/mcp`);
+    expect(client.initialize.result.capabilities).toMatchObject({ tools: { listChanged: true } });
+  });
+
+  test.each<[string, Script]>([
+    ['method not found', () => false],
+    [
+      'another error',
+      ({ message }, response) => {
+        reply(response, message, { error: { code: -32603, message: 'unknown method' } });
+        return true;
+      },
+    ],
+    [
+      'HTTP 400',
+      (_, response) => {
+        response.writeHead(400).end('unknown method');
+        return true;
+      },
+    ],
+  ])('its missing lists are empty if it answers %s', async (_, answer) => {
+    await using one = await started({}, answer);
+    const targets = [{ name: 'one', mcp: { host: one.url } }, chaos('two', '--prompts=ask')];
+    await using own = await gateway(mcpConfig(targets, { backend: { failureMode: 'failClosed' } }));
+    const { result } = await (await openSession(`${own.url}/mcp`)).request('prompts/list');
+    expect(namesOf(result.prompts)).toEqual(['two_ask']);
+    expect(result).not.toHaveProperty('_meta');
   });
 });
 

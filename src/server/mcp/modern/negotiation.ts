@@ -1,7 +1,7 @@
 import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
-import { initializeResultOf } from '../initialize-result.ts';
+import { capabilitiesIn, initializeResultOf } from '../initialize-result.ts';
 import { FIRST_PROBE_ID, JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import {
@@ -247,4 +247,4 @@ function isLegacyAnswer(error: unknown): boolean {
 
 /** The capabilities in a result of `server/discover` or `initialize`. */
 const capabilitiesOf = ({ result }: RpcMessage): Readonly<Record<string, unknown>> =>
-  membersOf(membersOf(result)['capabilities']);
+  capabilitiesIn(membersOf(result)['capabilities']);
