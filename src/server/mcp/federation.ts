@@ -28,6 +28,7 @@ import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { withTimeout } from './target-failure.ts';
 import { warnAboutToolNames } from './target-warnings.ts';
+import { UpstreamSessionLost } from './targets/session-loss.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */
 export function dispatch(call: ClientCall): void {
@@ -361,15 +362,18 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   );
   const paramsSpan = valueAt(message.text, ['params']);
   const params = paramsSpan && message.text.slice(paramsSpan.start, paramsSpan.end);
+  const send = async (connection: Connection, isRetry = false): Promise<RpcMessage> => {
+    const { rpc } = await connection.readySoon(headers, true);
+    try {
+      return await rpc.call(message.method, params, headers, undefined, headTimeout);
+    } catch (error) {
+      if (isRetry || session.isClientUnknown || !(error instanceof UpstreamSessionLost)) throw error;
+      connection.dropSession(rpc);
+      return send(connection, true);
+    }
+  };
   const outcomes = await Promise.allSettled(
-    able.map((connection) =>
-      withTimeout(
-        connection
-          .readySoon(headers, true)
-          .then(({ rpc }) => rpc.call(message.method, params, headers, undefined, headTimeout)),
-        connection.target.limits,
-      ),
-    ),
+    able.map((connection) => withTimeout(send(connection), connection.target.limits)),
   );
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed !== undefined && outcomes.every((outcome) => outcome.status === 'rejected')) {

@@ -114,6 +114,32 @@ describe('a restarted HTTP target', () => {
       expect(up.of('tools/call')).toHaveLength(2);
     },
   );
+
+  test('a target that reports an unknown session for the log level, which all targets get, gets a new session', async () => {
+    const refuse = refusing(
+      () => [400, 'text/plain', 'Invalid session ID'],
+      (session) => up.sessions.has(session),
+    );
+    const capabilities = { tools: {}, logging: {} };
+    const script: Script = (request, response) => {
+      if (
+        request.message?.method !== 'logging/setLevel' ||
+        !up.sessions.has(String(request.headers['mcp-session-id']))
+      )
+        return refuse(request, response);
+      reply(response, request.message, {});
+      return true;
+    };
+    const up: McpUpstream = await mcpUpstream({ capabilities, script });
+    await using _up = up;
+    await using other = await mcpUpstream({ name: 'other' });
+    await using gate = await gateway(mcpConfig([target(up), target(other, 'other')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    up.sessions.clear();
+    const { result } = await session.request('logging/setLevel', { level: 'debug' });
+    expect(result).toEqual({});
+    expect(up.of('logging/setLevel').at(-1)?.headers['mcp-session-id']).toBe('up-2');
+  });
 });
 
 describe('a call that a server with a known session answers with an error', () => {
