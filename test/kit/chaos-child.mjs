@@ -147,7 +147,7 @@ const actions = {
     const id = `ask-${asked.size + 1}`;
     void ask(args.method ?? 'roots/list', args.params);
     send({ method: 'notifications/cancelled', params: { requestId: id, reason: 'changed my mind' } });
-    await ask('ping');
+    await ask('roots/list');
     return text('cancelled');
   },
   notify: ({ args }) => {

@@ -31,7 +31,11 @@ export const INITIALIZE = {
   jsonrpc: '2.0',
   id: 0,
   method: 'initialize',
-  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+  params: {
+    protocolVersion: '2025-06-18',
+    capabilities: { sampling: {}, elicitation: {}, roots: {} },
+    clientInfo: { name: 'test', version: '1' },
+  },
 };
 
 /** A call of a tool, as `McpSession.send` takes it. `meta` is its `_meta`. */

@@ -141,6 +141,8 @@ export const MCP_LIMITS = {
    * after that.
    */
   heldResponseTimeout: 30 * SECOND,
+  /** The same for requests that clients answer without asking their user, and for those that were sent before any call. */
+  heldForRootsTimeout: SECOND,
   /** One message of a target: a line on stdout, or an event or body over HTTP. */
   targetMessageBytes: 8 * MIB,
   /** Messages in one array of a target, which revision 2025-03-26 allows instead of one message. */

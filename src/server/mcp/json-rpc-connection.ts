@@ -14,7 +14,7 @@ import {
   withId,
 } from './message.ts';
 import { mirroredName } from './modern/envelope.ts';
-import { META, notificationMessage, RpcError, requestMessage } from './protocol.ts';
+import { META, notificationMessage, RpcError, requestMessage, resultMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 import { timeoutMessage } from './target-failure.ts';
 import { logInvalidMessage, logUnknownResponse } from './target-warnings.ts';
@@ -219,6 +219,11 @@ export class JsonRpcConnection {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
       this.#invalid(text, messageOf(error), requestNumber(idOfInvalid(text)));
+      return;
+    }
+    if (message.kind === 'request' && message.method === 'ping') {
+      // It tests the connection, whose other end is the gateway. A client may have no stream to get it on.
+      this.#send(resultMessage(message.id ?? 'null', '{}'), {});
       return;
     }
     const call =

@@ -50,7 +50,7 @@ export function handleLegacySse(ctx: RequestContext, sessions: SessionStore): Pr
 /** Creates a session with its stream. The first event has the URL for POSTs, whose session id only this caller can use. */
 async function openStream(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   requireEventStream(ctx);
-  const session = sessions.create(principal.get(ctx), '{}');
+  const session = sessions.create(principal.get(ctx), '');
   // Only this process has the stream.
   await sessions.register(session, '', false);
   mcpFields.set(ctx, { sessionId: session.shortId });
@@ -151,6 +151,7 @@ async function initialize(
   try {
     const params = initializeParams(message);
     client.state = 'initializing';
+    session.initializeParams = params;
     for (const connection of session.connections) connection.open = initializing(params, session.options.log);
     await connectAll(session, forwardedHeaders(ctx), ctx.observer);
     const { text, version } = await initializeResponse(session, message);

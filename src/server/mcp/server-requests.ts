@@ -4,7 +4,7 @@ import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import { inwardMessage } from './names.ts';
-import { errorMessage, RPC, resultMessage } from './protocol.ts';
+import { errorMessage, RPC } from './protocol.ts';
 import type { MessageGuards } from './request-fields.ts';
 
 /** A request of a server that was sent to the client and has no response yet. */
@@ -19,6 +19,8 @@ interface SentRequest {
   readonly stream: EventStream;
   /** Whether it is assumed to belong to the call of that stream, and not to another one. */
   readonly isRelated: boolean;
+  /** Until when the response of another call is held back for it, in ms of `performance.now()`. */
+  readonly holdsUntil: number;
 }
 
 /** A response of a target that is held back, because it would end its stream. */
@@ -76,10 +78,16 @@ export class ServerRequests {
   }
 
   /**
-   * Sends a request to the client. `isRelated`: it belongs to the call of that stream. With
-   * `LIMITS.inFlightPerSession` unanswered requests, the oldest is answered with an error.
+   * Sends a request to the client. `isRelated`: it belongs to the call of that stream. `hold`: how long the response of another
+   * call is held back for it. With `LIMITS.inFlightPerSession` unanswered requests, the oldest is answered with an error.
    */
-  send(rpc: JsonRpcConnection, message: RpcMessage, stream: EventStream, isRelated = false): void {
+  send(
+    rpc: JsonRpcConnection,
+    message: RpcMessage,
+    stream: EventStream,
+    isRelated = false,
+    hold: number = message.method === 'roots/list' ? LIMITS.heldForRootsTimeout : LIMITS.heldResponseTimeout,
+  ): void {
     this.#evictOldest();
     const { text } = message;
     const id = JSON.stringify(`agctl-${this.#nextId++}`);
@@ -91,6 +99,7 @@ export class ServerRequests {
       token: tokenSpan && text.slice(tokenSpan.start, tokenSpan.end),
       stream,
       isRelated,
+      holdsUntil: performance.now() + hold,
     });
     const edits: Edit[] = message.idSpan === undefined ? [] : [{ ...message.idSpan, text: id }];
     if (tokenSpan !== undefined && this.#isFederated) edits.push({ ...tokenSpan, text: id });
@@ -113,13 +122,14 @@ export class ServerRequests {
   /** Sends queued requests on a stream that the client has opened. */
   opened(stream: EventStream): void {
     if (this.#waiting.length === 0) return;
-    for (const { rpc, message } of this.#takeWaiting()) this.send(rpc, message, stream);
+    // They belong to no call: the first one of the client must not wait until a user has answered them.
+    for (const { rpc, message } of this.#takeWaiting())
+      this.send(rpc, message, stream, false, LIMITS.heldForRootsTimeout);
   }
 
-  /** Answers a request that cannot reach the client with an error. A `ping` succeeds, because it tests the connection only. */
+  /** Answers a request that cannot reach the client with an error. */
   unreachable(rpc: JsonRpcConnection, message: RpcMessage): void {
-    if (message.method === 'ping') rpc.send(resultMessage(message.id ?? 'null', '{}'), []);
-    else refuse(rpc, message.id, NO_STREAM);
+    refuse(rpc, message.id, NO_STREAM);
   }
 
   /**
@@ -174,12 +184,9 @@ export class ServerRequests {
    * response is held back for at most `LIMITS.heldResponseTimeout`: some clients drop such requests when the stream ends (mcp-go 1.2).
    */
   end(stream: EventStream, text: string): void {
-    if (!this.#carriesOthers(stream)) stream.end(text);
-    else
-      this.#held.set(stream, {
-        text,
-        timer: setTimeout(() => this.#endHeld(stream), LIMITS.heldResponseTimeout),
-      });
+    const wait = this.#holdsUntil(stream) - performance.now();
+    if (wait <= 0) stream.end(text);
+    else this.#held.set(stream, { text, timer: setTimeout(() => this.#endHeld(stream), wait) });
   }
 
   /** Forgets all requests and sends held responses, at the end of the session. */
@@ -189,9 +196,12 @@ export class ServerRequests {
     for (const stream of this.#held.keys()) this.#endHeld(stream);
   }
 
-  #carriesOthers(stream: EventStream): boolean {
-    for (const sent of this.#sent.values()) if (sent.stream === stream && !sent.isRelated) return true;
-    return false;
+  /** Until when unanswered requests that do not belong to its call hold the response of a stream back; 0 without any. */
+  #holdsUntil(stream: EventStream): number {
+    let latest = 0;
+    for (const sent of this.#sent.values())
+      if (sent.stream === stream && !sent.isRelated) latest = Math.max(latest, sent.holdsUntil);
+    return latest;
   }
 
   #endHeld(stream: EventStream): void {
@@ -207,7 +217,7 @@ export class ServerRequests {
     if (sent === undefined) return undefined;
     this.#sent.delete(outward);
     // Later, so that the reply to the client's POST is written first.
-    if (this.#held.has(sent.stream) && !this.#carriesOthers(sent.stream))
+    if (this.#held.has(sent.stream) && this.#holdsUntil(sent.stream) === 0)
       setImmediate(() => this.#endHeld(sent.stream));
     return sent;
   }

@@ -1,8 +1,10 @@
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { TransientMap } from '../../core/transient-map.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
+import { type Capabilities, refusal } from './client-capabilities.ts';
 import { Connection, type OpenTarget } from './connection.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
@@ -75,8 +77,9 @@ export class Session {
   #initializedAt: number | undefined;
   readonly requests: ServerRequests;
 
-  /** The client's `initialize` parameters as JSON text; empty until the session is registered. */
+  /** The client's `initialize` parameters as JSON text; empty while they are not known. */
   initializeParams = '';
+  #capabilities: Capabilities | undefined;
   /** Created by another process, and the session id does not contain the client's `initialize` parameters. */
   readonly isClientUnknown: boolean;
 
@@ -204,13 +207,25 @@ export class Session {
     else this.#stream.send(text, isChange);
   }
 
+  /** What the client supports; undefined if that is not known. */
+  protected get capabilities(): Capabilities | undefined {
+    if (this.initializeParams === '') return undefined;
+    this.#capabilities ??= membersOf(membersOf(parseJson(this.initializeParams))['capabilities']);
+    return this.#capabilities;
+  }
+
   #sendRequest(rpc: JsonRpcConnection, message: RpcMessage, stream: EventStream | undefined): void {
+    const { capabilities } = this;
+    const refused = capabilities && refusal(message, capabilities);
+    if (refused !== undefined) {
+      rpc.send(refused, []);
+      return;
+    }
     const carrier = this.#streamFor(rpc, stream);
     // The GET stream outlives every call, so no response is held back for a request on it.
     if (carrier !== undefined)
       this.requests.send(rpc, message, carrier, carrier === stream || carrier === this.#stream.reader);
-    else if (this.#stream.isInterrupted && message.method !== 'ping')
-      this.requests.queue(rpc, message, this.options.limits.resumeTimeout);
+    else if (this.#stream.isInterrupted) this.requests.queue(rpc, message, this.options.limits.resumeTimeout);
     else if (this.#mayOpenStream) this.requests.queue(rpc, message, LIMITS.firstStreamWait);
     else this.requests.unreachable(rpc, message);
   }

@@ -1,12 +1,9 @@
 import { membersOf, parseJson } from '../../core/foreign.ts';
-import type { EventStream } from '../../core/sse.ts';
 import { VERSION } from '../../core/version.ts';
 import { emptyReply } from '../kernel/error-response.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { principal } from '../kernel/shared-slots.ts';
-import type { Connection } from './connection.ts';
-import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import type { RpcMessage } from './message.ts';
 import { initializing } from './open-target.ts';
 import { errorMessage, RPC, resultMessage, VERSION_HEADER } from './protocol.ts';
@@ -69,7 +66,7 @@ export function statelessInitialize(text: string): string {
   return edit(text, [{ ...span, text: JSON.stringify(capabilities) }]);
 }
 
-/** The session of a single request. Servers cannot send requests to its client, which has no capabilities here. */
+/** The session of a single request. Requests of servers to its client are refused: it has no capabilities here. */
 class RequestSession extends Session {
   readonly #onOver: () => void;
 
@@ -79,18 +76,10 @@ class RequestSession extends Session {
       capabilities: {},
       clientInfo: { name: 'agctl', version: VERSION },
     };
-    super(options, owner, initializing(JSON.stringify(client), options.log));
+    const params = JSON.stringify(client);
+    super(options, owner, initializing(params, options.log));
+    this.initializeParams = params;
     this.#onOver = onOver;
-  }
-
-  override deliver(
-    connection: Connection,
-    rpc: JsonRpcConnection,
-    message: RpcMessage,
-    stream?: EventStream,
-  ): void {
-    if (message.kind === 'request') this.requests.unreachable(rpc, message);
-    else super.deliver(connection, rpc, message, stream);
   }
 
   override callEnded(): void {

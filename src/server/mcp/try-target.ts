@@ -1,5 +1,6 @@
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
+import { refusal } from './client-capabilities.ts';
 import { Connection } from './connection.ts';
 import { ListPages } from './list-pages.ts';
 import { initializing } from './open-target.ts';
@@ -18,7 +19,10 @@ const CLIENT = {
  */
 export async function toolsOf(target: Target, log: Log): Promise<readonly string[]> {
   const open = initializing(JSON.stringify(CLIENT), log);
-  const connection = new Connection(target, log, open, () => undefined);
+  const connection = new Connection(target, log, open, (_connection, message, own) => {
+    const refused = message.kind === 'request' ? refusal(message, CLIENT.capabilities) : undefined;
+    if (refused !== undefined) own.send(refused, []);
+  });
   try {
     const { rpc } = await connection.ready([]);
     if (!('tools' in (connection.capabilities ?? {}))) return [];

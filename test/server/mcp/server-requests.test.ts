@@ -213,8 +213,8 @@ describe('notifications/cancelled of a server', () => {
     expect(params).toEqual({ requestId: id, reason: 'changed my mind' });
     // A response sent before the cancellation arrived is not forwarded to the server.
     await session.send({ id, result: { roots: [] } });
-    const ping = await stream.next(({ method }) => method === 'ping');
-    await session.send({ id: ping.id, result: {} });
+    const other = await stream.next((message) => asks(message) && message.id !== id);
+    await session.send({ id: other.id, result: {} });
     await using asked = await asking;
     await asked.next((message) => message.id === 'call 1');
     const answers = (await receivedBy(session, 'a_received')).filter(({ result }) => result !== undefined);

@@ -6,7 +6,7 @@ import { connectAll } from '../initialize.ts';
 import { descriptionIn, type InitializeResult } from '../initialize-result.ts';
 import type { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
-import { META, MODERN_REVISION } from '../protocol.ts';
+import { errorMessage, META, MODERN_REVISION, RPC } from '../protocol.ts';
 import { Session, type SessionOptions } from '../session.ts';
 import type { Envelope } from './envelope.ts';
 import { discoverTarget, isKnownLegacy } from './negotiation.ts';
@@ -107,7 +107,7 @@ export class CallerSession extends Session {
    */
   override deliver(
     connection: Connection,
-    _rpc: JsonRpcConnection,
+    rpc: JsonRpcConnection,
     message: RpcMessage,
     stream?: EventStream,
   ): void {
@@ -115,6 +115,9 @@ export class CallerSession extends Session {
       connection.timedOutLists.changed();
       this.nameIndex.changed(connection, message.method);
     }
+    // A server of this revision must not send requests; it would wait for a response.
+    if (message.kind === 'request')
+      rpc.send(errorMessage(message.id ?? 'null', RPC.methodNotFound, 'requests are not accepted'), []);
     if (message.kind !== 'notification' || stream?.isOpen !== true) return;
     if (!stream.isStalled || connection.target.endpoint !== undefined) stream.send(message.text);
   }

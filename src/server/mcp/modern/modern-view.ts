@@ -4,6 +4,7 @@ import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
+import { refusal } from '../client-capabilities.ts';
 import {
   answeredRequest,
   idOfInvalid,
@@ -20,16 +21,11 @@ import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import type { Envelope } from './envelope.ts';
 import { withoutEnvelope, withoutTask } from './meta-text.ts';
 import { completed } from './results.ts';
-import { inputRequired, subjectOf, takesInput, tokenOf, type ViewedCall } from './viewed-call.ts';
+import { inputRequired, NO_CALL, subjectOf, takesInput, tokenOf, type ViewedCall } from './viewed-call.ts';
 import { ViewedSubscriptions } from './viewed-subscriptions.ts';
 
-/** Requests of servers that clients answer, and the capability that each requires. */
-const INPUTS: Readonly<Record<string, string>> = {
-  __proto__: null as never,
-  'sampling/createMessage': 'sampling',
-  'elicitation/create': 'elicitation',
-  'roots/list': 'roots',
-};
+/** Requests of servers that become requests for input. */
+const INPUTS: ReadonlySet<string> = new Set(['sampling/createMessage', 'elicitation/create', 'roots/list']);
 
 /** Log levels by increasing severity (RFC 5424). */
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
@@ -235,20 +231,14 @@ export class ModernView implements Channel {
 
   #receiveRequest(message: RpcMessage, inReplyTo: number | undefined): void {
     const { id = 'null', method } = message;
-    const capability = INPUTS[method];
+    const refused = refusal(message, this.#client.capabilities);
     if (method === 'ping') this.#answer(resultMessage(id, '{}'));
-    else if (capability === undefined || this.#client.capabilities[capability] === undefined)
+    else if (refused !== undefined) this.#answer(refused);
+    else if (!INPUTS.has(method))
       this.#answer(errorMessage(id, RPC.methodNotFound, `the client does not support ${method}`));
     else {
       const call = this.#callFor(inReplyTo);
-      if (call === undefined)
-        this.#answer(
-          errorMessage(
-            id,
-            RPC.internalError,
-            'the client can only be asked while one of its calls is in flight',
-          ),
-        );
+      if (call === undefined) this.#answer(errorMessage(id, RPC.internalError, NO_CALL));
       else {
         call.asked.set(`input-${call.asked.size + 1}-${call.rounds + 1}`, message);
         this.#ask(call);

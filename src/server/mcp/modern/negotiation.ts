@@ -1,10 +1,12 @@
 import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
+import { refusal } from '../client-capabilities.ts';
 import { capabilitiesIn, initializeResultOf } from '../initialize-result.ts';
 import { FIRST_PROBE_ID, JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import {
+  errorMessage,
   LATEST_SESSION_REVISION,
   MODERN_REVISION,
   notificationMessage,
@@ -18,6 +20,7 @@ import { UpstreamStatusError } from '../targets/http-body.ts';
 import { ChannelLink } from './channel-link.ts';
 import { type Envelope, envelopeMeta } from './envelope.ts';
 import { ModernView } from './modern-view.ts';
+import { NO_CALL } from './viewed-call.ts';
 
 // Which revisions a target accepts: 2026-07-28, the older ones with `initialize`, or both (2026-07-28, "Versioning",
 // "Backward Compatibility"). It is asked for the client's first, so that nothing is converted if it accepts that.
@@ -122,7 +125,15 @@ class Probe {
     this.#target = target;
     this.#client = client;
     this.#headers = headers;
-    this.#rpc = new JsonRpcConnection(target, log, () => undefined, FIRST_PROBE_ID);
+    this.#rpc = new JsonRpcConnection(target, log, (message) => this.#refuse(message), FIRST_PROBE_ID);
+  }
+
+  /** Answers a request of the server with an error: there is no call of the client yet that could ask it for input. */
+  #refuse(message: RpcMessage): void {
+    if (message.kind !== 'request') return;
+    const { id = 'null' } = message;
+    const refused = refusal(message, this.#client.capabilities);
+    this.#rpc.send(refused ?? errorMessage(id, RPC.internalError, NO_CALL), this.#headers);
   }
 
   /** Receives the messages of the channel while the probe runs. */

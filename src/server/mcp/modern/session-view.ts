@@ -250,12 +250,12 @@ export class SessionView implements Channel {
     }
     if (message.kind === 'response') this.#receiveResponse(message, inReplyTo);
     else if (message.kind === 'notification') this.#receiveNotification(message, inReplyTo);
-    // A server of this revision must not send requests.
-    else
-      this.#channel.send(
-        errorMessage(message.id ?? 'null', RPC.methodNotFound, 'requests are not accepted'),
-        {},
-      );
+    // A server of this revision must not send requests. An answer to `ping` does no harm.
+    else {
+      const { id = 'null', method } = message;
+      const refused = errorMessage(id, RPC.methodNotFound, 'requests are not accepted');
+      this.#channel.send(method === 'ping' ? resultMessage(id, '{}') : refused, {});
+    }
   }
 
   #receiveResponse(message: RpcMessage, inReplyTo: number | undefined): void {
@@ -309,17 +309,24 @@ export class SessionView implements Channel {
     // All of them are known before the first can be answered.
     for (const [key] of asked) call.answers.set(key, undefined);
     for (const [key, { start, end }] of asked) {
-      const id = `"agctl-input-${this.#nextRequest++}"`;
-      this.#asked.set(id, { call, key });
       const request = text.slice(start, end);
       const method = valueAt(request, ['method']);
       const params = valueAt(request, ['params']);
-      if (method === undefined) continue;
+      const isRequest = method !== undefined && request[method.start] === '"';
+      if (!isRequest || (params !== undefined && request[params.start] !== '{')) {
+        this.#forget(call);
+        this.#fail(call, 'the server requested input with something that is no request');
+        return;
+      }
+      const id = `"agctl-input-${this.#nextRequest++}"`;
+      this.#asked.set(id, { call, key });
       const shown = params === undefined ? '{}' : request.slice(params.start, params.end);
       this.#outer.message(
         `{"jsonrpc":"2.0","id":${id},"method":${request.slice(method.start, method.end)},"params":${shown}}`,
         call.outer,
       );
+      // The client may not support the request.
+      if (!this.#outer.awaits(call.outer)) return;
     }
   }
 

@@ -27,6 +27,9 @@ export interface ViewedCall {
   response: RpcMessage | undefined;
 }
 
+/** Why a server cannot ask the client. */
+export const NO_CALL = 'the client can only be asked while one of its calls is in flight';
+
 /** Requests that may be answered with `input_required` ("Supported Requests"). */
 const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
 

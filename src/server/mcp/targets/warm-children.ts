@@ -1,5 +1,7 @@
-import type { Limits } from '../../../core/limits.ts';
+import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../message.ts';
+import { resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents } from '../target.ts';
 import { detailOf } from '../target-failure.ts';
 import type { ChildSlots } from './child-slots.ts';
@@ -53,9 +55,8 @@ export class WarmChildren {
     if (spare === undefined) return undefined;
     this.#spares.delete(spare);
     this.#wait = this.#starter.limits.retryDelayMin;
-    spare.owner = events;
     this.fill();
-    return spare.opened;
+    return spare.giveTo(events);
   }
 
   /** Starts missing children in free slots. Called whenever a slot may have become free. */
@@ -108,24 +109,63 @@ export class WarmChildren {
   }
 }
 
-/** A child without a session. Nothing is sent to it, so anything that it writes is dropped. */
+/** A child without a session. It gets answers to its pings; its requests wait for a session, and other messages are dropped. */
 class Spare {
-  owner: ChannelEvents | undefined;
+  #owner: ChannelEvents | undefined;
   readonly opened: Promise<Channel>;
+  #channel: Channel | undefined;
+  /** Requests of the child, at most `LIMITS.queuedMessages`. */
+  #requests: string[] = [];
 
   constructor(start: (events: ChannelEvents) => Promise<Channel>, ended: (error: unknown) => void) {
     this.opened = start({
-      message: (text, inReplyTo) => this.owner?.message(text, inReplyTo),
-      invalid: (text, problem, id) => this.owner?.invalid(text, problem, id),
-      failed: (id, error) => this.owner?.failed(id, error),
-      awaits: (id) => this.owner?.awaits(id) === true,
-      suspended: (id) => this.owner?.suspended(id),
-      sessionLost: () => this.owner?.sessionLost(),
+      message: (text, inReplyTo) => this.#receive(text, inReplyTo),
+      invalid: (text, problem, id) => this.#owner?.invalid(text, problem, id),
+      failed: (id, error) => this.#owner?.failed(id, error),
+      awaits: (id) => this.#owner?.awaits(id) === true,
+      suspended: (id) => this.#owner?.suspended(id),
+      sessionLost: () => this.#owner?.sessionLost(),
       closed: (error) => {
-        if (this.owner === undefined) ended(error);
-        else this.owner.closed(error);
+        if (this.#owner === undefined) ended(error);
+        else this.#owner.closed(error);
       },
     });
-    this.opened.catch((error: unknown) => ended(error));
+    this.opened.then(
+      (channel) => {
+        this.#channel = channel;
+      },
+      (error: unknown) => ended(error),
+    );
+  }
+
+  /** Gives the child to a session, whose `events` get its messages from now on. */
+  async giveTo(events: ChannelEvents): Promise<Channel> {
+    this.#owner = events;
+    const channel = await this.opened;
+    // After the session has set the channel on which it answers.
+    setImmediate(() => {
+      for (const text of this.#requests.splice(0)) events.message(text);
+    });
+    return channel;
+  }
+
+  #receive(text: string, inReplyTo: number | undefined): void {
+    if (this.#owner !== undefined) {
+      this.#owner.message(text, inReplyTo);
+      return;
+    }
+    const request = requestIn(text);
+    if (request?.method === 'ping') this.#channel?.send(resultMessage(request.id ?? 'null', '{}'), {});
+    else if (request !== undefined && this.#requests.length < LIMITS.queuedMessages)
+      this.#requests.push(text);
+  }
+}
+
+function requestIn(text: string): RpcMessage | undefined {
+  try {
+    const message = parseMessage(text, TARGET_BOUNDS);
+    return message.kind === 'request' ? message : undefined;
+  } catch {
+    return undefined;
   }
 }
