@@ -11,6 +11,7 @@ import { dispatch } from './federation.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import { badMessage, RPC, RpcError } from './protocol.ts';
+import { refusedReply } from './refused-reply.ts';
 import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
 import { itemAccess, mcpFields, messageGuards } from './request-fields.ts';
 import type { ResumableStream } from './resumable-streams.ts';
@@ -207,7 +208,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   refused(error: UpstreamStatusError): void {
     if (this.#answer === undefined) {
       this.closed();
-      this.answerWith(upstreamReply(error));
+      this.answerWith(refusedReply(this.#ctx, error, this.message.id ?? 'null'));
       return;
     }
     // The reply with the stream was sent: too late for a status.
@@ -257,15 +258,6 @@ export function oneEvent(text: string): Reply {
   const stream = new EventStream();
   stream.end(text);
   return eventStreamReply(stream);
-}
-
-/** Status, body and challenge of a single target that rejected a call, so that the client can sign in there. */
-export function upstreamReply({ status, headers, body }: UpstreamStatusError): Reply {
-  const kept = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
-    const value = headers[name];
-    return typeof value === 'string' ? [name, value] : [];
-  });
-  return { status, headers: new HeaderList(kept), body };
 }
 
 /** A JSON-RPC id for display: strings without quotes. */

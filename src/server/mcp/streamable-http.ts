@@ -24,9 +24,10 @@ import {
   SESSION_REVISIONS,
   VERSION_HEADER,
 } from './protocol.ts';
+import { refusedReply } from './refused-reply.ts';
 import { mcpFields, messageGuards } from './request-fields.ts';
 import { isOfServerStream } from './resumable-streams.ts';
-import { eventStreamReply, oneEvent, runCall, upstreamReply } from './running-call.ts';
+import { eventStreamReply, oneEvent, runCall } from './running-call.ts';
 import { notify, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
 import { answerStateless, statelessInitialize } from './stateless.ts';
@@ -206,7 +207,7 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
     return reply;
   } catch (error) {
     await sessions.abandon(session);
-    if (error instanceof UpstreamStatusError) return upstreamReply(error);
+    if (error instanceof UpstreamStatusError) return refusedReply(ctx, error, message.id ?? 'null');
     throw withRpcBody(error, message);
   } finally {
     ctx.signal.removeEventListener('abort', abandon);

@@ -58,6 +58,38 @@ describe('an HTTP error of a single target', () => {
     expect((await session.request('tools/list')).result.tools).toHaveLength(1);
   });
 
+  test.each([
+    [
+      'application/json',
+      { jsonrpc: '2.0', id: '@id', error: { code: -32000, message: 'no' } },
+      '{"jsonrpc":"2.0","id":77,"error":{"code":-32000,"message":"no"}}',
+    ],
+    ['application/json', { jsonrpc: '2.0', id: '@id', result: {} }, 'the server answered HTTP 403'],
+    ['application/json', 5, 'the server answered HTTP 403'],
+    ['text/event-stream', { jsonrpc: '2.0', id: '@id', error: {} }, 'the server answered HTTP 403'],
+    ['text/html', '<p>no</p>', '"<p>no</p>"'],
+  ])(
+    'the body of an HTTP error is for the client, which has another id: %s %j',
+    async (type, body, expected) => {
+      await using up = await mcpUpstream({
+        script: ({ message }, response) => {
+          if (message?.method !== 'tools/call') return false;
+          response.writeHead(403, { 'content-type': type });
+          response.end(JSON.stringify(body).replace('"@id"', message.id));
+          return true;
+        },
+      });
+      await using gate = await gateway(mcpConfig([target(up)]));
+      const session = await openSession(`${gate.url}/mcp`);
+      const answer = await session.send(say(77, 'x'));
+      expect([answer.status, answer.text]).toEqual([403, expected]);
+      expect(await gate.accessLine(3)).toMatchObject({
+        'http.status': '403',
+        error: 'the server answered HTTP 403',
+      });
+    },
+  );
+
   test('an HTTP error of one of several targets is an error of only the calls to that target', async () => {
     await using up = await mcpUpstream({ script: refuse('tools/call') });
     await using other = await mcpUpstream({ name: 'other' });

@@ -10,6 +10,7 @@ import type { Connection } from '../connection.ts';
 import type { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
 import { RPC, RpcError } from '../protocol.ts';
+import { refusedReply } from '../refused-reply.ts';
 import {
   type ItemAccess,
   itemAccess,
@@ -17,7 +18,7 @@ import {
   type MessageGuards,
   messageGuards,
 } from '../request-fields.ts';
-import { eventStreamReply, upstreamReply } from '../running-call.ts';
+import { eventStreamReply } from '../running-call.ts';
 import type { Target } from '../target.ts';
 import type { UpstreamStatusError } from '../targets/http-body.ts';
 import type { CallerSession } from './caller-session.ts';
@@ -153,7 +154,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     // A client that gets 400 without an error of this revision may take the gateway for an older server ("Backward Compatibility").
     if (this.#reply === undefined && error.status !== 400) {
       this.#over();
-      this.#answer(upstreamReply(error));
+      this.#answer(refusedReply(this.#ctx, error, this.message.id ?? 'null'));
       return;
     }
     answerError(this, new RpcError(RPC.internalError, `${error.message}: ${error.body.slice(0, 200)}`));

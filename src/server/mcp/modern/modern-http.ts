@@ -14,8 +14,8 @@ import {
   RpcError,
   SESSION_REQUESTS,
 } from '../protocol.ts';
+import { refusedReply } from '../refused-reply.ts';
 import { mcpFields } from '../request-fields.ts';
-import { upstreamReply } from '../running-call.ts';
 import { ownerOf } from '../session-id.ts';
 import type { SessionStore } from '../session-store.ts';
 import { UpstreamStatusError } from '../targets/http-body.ts';
@@ -53,7 +53,7 @@ export async function handleModern(
   try {
     session = await sessions.callers.acquire(caller, message);
   } catch (error) {
-    if (error instanceof UpstreamStatusError) return upstreamReply(error);
+    if (error instanceof UpstreamStatusError) return refusedReply(ctx, error, message.id ?? 'null');
     throw withRpcBody(error, message);
   }
   const call = new ModernCall(
