@@ -5,6 +5,10 @@ export type BudgetWindow = (typeof BUDGET_WINDOWS)[number];
 /** What a budget counts. */
 export type BudgetUnit = 'usd' | 'tokens';
 
+export const isBudgetUnit = (value: unknown): value is BudgetUnit => value === 'usd' || value === 'tokens';
+export const isBudgetWindow = (value: unknown): value is BudgetWindow =>
+  BUDGET_WINDOWS.some((window) => window === value);
+
 /** An amount per window: whole tokens, or money in 10^-9 USD, in which sums stay exact. */
 export interface BudgetLimit {
   readonly unit: BudgetUnit;

@@ -1,3 +1,5 @@
+import { membersOf } from './foreign.ts';
+
 /** Whether an error is an answer of the server: otherwise the state of its connection is unknown. */
 export const isAnswer = (error: unknown): boolean => /^(?!E[A-Z])[0-9A-Z]{5}$/.test(sqlState(error));
 
@@ -7,6 +9,6 @@ export const isUnanswered = (error: unknown): boolean =>
 
 /** The SQLSTATE of an error (postgresql.org/docs/current/errcodes-appendix.html) or the code of a system call; '' if it has none. */
 export function sqlState(error: unknown): string {
-  const code = (error as { code?: unknown } | undefined)?.code;
+  const code = membersOf(error)['code'];
   return typeof code === 'string' ? code : '';
 }

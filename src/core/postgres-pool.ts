@@ -67,5 +67,7 @@ export function createPool(options: PoolOptions): Pool {
 /** Type of a bigint (pg_type.h). */
 const BIGINT = 20;
 
-const parserOf: typeof pg.types.getTypeParser = (type: number, format?: 'text' | 'binary') =>
-  type === BIGINT && format !== 'binary' ? Number : pg.types.getTypeParser(type, format as 'text');
+const parserOf: typeof pg.types.getTypeParser = (type: number, format?: 'text' | 'binary') => {
+  if (format === 'binary') return pg.types.getTypeParser(type, format);
+  return type === BIGINT ? Number : pg.types.getTypeParser(type, format);
+};

@@ -1,4 +1,5 @@
-import { BUDGET_FORMS, type BudgetLimit, parseBudget } from './budget.ts';
+import { BUDGET_FORMS, parseBudget } from './budget.ts';
+import { isRecord, membersOf } from './foreign.ts';
 
 /** What an operator chooses for a virtual key. */
 export interface KeySettings {
@@ -48,16 +49,9 @@ const MAX_METADATA = 4_096;
 
 /** Reads the settings of a new key. Returns what is wrong with them as a string. */
 export function readKeySettings(value: unknown, now: number): KeySettings | string {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
+  if (!isRecord(value))
     return 'expected a JSON object with `name`, and optionally `allowedModels`, `metadata`, `budgets`, `expiresAt`';
-  const {
-    name,
-    allowedModels,
-    metadata = {},
-    budgets = [],
-    expiresAt,
-    ...rest
-  } = value as Record<string, unknown>;
+  const { name, allowedModels, metadata = {}, budgets = [], expiresAt, ...rest } = value;
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined)
     return `\`${unknown.slice(0, 64)}\`: unknown member; expected \`name\`, \`allowedModels\`, \`metadata\`, \`budgets\`, \`expiresAt\``;
@@ -65,10 +59,11 @@ export function readKeySettings(value: unknown, now: number): KeySettings | stri
     return '`name`: expected 1 to 64 letters, digits, `.`, `_`, `-` or `@`, such as `ann-laptop`';
   if (allowedModels !== undefined && !(isTexts(allowedModels) && allowedModels.length <= MAX_MODELS))
     return `\`allowedModels\`: expected a list of up to ${MAX_MODELS} names or patterns of models, such as \`gpt-*\``;
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
-    return '`metadata`: expected an object, such as {"team": "red"}';
+  if (!isRecord(metadata)) return '`metadata`: expected an object, such as {"team": "red"}';
   if (JSON.stringify(metadata).length > MAX_METADATA)
     return `\`metadata\`: expected at most ${MAX_METADATA} characters of JSON`;
+  if (!Array.isArray(budgets) || budgets.length > MAX_BUDGETS)
+    return `\`budgets\`: expected a list of up to ${MAX_BUDGETS} texts such as \`10USD/day\``;
   const problem = problemOfBudgets(budgets);
   if (problem !== undefined) return problem;
   const expires = expiresAt === undefined ? undefined : Date.parse(String(expiresAt));
@@ -76,26 +71,37 @@ export function readKeySettings(value: unknown, now: number): KeySettings | stri
     return '`expiresAt`: expected a time in the future, such as `2030-01-01T00:00:00Z`';
   return {
     name,
-    metadata: metadata as KeySettings['metadata'],
-    budgets: budgets as string[],
+    metadata,
+    budgets,
     ...(allowedModels === undefined ? {} : { allowedModels }),
     ...(expires === undefined ? {} : { expiresAt: expires }),
   };
 }
 
-function problemOfBudgets(budgets: unknown): string | undefined {
-  if (!Array.isArray(budgets) || budgets.length > MAX_BUDGETS)
-    return `\`budgets\`: expected a list of up to ${MAX_BUDGETS} texts such as \`10USD/day\``;
-  const invalid = budgets.find(
-    (text) => typeof text !== 'string' || parseBudget(text) === undefined,
-  ) as unknown;
-  if (invalid !== undefined) return `\`budgets\`: \`${String(invalid).slice(0, 64)}\`: ${BUDGET_FORMS}`;
-  const kinds = (budgets as string[]).map((text) => {
-    const { unit, window } = parseBudget(text) as BudgetLimit;
-    return `${unit} per ${window}`;
-  });
+function problemOfBudgets(budgets: readonly unknown[]): string | undefined {
+  const kinds: string[] = [];
+  for (const text of budgets) {
+    const budget = typeof text === 'string' ? parseBudget(text) : undefined;
+    if (budget === undefined) return `\`budgets\`: \`${String(text).slice(0, 64)}\`: ${BUDGET_FORMS}`;
+    kinds.push(`${budget.unit} per ${budget.window}`);
+  }
   const twice = kinds.find((kind, index) => kinds.indexOf(kind) !== index);
   return twice === undefined ? undefined : `\`budgets\`: two budgets of ${twice}: expected one`;
+}
+
+/** Reads the settings of a key from the database, where times are numbers. Undefined if something else has written them. */
+export function readStoredSettings(value: unknown): Omit<KeySettings, 'name'> | undefined {
+  const { allowedModels, metadata, budgets, expiresAt } = membersOf(value);
+  if (allowedModels !== undefined && !isTexts(allowedModels)) return undefined;
+  if (!isRecord(metadata) || !isTexts(budgets) || problemOfBudgets(budgets) !== undefined) return undefined;
+  if (expiresAt !== undefined && !(typeof expiresAt === 'number' && Number.isFinite(expiresAt)))
+    return undefined;
+  return {
+    metadata,
+    budgets,
+    ...(allowedModels === undefined ? {} : { allowedModels }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  };
 }
 
 const isTexts = (value: unknown): value is string[] =>

@@ -198,8 +198,9 @@ export interface NewTurn {
   readonly idempotencyKey?: string | undefined;
 }
 
+export const ORIGINS = ['docs_dir', 'ingest'] as const;
 /** Where a document came from: the docs folder, from which a sync may remove it again, or a call. */
-export type Origin = 'docs_dir' | 'ingest';
+export type Origin = (typeof ORIGINS)[number];
 
 /** A document with its chunks, replaced as a whole. */
 export interface NewDocument {

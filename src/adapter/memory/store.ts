@@ -51,6 +51,7 @@ export type {
 } from '../../core/memory-model.ts';
 export { ENTITY_TYPES, RELATION_TYPES, ROLES } from '../../core/memory-model.ts';
 export type * from './store-values.ts';
+export { ORIGINS } from './store-values.ts';
 
 /** Length of the built-in embedder's vectors (spec, Collection `entities`); vectors of others may have any length. */
 export const DIMENSIONS = 128;

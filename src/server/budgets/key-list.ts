@@ -102,7 +102,12 @@ export class KeyList {
   }
 
   async #readAll(): Promise<void> {
-    const { keys, version } = await this.#table.all();
+    const { keys, unreadable, version } = await this.#table.all();
+    if (unreadable.length > 0)
+      this.#log.warn('proxy::budgets', 'virtual keys are not as agctl writes them: they are refused', {
+        count: unreadable.length,
+        first: unreadable[0],
+      });
     this.#byHash = new Map(keys.map((key) => [key.hash, key]));
     this.#version = version;
   }

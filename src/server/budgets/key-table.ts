@@ -1,4 +1,5 @@
-import type { KeySettings } from '../../core/virtual-key.ts';
+import { json, number, optionalNumber, RowError, text } from '../../core/sql-row.ts';
+import { readStoredSettings } from '../../core/virtual-key.ts';
 import type { Database, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
 import type { VirtualKey } from './virtual-key.ts';
 
@@ -16,19 +17,36 @@ export class KeyTable {
     this.#database = database;
   }
 
-  /** All keys, with the number of changes that they include. */
-  async all(): Promise<{ readonly keys: readonly VirtualKey[]; readonly version: number }> {
+  /**
+   * All keys, with the number of changes that they include. `unreadable`: ids of keys that something else has written, and
+   * why they cannot be used; the others can.
+   */
+  async all(): Promise<{
+    readonly keys: readonly VirtualKey[];
+    readonly unreadable: readonly string[];
+    readonly version: number;
+  }> {
     // Before the keys: a change in between is read once more, not missed.
     const version = await this.version();
     const rows = await this.#database.query(
       'SELECT id, name, hash, hint, settings, created_at, revoked_at FROM agctl_keys',
     );
-    return { keys: rows.map(keyOf), version };
+    const keys: VirtualKey[] = [];
+    const unreadable: string[] = [];
+    for (const row of rows) {
+      try {
+        keys.push(keyOf(row));
+      } catch (error) {
+        if (!(error instanceof RowError)) throw error;
+        unreadable.push(`${String(row['id'])}: ${error.detail}`);
+      }
+    }
+    return { keys, unreadable, version };
   }
 
   /** The number of changes so far, of all processes. */
   async version(): Promise<number> {
-    return Number((await this.#database.query(VERSION))[0]?.['count']);
+    return number((await this.#database.query(VERSION))[0] ?? {}, 'count');
   }
 
   /** Returns the new number of changes; undefined if another key that is not revoked has the name. */
@@ -67,16 +85,21 @@ export class KeyTable {
   }
 }
 
-const countOf = (results: readonly StatementResult[]): number => Number(results[0]?.rows[0]?.['count']);
+const countOf = (results: readonly StatementResult[]): number => number(results[0]?.rows[0] ?? {}, 'count');
 
-function keyOf({ id, name, hash, hint, settings, created_at, revoked_at }: SqlRow): VirtualKey {
+/** Throws `RowError`. A key must not become another one because a part of it was not understood. */
+function keyOf(row: SqlRow): VirtualKey {
+  const settings = readStoredSettings(json(row, 'settings'));
+  if (settings === undefined)
+    throw new RowError('column settings of the database contains no JSON object of settings');
+  const revokedAt = optionalNumber(row, 'revoked_at');
   return {
-    ...(JSON.parse(String(settings)) as Omit<KeySettings, 'name'>),
-    id: String(id),
-    name: String(name),
-    hash: String(hash),
-    hint: String(hint),
-    createdAt: Number(created_at),
-    ...(revoked_at === null ? {} : { revokedAt: Number(revoked_at) }),
+    ...settings,
+    id: text(row, 'id'),
+    name: text(row, 'name'),
+    hash: text(row, 'hash'),
+    hint: text(row, 'hint'),
+    createdAt: number(row, 'created_at'),
+    ...(revokedAt === null ? {} : { revokedAt }),
   };
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { number, text } from '../../core/sql-row.ts';
 import type { Database, SqlRow, Statement } from '../kernel/database.ts';
 import { earlierTime } from '../kernel/database-time.ts';
 
@@ -147,10 +148,10 @@ export class DatabaseSpending implements SpendingStore {
       `SELECT counter, start, spent FROM ${table} WHERE start IN (${marks}) ORDER BY counter, start LIMIT ${limit}`,
       starts,
     );
-    return rows.map(({ counter, start, spent }) => ({
-      counter: String(counter),
-      start: Number(start),
-      spent: Number(spent),
+    return rows.map((row) => ({
+      counter: text(row, 'counter'),
+      start: number(row, 'start'),
+      spent: number(row, 'spent'),
     }));
   }
 
@@ -176,8 +177,9 @@ const statementOf = (sql: string, rows: readonly (CounterRow & Partial<Charge>)[
 });
 
 function totalsOf(rows: readonly SqlRow[], counters: readonly CounterRow[]): number[] {
-  const totals = new Map(rows.map((row) => [keyOf(row), Number(row['spent'])]));
+  const totals = new Map(rows.map((row) => [keyOfRow(row), number(row, 'spent')]));
   return counters.map((counter) => totals.get(keyOf(counter)) ?? 0);
 }
 
-const keyOf = ({ counter, start }: SqlRow | CounterRow): string => `${String(start)} ${String(counter)}`;
+const keyOf = ({ counter, start }: CounterRow): string => `${start} ${counter}`;
+const keyOfRow = (row: SqlRow): string => `${number(row, 'start')} ${text(row, 'counter')}`;

@@ -1,9 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError, detailOf, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import { isAnswer, isUnanswered, sqlState } from '../../core/postgres-errors.ts';
 import { type Client, createPool, type Pool } from '../../core/postgres-pool.ts';
 import { repeated, SYNCHRONOUS_COMMIT, serverName, transaction } from '../../core/postgres-transaction.ts';
+import { number, type Row, RowError, rowsOf, text } from '../../core/sql-row.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
@@ -135,27 +136,32 @@ async function execute(
 ): Promise<StatementResult> {
   let count = 0;
   const numbered = sql.replaceAll('?', () => `$${++count}`);
-  const { rows, rowCount } = await connection.query(numbered, [...values]);
-  return { rows: (rows as Record<string, unknown>[]).map(plainRow), changes: rowCount ?? rows.length };
+  const result = await connection.query(numbered, [...values]);
+  const rows = rowsOf(result).map(plainRow);
+  return { rows, changes: result.rowCount ?? rows.length };
 }
 
 /** `pg` returns a bigint as text, PGlite as BigInt if it is large. */
-function plainRow(row: Record<string, unknown>): SqlRow {
-  for (const [name, value] of Object.entries(row)) {
-    if (typeof value === 'bigint') row[name] = Number(value);
-    else if (typeof value === 'boolean') row[name] = value ? 1 : 0;
+function plainRow(row: Row): SqlRow {
+  const plain: Record<string, SqlValue> = {};
+  for (const [column, value] of Object.entries(row)) {
+    if (typeof value === 'bigint') plain[column] = Number(value);
+    else if (typeof value === 'boolean') plain[column] = value ? 1 : 0;
+    else if (isSqlValue(value)) plain[column] = value;
+    else throw new RowError(`column ${column} of the database has a type that agctl does not use`);
   }
-  return row as SqlRow;
+  return plain;
 }
+
+const isSqlValue = (value: unknown): value is SqlValue =>
+  value === null || typeof value === 'string' || typeof value === 'number' || value instanceof Uint8Array;
 
 async function migrate(client: Client, server: string, schemas: readonly DatabaseSchema[]): Promise<void> {
   // Until the transaction ends: of several gateways that start at once, one migrates and the others wait.
   await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
   await client.query(CREATE_VERSIONS);
-  const { rows } = await client.query(`SELECT feature, version FROM ${VERSIONS}`);
-  const known = new Map(
-    (rows as { feature: string; version: number }[]).map((row) => [row.feature, row.version]),
-  );
+  const versions = rowsOf(await client.query(`SELECT feature, version FROM ${VERSIONS}`));
+  const known = new Map(versions.map((row) => [text(row, 'feature'), number(row, 'version')]));
   for (const { feature, version, script } of missingMigrations(server, 'postgres', schemas, known)) {
     // PGlite executes one statement per call.
     for (const statement of script.split(/;\s*\n/))
@@ -191,7 +197,7 @@ const DETAILS: ReadonlyMap<string, string> = new Map([
 function openError(server: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   const [reason, help] = OPEN_PROBLEMS.get(sqlState(error)) ?? [
-    `cannot be used (${messageOf(error)})`,
+    `cannot be used (${detailOf(error)})`,
     "check the URL and the server's log",
   ];
   // Without an SQLSTATE the server did not answer.

@@ -1,3 +1,4 @@
+import { number } from '../../core/sql-row.ts';
 import type { Database } from './database.ts';
 
 /** A double: the drivers return a bigint as text. */
@@ -10,5 +11,5 @@ const NOW = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now'
 export async function earlierTime(database: Database, own: number): Promise<number> {
   if (database.kind === 'sqlite') return own;
   const [row] = await database.query(NOW);
-  return Math.min(own, Math.floor(Number(row?.['now'])));
+  return Math.min(own, Math.floor(number(row ?? {}, 'now')));
 }

@@ -6,7 +6,7 @@ export function costUnits(amount: string): number {
   const [whole = '0', fraction = ''] = amount.split('.');
   const digits = fraction.padEnd(DIGITS + 1, '0');
   const exact = BigInt(whole + digits.slice(0, DIGITS));
-  const rounded = (digits[DIGITS] as string) >= '5' ? exact + 1n : exact;
+  const rounded = (digits[DIGITS] ?? '0') >= '5' ? exact + 1n : exact;
   const number = Number(rounded);
   return Math.min(number, Number.MAX_SAFE_INTEGER);
 }

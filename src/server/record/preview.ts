@@ -1,4 +1,6 @@
+import { elementsOf, membersOf, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { number } from '../../core/sql-row.ts';
 import type { Database } from '../kernel/database.ts';
 import { parsed } from './search.ts';
 
@@ -17,34 +19,33 @@ export async function previewsOf(database: Database, ids: readonly number[]): Pr
     `SELECT id, ${READ} FROM agctl_record_payloads WHERE id IN (${ids.map(() => '?').join(', ')})`,
     ids,
   );
-  const all = rows.map(({ id, request, response }): [number, string] => [
-    Number(id),
-    oneLine(askedIn(parsed(request)) || answeredIn(parsed(response))),
+  const all = rows.map((row): [number, string] => [
+    number(row, 'id'),
+    oneLine(askedIn(parsed(row['request'])) || answeredIn(parsed(row['response']))),
   ]);
   return new Map(all.filter(([, text]) => text !== ''));
 }
 
-interface Request {
-  readonly messages?: readonly { readonly role?: unknown; readonly content?: unknown }[];
-  readonly arguments?: unknown;
-}
-
-function askedIn({ messages = [], arguments: given }: Request): string {
+function askedIn({ messages, arguments: given }: Payload): string {
   if (given !== undefined) return JSON.stringify(given);
-  const said = messages.filter(({ role }) => role === 'user').map(({ content }) => textOf(content));
+  const said = elementsOf(messages)
+    .map(membersOf)
+    .filter(({ role }) => role === 'user')
+    .map(({ content }) => textOf(content));
   return said.findLast((text) => text !== '') ?? '';
 }
 
-function answeredIn({ texts = [] }: { readonly texts?: readonly unknown[] }): string {
-  return texts.map(textOf).join(' ');
+function answeredIn({ texts }: Payload): string {
+  return elementsOf(texts).map(textOf).join(' ');
 }
+
+type Payload = Readonly<Record<string, unknown>>;
 
 /** The text of a message, or of its parts that have one. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value)) return value.map(textOf).filter(Boolean).join(' ');
-  const { text } = (value ?? {}) as { readonly text?: unknown };
-  return typeof text === 'string' ? text : '';
+  return textIn(membersOf(value)['text']);
 }
 
 function oneLine(text: string): string {

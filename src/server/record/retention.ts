@@ -1,6 +1,7 @@
 import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import { optionalNumber } from '../../core/sql-row.ts';
 import type { Database, Statement } from '../kernel/database.ts';
 import { earlierTime } from '../kernel/database-time.ts';
 import { deleteBlocks } from './blocks.ts';
@@ -97,8 +98,10 @@ export class Retention {
         'SELECT min(hour) AS hour FROM agctl_usage WHERE hour >= ? AND hour < ? AND hour % 24 <> 0',
         [from, end],
       );
-      if (typeof row?.['hour'] !== 'number') return;
-      const day = Math.floor(row['hour'] / 24) * 24;
+      const hour = row === undefined ? null : optionalNumber(row, 'hour');
+      // A database that returns an hour that was not asked for would be asked for ever.
+      if (hour === null || hour < from) return;
+      const day = Math.floor(hour / 24) * 24;
       from = day + 24;
       await database.transaction([
         { sql: SUM_DAY, values: [day, from] },

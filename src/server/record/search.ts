@@ -1,4 +1,6 @@
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { number, optionalNumber, text, time } from '../../core/sql-row.ts';
 import type { Database, SqlRow, SqlValue } from '../kernel/database.ts';
 import { stepsByBlock } from './blocks.ts';
 import { usdOf } from './money.ts';
@@ -32,6 +34,7 @@ const FILTERS = {
 } as const;
 
 export type Filter = keyof typeof FILTERS;
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
 export const FILTER_NAMES = Object.keys(FILTERS) as readonly Filter[];
 
 export interface Search {
@@ -160,7 +163,7 @@ function stepsByWords(database: Database, search: Search, words: string): Steps 
         0,
         size - 1,
       ]);
-      return row === undefined ? undefined : { time: search.to, id: Number(row['id']) };
+      return row === undefined ? undefined : { time: search.to, id: number(row, 'id') };
     },
     rows: ({ id }, end, limit) =>
       database.query(
@@ -225,22 +228,24 @@ function readColumn(name: string, prefix = ''): string {
 }
 
 /** The JSON of a column of payloads; empty if there is none. */
-export function parsed(text: SqlValue | undefined): object {
-  return typeof text === 'string' ? (JSON.parse(text) as object) : {};
+export function parsed(text: SqlValue | undefined): Readonly<Record<string, unknown>> {
+  return typeof text === 'string' ? membersOf(parseJson(text)) : {};
 }
 
 function shown(row: SqlRow): ShownRecord {
-  const ms = (value: SqlValue | undefined): number | undefined =>
-    typeof value === 'number' || typeof value === 'string' ? Number(value) / 1000 : undefined;
+  const ms = (column: string): number | undefined => {
+    const microseconds = optionalNumber(row, column);
+    return microseconds === null ? undefined : microseconds / 1000;
+  };
   const all: Record<string, unknown> = {
-    time: new Date(Number(row['time'])).toISOString(),
-    durationMs: ms(row['duration']),
+    time: time(row, 'time').toISOString(),
+    durationMs: ms('duration'),
     protocol: row['protocol'],
     operation: row['operation'],
     listener: row['listener'],
     route: row['route'],
     path: row['path'],
-    status: Number(row['status']),
+    status: number(row, 'status'),
     error: row['error'],
     reason: row['reason'],
     cut: row['cut'],
@@ -256,20 +261,17 @@ function shown(row: SqlRow): ShownRecord {
     usedModel: row['used_model'],
     target: row['target'],
     tool: row['tool'],
-    streamed: Number(row['streamed']) === 1 ? true : undefined,
-    firstTokenMs: row['first_token'] === null ? undefined : ms(row['first_token']),
-    inputTokens: count(row['input_tokens']),
-    outputTokens: count(row['output_tokens']),
-    cachedInputTokens: count(row['cached_tokens']),
-    cacheWriteTokens: count(row['cache_write_tokens']),
-    reasoningTokens: count(row['reasoning_tokens']),
+    streamed: optionalNumber(row, 'streamed') === 1 ? true : undefined,
+    firstTokenMs: ms('first_token'),
+    inputTokens: optionalNumber(row, 'input_tokens'),
+    outputTokens: optionalNumber(row, 'output_tokens'),
+    cachedInputTokens: optionalNumber(row, 'cached_tokens'),
+    cacheWriteTokens: optionalNumber(row, 'cache_write_tokens'),
+    reasoningTokens: optionalNumber(row, 'reasoning_tokens'),
     usageEstimated: row['estimated'],
-    costUsd: row['cost'] === null ? undefined : usdOf(String(row['cost'])),
+    costUsd: row['cost'] === null ? undefined : usdOf(text(row, 'cost')),
     added: typeof row['added'] === 'string' ? parsed(row['added']) : undefined,
   };
   const present = Object.entries(all).filter(([, value]) => value !== null && value !== undefined);
-  return { id: Number(row['id']), ...Object.fromEntries(present) };
+  return { id: number(row, 'id'), ...Object.fromEntries(present) };
 }
-
-const count = (value: SqlValue | undefined): number | undefined =>
-  value === null || value === undefined ? undefined : Number(value);

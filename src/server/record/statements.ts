@@ -185,7 +185,7 @@ function addUsage(batch: readonly QueuedRecord[]): Statement {
       r.cost ?? 0,
     ];
     if (known === undefined) sums.set(key, [keys, added]);
-    else for (const [index, value] of added.entries()) (known[1][index] as number) += value;
+    else for (const [index, value] of added.entries()) known[1][index] = (known[1][index] ?? 0) + value;
   }
   const many = [...sums]
     .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -1,3 +1,4 @@
+import { number } from '../../core/sql-row.ts';
 import type { SqlRow, SqlValue } from '../kernel/database.ts';
 
 /** A place between two records; records are ordered by time, newest first. */
@@ -6,7 +7,7 @@ export interface Cursor {
   readonly id: number;
 }
 
-export const cursorOf = (row: SqlRow): Cursor => ({ time: Number(row['time']), id: Number(row['id']) });
+export const cursorOf = (row: SqlRow): Cursor => ({ time: number(row, 'time'), id: number(row, 'id') });
 
 /** An order of records, and how to walk through it. */
 export interface Steps {

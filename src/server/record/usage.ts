@@ -1,5 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
-import type { Database, SqlValue } from '../kernel/database.ts';
+import { integer, number, optionalText, time } from '../../core/sql-row.ts';
+import type { Database, SqlRow, SqlValue } from '../kernel/database.ts';
 import { usdOf } from './money.ts';
 
 const HOUR = 3_600_000;
@@ -20,6 +21,7 @@ const GROUPS = {
 } as const;
 
 export type UsageGroup = keyof typeof GROUPS;
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
 export const USAGE_GROUPS = Object.keys(GROUPS) as readonly UsageGroup[];
 
 export interface UsageQuery {
@@ -68,7 +70,7 @@ export async function usageOf(database: Database, query: UsageQuery): Promise<Us
   );
   return {
     rows: rows.slice(0, LIMITS.usageRows).map((row) => ({
-      group: Object.fromEntries(query.by.map((name, index) => [name, labelOf(name, row[`g${index}`])])),
+      group: Object.fromEntries(query.by.map((name, index) => [name, labelOf(name, row, `g${index}`)])),
       ...sumsOf(row),
     })),
     total: totalOf(rows),
@@ -91,27 +93,26 @@ function conditionsOf({ from, to, equal }: UsageQuery): { where: string; values:
   return { where: conditions.join(' AND '), values };
 }
 
-function labelOf(name: UsageGroup, value: SqlValue | undefined): string {
-  if (name === 'day') return new Date(Number(value) * DAY).toISOString().slice(0, 10);
-  if (name === 'hour') return new Date(Number(value) * HOUR).toISOString().slice(0, 13).concat(':00Z');
-  return String(value ?? '');
+function labelOf(name: UsageGroup, row: SqlRow, column: string): string {
+  if (name === 'day') return time(row, column, DAY).toISOString().slice(0, 10);
+  if (name === 'hour') return time(row, column, HOUR).toISOString().slice(0, 13).concat(':00Z');
+  return optionalText(row, column) ?? '';
 }
 
-function totalOf(rows: readonly Readonly<Record<string, SqlValue>>[]): Omit<UsageRow, 'group'> {
+function totalOf(rows: readonly SqlRow[]): Omit<UsageRow, 'group'> {
   const total: Record<string, string> = {};
-  for (const name of SUMMED)
-    total[name] = String(rows.reduce((sum, row) => sum + BigInt(String(row[name])), 0n));
+  for (const name of SUMMED) total[name] = String(rows.reduce((sum, row) => sum + integer(row, name), 0n));
   return sumsOf(total);
 }
 
-function sumsOf(row: Readonly<Record<string, SqlValue>>): Omit<UsageRow, 'group'> {
-  const sum = (name: string): number => Number(row[name] ?? 0);
+function sumsOf(row: SqlRow): Omit<UsageRow, 'group'> {
+  const sum = (name: string): number => number(row, name);
   return {
     requests: sum('requests'),
     errors: sum('errors'),
     inputTokens: sum('input_tokens'),
     outputTokens: sum('output_tokens'),
     cachedInputTokens: sum('cached_tokens'),
-    costUsd: usdOf(String(row['cost'] ?? '0')),
+    costUsd: usdOf(String(integer(row, 'cost'))),
   };
 }

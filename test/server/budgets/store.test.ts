@@ -95,10 +95,10 @@ describe.each([
   test('keeps keys, counts their changes, and has a name once until it is revoked', async () => {
     await using opened = await open();
     const table = new KeyTable(opened);
-    expect(await table.all()).toEqual({ keys: [], version: 0 });
+    expect(await table.all()).toEqual({ keys: [], unreadable: [], version: 0 });
     expect(await table.add(KEY)).toBe(1);
     expect(await table.add({ ...KEY, id: 'a2', hash: 'e'.repeat(64) })).toBeUndefined();
-    expect(await table.all()).toEqual({ keys: [KEY], version: 1 });
+    expect(await table.all()).toEqual({ keys: [KEY], unreadable: [], version: 1 });
     expect(await table.revoke('a1', 1_800_000_000_001)).toBe(2);
     expect(await table.revoke('a1', 1_800_000_000_002)).toBeUndefined();
     expect(await table.add({ ...KEY, id: 'a2', hash: 'e'.repeat(64) })).toBe(3);

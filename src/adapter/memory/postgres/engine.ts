@@ -1,3 +1,4 @@
+import { number, type Row, rowsOf, text } from '../../../core/sql-row.ts';
 import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
 import {
   cutoffValues,
@@ -7,8 +8,6 @@ import {
   type Insert,
   isAlive,
   NOTHING_EXPIRED,
-  number,
-  type Row,
   type RowVector,
   type TurnWords,
   type Value,
@@ -34,7 +33,7 @@ export class PostgresEngine implements Engine {
   }
 
   async all(text: string, parameters: readonly Value[] = []): Promise<readonly Row[]> {
-    return (await this.#connection.query(text, [...parameters])).rows as Row[];
+    return rowsOf(await this.#connection.query(text, [...parameters]));
   }
 
   async run(text: string, parameters: readonly Value[] = []): Promise<number> {
@@ -82,7 +81,7 @@ export class PostgresEngine implements Engine {
       (places) => {
         const [title, heading, text, last] = places.slice(ENTITY_COLUMNS.length);
         const words = `setweight(to_tsvector('memory_words', ${title}), 'A') || setweight(to_tsvector('memory_words', ${heading}), 'B') || to_tsvector('memory_words', ${text})`;
-        return [...places.slice(0, ENTITY_COLUMNS.length), words, last as string];
+        return [...places.slice(0, ENTITY_COLUMNS.length), words, last ?? 'NULL'];
       },
     );
     const embedded = entities.filter(({ embedding }) => embedding !== undefined);
@@ -90,10 +89,13 @@ export class PostgresEngine implements Engine {
     const ids = await this.all('SELECT id, row FROM memory_entities WHERE id = ANY($1)', [
       embedded.map(({ id }) => id),
     ]);
-    const known = new Map(ids.map((row) => [row['id'] as string, Number(row['row'])]));
+    const known = new Map(ids.map((row) => [text(row, 'id'), number(row, 'row')]));
     await this.insertVectors(
       embedder,
-      embedded.map(({ id, embedding }) => ({ row: known.get(id) as number, embedding })),
+      embedded.flatMap(({ id, embedding }) => {
+        const row = known.get(id);
+        return row === undefined ? [] : [{ row, embedding }];
+      }),
     );
   }
 
@@ -111,7 +113,7 @@ export class PostgresEngine implements Engine {
           embedder,
           some.map(({ row }) => row),
           some.map(({ embedding }) => (embedding === undefined ? null : vectorText(embedding))),
-        ] as Value[],
+        ],
       );
     }
   }
@@ -180,6 +182,6 @@ export class PostgresEngine implements Engine {
        WHERE relkind = 'r' AND relname LIKE 'memory\\_%'
          AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'memory_entities'::regclass)`,
     );
-    return Number(row?.['bytes']);
+    return number(row ?? {}, 'bytes');
   }
 }

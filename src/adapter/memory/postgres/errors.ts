@@ -1,5 +1,8 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { sqlState } from '../../../core/postgres-errors.ts';
+import { RowError } from '../../../core/sql-row.ts';
+
+const FAILED = 'the memory store failed: nothing was stored';
 
 /** Whether two backends wrote the same rows concurrently; the transaction was rolled back and may be retried. */
 export function isConflict(error: unknown): boolean {
@@ -13,6 +16,9 @@ export function isMissing(error: unknown): boolean {
 
 /** Converts the failure of a call to an error for its caller. */
 export function callError(error: unknown): AppError {
+  // Thrown before the commit: the transaction is rolled back.
+  if (error instanceof RowError)
+    return new AppError('memory_unavailable', { message: FAILED, detail: error.detail, cause: error });
   if (error instanceof AppError) return error;
   const code = sqlState(error);
   const options = { detail: `${code} ${messageOf(error)}`.trim(), cause: error };
@@ -24,7 +30,7 @@ export function callError(error: unknown): AppError {
   return new AppError('memory_unavailable', {
     ...options,
     message: known
-      ? 'the memory store failed: nothing was stored'
+      ? FAILED
       : 'the memory store cannot be reached; it is unknown whether the write was stored',
   });
 }
@@ -50,6 +56,11 @@ const CALL_MESSAGES = new Map([
 
 /** Converts a failure to open the store to an error for the operator: which server, what is wrong, what to do. */
 export function openError(server: string, error: unknown): AppError {
+  if (error instanceof RowError)
+    return new AppError('memory_not_opened', {
+      message: `${server}: ${error.detail}: is MEMORY_DATABASE_URL the database of a memory?`,
+      cause: error,
+    });
   if (error instanceof AppError) return error;
   const hint = OPEN_HINTS.get(sqlState(error));
   return new AppError('memory_not_opened', {

@@ -40,7 +40,8 @@ function withCommonTerms({ selecting, ranking }: SelectiveTerms, common: Terms, 
   const { ranked } = MEMORY_STORE_LIMITS;
   const all = [...selecting, ...ranking];
   const rare = selecting.slice(0, selecting.length - common.length);
-  const first = all.indexOf(common[0] as Terms[number]);
+  const [commonest] = common;
+  const first = commonest === undefined ? -1 : all.indexOf(commonest);
   const pairs = common.flatMap(([term], index) => {
     const others = all.slice(first + index + 1);
     return others.length === 0 ? [] : [`${phrase(term)} & (${any(others)})`];
@@ -61,7 +62,7 @@ function withCommonTerms({ selecting, ranking }: SelectiveTerms, common: Terms, 
       `memory_prominent(hit.words) @@ ${query(common.map(([term]) => `(${phrase(term, '&')})`).join(' | '))}`,
       ranked,
     ),
-    places(`hit.words @@ ${query(phrase(common[0]?.[0] as string))}`, limit),
+    places(`hit.words @@ ${query(phrase(common[0]?.[0] ?? ''))}`, limit),
   ];
   return lists.map((list) => `(${list})`).join(' UNION ALL ');
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { number, RowError, rowsOf, text } from '../../../core/sql-row.ts';
 import { DEFAULT_NAMESPACE } from '../../namespace.ts';
 import type { NamespaceSize } from '../store.ts';
 import type { Client, Pool } from './connection.ts';
@@ -60,13 +61,14 @@ export class PostgresNamespaces {
       await lockSchema(client);
       const listed = await schemaOf(client, name);
       if (listed !== undefined) return listed;
-      const { rows } = await client.query(
-        'SELECT current_schema() AS home, (SELECT count(*) FROM memory_namespaces) AS count',
+      const [row = {}] = rowsOf(
+        await client.query(
+          'SELECT current_schema() AS home, (SELECT count(*) FROM memory_namespaces) AS count',
+        ),
       );
-      const { home, count } = rows[0] as { home: string; count: unknown };
       // `default` is not listed.
-      if (Number(count) + 1 >= MEMORY_STORE_LIMITS.namespaces) throw tooMany();
-      const made = schemaName(home, name);
+      if (number(row, 'count') + 1 >= MEMORY_STORE_LIMITS.namespaces) throw tooMany();
+      const made = schemaName(text(row, 'home'), name);
       await client.query(`CREATE SCHEMA ${made}`);
       await client.query('INSERT INTO memory_namespaces (name, schema_name) VALUES ($1, $2)', [name, made]);
       await migrateIn(client, made, this.#server);
@@ -110,17 +112,14 @@ export class PostgresNamespaces {
     readonly namespaces: NamespaceSize[];
     readonly nextCursor: string | null;
   }> {
-    const { rows } = await this.#pool.query(
+    const result = await this.#pool.query(
       `SELECT name, (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class AS c
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          WHERE c.relkind = 'r' AND n.nspname = schema_name) AS bytes
        FROM memory_namespaces WHERE name > $1 ORDER BY name LIMIT $2`,
       [cursor, limit + 1],
     );
-    const listed = (rows as { name: string; bytes: unknown }[]).map(({ name, bytes }) => ({
-      name,
-      bytes: Number(bytes),
-    }));
+    const listed = rowsOf(result).map((row) => ({ name: text(row, 'name'), bytes: number(row, 'bytes') }));
     if (DEFAULT_NAMESPACE > cursor)
       listed.push({ name: DEFAULT_NAMESPACE, bytes: await this.#default.engine.bytes() });
     listed.sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -130,9 +129,18 @@ export class PostgresNamespaces {
 }
 
 async function schemaOf(client: Client, name: string): Promise<string | undefined> {
-  const { rows } = await client.query('SELECT schema_name FROM memory_namespaces WHERE name = $1', [name]);
-  return (rows[0] as { schema_name: string } | undefined)?.schema_name;
+  const [row] = rowsOf(
+    await client.query('SELECT schema_name FROM memory_namespaces WHERE name = $1', [name]),
+  );
+  if (row === undefined) return undefined;
+  const schema = text(row, 'schema_name');
+  // It becomes part of statements, without quotes.
+  if (!SCHEMA_NAME.test(schema))
+    throw new RowError('column schema_name of the database contains no name that agctl gives');
+  return schema;
 }
+
+const SCHEMA_NAME = /^agctl_memory_[0-9a-f]{32}$/;
 
 /**
  * Name of the schema of a namespace: hexadecimal, because identifiers have at most 63 bytes and namespaces any

@@ -2,6 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { repeated, serverName, transaction } from '../../../core/postgres-transaction.ts';
+import { RowError, rowsOf } from '../../../core/sql-row.ts';
 import { DEFAULT_NAMESPACE } from '../../namespace.ts';
 import { checkLimit } from '../check-input.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
@@ -23,6 +24,8 @@ import { inSchema } from './schema-connection.ts';
 import { createIndexes, missingIndexes } from './vector-index.ts';
 
 const SCOPE = 'memory::postgres';
+/** Times that a write creates missing indexes before it fails. Each embedder needs one. */
+const INDEX_ROUNDS = 3;
 /** Connections for writes; the rest are for tasks that run under a lock. */
 const WRITERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.5);
 const READERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.3);
@@ -137,13 +140,19 @@ async function write(
       isConflict,
     );
   const stored = vectorsStoredBy(name, args);
-  for (;;) {
+  // Once more after each round that found indexes missing: a server that keeps saying so would keep the call busy.
+  for (let round = 1; ; round++) {
     const done = await inTransaction(async (connection) => {
       const missing = await missingIndexes(connection, stored);
       if (missing.length > 0) return { missing };
       return { value: await runOperation(new PostgresEngine(connection), name, args) };
     });
     if ('value' in done) return done.value;
+    if (round > INDEX_ROUNDS)
+      throw new AppError('memory_unavailable', {
+        message: 'the memory store failed: nothing was stored',
+        detail: `the index ${done.missing.map(({ name }) => name).join(', ')} was created and is still missing`,
+      });
     await inTransaction(async (connection, client) => {
       await lockSchema(client);
       await createIndexes(connection, done.missing);
@@ -165,12 +174,14 @@ async function underLock<T>(pool: Pool, name: string, task: () => Promise<T>): P
   const client = await connect(pool);
   let whole = false;
   try {
-    const { rows } = await client
+    const result = await client
       .query('SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS locked', [key])
       .catch((error: unknown) => {
         throw callError(error);
       });
-    const { locked } = rows[0] as { locked: boolean };
+    const [{ locked } = {}] = rowsOf(result);
+    if (typeof locked !== 'boolean')
+      throw callError(new RowError('the database does not say whether a lock was granted'));
     whole = !locked;
     return locked ? await task() : undefined;
   } finally {

@@ -1,5 +1,6 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
+import { optionalNumber, rowsOf, text } from '../../../core/sql-row.ts';
 import type { Client } from './connection.ts';
 
 /** Each list migrates the tables from the preceding version to its own, counted from 1. Never changed once released. */
@@ -134,7 +135,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
 ];
 
 /** Since this version, a filtered search continues until it has enough rows. */
-const ITERATIVE_SCAN = [0, 8];
+const ITERATIVE_SCAN = [0, 8] as const;
 
 /** Creates or migrates the tables; several backends that start concurrently do it one after another. */
 export async function migrate(
@@ -172,8 +173,8 @@ export async function lockSchema(client: Client): Promise<void> {
 /** Creates or migrates the tables in the first schema of the search path. */
 export async function migrateTables(client: Client, server: string, migrations = MIGRATIONS): Promise<void> {
   await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
-  const { rows } = await client.query('SELECT max(version) AS version FROM memory_schema');
-  const version = Number((rows[0] as { version: unknown }).version ?? 0);
+  const [row = {}] = rowsOf(await client.query('SELECT max(version) AS version FROM memory_schema'));
+  const version = optionalNumber(row, 'version') ?? 0;
   if (version > migrations.length)
     throw new AppError('memory_not_opened', {
       message:
@@ -189,8 +190,8 @@ export async function migrateTables(client: Client, server: string, migrations =
 
 async function requireVectors(client: Client, server: string, log: Log): Promise<void> {
   const installed = async (): Promise<string | undefined> => {
-    const { rows } = await client.query(`SELECT extversion FROM pg_extension WHERE extname = 'vector'`);
-    return (rows[0] as { extversion: string } | undefined)?.extversion;
+    const [row] = rowsOf(await client.query(`SELECT extversion FROM pg_extension WHERE extname = 'vector'`));
+    return row === undefined ? undefined : text(row, 'extversion');
   };
   let version = await installed();
   if (version === undefined) {
@@ -205,7 +206,7 @@ async function requireVectors(client: Client, server: string, log: Log): Promise
     version = await installed();
   }
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
-  if (major === ITERATIVE_SCAN[0] && minor < (ITERATIVE_SCAN[1] as number))
+  if (major === ITERATIVE_SCAN[0] && minor < ITERATIVE_SCAN[1])
     log.warn('memory::postgres', 'pgvector is older than 0.8: searches by type may return too few results', {
       version: version ?? '',
     });

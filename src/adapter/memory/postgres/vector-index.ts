@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { rowsOf, text } from '../../../core/sql-row.ts';
 import type { EmbeddedVectors } from '../sql/operations.ts';
 import type { Connection } from './connection.ts';
 
@@ -49,12 +50,12 @@ export async function missingIndexes(
     );
   }
   if (needed.size === 0) return [];
-  const { rows } = await connection.query(
+  const existing = await connection.query(
     `SELECT c.relname AS name FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
      WHERE i.indrelid = 'memory_vectors'::regclass AND c.relname = ANY($1)`,
     [[...needed.keys()]],
   );
-  for (const { name } of rows as { name: string }[]) needed.delete(name);
+  for (const row of rowsOf(existing)) needed.delete(text(row, 'name'));
   return [...needed].map(([name, definition]) => ({ name, definition }));
 }
 

@@ -1,14 +1,7 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { number, optionalNumber, rowsOf } from '../../../core/sql-row.ts';
 import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
-import {
-  cutoffValues,
-  FIELD_WEIGHTS,
-  isAlive,
-  NOTHING_EXPIRED,
-  number,
-  type Row,
-  selectiveTerms,
-} from '../sql/sql.ts';
+import { cutoffValues, FIELD_WEIGHTS, isAlive, NOTHING_EXPIRED, selectiveTerms } from '../sql/sql.ts';
 import type { ComparedVector, FoundEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { foundEntities, readOnce } from './found-entities.ts';
@@ -65,7 +58,7 @@ export class WordIndex {
         ? `SELECT place, ${count()} AS n FROM t`
         : `SELECT place, CASE WHEN sampled < ${ENOUGH} THEN ${count()} ELSE sampled * ${SAMPLED} END AS n
            FROM (SELECT *, ${count(`AND ${IN_SAMPLE}`)} AS sampled FROM t OFFSET 0) AS t`;
-    const { rows } = await this.#connection.query(
+    const result = await this.#connection.query(
       // Materialized, because the query would otherwise be built again for every row; OFFSET, because the sample would
       // otherwise be searched twice. LIMIT, because a plan for any list would be one for ten terms, which seems to cost
       // more than planning each search.
@@ -74,8 +67,10 @@ export class WordIndex {
       [terms.map(plainWords)],
     );
     const counts = new Map(terms.map((term) => [term, 0]));
-    for (const { place, n } of rows as { place: unknown; n: unknown }[])
-      counts.set(terms[Number(place) - 1] as string, Math.min(total, Number(n)));
+    for (const row of rowsOf(result)) {
+      const term = terms[number(row, 'place') - 1];
+      if (term !== undefined) counts.set(term, Math.max(0, Math.min(total, number(row, 'n'))));
+    }
     return { total, counts };
   }
 
@@ -88,10 +83,10 @@ export class WordIndex {
     if (known !== undefined && performance.now() - known.at < MEMORY_STORE_LIMITS.countMaxAge)
       return known.count;
     const at = performance.now();
-    const { rows } = await this.#connection.query(
-      'SELECT count(*) AS n FROM memory_entities WHERE words IS NOT NULL',
+    const [row = {}] = rowsOf(
+      await this.#connection.query('SELECT count(*) AS n FROM memory_entities WHERE words IS NOT NULL'),
     );
-    const count = Number((rows[0] as { n: unknown }).n);
+    const count = number(row, 'n');
     this.#total = { count, at };
     return count;
   }
@@ -133,7 +128,7 @@ export class WordIndex {
       limit: scope.limit,
     });
     const { cosine, join } = comparison(compared, place);
-    const { rows } = await this.#connection.query(
+    const result = await this.#connection.query(
       `SELECT ${FOUND_ENTITY}, best.rank AS rank, ${cosine} AS cosine FROM
          (SELECT e.row, e.id, ${rank} AS rank FROM
             (SELECT e.row, e.id, ${readOnce('e.words')} AS words FROM ${found} OFFSET 0) AS e
@@ -142,10 +137,10 @@ export class WordIndex {
        WHERE ${isAlive(parameters.length + 1, 'e')} ORDER BY best.rank DESC, best.id`,
       [...parameters, ...cutoffValues(scope.expired ?? NOTHING_EXPIRED)],
     );
-    return (rows as Row[]).map((row) => ({
+    return rowsOf(result).map((row) => ({
       ...foundEntityOf(row),
       rank: number(row, 'rank'),
-      cosine: row['cosine'] === null ? undefined : number(row, 'cosine'),
+      cosine: optionalNumber(row, 'cosine') ?? undefined,
     }));
   }
 }

@@ -1,5 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
+import { elementsOf, textIn } from '../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { jsonObject, number, type Row, text } from '../../../core/sql-row.ts';
 import { agentEntityId } from '../ids.ts';
 import type {
   AgentEntity,
@@ -12,7 +14,7 @@ import type {
   NewEntity,
 } from '../store.ts';
 import { mentionsOf } from './mentions.ts';
-import { cutoffValues, isAlive, NOTHING_EXPIRED, type Row, type Sql, text } from './sql.ts';
+import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
 
 /** What an agent changes is its own from then on. */
 type GraphOrigin = 'agent' | 'extracted';
@@ -209,7 +211,7 @@ export async function deleteAgentEntities(
     sql,
     rows.flatMap((row) => [text(row, 'from_id'), text(row, 'to_id')]),
   );
-  return { entities: Number(counted?.['n']), relations: rows.length };
+  return { entities: counted === undefined ? 0 : number(counted, 'n'), relations: rows.length };
 }
 
 async function dropLooseEnds(sql: Sql, ids: readonly string[]): Promise<void> {
@@ -285,8 +287,14 @@ function keysOf({ from, to, relationType }: AgentRelation): string[] {
 }
 
 function entityOf(row: Row): AgentEntity {
-  const { entityType, observations } = JSON.parse(text(row, 'metadata')) as Omit<AgentEntity, 'name'>;
-  return { name: text(row, 'name'), entityType, observations };
+  const { entityType } = jsonObject(row, 'metadata');
+  return { name: text(row, 'name'), entityType: textIn(entityType), observations: observationsOf(row) };
+}
+
+/** What an entity of an agent keeps in its metadata. */
+export function observationsOf(row: Row): string[] {
+  const { observations } = jsonObject(row, 'metadata');
+  return elementsOf(observations).filter((one) => typeof one === 'string');
 }
 
 /** A page of entities by name, up to a number of characters, with their relations. */

@@ -1,13 +1,23 @@
 import { AppError } from '../../../core/errors.ts';
-import type { DocumentRecord, NewDocument, NewEntity, Origin, Relation } from '../store.ts';
+import { number, oneOf, type Row, text } from '../../../core/sql-row.ts';
+import {
+  type DocumentRecord,
+  type NewDocument,
+  type NewEntity,
+  ORIGINS,
+  type Origin,
+  type Relation,
+} from '../store.ts';
 import { mentionsIn } from './mentions.ts';
-import { number, type Row, type Sql, text } from './sql.ts';
+import type { Sql } from './sql.ts';
 
 const RECORD = 'key, origin, hash, file_id, chunks';
 
 /** Replaces a whole document. The caller's transaction makes that atomic. */
 export async function putDocument(sql: Sql, document: NewDocument): Promise<void> {
-  const file = document.entities[0] as NewEntity;
+  const [file] = document.entities;
+  if (file === undefined)
+    throw new AppError('memory_invalid', { message: 'entities: expected the file first' });
   // On PostgreSQL this locks the row, so that two backends replace the same document one after another.
   const [stored] = await sql.all(
     `INSERT INTO memory_documents (origin, key, hash, embedder, file_id, chunks) VALUES ($1, $2, $3, $4, $5, $6)
@@ -23,7 +33,7 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
       document.entities.filter((entity) => entity.type === 'doc_chunk').length,
     ],
   );
-  const row = number(stored as Row, 'document');
+  const row = number(stored ?? {}, 'document');
   const ids = sql.list(document.entities.map((entity) => entity.id));
   const [taken] = await sql.all(
     `SELECT id FROM memory_entities WHERE ${sql.among('id', '$1')} AND document IS DISTINCT FROM $2 LIMIT 1`,
@@ -126,7 +136,7 @@ export async function removeDocuments(sql: Sql, origin: Origin, keys: readonly s
 function recordOf(row: Row): DocumentRecord {
   return {
     key: text(row, 'key'),
-    origin: text(row, 'origin') as Origin,
+    origin: oneOf(row, 'origin', ORIGINS),
     hash: text(row, 'hash'),
     id: text(row, 'file_id'),
     chunks: number(row, 'chunks'),

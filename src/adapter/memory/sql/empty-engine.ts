@@ -1,4 +1,5 @@
-import type { Engine, Row } from './sql.ts';
+import type { Row } from '../../../core/sql-row.ts';
+import type { Engine } from './sql.ts';
 
 /** The tables of a namespace that does not exist: every query has no rows, and there is nothing to change. */
 export const EMPTY_ENGINE: Engine = {

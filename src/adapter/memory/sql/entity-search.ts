@@ -1,6 +1,7 @@
+import { oneOf, text } from '../../../core/sql-row.ts';
 import { nameKey } from '../plain-words.ts';
-import type { EntityPage, EntitySearch, EntityType } from '../store.ts';
-import { type Sql, text, type Value } from './sql.ts';
+import { ENTITY_TYPES, type EntityPage, type EntitySearch } from '../store.ts';
+import type { Sql, Value } from './sql.ts';
 
 /** A page of entities by name: all, those of some types, those with a text in their name or its words in their content. */
 export async function searchEntities(sql: Sql, request: EntitySearch): Promise<EntityPage> {
@@ -27,7 +28,7 @@ export async function searchEntities(sql: Sql, request: EntitySearch): Promise<E
   const entities = rows.slice(0, limit).map((row) => ({
     id: text(row, 'id'),
     name: text(row, 'name'),
-    type: text(row, 'type') as EntityType,
+    type: oneOf(row, 'type', ENTITY_TYPES),
   }));
   const last = entities.at(-1);
   return {

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { number, oneOf, type Row, text } from '../../../core/sql-row.ts';
 import { agentEntityId, chatMessageId, workspaceId } from '../ids.ts';
 import { nameKey } from '../plain-words.ts';
-import type { Erasure, ErasureOptions, ErasureRequest, Origin } from '../store.ts';
-import { changeGraph, deleteAgentEntities, lockGraph } from './agent-graph.ts';
+import { type Erasure, type ErasureOptions, type ErasureRequest, ORIGINS } from '../store.ts';
+import { changeGraph, deleteAgentEntities, lockGraph, observationsOf } from './agent-graph.ts';
 import { removeDocuments } from './documents.ts';
-import { number, type Row, type Sql, text } from './sql.ts';
+import type { Sql } from './sql.ts';
 
 /** Entities, turns and documents that one erasure deletes; the rest needs another one. */
 const MOST: number = MEMORY_STORE_LIMITS.erased;
@@ -104,8 +105,7 @@ async function planEntities(
 
 function planObservations(plan: Plan, row: Row, mentions: (text: string) => boolean): void {
   const name = text(row, 'name');
-  const { observations = [] } = JSON.parse(text(row, 'metadata')) as { observations?: readonly string[] };
-  const found = observations.filter(mentions);
+  const found = observationsOf(row).filter(mentions);
   if (found.length > 0 && !plan.entities.has(name)) plan.observations.set(name, new Set(found));
 }
 
@@ -149,7 +149,7 @@ async function described(sql: Sql, plan: Plan): Promise<Erasure> {
   const documents = [...plan.documents.values()].map((row) => ({
     id: text(row, 'file_id'),
     title: text(row, 'name'),
-    origin: text(row, 'origin') as Origin,
+    origin: oneOf(row, 'origin', ORIGINS),
     key: text(row, 'key'),
   }));
   const turns = [...plan.turns.values()].sort((a, b) => number(a, 'seq') - number(b, 'seq'));
@@ -161,7 +161,7 @@ async function described(sql: Sql, plan: Plan): Promise<Erasure> {
     counts: {
       entities: plan.entities.size,
       observations: observations.length,
-      relations: Number(counted?.['n'] ?? 0),
+      relations: counted === undefined ? 0 : number(counted, 'n'),
       turns: turns.length,
       documents: documents.length,
     },
@@ -215,7 +215,7 @@ async function carryOut(sql: Sql, plan: Plan): Promise<void> {
   const sessions = new Set([...plan.turns.values()].map((row) => text(row, 'session_id')));
   await dropTurns(sql, [...plan.turns.keys()], [...sessions]);
   for (const row of plan.documents.values())
-    await removeDocuments(sql, text(row, 'origin') as Origin, [text(row, 'key')]);
+    await removeDocuments(sql, oneOf(row, 'origin', ORIGINS), [text(row, 'key')]);
 }
 
 /** Deletes entities that belong to no document, with their relations. */

@@ -1,8 +1,9 @@
+import { type Row, text } from '../../../core/sql-row.ts';
 import type { Cutoffs } from '../store.ts';
 import { deleteAgentEntities } from './agent-graph.ts';
 import { removeDocuments } from './documents.ts';
 import { dropEntities, dropTurns } from './erasure.ts';
-import { type Row, type Sql, text } from './sql.ts';
+import type { Sql } from './sql.ts';
 
 /** Deletes some of what has expired, the oldest first; returns the number of turns, entities and documents. */
 export async function expire(sql: Sql, cutoffs: Cutoffs, limit: number): Promise<number> {

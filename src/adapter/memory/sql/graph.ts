@@ -1,17 +1,16 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { jsonObject, number, oneOf, type Row, text } from '../../../core/sql-row.ts';
 import { editDistance } from '../../../core/suggest.ts';
 import { nameKey } from '../plain-words.ts';
-import type { Cutoffs, Entity, EntityType, FoundEntity, Relation } from '../store.ts';
 import {
-  cutoffValues,
-  isAlive,
-  NOTHING_EXPIRED,
-  number,
-  type Row,
-  SEARCH_FIELDS,
-  type Sql,
-  text,
-} from './sql.ts';
+  type Cutoffs,
+  ENTITY_TYPES,
+  type Entity,
+  type EntityType,
+  type FoundEntity,
+  type Relation,
+} from '../store.ts';
+import { cutoffValues, isAlive, NOTHING_EXPIRED, SEARCH_FIELDS, type Sql } from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
 /** Columns of `foundEntityOf`, of the table `e`. The searched text is null if it is the content: most of a row is sent once. */
@@ -132,7 +131,7 @@ export async function topology(
   const nodes = rows.slice(0, page.limit).map((row) => ({
     id: text(row, 'id'),
     name: text(row, 'name'),
-    type: text(row, 'type') as EntityType,
+    type: oneOf(row, 'type', ENTITY_TYPES),
   }));
   return { nodes, nextCursor: rows.length > nodes.length ? (nodes.at(-1)?.id ?? null) : null };
 }
@@ -151,8 +150,8 @@ function entityOf(row: Row): Entity {
   return {
     id: text(row, 'id'),
     name: text(row, 'name'),
-    type: text(row, 'type') as EntityType,
+    type: oneOf(row, 'type', ENTITY_TYPES),
     content: text(row, 'content'),
-    metadata: JSON.parse(text(row, 'metadata')),
+    metadata: jsonObject(row, 'metadata'),
   };
 }

@@ -1,7 +1,8 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { text } from '../../../core/sql-row.ts';
 import { nameKey, plainWords } from '../plain-words.ts';
 import type { NewEntity } from '../store.ts';
-import { type Sql, text } from './sql.ts';
+import type { Sql } from './sql.ts';
 
 /** Shorter names, such as `go` or `x`, are words of too many texts. */
 const SHORTEST = 3;
@@ -66,7 +67,7 @@ function phrasesOf(content: string): string[] {
   for (let start = 0; start < words.length; start++) {
     let phrase = '';
     for (let end = start; end < words.length && end < start + MEMORY_STORE_LIMITS.mentionWords; end++) {
-      phrase = end === start ? (words[end] as string) : `${phrase} ${words[end]}`;
+      phrase = end === start ? (words[end] ?? '') : `${phrase} ${words[end]}`;
       if (phrase.length >= SHORTEST) phrases.add(phrase);
     }
   }

@@ -153,30 +153,39 @@ export type Call = (name: Operation, args: readonly unknown[]) => Promise<unknow
 
 /** Creates a store's methods from one function that runs operations. Validates the arguments first. */
 export function operationsOver(call: Call): Operations {
-  const methods = Object.entries(OPERATIONS).map(([name, { check }]) => [
+  const methods = NAMES.map((name) => [
     name,
     async (...args: readonly unknown[]) => {
-      (check as (...all: readonly unknown[]) => void)(...args);
-      const { writes, lookup = name } = OPERATIONS[name as Operation];
+      const { check, writes, lookup = name } = entryOf(name);
+      check(...args);
       if (!writes) checkLookups(args, lookup);
-      return call(name as Operation, args);
+      return call(name, args);
     },
   ]);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a method for each name
   return Object.fromEntries(methods) as Operations;
 }
 
+/** An entry whose arguments were checked for its name before: `operationsOver` has their types. */
+interface AnyEntry extends Pick<Entry<Operation>, 'writes' | 'creates' | 'lookup'> {
+  check(...args: readonly unknown[]): void;
+  run(engine: Engine, ...args: readonly unknown[]): Promise<unknown>;
+  embeds?(...args: readonly unknown[]): readonly EmbeddedVectors[];
+  erases?(...args: readonly unknown[]): boolean;
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the compiler relates no name to its arguments
+export const entryOf = (name: Operation): AnyEntry => OPERATIONS[name] as unknown as AnyEntry;
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
+const NAMES = Object.keys(OPERATIONS) as readonly Operation[];
+
 /** Runs one operation by the name that `operationsOver` passes on. */
 export function runOperation(engine: Engine, name: Operation, args: readonly unknown[]): Promise<unknown> {
-  return (OPERATIONS[name].run as (engine: Engine, ...all: readonly unknown[]) => Promise<unknown>)(
-    engine,
-    ...args,
-  );
+  return entryOf(name).run(engine, ...args);
 }
 
 /** The vectors that an operation stores. */
 export function vectorsStoredBy(name: Operation, args: readonly unknown[]): readonly EmbeddedVectors[] {
-  const embeds = OPERATIONS[name].embeds as
-    | ((...all: readonly unknown[]) => readonly EmbeddedVectors[])
-    | undefined;
-  return embeds?.(...args) ?? [];
+  return entryOf(name).embeds?.(...args) ?? [];
 }

@@ -1,5 +1,6 @@
+import { json, number, type Row, text } from '../../../core/sql-row.ts';
 import { ENTITY_TYPES, RELATION_TYPES, type Stats } from '../store.ts';
-import { type Engine, number, type Row, type Sql, text } from './sql.ts';
+import type { Engine, Sql } from './sql.ts';
 
 export async function stats(sql: Engine): Promise<Stats> {
   const entities = await sql.all('SELECT type AS kind, count(*) AS n FROM memory_entities GROUP BY type');
@@ -24,6 +25,7 @@ export async function stats(sql: Engine): Promise<Stats> {
 
 function counted<T extends string>(kinds: readonly T[], rows: readonly Row[]): Record<T, number> {
   const found = new Map(rows.map((row) => [text(row, 'kind'), number(row, 'n')]));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `fromEntries` forgets the names
   return Object.fromEntries(kinds.map((kind) => [kind, found.get(kind) ?? 0])) as Record<T, number>;
 }
 
@@ -44,5 +46,5 @@ export async function setNote(sql: Sql, key: string, value: unknown): Promise<vo
 /** Undefined for a key that was never set. */
 export async function note(sql: Sql, key: string): Promise<unknown> {
   const [row] = await sql.all('SELECT value FROM memory_notes WHERE key = $1', [key]);
-  return row === undefined ? undefined : JSON.parse(text(row, 'value'));
+  return row === undefined ? undefined : json(row, 'value');
 }

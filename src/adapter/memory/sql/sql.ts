@@ -1,8 +1,8 @@
+import { type Row, text } from '../../../core/sql-row.ts';
 import { nameKey } from '../plain-words.ts';
 import type { Cutoffs, NewEntity, SearchFields, Store } from '../store.ts';
 
-export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[];
-export type Row = Readonly<Record<string, unknown>>;
+export type Value = string | number | null | Uint8Array | readonly (string | null)[] | readonly number[];
 
 /** Rows for one table. */
 export interface Insert {
@@ -97,18 +97,6 @@ export function isAlive(first: number, alias = ''): string {
 
 export function cutoffValues({ turns, entities }: Cutoffs): [string, string] {
   return [turns, entities];
-}
-
-/** A column as text. Throws for values that the schema rules out. */
-export function text(row: Row, column: string): string {
-  const value = row[column];
-  if (typeof value !== 'string') throw new TypeError(`column ${column} contains no text`);
-  return value;
-}
-
-/** PostgreSQL returns big integers as text. */
-export function number(row: Row, column: string): number {
-  return Number(row[column]);
 }
 
 /** Weight of a word in each field, relative to the text. */

@@ -1,22 +1,24 @@
+import { AppError } from '../../../core/errors.ts';
+import { elementsOf, parseJson } from '../../../core/foreign.ts';
+import { number, text } from '../../../core/sql-row.ts';
 import { agentEntityId } from '../ids.ts';
 import type { AgentRelation, Cutoffs, ImportBatch, Imported, NewDocument, Turn } from '../store.ts';
 import { changeGraph } from './agent-graph.ts';
 import { document as documentRecord, putDocument } from './documents.ts';
-import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql, text } from './sql.ts';
+import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
 
 /** A page of the relations between entities of agents, in the order of their ids. */
 export async function agentRelations(
   sql: Sql,
   page: { readonly cursor?: string | undefined; readonly limit: number; readonly expired?: Cutoffs },
 ): Promise<{ relations: AgentRelation[]; nextCursor: string | null }> {
-  const after = page.cursor === undefined ? ['', '', ''] : (JSON.parse(page.cursor) as string[]);
   const rows = await sql.all(
     `SELECT f.name AS from_name, t.name AS to_name, r.relation_type AS relation_type
      FROM memory_relations AS r JOIN memory_entities AS f ON f.id = r.from_id JOIN memory_entities AS t ON t.id = r.to_id
      WHERE (r.from_id, r.to_id, r.relation_type) > ($1, $2, $3) AND f.type = 'entity' AND t.type = 'entity'
        AND ${isAlive(5, 'f')} AND ${isAlive(5, 't')}
      ORDER BY r.from_id, r.to_id, r.relation_type LIMIT $4`,
-    [...after.slice(0, 3), page.limit, ...cutoffValues(page.expired ?? NOTHING_EXPIRED)],
+    [...placeOf(page.cursor), page.limit, ...cutoffValues(page.expired ?? NOTHING_EXPIRED)],
   );
   const relations = rows.map((row) => ({
     from: text(row, 'from_name'),
@@ -31,6 +33,22 @@ export async function agentRelations(
       ? null
       : JSON.stringify([agentEntityId(last.from), agentEntityId(last.to), last.relationType]),
   };
+}
+
+/** The ids and the type of the last relation of a page. Throws `memory_invalid` for a cursor of another form. */
+function placeOf(cursor: string | undefined): readonly [string, string, string] {
+  if (cursor === undefined) return ['', '', ''];
+  const [from, to, type] = elementsOf(parsedOr(cursor));
+  if (typeof from === 'string' && typeof to === 'string' && typeof type === 'string') return [from, to, type];
+  throw new AppError('memory_invalid', { message: 'cursor: expected the nextCursor of the previous page' });
+}
+
+function parsedOr(cursor: string): unknown {
+  try {
+    return parseJson(cursor);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Stores what is not there yet; the caller's transaction makes a batch all or nothing. */
@@ -71,7 +89,7 @@ async function importTurn(sql: Sql, turn: Omit<Turn, 'seq'>): Promise<boolean> {
          ELSE memory_sessions.first_at END,
        last_at = CASE WHEN excluded.last_at > memory_sessions.last_at THEN excluded.last_at
          ELSE memory_sessions.last_at END`,
-    [turn.sessionId, turn.createdAt, Number(row?.['seq'])],
+    [turn.sessionId, turn.createdAt, number(row ?? {}, 'seq')],
   );
   await sql.run(
     'INSERT INTO memory_session_agents (session_id, agent_id) VALUES ($1, $2) ON CONFLICT DO NOTHING',

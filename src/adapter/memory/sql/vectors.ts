@@ -1,5 +1,6 @@
-import type { EntityType, UnembeddedText } from '../store.ts';
-import { number, type RowVector, SEARCH_FIELDS, type Sql, searchFieldsOf, text } from './sql.ts';
+import { number, oneOf } from '../../../core/sql-row.ts';
+import { ENTITY_TYPES, type UnembeddedText } from '../store.ts';
+import { type RowVector, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
 
 /** Takes the place of an embedder in rows without vector, which say that a text's entities have been extracted. */
 export const EXTRACTED = 'extracted';
@@ -19,14 +20,14 @@ export async function unembedded(
   );
   return rows.map((row) => ({
     row: number(row, 'row'),
-    type: text(row, 'type') as EntityType,
+    type: oneOf(row, 'type', ENTITY_TYPES),
     ...searchFieldsOf(row),
   }));
 }
 
 export async function unembeddedCount(sql: Sql, embedder: string): Promise<number> {
   const [row] = await sql.all(`SELECT count(*) AS n ${UNEMBEDDED}`, [embedder]);
-  return Number(row?.['n'] ?? 0);
+  return row === undefined ? 0 : number(row, 'n');
 }
 
 export async function putVectors(sql: Sql, embedder: string, vectors: readonly RowVector[]): Promise<void> {

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { Row } from '../../../core/sql-row.ts';
 import { plainWords } from '../plain-words.ts';
 import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type Insert,
   isAlive,
   NOTHING_EXPIRED,
-  type Row,
   type RowVector,
   type TurnWords,
   type Value,

@@ -1,8 +1,15 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { RowError } from '../../../core/sql-row.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 
 /** Converts the failure of a call to an error for its caller. */
 export function callError(error: unknown): AppError {
+  if (error instanceof RowError)
+    return new AppError('memory_unavailable', {
+      message: 'the memory store is damaged',
+      detail: error.detail,
+      cause: error,
+    });
   if (error instanceof AppError) return error;
   const detail = messageOf(error);
   const options = { detail, cause: error };

@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
-import { OPERATIONS, runOperation } from '../sql/operations.ts';
+import { entryOf, OPERATIONS, runOperation } from '../sql/operations.ts';
 import { copyDatabase } from './backup.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { SqliteEngine } from './engine.ts';
@@ -119,7 +119,7 @@ export class OwnedFile {
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
       database.exec('ROLLBACK TO step; RELEASE step');
-      return { kind: 'failure', id: call.id, failure: failureOf(error) };
+      return { kind: 'failure', id: call.id, failure: failureOf(callError(error)) };
     }
   }
 
@@ -150,8 +150,7 @@ export function creates(batch: readonly OperationCall[]): boolean {
 
 function erases(call: OperationCall | undefined): boolean {
   if (call === undefined) return false;
-  const { erases } = OPERATIONS[call.name] as { erases?: (...args: readonly unknown[]) => boolean };
-  return erases?.(...call.args) === true;
+  return entryOf(call.name).erases?.(...call.args) === true;
 }
 
 function failed(result: Result, error: AppError): Result {

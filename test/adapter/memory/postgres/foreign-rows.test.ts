@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openStoreOn } from '../../../../src/adapter/memory/postgres/open.ts';
+import type { NamespacedStore } from '../../../../src/adapter/memory/store.ts';
+import { AppError } from '../../../../src/core/errors.ts';
+import { alteredPool, SHAPES, withColumn } from '../../../kit/altered-pool.ts';
+import { pgliteServer } from '../../../kit/pglite-pool.ts';
+import { recordingLog } from '../recording-log.ts';
+import { documentOf, EMBEDDER, turn, vector } from '../records.ts';
+
+// One server for all: to compile PostgreSQL takes a second of CPU time.
+let server: Awaited<ReturnType<typeof pgliteServer>>;
+beforeAll(async () => {
+  server = await pgliteServer();
+}, 120_000);
+afterAll(() => server.close());
+
+const READS: Readonly<Record<string, (store: NamespacedStore) => Promise<unknown>>> = {
+  sessions: (store) => store.sessions({ limit: 9 }),
+  turns: (store) => store.turns('s', { after: 0, limit: 9 }),
+  searchTurns: (store) => store.searchTurns({ query: 'lemur', limit: 9, order: 'newest' }),
+  agentGraph: (store) => store.agentGraph({}),
+  agentRelations: (store) => store.agentRelations({ limit: 9 }),
+  documents: (store) => store.documents('docs_dir'),
+  nearest: (store) => store.nearest(vector(0), EMBEDDER, { limit: 9 }),
+  lexical: (store) => store.lexical(['lemur'], { limit: 9 }, { vector: vector(0), embedder: EMBEDDER }),
+  unembedded: (store) => store.unembedded('other', { after: 0, limit: 9 }),
+  unembeddedCount: (store) => store.unembeddedCount('other'),
+  byName: (store) => store.byName('ann', 9),
+  similarNames: (store) => store.similarNames('anna', 9),
+  edges: (store) => store.edges(['file:a.md'], 'both', 9),
+  searchEntities: (store) => store.searchEntities({ limit: 9 }),
+  topology: (store) => store.topology({ limit: 9 }),
+  stats: (store) => store.stats(),
+  note: (store) => store.note('graph-lock'),
+  namespaces: (store) => store.namespaces({ limit: 9 }),
+  'turn of an unknown namespace': (store) => store.namespace('bob').appendTurn(turn('s', 'by bob')),
+  'turns of a namespace': (store) => store.namespace('ann').turns('s', { after: 0, limit: 9 }),
+  appendTurn: (store) => store.appendTurn(turn('s', 'another lemur')),
+  putDocument: (store) => store.putDocument(documentOf('b.md', ['a second lemur'])),
+  changeGraph: (store) =>
+    store.changeGraph({ addObservations: [{ entityName: 'ann', contents: ['likes lemurs'] }] }),
+  'erase (preview)': (store) => store.erase({ about: 'lemur' }, { preview: true }),
+};
+
+const numbersIn = (value: unknown): number[] => {
+  if (typeof value === 'number') return [value];
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
+  return (value instanceof Map ? [...value.values()] : Object.values(value)).flatMap(numbersIn);
+};
+
+/** What a call did that no caller of a store expects; undefined if it returned its values or was refused. */
+async function surpriseOf(call: Promise<unknown>): Promise<string | undefined> {
+  try {
+    return numbersIn(await call).every(Number.isFinite) ? undefined : 'returned a number that is none';
+  } catch (error) {
+    return error instanceof AppError && error.code.startsWith('memory_')
+      ? undefined
+      : `threw ${String(error)}`;
+  }
+}
+
+// Numbers that arrive as text, NaN or null: brianc/node-postgres#1300, #1943, #26.
+test('a row of PostgreSQL with a column of any other type fails the call that reads it, and no later one', async () => {
+  await server.empty();
+  const altered = alteredPool(server.pool());
+  const store = await openStoreOn(altered.pool, 'PGlite', recordingLog());
+  await store.putDocument(documentOf('a.md', ['a lemur']));
+  await store.changeGraph({
+    createEntities: [{ name: 'ann', entityType: 'person', observations: ['has a lemur'] }],
+    createRelations: [{ from: 'ann', to: 'ann', relationType: 'knows' }],
+  });
+  await store.appendTurn(turn('s', 'hello lemur'));
+  await store.namespace('ann').appendTurn(turn('s', 'hello'));
+  const surprises: string[] = [];
+  for (const [name, call] of Object.entries(READS)) {
+    const columns = new Set<string>();
+    altered.alter = (row) => {
+      for (const column of Object.keys(row)) columns.add(column);
+      return row;
+    };
+    await call(store);
+    expect(columns.size, name).toBeGreaterThan(0);
+    for (const column of columns)
+      for (const shape of SHAPES) {
+        altered.alter = (row) => withColumn(row, column, shape);
+        const surprise = await surpriseOf(call(store));
+        if (surprise !== undefined)
+          surprises.push(`${name}, ${column} = ${JSON.stringify(shape)}: ${surprise}`);
+      }
+    for (const row of [null, 'row', 5, []]) {
+      altered.alter = () => row;
+      const surprise = await surpriseOf(call(store));
+      if (surprise !== undefined) surprises.push(`${name}, row ${JSON.stringify(row)}: ${surprise}`);
+    }
+    altered.alter = (row) => row;
+    await call(store);
+  }
+  expect(surprises).toEqual([]);
+  await store.close();
+}, 120_000);
+
+test('the name of a schema in the table of namespaces is no SQL', async () => {
+  await server.empty();
+  const pool = server.pool();
+  const store = await openStoreOn(pool, 'PGlite', recordingLog());
+  await store.appendTurn(turn('s', 'stays'));
+  await store.namespace('ann').appendTurn(turn('s', 'hello'));
+  for (const name of [
+    'public',
+    'x; DROP TABLE memory_chat_history',
+    '"',
+    'agctl_memory_x CASCADE; SELECT 1 --',
+  ]) {
+    await pool.query('UPDATE memory_namespaces SET schema_name = $1', [name]);
+    await expect(store.removeNamespace('ann'), name).rejects.toMatchObject({
+      code: 'memory_unavailable',
+      detail: 'column schema_name of the database contains no name that agctl gives',
+    });
+  }
+  expect((await store.turns('s', { after: 0, limit: 9 }))?.turns).toHaveLength(1);
+  await store.close();
+});
