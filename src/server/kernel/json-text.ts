@@ -85,6 +85,17 @@ export function valueAt(text: string, path: readonly string[]): Span | undefined
   return span;
 }
 
+/** The string that is written at a path of keys; undefined if there is none, or another value. */
+export function stringAt(text: string, path: readonly string[]): string | undefined {
+  const span = valueAt(text, path);
+  return span === undefined || text.charCodeAt(span.start) !== QUOTE
+    ? undefined
+    : stringOf(text.slice(span.start, span.end));
+}
+
+/** The string that a JSON text is; empty for any other value. */
+export const stringOf = (text: string): string => textIn(parseJson(text));
+
 /** Applies edits that do not overlap. */
 export function edit(text: string, edits: readonly Edit[]): string {
   const [first] = edits;

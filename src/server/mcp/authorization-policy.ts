@@ -44,13 +44,14 @@ export const mcpAuthorization = definePolicy({
   compile({ rules }, context) {
     return policyOf(compileRules(rules, 'allow', mcpAuthorizationScope, context, warnAboutLists));
   },
-  combine: (policies) =>
-    policyOf(combineRules((policies as readonly ItemPolicy[]).map(({ rules }) => rules))),
+  combine: (policies) => policyOf(combineRules(policies.filter(isItemPolicy).map(({ rules }) => rules))),
 });
 
 interface ItemPolicy extends CompiledPolicy {
   readonly rules: RuleSet;
 }
+
+const isItemPolicy = (policy: CompiledPolicy): policy is ItemPolicy => 'rules' in policy;
 
 function policyOf(rules: RuleSet): ItemPolicy {
   return {

@@ -22,6 +22,7 @@ import { compileToolView, toolViewSchema } from './tool-view.ts';
 // Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
 const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `Object.fromEntries` does not type keys
 const kindSchemas = Object.fromEntries(targetKinds.map((kind) => [kind.key, kind.schema.optional()])) as {
   [Kind in (typeof targetKinds)[number] as Kind['key']]: z.ZodOptional<Kind['schema']>;
 };
@@ -122,6 +123,7 @@ export const mcp = defineBackend({
       served: () => sessions.served(),
       drain: () => sessions.drain(),
       takeOver(previous) {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only a key, and unknown for any other object
         const replaced = stores.get(previous as Backend);
         if (replaced !== undefined) sessions.takeOver(replaced);
         return replaced !== undefined;

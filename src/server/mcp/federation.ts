@@ -1,4 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, endList, forward } from './call.ts';
@@ -45,7 +46,8 @@ function run(call: ClientCall): Promise<void> | undefined {
   recordItem(call);
   rejectUnknownMethod(call);
   const item = namedItem(message.method, message.params);
-  if (!session.isFederated) return runOnSingle(call, session.connections[0] as Connection, item);
+  const [only] = session.connections;
+  if (!session.isFederated && only !== undefined) return runOnSingle(call, only, item);
   if (message.method === 'tasks/list') return listTasks(call);
   const list = LIST_METHODS[message.method];
   if (list !== undefined) return runList(call, list);
@@ -288,7 +290,7 @@ async function forwardInward(call: ClientCall, connection: Connection, message: 
   const rewrite: Rewrite = (answer, { result }) =>
     outwardResult(prefixed ? outwardUris(answer, target) : answer, target, method, {
       mayBeTask: params['task'] !== undefined,
-      isTask: (result as { resultType?: unknown } | null | undefined)?.resultType === 'task',
+      isTask: membersOf(result)['resultType'] === 'task',
     });
   await forward(call, connection, inward, recordingReplayed(connection, inward, rewrite));
 }

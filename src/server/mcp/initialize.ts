@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import { textIn } from '../../core/foreign.ts';
+import { isRecord, textIn } from '../../core/foreign.ts';
 import { VERSION } from '../../core/version.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
@@ -7,7 +7,7 @@ import { traced } from './call-trace.ts';
 import type { Connection } from './connection.ts';
 import { type InitializeResult, UNANNOUNCED } from './initialize-result.ts';
 import type { RpcMessage } from './message.ts';
-import { RPC, RpcError, resultMessage, SESSION_REVISIONS } from './protocol.ts';
+import { LATEST_SESSION_REVISION, RPC, RpcError, resultMessage, SESSION_REVISIONS } from './protocol.ts';
 import type { Session } from './session.ts';
 import { detailOf, publicProblem, TargetFailure, timeoutMessage } from './target-failure.ts';
 
@@ -163,9 +163,7 @@ export async function initializeResponse(
 
 /** Returns the oldest of these revisions. Unknown revisions count as the latest known one. */
 export function lowestRevision(versions: readonly string[]): string {
-  const ranks = versions.map((version) => (SESSION_REVISIONS as readonly string[]).indexOf(version));
-  const known = ranks.filter((rank) => rank !== -1);
-  return SESSION_REVISIONS[known.length === 0 ? SESSION_REVISIONS.length - 1 : Math.min(...known)] as string;
+  return SESSION_REVISIONS.find((known) => versions.includes(known)) ?? LATEST_SESSION_REVISION;
 }
 
 /** Assumed for a target that joins later: clients only request lists, and accept changes, that were announced. */
@@ -205,7 +203,7 @@ export function mergedCapabilities(
     // Of the lists that a server may have without saying so, hardly any is not one of tools.
     const values = all
       .map(({ capabilities }) => capabilities?.[key])
-      .filter(isObject)
+      .filter(isRecord)
       .filter((value) => key === 'tools' || value !== UNANNOUNCED);
     if (values.length === 0) return [];
     const value = values.reduce<Json>(union, {});
@@ -220,14 +218,11 @@ function union(first: Json, second: Json): Json {
   for (const [key, value] of Object.entries(second)) {
     const known = all.get(key);
     if (value === false && known !== undefined) continue;
-    if (isObject(value)) all.set(key, union(isObject(known) ? known : {}, value));
+    if (isRecord(value)) all.set(key, union(isRecord(known) ? known : {}, value));
     else if (known === undefined || known === false) all.set(key, value);
   }
   return Object.fromEntries(all);
 }
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Instructions for the model: those of all targets, each under the target's name. */
 export function instructions(

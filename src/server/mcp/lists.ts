@@ -1,6 +1,7 @@
 import { errorType, messageOf } from '../../core/errors.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
-import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
+import { type Edit, edit, elements, stringAt, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall } from './call.ts';
 import { callSpan, traced } from './call-trace.ts';
 import type { Connection } from './connection.ts';
@@ -63,9 +64,10 @@ export async function listAll(
     }),
   );
   if (!options.prefixed)
-    for (const [index, result] of results.entries()) {
-      const items = result.status === 'fulfilled' ? result.value : undefined;
-      nameIndex.record(connections[index] as Connection, method, items, changes[index] as number);
+    for (const [index, connection] of connections.entries()) {
+      const result = results[index];
+      const items = result?.status === 'fulfilled' ? result.value : undefined;
+      nameIndex.record(connection, method, items, changes[index] ?? 0);
     }
   return listingOf(connections, results);
 }
@@ -77,8 +79,9 @@ function listingOf(
 ): Listing {
   const listed: TargetItems[] = [];
   const unavailable: { name: string; error: string }[] = [];
-  for (const [index, result] of results.entries()) {
-    const connection = connections[index] as Connection;
+  for (const [index, connection] of connections.entries()) {
+    const result = results[index];
+    if (result === undefined) continue;
     if (result.status === 'fulfilled') listed.push({ connection, items: result.value });
     else unavailable.push({ name: connection.target.name, error: messageOf(result.reason) });
   }
@@ -98,7 +101,7 @@ export function listResult(
   return resultMessage(id, `{${complete}${JSON.stringify(member)}:[${items.join(',')}]${meta}}`);
 }
 
-const capabilityOf = (method: string): string => method.split('/')[0] as string;
+const capabilityOf = (method: string): string => method.split('/')[0] ?? '';
 
 /** Member of a result that holds the items of a list, and member of an item that names it. */
 type ListShape = { readonly member: string; readonly nameKey: string; readonly kind?: ItemKind };
@@ -271,12 +274,6 @@ export function filterList(
   return edit(text, [{ ...span, text: `[${kept.map((item) => item.text).join(',')}]` }]);
 }
 
-function stringAt(text: string, path: readonly string[]): string | undefined {
-  const span = valueAt(text, path);
-  if (span === undefined || text[span.start] !== '"') return undefined;
-  return JSON.parse(text.slice(span.start, span.end)) as string;
-}
-
 const LIST = 'tasks/list';
 const SHAPE: ListShape = { member: 'tasks', nameKey: 'taskId' };
 
@@ -308,6 +305,6 @@ export async function listTasks(call: ClientCall): Promise<void> {
 /** Capabilities are unknown in a resumed session: the server gets the request and may reject it. */
 function canListTasks({ capabilities }: Connection): boolean {
   if (capabilities === undefined) return true;
-  const { tasks } = capabilities as { tasks?: { list?: unknown } | null };
-  return tasks?.list !== undefined && tasks.list !== false;
+  const { list } = membersOf(capabilities['tasks']);
+  return list !== undefined && list !== false;
 }

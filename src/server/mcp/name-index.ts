@@ -84,7 +84,7 @@ export class NameIndex {
     name: string,
     request: RequestList,
   ): Promise<Connection[]> {
-    const method = Object.keys(LIST_METHODS).find((key) => LIST_METHODS[key]?.kind === kind) as string;
+    const method = Object.keys(LIST_METHODS).find((key) => LIST_METHODS[key]?.kind === kind) ?? '';
     const owners = (): Connection[] =>
       connections.filter((connection) => this.#known.get(keyOf(connection, method))?.names?.has(name));
     const unknown = connections.filter((connection) => this.#isDue(connection, method));
@@ -123,10 +123,9 @@ export class NameIndex {
 
   #request(request: RequestList, method: string, connections: readonly Connection[]): Promise<void> {
     const pending = this.#pending.get(method);
-    if (pending !== undefined) return pending;
-    const sent = request(method, LIST_METHODS[method] as ListMethod, connections).finally(() =>
-      this.#pending.delete(method),
-    );
+    const list = LIST_METHODS[method];
+    if (pending !== undefined || list === undefined) return pending ?? Promise.resolve();
+    const sent = request(method, list, connections).finally(() => this.#pending.delete(method));
     this.#pending.set(method, sent);
     return sent;
   }

@@ -9,9 +9,9 @@ export function namePattern(patterns: readonly string[]): (name: string) => bool
 }
 
 function matches(parts: readonly string[], name: string): boolean {
-  const first = parts[0] as string;
+  const [first = ''] = parts;
   if (parts.length === 1) return name === first;
-  const last = parts.at(-1) as string;
+  const last = parts.at(-1) ?? '';
   if (name.length < first.length + last.length || !name.startsWith(first) || !name.endsWith(last))
     return false;
   const end = name.length - last.length;

@@ -1,4 +1,5 @@
-import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
+import { membersOf } from '../../core/foreign.ts';
+import { type Edit, edit, elements, stringOf, valueAt } from '../kernel/json-text.ts';
 import { RPC, RpcError } from './protocol.ts';
 
 /**
@@ -45,10 +46,14 @@ export interface ListMethod {
   readonly nameKey: 'name' | 'uri' | 'uriTemplate' | 'taskId';
 }
 
+/** The list of tools. */
+export const TOOL_LIST: ListMethod = { kind: 'tool', member: 'tools', nameKey: 'name' };
+
 /** List methods. Without a prototype, because clients may send the method `constructor`. */
 export const LIST_METHODS: Readonly<Record<string, ListMethod>> = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
   __proto__: null as never,
-  'tools/list': { kind: 'tool', member: 'tools', nameKey: 'name' },
+  'tools/list': TOOL_LIST,
   'prompts/list': { kind: 'prompt', member: 'prompts', nameKey: 'name' },
   'resources/list': { kind: 'resource', member: 'resources', nameKey: 'uri' },
   'resources/templates/list': { kind: 'template', member: 'resourceTemplates', nameKey: 'uriTemplate' },
@@ -59,6 +64,7 @@ export const LIST_METHODS: Readonly<Record<string, ListMethod>> = {
 export const ITEM_METHODS: Readonly<
   Record<string, { readonly kind: ItemKind; readonly namePath: readonly string[] }>
 > = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
   __proto__: null as never,
   'tools/call': { kind: 'tool', namePath: ['name'] },
   'prompts/get': { kind: 'prompt', namePath: ['name'] },
@@ -108,7 +114,7 @@ export function itemOf(
   params: Readonly<Record<string, unknown>>,
 ): { kind: ItemKind; namePath: readonly string[] } | undefined {
   if (method !== 'completion/complete') return ITEM_METHODS[method];
-  switch ((params['ref'] as { type?: unknown } | null | undefined)?.type) {
+  switch (membersOf(params['ref'])['type']) {
     case 'ref/prompt':
       return { kind: 'prompt', namePath: ['ref', 'name'] };
     case 'ref/resource':
@@ -124,8 +130,7 @@ export function nameAt(
   path: readonly string[],
 ): string | undefined {
   let value: unknown = params;
-  for (const key of path)
-    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+  for (const key of path) value = membersOf(value)[key];
   return typeof value === 'string' ? value : undefined;
 }
 
@@ -195,7 +200,7 @@ function renameTasks(text: string, paths: readonly string[][], rename: (id: stri
   const edits = paths.flatMap((path): Edit[] => {
     const span = valueAt(text, path);
     if (span === undefined || text[span.start] !== '"') return [];
-    const id = JSON.parse(text.slice(span.start, span.end)) as string;
+    const id = stringOf(text.slice(span.start, span.end));
     return [{ ...span, text: JSON.stringify(rename(id)) }];
   });
   return edit(text, edits);
@@ -210,7 +215,7 @@ export function outwardUris(text: string, target: string): string {
     const item = text.slice(base.start, base.end);
     const span = valueAt(item, path);
     if (span === undefined || item[span.start] !== '"') return;
-    const uri = JSON.parse(item.slice(span.start, span.end)) as string;
+    const uri = stringOf(item.slice(span.start, span.end));
     edits.push({
       start: base.start + span.start,
       end: base.start + span.end,

@@ -1,7 +1,7 @@
 import { type ClientCall, fail } from './call.ts';
 import type { Connection } from './connection.ts';
 import { listSource, listTarget } from './lists.ts';
-import { LIST_METHODS, type ListMethod, type NamedItem, unknownItem } from './names.ts';
+import { type NamedItem, TOOL_LIST, unknownItem } from './names.ts';
 import { RPC, RpcError } from './protocol.ts';
 import type { ToolPins } from './tool-pinning/tool-pins.ts';
 
@@ -57,6 +57,6 @@ function listOnce(call: ClientCall, connection: Connection, pins: ToolPins): Pro
 
 async function listCompletely(call: ClientCall, connection: Connection, pins: ToolPins): Promise<void> {
   const { revision } = pins;
-  await listTarget(connection, call, LIST, LIST_METHODS[LIST] as ListMethod);
+  await listTarget(connection, call, LIST, TOOL_LIST);
   if (pins.revision === revision) pins.completed(listSource(call, connection));
 }

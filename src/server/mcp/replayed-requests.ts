@@ -53,7 +53,7 @@ export class ReplayedRequests {
     log: Log,
   ): Promise<void> {
     for (const { method, params } of this.#requests()) {
-      if (!((method.split('/')[0] as string) in capabilities)) continue;
+      if (!((method.split('/')[0] ?? '') in capabilities)) continue;
       try {
         await rpc.call(method, params, headers, target.limits.listPageTimeout);
       } catch (error) {

@@ -3,6 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { EVENT_STREAM_HEADERS, EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { HeaderList } from '../kernel/header-list.ts';
+import { stringOf } from '../kernel/json-text.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
@@ -261,4 +262,4 @@ export function oneEvent(text: string): Reply {
 }
 
 /** A JSON-RPC id for display: strings without quotes. */
-const idText = (id: string): string => (id.startsWith('"') ? (JSON.parse(id) as string) : id);
+const idText = (id: string): string => (id.startsWith('"') ? stringOf(id) : id);

@@ -234,8 +234,9 @@ export class ServerRequests {
 
   /** At the limit, answers the oldest request with an error, since the client is likely never to answer it. */
   #evictOldest(): void {
-    if (this.#sent.size < LIMITS.inFlightPerSession) return;
-    const [outward, { rpc, id }] = this.#sent.entries().next().value as [string, SentRequest];
+    const [oldest] = this.#sent;
+    if (oldest === undefined || this.#sent.size < LIMITS.inFlightPerSession) return;
+    const [outward, { rpc, id }] = oldest;
     this.#take(outward);
     refuse(
       rpc,

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { elementsOf, membersOf, parseJson } from '../../core/foreign.ts';
 
 /** Contents of a session id, encrypted, so that another process with the same key can resume the session. */
 export interface SessionState {
@@ -49,13 +50,34 @@ export function openSession(key: Buffer, id: string): SessionState | undefined {
   try {
     const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12));
     decipher.setAuthTag(bytes.subarray(-16));
-    return JSON.parse(
-      decipher.update(bytes.subarray(12, -16), undefined, 'utf8') + decipher.final('utf8'),
-    ) as SessionState;
+    return stateIn(
+      parseJson(decipher.update(bytes.subarray(12, -16), undefined, 'utf8') + decipher.final('utf8')),
+    );
   } catch {
     return undefined;
   }
 }
+
+/** Reads the contents, which another build of the gateway may have written. Undefined if a member has another type. */
+function stateIn(value: unknown): SessionState | undefined {
+  const { r, b, p, v, s, i, k } = membersOf(value);
+  const texts = [p, v, i].every((text) => text === undefined || typeof text === 'string');
+  const pairs = s === undefined ? undefined : elementsOf(s).filter(isTargetSession);
+  if (typeof r !== 'string' || typeof b !== 'string' || !texts) return undefined;
+  if (pairs?.length !== (s === undefined ? undefined : elementsOf(s).length)) return undefined;
+  return {
+    r,
+    b,
+    ...(typeof p === 'string' && { p }),
+    ...(typeof v === 'string' && { v }),
+    ...(pairs !== undefined && { s: pairs }),
+    ...(typeof i === 'string' && { i }),
+    ...(k === 1 && { k }),
+  };
+}
+
+const isTargetSession = (pair: unknown): pair is readonly [string, string | null] =>
+  Array.isArray(pair) && typeof pair[0] === 'string' && (pair[1] === null || typeof pair[1] === 'string');
 
 /**
  * The nonce of a session id, which no other id has: 16 characters, to be remembered instead of several hundred. Copied, because

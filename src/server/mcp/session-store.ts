@@ -298,8 +298,8 @@ export class SessionStore {
   }
 
   #rememberEnded(id: string): void {
-    if (this.#ended.size >= LIMITS.endedSessions)
-      this.#ended.delete(this.#ended.values().next().value as string);
+    const [oldest] = this.#ended;
+    if (oldest !== undefined && this.#ended.size >= LIMITS.endedSessions) this.#ended.delete(oldest);
     this.#ended.add(nonceOf(id));
   }
 

@@ -34,7 +34,11 @@ export class SubscribedResources {
   addNewest(uri: string): void {
     this.delete(uri);
     if (subscriptionProblem(1, uri.length, this.#bounds) !== undefined) return;
-    while (this.add(uri) !== undefined) this.delete(this.#uris.values().next().value as string);
+    while (this.add(uri) !== undefined) {
+      const [oldest] = this.#uris;
+      if (oldest === undefined) return;
+      this.delete(oldest);
+    }
   }
 
   delete(uri: string): void {

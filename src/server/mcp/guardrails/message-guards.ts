@@ -165,7 +165,7 @@ export class ProcessorChain implements MessageGuards {
     const pairs: [string, string][] = [];
     const { raw } = headers;
     for (let index = 0; index + 1 < raw.length; index += 2)
-      pairs.push([(raw[index] as string).toLowerCase(), raw[index + 1] as string]);
+      pairs.push([raw[index]?.toLowerCase() ?? '', raw[index + 1] ?? '']);
     return [...pseudo, ...pairs];
   };
 

@@ -1,4 +1,5 @@
 import { stringEnd } from '../../../core/json-members.ts';
+import { stringOf } from '../../../server/kernel/json-text.ts';
 import { members, type Span } from '../../kernel/json-text.ts';
 
 /**
@@ -88,8 +89,8 @@ function walk(json: string, from: number, mode: Mode, texts: MessageText[]): num
     }
     default: {
       let end = start + 1;
-      while (end < json.length && !/[\s,\]}]/.test(json[end] as string)) end += 1;
-      const isNumber = /[-0-9]/.test(json[start] as string);
+      while (end < json.length && !/[\s,\]}]/.test(json.charAt(end))) end += 1;
+      const isNumber = /[-0-9]/.test(json.charAt(start));
       if (isNumber && (mode === 'data' || mode === 'fixed'))
         texts.push({ start, end, value: json.slice(start, end), isFixed: true });
       return end;
@@ -118,5 +119,5 @@ function skipSpace(json: string, from: number): number {
 
 function decoded(json: string, start: number, end: number): string {
   const written = json.slice(start + 1, end - 1);
-  return written.includes('\\') ? (JSON.parse(json.slice(start, end)) as string) : written;
+  return written.includes('\\') ? stringOf(json.slice(start, end)) : written;
 }

@@ -37,7 +37,7 @@ export function phasesOf(method: string, methods: Readonly<Record<string, Phases
   const [best] = Object.keys(methods)
     .filter((pattern) => rank(pattern, method) > 0)
     .sort((a, b) => rank(b, method) - rank(a, method) || b.length - a.length || (a < b ? -1 : 1));
-  return best === undefined ? 'off' : (methods[best] as Phases);
+  return best === undefined ? 'off' : (methods[best] ?? 'off');
 }
 
 /** How specific a key is for a method; 0 if it does not match. */

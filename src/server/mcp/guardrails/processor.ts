@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
 import type { Phase } from '../../guardrails/outcome.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
@@ -69,6 +70,6 @@ export const REJECTED = { denied: -32001, exhausted: -32003, invalid: -32600 } a
 
 /** Whether new parameters name the same item: rules have decided on that one. Both are JSON texts of objects. */
 export function isSameItem(before: string, after: string): boolean {
-  const [one, other] = [before, after].map((text) => JSON.parse(text) as Readonly<Record<string, unknown>>);
+  const [one, other] = [before, after].map((text) => membersOf(parseJson(text)));
   return ['name', 'uri'].every((key) => one?.[key] === other?.[key]);
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../../core/foreign.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
@@ -85,7 +86,7 @@ export const remote = defineProcessor({
               options,
             )
           : await service?.call('CheckResponse', { ...question, mcp_response: Buffer.from(text) }, options);
-      return verdictOf(message, answer as Answer);
+      return verdictOf(message, answerOf(answer));
     }
 
     return {
@@ -125,6 +126,30 @@ interface Answer {
   } | null;
   readonly metadata?: unknown;
   readonly error?: { readonly code: number; readonly reason: string; readonly mcp_error?: Buffer };
+}
+
+/** Reads an answer. Members of another type count as absent, as the decoder treats fields that it does not know. */
+function answerOf(value: unknown): Answer {
+  const { result, mutated, header_mutation, metadata, error } = membersOf(value);
+  const { set, remove } = membersOf(header_mutation);
+  const { code, reason, mcp_error } = membersOf(error);
+  const pairs = elementsOf(set).flatMap((header) => {
+    const { key, value: own } = membersOf(header);
+    return typeof key === 'string' && own instanceof Buffer ? [{ key, value: own }] : [];
+  });
+  return {
+    ...((result === 'pass' || result === 'mutated' || result === 'error') && { result }),
+    ...(mutated instanceof Buffer && { mutated }),
+    header_mutation: isRecord(header_mutation)
+      ? { set: pairs, remove: elementsOf(remove).filter((name) => typeof name === 'string') }
+      : null,
+    metadata,
+    error: {
+      code: typeof code === 'number' ? code : 0,
+      reason: textIn(reason),
+      ...(mcp_error instanceof Buffer && { mcp_error }),
+    },
+  };
 }
 
 /** JSON-RPC codes of `AuthorizationError.Code` (upstream). */
@@ -185,8 +210,7 @@ function mutationOf({ set, remove }: NonNullable<Answer['header_mutation']>): He
 
 function isObject(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isRecord(parseJson(text));
   } catch {
     return false;
   }
@@ -195,7 +219,7 @@ function isObject(text: string): boolean {
 /** The value of a JSON text; undefined if it is none. */
 function parsed(bytes: Buffer | undefined): unknown {
   try {
-    return bytes === undefined || bytes.length === 0 ? undefined : JSON.parse(bytes.toString('utf8'));
+    return bytes === undefined || bytes.length === 0 ? undefined : parseJson(bytes.toString('utf8'));
   } catch {
     return undefined;
   }

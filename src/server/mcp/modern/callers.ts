@@ -127,9 +127,10 @@ const NO_CREDENTIAL = /^(?:mcp-|idempotency-key$|user-agent$)/i;
 
 function keyOf({ owner, headers }: Caller): string {
   const credentials: string[] = [];
-  for (let index = 0; index + 1 < headers.length; index += 2)
-    if (CREDENTIAL.test(headers[index] as string) && !NO_CREDENTIAL.test(headers[index] as string))
-      credentials.push(headers[index] as string, headers[index + 1] as string);
+  for (let index = 0; index + 1 < headers.length; index += 2) {
+    const [name = '', value = ''] = [headers[index], headers[index + 1]];
+    if (CREDENTIAL.test(name) && !NO_CREDENTIAL.test(name)) credentials.push(name, value);
+  }
   return createHash('sha256')
     .update(JSON.stringify([owner ?? null, credentials]), 'utf16le')
     .digest('base64');

@@ -81,6 +81,7 @@ export function envelopeMeta({ capabilities, clientInfo, logLevel }: Envelope): 
 
 /** Methods whose item the header `Mcp-Name` repeats, and its member of `params` ("Standard Request Headers", SEP-2663). */
 const NAMED: Readonly<Record<string, string>> = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
   __proto__: null as never,
   'tools/call': 'name',
   'prompts/get': 'name',

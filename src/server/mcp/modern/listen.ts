@@ -169,11 +169,9 @@ class Listening {
   }
 
   #renamed({ target }: Connection, { method, params: { uri }, text }: RpcMessage): string {
-    const isUpdate = method === 'notifications/resources/updated' && typeof uri === 'string';
-    const span = isUpdate ? valueAt(text, ['params', 'uri']) : undefined;
+    if (method !== 'notifications/resources/updated' || typeof uri !== 'string') return text;
+    const span = valueAt(text, ['params', 'uri']);
     if (!this.#call.session.options.prefixed || span === undefined) return text;
-    return edit(text, [
-      { ...span, text: JSON.stringify(outwardName('resource', target.name, uri as string)) },
-    ]);
+    return edit(text, [{ ...span, text: JSON.stringify(outwardName('resource', target.name, uri)) }]);
   }
 }

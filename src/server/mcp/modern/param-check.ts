@@ -1,10 +1,11 @@
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { ClientCall } from '../call.ts';
 import type { Connection } from '../connection.ts';
 import type { JsonRpcConnection } from '../json-rpc-connection.ts';
 import { listTarget } from '../lists.ts';
 import type { RpcMessage } from '../message.ts';
-import { LIST_METHODS, type ListMethod } from '../names.ts';
+import { TOOL_LIST } from '../names.ts';
 import type { RpcError } from '../protocol.ts';
 import {
   addParamHeaders,
@@ -74,17 +75,18 @@ async function declaredBy(
 }
 
 async function list(call: ClientCall, connection: Connection): Promise<Declared> {
-  const items = await listTarget(connection, call, LIST, LIST_METHODS[LIST] as ListMethod);
+  const items = await listTarget(connection, call, LIST, TOOL_LIST);
   const headers: Parameters<typeof addParamHeaders>[0] = new Map();
   for (const { text, own } of items)
     if (text.includes('x-mcp-header'))
-      addParamHeaders(headers, { tools: [{ ...(JSON.parse(text) as object), name: own }] });
+      addParamHeaders(headers, { tools: [{ ...membersOf(parseJson(text)), name: own }] });
   return { headers, listedAt: performance.now() };
 }
 
 /** Returns whether the list is older than `LIMITS.relistInterval`, and was forgotten. */
 async function forgetOld({ rpc, target }: Connection): Promise<boolean> {
-  const known = rpc === undefined ? undefined : await declared.get(rpc);
+  if (rpc === undefined) return false;
+  const known = await declared.get(rpc);
   if (known === undefined || performance.now() - known.listedAt < target.limits.relistInterval) return false;
-  return declared.delete(rpc as JsonRpcConnection);
+  return declared.delete(rpc);
 }

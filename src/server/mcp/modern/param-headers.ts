@@ -1,3 +1,4 @@
+import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { RPC, RpcError } from '../protocol.ts';
 import { decodedValue, encodedValue } from './envelope.ts';
@@ -20,20 +21,19 @@ const MAX_DEPTH = 16;
 
 /** Reads `x-mcp-header` from the tools of a result of `tools/list`. */
 export function addParamHeaders(found: Map<string, readonly ParamHeader[]>, result: unknown): void {
-  const { tools } = (result ?? {}) as { tools?: unknown };
-  if (!Array.isArray(tools)) return;
-  for (const tool of tools as ({ name?: unknown; inputSchema?: unknown } | null)[]) {
+  for (const tool of elementsOf(membersOf(result)['tools'])) {
+    const { name, inputSchema } = membersOf(tool);
     const headers: ParamHeader[] = [];
-    collect(tool?.inputSchema, [], headers);
-    if (typeof tool?.name === 'string' && headers.length > 0) found.set(tool.name, headers);
+    collect(inputSchema, [], headers);
+    if (typeof name === 'string' && headers.length > 0) found.set(name, headers);
   }
 }
 
 function collect(schema: unknown, path: readonly string[], found: ParamHeader[]): void {
-  const { properties } = (isObject(schema) ? schema : {}) as { properties?: unknown };
-  if (!isObject(properties) || path.length >= MAX_DEPTH) return;
+  const { properties } = membersOf(schema);
+  if (!isRecord(properties) || path.length >= MAX_DEPTH) return;
   for (const [name, property] of Object.entries(properties)) {
-    if (!isObject(property)) continue;
+    if (!isRecord(property)) continue;
     const declared = property['x-mcp-header'];
     const inner = [...path, name];
     if (typeof declared === 'string' && TOKEN.test(declared))
@@ -78,7 +78,7 @@ export function checkParamHeaders(
 
 function valueAtPath(args: unknown, path: readonly string[]): unknown {
   let value = args;
-  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  for (const key of path) value = isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined;
   return value;
 }
 
@@ -88,6 +88,3 @@ function textOf(value: unknown): string | undefined {
     ? String(value)
     : undefined;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -74,12 +74,13 @@ function spawnIn(command: Command, failed: (failure: TargetFailure) => void): Pr
       stdio: ['pipe', 'pipe', 'pipe'],
     });
   } catch (error) {
-    failed(explainSpawnError(error as NodeJS.ErrnoException, command));
+    failed(explainSpawnError(error instanceof Error ? error : new Error(String(error)), command));
     return undefined;
   }
 }
 
 function supervise(child: Process, command: Command, events: ChildEvents): Child {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- set before `spawn` is emitted
   const pid = child.pid as number;
   GROUPS.add(pid);
   watchdog.add(pid);
@@ -181,7 +182,8 @@ function splitLines(stdout: Readable, events: ChildEvents): void {
     let from = 0;
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
       parts.push(chunk.subarray(from, at));
-      const line = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+      const [only] = parts;
+      const line = parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
       parts = [];
       size = 0;
       from = at + 1;

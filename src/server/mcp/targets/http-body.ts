@@ -37,12 +37,15 @@ export interface StreamPosition {
   retry?: number;
 }
 
+/** The chunks of a body, which has no encoding set. */
+export const chunksOf = (body: Dispatcher.ResponseData['body']): AsyncIterable<Buffer> => body;
+
 /** Reads at most `limit` characters of a body. */
 export async function readText(response: Dispatcher.ResponseData, limit: number): Promise<string> {
   const decoder = new TextDecoder('utf-8');
   let text = '';
-  for await (const chunk of response.body) {
-    text += decoder.decode(chunk as Buffer, { stream: true });
+  for await (const chunk of chunksOf(response.body)) {
+    text += decoder.decode(chunk, { stream: true });
     if (text.length <= limit) continue;
     response.body.destroy();
     return text.slice(0, limit);
@@ -63,14 +66,14 @@ export async function readMessages(
   let text = '';
   // Whether lines are messages, which the first one tells: formatted JSON has line breaks too.
   let areLines: boolean | undefined;
-  for await (const chunk of response.body) {
-    const part = decoder.decode(chunk as Buffer, { stream: true });
+  for await (const chunk of chunksOf(response.body)) {
+    const part = decoder.decode(chunk, { stream: true });
     // Looked for in the part: a search in the whole text would copy what has arrived so far, again with every part.
     const lines = areLines === false || !part.includes('\n') ? undefined : (text + part).split('\n');
-    if (lines !== undefined) areLines ??= isJson(lines[0] as string);
+    if (lines !== undefined) areLines ??= isJson(lines[0] ?? '');
     if (lines === undefined || areLines === false) text += part;
     else {
-      text = lines.pop() as string;
+      text = lines.pop() ?? '';
       for (const line of lines) if (line.trim() !== '') onMessage(line);
     }
     if (text.length <= LIMITS.targetMessageBytes) continue;
@@ -119,9 +122,9 @@ export async function readEvents(
       position.retry = milliseconds;
     },
   });
-  for await (const chunk of response.body) {
-    sinceEvent += (chunk as Buffer).length;
-    parser.feed(decoder.decode(chunk as Buffer, { stream: true }));
+  for await (const chunk of chunksOf(response.body)) {
+    sinceEvent += chunk.length;
+    parser.feed(decoder.decode(chunk, { stream: true }));
     if (isDone) return;
     if (sinceEvent <= LIMITS.targetMessageBytes) continue;
     response.body.destroy();

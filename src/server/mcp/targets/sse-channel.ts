@@ -9,6 +9,7 @@ import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import { detailOf, TargetFailure } from '../target-failure.ts';
 import {
   BODY_IN_ERROR,
+  chunksOf,
   discard,
   isEventStream,
   OversizedMessage,
@@ -138,9 +139,9 @@ export class SseChannel implements Channel {
         sinceEvent = 0;
       },
     });
-    for await (const chunk of body) {
-      sinceEvent += (chunk as Buffer).length;
-      parser.feed(decoder.decode(chunk as Buffer, { stream: true }));
+    for await (const chunk of chunksOf(body)) {
+      sinceEvent += chunk.length;
+      parser.feed(decoder.decode(chunk, { stream: true }));
       if (sinceEvent > LIMITS.targetMessageBytes) throw new OversizedMessage();
       await this.#paused?.promise;
     }

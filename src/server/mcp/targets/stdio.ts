@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { durationSchema } from '../../../core/duration.ts';
+import { elementsOf, textIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Redactor } from '../../../core/redact.ts';
@@ -207,7 +208,7 @@ function cleaners(
     inherited ??= environmentRedactor(env());
     return redactor().line(inherited.text(line));
   };
-  return { clean, cleanArguments: (args) => redactor().value(args, 'args') as string[] };
+  return { clean, cleanArguments: (args) => elementsOf(redactor().value(args, 'args')).map(textIn) };
 }
 
 /** Hint for the log about a server that does not answer: it may lack an environment variable, such as a custom proxy's. */

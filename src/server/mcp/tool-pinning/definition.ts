@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { withVisible } from './hidden-characters.ts';
 
 /** Members of a tool that decide what a model and a user believe it does. Others, such as icons, may change freely. */
@@ -9,7 +10,12 @@ export type ToolDefinition = Readonly<Partial<Record<(typeof PINNED)[number], un
 
 /** Returns the pinned members of a tool, given as JSON text. */
 export function definitionOf(tool: string): ToolDefinition {
-  const value = JSON.parse(tool) as Record<string, unknown>;
+  return definitionIn(parseJson(tool));
+}
+
+/** The pinned members of a value. */
+export function definitionIn(tool: unknown): ToolDefinition {
+  const value = membersOf(tool);
   return Object.fromEntries(PINNED.flatMap((key) => (value[key] === undefined ? [] : [[key, value[key]]])));
 }
 
@@ -45,8 +51,8 @@ export function changesBetween(known: ToolDefinition | undefined, current: ToolD
 }
 
 function difference(key: string, before: string | undefined, after: string | undefined): string {
-  if (before === undefined) return `${key}: added ${excerpt(after as string, 0)}`;
   if (after === undefined) return `${key}: removed`;
+  if (before === undefined) return `${key}: added ${excerpt(after, 0)}`;
   let at = 0;
   while (at < before.length && before[at] === after[at]) at += 1;
   return `${key}: ${excerpt(before, at)} -> ${excerpt(after, at)}`;

@@ -8,5 +8,5 @@ export const hasHidden = (text: string): boolean => text.search(HIDDEN) !== -1;
 
 /** Replaces hidden characters by an escape. */
 export function withVisible(text: string, toEscape: (code: number) => string): string {
-  return text.replace(HIDDEN, (character) => toEscape(character.codePointAt(0) as number));
+  return text.replace(HIDDEN, (character) => toEscape(character.codePointAt(0) ?? 0));
 }

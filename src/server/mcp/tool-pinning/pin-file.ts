@@ -5,7 +5,7 @@ import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { replaceFile } from '../../../core/replace-file.ts';
-import type { ToolDefinition } from './definition.ts';
+import { definitionIn, type ToolDefinition } from './definition.ts';
 import { hasHidden, withVisible } from './hidden-characters.ts';
 
 /** A pinned tool. `definition` is for whoever reviews the file; it is absent if it was too long. */
@@ -131,12 +131,12 @@ function parsePins(text: string): Pins {
   for (const [target, tools] of targets) {
     if (!(tools instanceof Map)) throw new Error(`expected a mapping of tools at \`targets.${target}\``);
     for (const [tool, pin] of tools) {
-      const hash = pin instanceof Map ? pin.get('hash') : undefined;
+      const [hash, definition]: unknown[] =
+        pin instanceof Map ? [pin.get('hash'), pin.get('definition')] : [];
       if (typeof hash !== 'string') throw new Error(`expected a hash at \`targets.${target}.${tool}\``);
-      const definition = (pin as Map<string, unknown>).get('definition');
       put(pins, String(target), String(tool), {
         hash,
-        ...(definition instanceof Map && { definition: plain(definition) as ToolDefinition }),
+        ...(definition instanceof Map && { definition: definitionIn(plain(definition)) }),
       });
     }
   }

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../../core/limits.ts';
 import { exceedsStructure } from '../../../kernel/json-text.ts';
-import { header } from '../http-body.ts';
+import { chunksOf, header } from '../http-body.ts';
 
 /** Content types that are text, besides `text/…`. */
 const TEXT =
@@ -53,9 +53,9 @@ function failure(response: Dispatcher.ResponseData, status: string, text = ''): 
 async function readBody(response: Dispatcher.ResponseData, type = ''): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of response.body) {
-    chunks.push(chunk as Buffer);
-    size += (chunk as Buffer).length;
+  for await (const chunk of chunksOf(response.body)) {
+    chunks.push(chunk);
+    size += chunk.length;
     if (size <= LIMITS.openApiResponseBytes) continue;
     response.body.destroy();
     return undefined;

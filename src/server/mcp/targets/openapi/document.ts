@@ -1,3 +1,4 @@
+import { messageOf } from '../../../../core/errors.ts';
 import { parseJson } from '../../../../core/json-file.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import { LineIndex } from '../../../../core/yaml/lines.ts';
@@ -60,7 +61,7 @@ function parsedJson(text: string): unknown {
   try {
     return parseJson(text, 'the document');
   } catch (error) {
-    throw new DocumentError((error as Error).message);
+    throw new DocumentError(messageOf(error));
   }
 }
 
@@ -81,11 +82,12 @@ export const REFERENCE_HOPS = 32;
  */
 export function dereference({ root }: OpenApiDocument, node: unknown, at: string): unknown {
   let value = node;
-  for (let hops = 0; isObject(value) && typeof member(value, '$ref') === 'string'; hops += 1) {
+  for (let hops = 0; ; hops += 1) {
+    const reference = isObject(value) ? member(value, '$ref') : undefined;
+    if (typeof reference !== 'string') return value;
     if (hops === REFERENCE_HOPS) throw new DocumentError(`${at}: its references form a cycle`);
-    value = referenced(root, value['$ref'] as string, at);
+    value = referenced(root, reference, at);
   }
-  return value;
 }
 
 /** The value of a local reference, such as `#/components/schemas/Pet` (RFC 6901 §6). Throws `DocumentError`. */

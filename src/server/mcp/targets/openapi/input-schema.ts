@@ -1,3 +1,4 @@
+import { membersOf } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import {
   DocumentError,
@@ -23,15 +24,23 @@ const isNames = (value: unknown): value is string[] => Array.isArray(value) && v
 /** JSON Schema 2020-12 §6.3.3: readers compile patterns with the flag `u`, which is stricter. */
 const isPattern = (value: unknown): boolean => {
   try {
-    return isText(value) && new RegExp(value as string, 'u') !== undefined;
+    return typeof value === 'string' && new RegExp(value, 'u') !== undefined;
   } catch {
     return false;
   }
 };
 
-const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
+const TYPES: ReadonlySet<unknown> = new Set([
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'object',
+  'array',
+  'null',
+]);
 const isType = (value: unknown): boolean =>
-  Array.isArray(value) ? value.length > 0 && value.every(isType) : TYPES.has(value as string);
+  Array.isArray(value) ? value.length > 0 && value.every(isType) : TYPES.has(value);
 
 /**
  * Keywords that are copied, with a check of their value: providers of models reject a tool with an invalid schema, and with
@@ -224,7 +233,7 @@ function withoutReadOnly(schema: Json, converted: Json): Json {
   const { required } = converted;
   return {
     ...converted,
-    properties: Object.fromEntries(Object.entries(converted['properties'] as Json).filter(keep)),
+    properties: Object.fromEntries(Object.entries(membersOf(converted['properties'])).filter(keep)),
     ...(isNames(required) && { required: required.filter((name) => !hidden.has(name)) }),
   };
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { elementsOf, membersOf } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import { isHeaderName, isSettableHeader } from '../../../kernel/header-list.ts';
 import { canonicalPattern } from '../../../kernel/request-target.ts';
@@ -13,7 +14,7 @@ import {
 } from './document.ts';
 import { FORM_TYPE, type FormFields, readFormFields } from './form.ts';
 import { type Converted, type JsonSchema, SchemaConverter } from './input-schema.ts';
-import { GROUPS, type Group, type Parameter, STYLES, type Style } from './parameters.ts';
+import { GROUPS, type Group, type Parameter, STYLES } from './parameters.ts';
 
 /** An operation that is offered as a tool. */
 export interface Operation {
@@ -157,9 +158,9 @@ class OperationReader {
   }
 
   #template(path: string, pathItem: Json, operation: Json): string[] {
-    const servers = [operation['servers'], pathItem['servers'], this.#document.root['servers']].find(
-      (list) => Array.isArray(list) && list.length > 0,
-    ) as unknown[] | undefined;
+    const servers = [operation['servers'], pathItem['servers'], this.#document.root['servers']]
+      .map(elementsOf)
+      .find((list) => list.length > 0);
     const base = this.#options.basePath ?? basePathOf(servers?.[0]);
     // Also finds dot segments that are percent-encoded.
     const whole = base + path;
@@ -217,9 +218,10 @@ class OperationReader {
     const content = value['content'];
     const usual = group === 'query' || group === 'cookie' ? 'form' : 'simple';
     const style = isObject(content) ? 'json' : (value['style'] ?? usual);
+    const known = group === undefined ? undefined : STYLES[group].find((each) => each === style);
     const isSupported =
       group !== undefined &&
-      (STYLES[group] as readonly unknown[]).includes(style) &&
+      known !== undefined &&
       (group !== 'header' || isSettableHeader(name)) &&
       (group !== 'cookie' || isHeaderName(name)) &&
       (!isObject(content) || jsonType(content) !== undefined);
@@ -229,16 +231,14 @@ class OperationReader {
         `its parameter ${shown(name)} in ${shown(String(place))} cannot be sent in the style ${shown(String(style))}`,
       );
     }
-    const own = isObject(content)
-      ? (content[jsonType(content) as string] as Json | undefined)?.['schema']
-      : value['schema'];
+    const own = isObject(content) ? membersOf(content[jsonType(content) ?? ''])['schema'] : value['schema'];
     const converted = this.#schemas.convert(own, `${at} ${group}.${shown(name)}`, this.#longest);
     const { schema } = converted;
     const { description } = value;
     const explode = typeof value['explode'] === 'boolean' ? value['explode'] : style === 'form';
     return {
       ...converted,
-      parameter: { group, name, isRequired, style: style as Style, explode },
+      parameter: { group, name, isRequired, style: known, explode },
       schema:
         typeof description === 'string' && typeof schema === 'object'
           ? { ...schema, description: cut(description) }

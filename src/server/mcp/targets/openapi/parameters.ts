@@ -63,17 +63,17 @@ export function pathValue(parameter: Parameter, text: string, declared: Readonly
     const only = item(value);
     return prefix + (only === '' ? own.replace(/=$/, '') : own + only);
   }
-  const entries = Array.isArray(value)
-    ? value.map((each) => [undefined, each] as const)
+  const entries: readonly (readonly [string | undefined, Value])[] = isList(value)
+    ? value.map((each) => [undefined, each])
     : Object.entries(value);
   if (entries.length === 0) return '';
   if (isMatrix && explode) refuseOtherNames(entries, declared, place);
   if (explode)
     return entries
-      .map(([key, each]) => prefix + (key === undefined ? own : `${encode(key)}=`) + item(each as Value))
+      .map(([key, each]) => prefix + (key === undefined ? own : `${encode(key)}=`) + item(each))
       .join('');
   return `${prefix}${own}${entries
-    .flatMap(([key, each]) => [...(key === undefined ? [] : [encode(key)]), item(each as Value)])
+    .flatMap(([key, each]) => [...(key === undefined ? [] : [encode(key)]), item(each)])
     .join(',')}`;
 }
 
@@ -137,11 +137,15 @@ const SEPARATORS: Readonly<Partial<Record<Style, string>>> = { spaceDelimited: '
 
 /** Parses an argument. Its text is valid JSON. */
 function parsed(text: string): Value {
-  return JSON.parse(text, ((_key: string, value: unknown, { source }: { source?: string }) =>
-    typeof value === 'number' ? (source ?? String(value)) : value) as Parameters<
-    typeof JSON.parse
-  >[1]) as Value;
+  // The types of TypeScript lack the third argument (ECMAScript 2026, "JSON.parse source text access").
+  const withSource = (_key: string, value: unknown, ...[context]: { source?: string }[]): unknown =>
+    typeof value === 'number' ? (context?.source ?? String(value)) : value;
+  const value: Value = JSON.parse(text, withSource);
+  return value;
 }
+
+// `Array.isArray` does not narrow readonly arrays.
+const isList = (value: Value): value is readonly Value[] => Array.isArray(value);
 
 function scalar(value: Value, place: string): string {
   if (typeof value === 'string') return value;

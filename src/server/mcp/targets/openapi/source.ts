@@ -5,6 +5,7 @@ import type { Log } from '../../../../core/log.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError } from '../../../transport/upstream-error.ts';
 import { TargetFailure } from '../../target-failure.ts';
+import { chunksOf } from '../http-body.ts';
 import type { Api } from './channel.ts';
 import { DocumentError } from './document.ts';
 
@@ -146,9 +147,9 @@ async function fetchText({ origin, pathname, search }: URL): Promise<string> {
       );
     const chunks: Buffer[] = [];
     let size = 0;
-    for await (const chunk of body) {
-      chunks.push(chunk as Buffer);
-      size += (chunk as Buffer).length;
+    for await (const chunk of chunksOf(body)) {
+      chunks.push(chunk);
+      size += chunk.length;
       if (size > LIMITS.openApiDocumentBytes)
         throw new DocumentError(`it is larger than ${LIMITS.openApiDocumentBytes} bytes`);
     }

@@ -152,7 +152,7 @@ function reported<T>(create: () => T, at: CompileContext, missing?: string): T |
   try {
     return create();
   } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
     at.report({
       code: error instanceof DocumentError ? 'AGW0104' : isMissing ? 'AGW0107' : 'AGW0005',
       message: isMissing && missing !== undefined ? missing : messageOf(error),
