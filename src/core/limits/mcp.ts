@@ -149,6 +149,13 @@ export const MCP_LIMITS = {
   targetBatch: 256,
   /** Redirects of a target that one request follows; a trailing slash takes one. */
   targetRedirects: 5,
+  /**
+   * How long a line or message of a child may pause before it counts as ended: some servers write no last line break, and
+   * some print JSON on several lines.
+   */
+  unfinishedMessageWait: SECOND,
+  /** How long a call waits for its response after a line that has it after other text: servers log what they send next. */
+  loggedAnswerWait: 0.5 * SECOND,
   /** Bytes queued for a child that does not read its stdin; more fail the call. */
   childInputBytes: 4 * MIB,
   /**

@@ -6,6 +6,7 @@ import { edit, valueAt } from '../kernel/json-text.ts';
 import {
   answeredRequest,
   idOfInvalid,
+  idOfInvalidRequest,
   numberOfId,
   parseMessage,
   type RpcMessage,
@@ -14,7 +15,15 @@ import {
   withId,
 } from './message.ts';
 import { mirroredName } from './modern/envelope.ts';
-import { META, notificationMessage, RpcError, requestMessage, resultMessage } from './protocol.ts';
+import {
+  errorMessage,
+  META,
+  notificationMessage,
+  RPC,
+  RpcError,
+  requestMessage,
+  resultMessage,
+} from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 import { timeoutMessage } from './target-failure.ts';
 import { logInvalidMessage, logUnknownResponse } from './target-warnings.ts';
@@ -85,6 +94,7 @@ export class JsonRpcConnection {
     invalid: (text, problem, id) => this.#invalid(text, problem, id),
     failed: (id, error) => this.#take(id)?.handler.failure(error),
     awaits: (id) => this.#pending.has(id),
+    onlyRequest: () => this.#onlyCall,
     streaming: (id) => this.#pending.get(id)?.handler.streaming?.(),
     suspended: (id) => this.#pending.get(id)?.handler.suspended?.(),
     sessionLost: () => this.onSessionLost?.(),
@@ -219,6 +229,9 @@ export class JsonRpcConnection {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
       this.#invalid(text, messageOf(error), requestNumber(idOfInvalid(text)));
+      const request = idOfInvalidRequest(text);
+      // Otherwise the server waits for a response.
+      if (request !== undefined) this.#send(errorMessage(request, RPC.invalidRequest, messageOf(error)), {});
       return;
     }
     if (message.kind === 'request' && message.method === 'ping') {

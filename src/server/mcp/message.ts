@@ -256,13 +256,30 @@ export function idOfRequest(text: string): string | undefined {
   }
 }
 
-/** The id of an invalid message as JSON text, so that its caller gets an error instead of waiting. Undefined if it cannot be read. */
+/**
+ * The id of an invalid response as JSON text, so that its caller gets an error instead of waiting. Undefined if it cannot be
+ * read, or if the message is a request, whose id is the server's.
+ */
 export function idOfInvalid(text: string): string | undefined {
-  if (!text.startsWith('{')) return undefined;
+  const { id, method } = readMembers(text);
+  return method === undefined ? id : undefined;
+}
+
+/** The id of an invalid request of a server as JSON text; undefined for other messages, and if it is no id. */
+export function idOfInvalidRequest(text: string): string | undefined {
+  return readMembers(text).method === undefined ? undefined : idOfRequest(text);
+}
+
+/** Members of an invalid message as JSON texts, as far as they can be read. */
+function readMembers(text: string): { id?: string; method?: string } {
+  const found: { id?: string; method?: string } = {};
+  if (!text.startsWith('{')) return found;
   try {
-    const span = members(text).find(([key]) => key === 'id')?.[1];
-    return span && text.slice(span.start, span.end);
+    eachMember(text, 0, (key, start, end) => {
+      if (key === 'id' || key === 'method') found[key] ??= text.slice(start, end);
+    });
   } catch {
-    return undefined;
+    // What follows is no JSON.
   }
+  return found;
 }

@@ -31,6 +31,8 @@ export interface ChannelEvents {
   failed(id: number, error: Error): void;
   /** Whether a request is still waiting for its response. */
   awaits(id: number): boolean;
+  /** The only request that is still waiting for its response; undefined if there is none, or several. */
+  onlyRequest?(): number | undefined;
   /** The server began the response stream of a request: it can no longer reject it with a status. */
   streaming?(id: number): void;
   /** The server ended the response stream of a request before the response, which will be requested later. */

@@ -14,6 +14,7 @@ export class ChannelLink {
     invalid: (text, problem, id) => this.receiver.invalid(text, problem, id),
     failed: (id, error) => this.receiver.failed(id, error),
     awaits: (id) => this.receiver.awaits(id),
+    onlyRequest: () => this.receiver.onlyRequest?.(),
     streaming: (id) => this.receiver.streaming?.(id),
     suspended: (id) => this.receiver.suspended(id),
     sessionLost: () => this.receiver.sessionLost(),

@@ -74,6 +74,10 @@ export class ModernView implements Channel {
     invalid: (text, problem, id) => this.#outer.invalid(text, problem, this.#outerId(id)),
     failed: (id, error) => this.#failed(id, error),
     awaits: (id) => this.#calls.has(id) || this.#own.has(id),
+    onlyRequest: () => {
+      const [id, other] = [...this.#calls.values().map((call) => call.id), ...this.#own.keys()];
+      return other === undefined ? id : undefined;
+    },
     suspended: (id) => {
       const outer = this.#calls.get(id)?.outer;
       if (outer !== undefined) this.#outer.suspended(outer);

@@ -98,6 +98,10 @@ export class SessionView implements Channel {
     invalid: (text, problem, id) => this.#outer.invalid(text, problem, this.#outerId(id)),
     failed: (id, error) => this.#failed(id, error),
     awaits: (id) => this.#calls.has(id) || this.#repeated.has(id) || this.#listening.is(id),
+    onlyRequest: () => {
+      const [id, other] = [...this.#calls.values().map(({ inner }) => inner), ...this.#repeated.keys()];
+      return other === undefined ? id : undefined;
+    },
     suspended: (id) => {
       const call = this.#calls.get(id);
       if (call !== undefined) this.#outer.suspended(call.outer);

@@ -4,6 +4,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import { TargetFailure } from '../target-failure.ts';
 import { isFolder } from './environment.ts';
 import { StderrLines } from './stderr-lines.ts';
+import { isJson } from './stdout-messages.ts';
 import { watchdog } from './watchdog.ts';
 
 /** A command to start, with everything that its process gets. */
@@ -88,7 +89,7 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
     (line) => command.clean(line),
     (text, suppressed) => events.errorLine(text, suppressed),
   );
-  splitLines(child.stdout, events);
+  const endLastLine = splitLines(child.stdout, events);
   child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
   // A write to a child that has closed its stdin: its exit gives the reason.
   child.stdin.on('error', () => undefined);
@@ -117,6 +118,7 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
       watchdog.delete(pid);
       // Output from before the exit may arrive after it.
       setImmediate(() => {
+        endLastLine();
         child.stdout.destroy();
         child.stderr.destroy();
         report(signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
@@ -174,10 +176,28 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Splits stdout into lines, each of at most `LIMITS.targetMessageBytes`. */
-function splitLines(stdout: Readable, events: ChildEvents): void {
+/**
+ * Splits stdout into lines, each of at most `LIMITS.targetMessageBytes`. JSON without a line break is a line after
+ * `LIMITS.unfinishedMessageWait`, and so is anything at the end: some servers write no last line break. Returns a function that
+ * ends the last line.
+ */
+function splitLines(stdout: Readable, events: ChildEvents): () => void {
   let parts: Buffer[] = [];
   let size = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const endLine = (isOver: boolean): void => {
+    if (size === 0) return;
+    const line = Buffer.concat(parts);
+    if (!isOver && !isJson(line.toString('utf8'))) return;
+    parts = [];
+    size = 0;
+    events.line(line);
+  };
+  const endLastLine = (): void => {
+    clearTimeout(timer);
+    endLine(true);
+  };
+  stdout.once('end', endLastLine);
   stdout.on('data', (chunk: Buffer) => {
     let from = 0;
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
@@ -192,12 +212,15 @@ function splitLines(stdout: Readable, events: ChildEvents): void {
     if (from === chunk.length) return;
     parts.push(chunk.subarray(from));
     size += chunk.length - from;
+    timer ??= setTimeout(() => endLine(false), LIMITS.unfinishedMessageWait).unref();
+    timer.refresh();
     if (size > LIMITS.targetMessageBytes) {
       parts = [];
       size = 0;
       events.line(OVERSIZED);
     }
   });
+  return endLastLine;
 }
 
 /** Passed to `line` instead of a line over `LIMITS.targetMessageBytes`. */

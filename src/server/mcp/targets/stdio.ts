@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { durationSchema } from '../../../core/duration.ts';
@@ -9,7 +8,6 @@ import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { mcpProcessOf } from '../process.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
-import { logInvalidMessage } from '../target-warnings.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
 import {
   childEnvironment,
@@ -19,6 +17,7 @@ import {
   workingFolder,
 } from './environment.ts';
 import { SharedServer } from './shared-server.ts';
+import { StdoutMessages } from './stdout-messages.ts';
 import { WarmChildren } from './warm-children.ts';
 
 const schema = z.lazy(() =>
@@ -240,6 +239,7 @@ interface Opening {
 async function openChannel(opening: Opening): Promise<Channel> {
   const { target, command, events, log, startHint, hint, exited } = opening;
   const { name } = target;
+  const messages = new StdoutMessages(events);
   let lastUsed = performance.now();
   let child: Child;
   try {
@@ -253,6 +253,7 @@ async function openChannel(opening: Opening): Promise<Channel> {
         }),
       exited: (failure) => {
         exited();
+        messages.end();
         log.debug('mcp::stdio', 'target ended', { target: name, reason: failure.detail });
         events.closed(failure);
       },
@@ -273,12 +274,7 @@ async function openChannel(opening: Opening): Promise<Channel> {
       void child.stop();
       return;
     }
-    if (!isUtf8(bytes)) {
-      logInvalidMessage(target, log, 'the line is not UTF-8');
-      return;
-    }
-    const text = bytes.toString('utf8').trim();
-    if (text !== '') events.message(text);
+    messages.line(bytes);
   }
 
   return {

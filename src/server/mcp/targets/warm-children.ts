@@ -123,6 +123,7 @@ class Spare {
       invalid: (text, problem, id) => this.#owner?.invalid(text, problem, id),
       failed: (id, error) => this.#owner?.failed(id, error),
       awaits: (id) => this.#owner?.awaits(id) === true,
+      onlyRequest: () => this.#owner?.onlyRequest?.(),
       suspended: (id) => this.#owner?.suspended(id),
       sessionLost: () => this.#owner?.sessionLost(),
       closed: (error) => {
