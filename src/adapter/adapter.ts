@@ -109,7 +109,7 @@ function webRequest({ headers, body }: FastifyRequest, { raw }: FastifyReply): R
   return new Request('http://127.0.0.1/mcp', {
     method: 'POST',
     headers: copied,
-    body: (body as Buffer | undefined) ?? '',
+    body: Buffer.isBuffer(body) ? body : '',
     signal: gone.signal,
   });
 }

@@ -69,6 +69,7 @@ export function createMemoryServer(parts: McpServerParts): McpServer {
       },
       (args, { mcpReq }) => {
         const signal = gone === undefined ? mcpReq.signal : AbortSignal.any([mcpReq.signal, gone]);
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the SDK has checked them by the tool's input schema
         return call(tool, args as never, { backend, agentId, signal }, log);
       },
     );
@@ -80,11 +81,13 @@ async function call(tool: Tool, args: never, context: ToolContext, log: Log): Pr
   try {
     const reply = tool.output.safeParse(await tool.run(args, context));
     if (!reply.success) throw unexpectedReply(tool.readOnly ? undefined : { repeatable: tool.idempotent });
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the tool's output schema
     const result = tool.shorten?.(reply.data as never) ?? reply.data;
     return {
       structuredContent: result,
       // The same content for clients without support for structured content (MCP 2025-06-18, "Structured Content":
       // SHOULD).
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the tool's output schema
       content: [{ type: 'text', text: tool.text?.(result as never) ?? JSON.stringify(result) }],
     };
   } catch (error) {
@@ -117,7 +120,7 @@ function convertOnce(schema: z.ZodObject): StandardSchemaWithJSON {
       made.set(direction, converted);
       return converted;
     };
-  return {
-    '~standard': { ...standard, jsonSchema: { input: make('input'), output: make('output') } },
-  } as never;
+  const cached = { ...standard, jsonSchema: { input: make('input'), output: make('output') } };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type of the options is the SDK's own
+  return { '~standard': cached } as never;
 }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { parse } from 'yaml';
+import { parse, YAMLParseError } from 'yaml';
 import { AppError, messageOf } from '../core/errors.ts';
+import { errorCode } from '../core/foreign.ts';
 import type { Log } from '../core/log.ts';
 import { MEMORY_API_LIMITS } from '../core/memory-limits.ts';
 import { isNamespace, NAMESPACE_FORM } from './namespace.ts';
@@ -105,14 +106,14 @@ function contentOf(path: string, wrong: (problem: string) => AppError): unknown 
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw wrong(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+    throw wrong(`cannot be read (${errorCode(error) || 'unknown error'})`);
   }
   try {
     return parse(text, { maxAliasCount: 0, prettyErrors: false });
   } catch (error) {
     // The text of the error could quote the line with a key.
-    const [line] = (error as { linePos?: readonly { line: number }[] }).linePos ?? [];
-    throw wrong(`is not valid YAML or JSON${line === undefined ? '' : ` (line ${line.line})`}`);
+    const [place] = error instanceof YAMLParseError ? (error.linePos ?? []) : [];
+    throw wrong(`is not valid YAML or JSON${place === undefined ? '' : ` (line ${place.line})`}`);
   }
 }
 

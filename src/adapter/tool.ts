@@ -38,5 +38,6 @@ export interface Tool extends Omit<ToolParts<z.ZodObject, z.ZodObject>, 'run' | 
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(
   tool: ToolParts<Input, Output>,
 ): Tool {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the list of tools has no type for the arguments of each
   return tool as unknown as Tool;
 }

@@ -23,3 +23,8 @@ export const elementsOf = (value: unknown): readonly unknown[] => (Array.isArray
 
 /** Parses JSON. Unlike `JSON.parse`, its result has to be checked before it is used. Throws `SyntaxError`. */
 export const parseJson = (text: string): unknown => JSON.parse(text);
+
+/** The code of whatever was thrown, such as `ECONNREFUSED`; empty if it has none. */
+export function errorCode(error: unknown): string {
+  return textIn(membersOf(error)['code']);
+}

@@ -100,6 +100,8 @@ export const MEMORY_STORE_LIMITS = {
   vectorBytes: 1024 * MIB,
   /** Numbers of one vector: the most that pgvector stores. */
   dimensions: 16_000,
+  /** A JSON file beside an ONNX model; `tokenizer.json` of multilingual models has up to 33 MiB. */
+  modelFileBytes: 128 * MIB,
   /** Rows of one page or list that is requested from the memory store. */
   page: 5_000,
   /**

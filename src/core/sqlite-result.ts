@@ -1,3 +1,5 @@
+import { membersOf } from './foreign.ts';
+
 /** Primary result codes of SQLite (https://sqlite.org/rescode.html). */
 export const RESULT = {
   busy: 5,
@@ -12,6 +14,6 @@ export const RESULT = {
 
 /** The primary result code of an error of `node:sqlite`, or undefined for any other error. */
 export function resultCode(error: unknown): number | undefined {
-  const code = (error as { errcode?: unknown } | undefined)?.errcode;
+  const { errcode: code } = membersOf(error);
   return typeof code === 'number' ? code & 0xff : undefined;
 }

@@ -1,3 +1,4 @@
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import type { BackendReply } from './transport.ts';
 
@@ -87,19 +88,19 @@ function retryAfter({ headers }: BackendReply): string {
  * trace.
  */
 function messageOf(text: string): string | undefined {
-  const message = errorOf(text)?.message;
+  const message = errorOf(text)['message'];
   if (typeof message !== 'string' || message === '') return undefined;
   return message.slice(0, MEMORY_API_LIMITS.errorTextLength);
 }
 
 function codeOf(text: string): unknown {
-  return errorOf(text)?.code;
+  return errorOf(text)['code'];
 }
 
-function errorOf(text: string): { readonly code?: unknown; readonly message?: unknown } | undefined {
+function errorOf(text: string): Readonly<Record<string, unknown>> {
   try {
-    return (JSON.parse(text) as { error?: { code?: unknown; message?: unknown } } | null)?.error;
+    return membersOf(membersOf(parseJson(text))['error']);
   } catch {
-    return undefined;
+    return {};
   }
 }

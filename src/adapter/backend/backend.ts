@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { errorCode, parseJson } from '../../core/foreign.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { NAMESPACE_HEADER } from '../namespace.ts';
 import {
@@ -69,7 +70,7 @@ export function createBackend(transport: Transport, key?: string): Backend {
         const reply = await sendWithRetry(transport, request);
         const failure = failureOf(reply, write);
         if (failure !== undefined) throw failure;
-        return JSON.parse(reply.text) as unknown;
+        return parseJson(reply.text);
       } catch (error) {
         if (error instanceof BackendError) throw error;
         signal.throwIfAborted();
@@ -122,6 +123,6 @@ class MayHaveArrivedError extends Error {}
 
 function notArrived(error: unknown): boolean {
   // Node.js wraps the failures of several addresses of one name.
-  const errors = error instanceof AggregateError ? error.errors : [error];
-  return errors.every((each) => NOT_ARRIVED.has((each as NodeJS.ErrnoException | undefined)?.code ?? ''));
+  const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+  return errors.every((each) => NOT_ARRIVED.has(errorCode(each)));
 }

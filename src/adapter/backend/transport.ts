@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { undici } from '../../core/undici.ts';
@@ -81,9 +82,15 @@ export function injectTransport(app: FastifyInstance, prefix: string): Transport
         signal,
         ...(body === undefined ? {} : { payload: body }),
       });
-      const replyHeaders = reply.headers as BackendReply['headers'];
-      return { status: reply.statusCode, headers: replyHeaders, text: reply.body };
+      return { status: reply.statusCode, headers: asReceived(reply.headers), text: reply.body };
     },
     close: () => Promise.resolve(),
   };
+}
+
+/** Headers as a client receives them: those that a server sets may be numbers. */
+function asReceived(headers: OutgoingHttpHeaders): BackendReply['headers'] {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, typeof value === 'number' ? String(value) : value]),
+  );
 }

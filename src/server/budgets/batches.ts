@@ -148,6 +148,7 @@ export class Batches {
   }
 
   async #run(): Promise<void> {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `#start` calls this only if there is one
     const { promise, resolve, reject } = this.#next as PromiseWithResolvers<void>;
     this.#current = promise;
     const changed = [...this.#changed];

@@ -72,6 +72,7 @@ export class CallBudget {
       this.#failed(ctx, outcome.unavailable);
       return;
     }
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the ledger returns an index of these claims
     const claim = this.#claims[outcome.refusedBy] as NamedClaim;
     this.#meter(claim.budget, 'refused');
     throw exceeded(ctx, claim, amounts, outcome);

@@ -90,13 +90,16 @@ export class Ledger {
   #decide(owner: number, claims: readonly Claim[], counters: readonly Counter[], amounts: Amounts): Reserved {
     stopWaiting(counters);
     for (let index = 0; index < claims.length; index += 1) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of each for every index of `claims`
       const { limit, unit } = claims[index] as Claim;
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of each for every index of `claims`
       const { spent = 0, unwritten, reserved, start } = counters[index] as Counter;
       const left = limit - spent - unwritten - reserved;
       // A call that is free of charge would pass an exhausted budget otherwise.
       if (left < Math.max(1, amounts[unit])) return { refusedBy: index, left, start };
     }
     const parts = claims.map(({ unit }, index) => {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of each for every index of `claims`
       const counter = counters[index] as Counter;
       counter.reserved += amounts[unit];
       return { counter, unit, left: amounts[unit], charged: 0 };

@@ -28,9 +28,11 @@ export async function shownKeys(spending: Spending, keys: readonly VirtualKey[])
   let index = 0;
   return keys.map((key) => ({
     ...shownKey(key, now),
-    budgets: key.budgets.map((text) =>
-      shownBudget(parseBudget(text) as BudgetLimit, use[index++] as Use, now),
-    ),
+    budgets: key.budgets.flatMap((text) => {
+      const limit = parseBudget(text);
+      const used = use[index++];
+      return limit === undefined || used === undefined ? [] : [shownBudget(limit, used, now)];
+    }),
   }));
 }
 

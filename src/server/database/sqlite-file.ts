@@ -1,6 +1,6 @@
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { RESULT, resultCode } from '../../core/sqlite-result.ts';
@@ -53,7 +53,8 @@ export class SqliteFile {
   }
 
   query({ sql, values = [] }: Statement): readonly SqlRow[] {
-    return this.#prepared(sql).statement.all(...(values as SQLInputValue[])) as unknown as SqlRow[];
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- integers are read as numbers, not as BigInt
+    return this.#prepared(sql).statement.all(...values) as unknown as SqlRow[];
   }
 
   /** Undefined if a required statement did nothing. */
@@ -82,12 +83,12 @@ export class SqliteFile {
     const { statement, returnsRows } = this.#prepared(sql);
     if (many !== undefined) {
       let changes = 0;
-      for (const each of many) changes += Number(statement.run(...(each as SQLInputValue[])).changes);
+      for (const each of many) changes += Number(statement.run(...each).changes);
       return { rows: [], changes };
     }
-    if (!returnsRows)
-      return { rows: [], changes: Number(statement.run(...(values as SQLInputValue[])).changes) };
-    const rows = statement.all(...(values as SQLInputValue[])) as unknown as SqlRow[];
+    if (!returnsRows) return { rows: [], changes: Number(statement.run(...values).changes) };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- integers are read as numbers, not as BigInt
+    const rows = statement.all(...values) as unknown as SqlRow[];
     return { rows, changes: rows.length };
   }
 

@@ -10,6 +10,7 @@ import type { Answer, Call, CallResult, ThreadStart } from './sqlite-messages.ts
 const port = parentPort;
 if (port === null) throw new Error('sqlite-thread.ts runs as a worker thread');
 const answer = (message: Answer): void => port.postMessage(message);
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `SqliteThread` starts this thread with it
 const start = workerData as ThreadStart;
 /** Whether the file was deleted or replaced is checked this often, in ms: a check takes 2 µs. */
 const CHECK_INTERVAL = 1_000;

@@ -36,9 +36,11 @@ export async function openSqlite(options: SqliteOptions): Promise<Driver> {
       return reader.call(
         { kind: 'query', statement: { sql, values: values ?? [] } },
         sizeOf(values),
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a query is answered with rows
       ) as Promise<readonly SqlRow[]>;
     },
     transaction: (statements) =>
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a transaction is answered with results
       writer.call({ kind: 'transaction', statements }, sizeOfAll(statements)) as Promise<
         readonly StatementResult[] | undefined
       >,

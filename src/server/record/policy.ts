@@ -138,8 +138,8 @@ function compileRecordPolicy(
         ([name, expression]) => [name, tryEvaluate(expression, resolverFor(ctx))] as const,
       );
       return Object.fromEntries(
-        values.filter(([, value]) => value !== undefined && value !== null),
-      ) as Record<string, CelResult>;
+        values.flatMap(([name, value]) => (value === undefined || value === null ? [] : [[name, value]])),
+      );
     },
     label: (text) => redacting.label(text),
     value: (value) => redacting.value(value),

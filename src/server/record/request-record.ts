@@ -1,3 +1,4 @@
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
 import { variableOf } from '../expressions/variable.ts';
@@ -182,9 +183,7 @@ function callerOf(
   text: (value: string | undefined) => Text,
 ) {
   const who = principal.get(ctx);
-  const key = who?.startsWith('apiKey:')
-    ? (variableOf('apiKey', ctx) as Readonly<Record<string, unknown>>)
-    : undefined;
+  const key = who?.startsWith('apiKey:') ? membersOf(variableOf('apiKey', ctx)) : undefined;
   const claims = jwtClaims.get(ctx);
   return {
     // Eight digits of its hash tell keys without a name apart.

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, Dispatcher } from 'undici';
 import { AppError } from '../../../core/errors.ts';
+import { errorCode, membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { undici } from '../../../core/undici.ts';
@@ -79,7 +80,7 @@ export function createRemoteEmbedder(options: RemoteOptions): Embedder {
       const got = await call(service, [input], signal, MEMORY_STORE_LIMITS.embeddingQueryTimeout);
       signal?.throwIfAborted();
       if (!Array.isArray(got)) throw got.error;
-      return got[0] as Float32Array;
+      return got[0] ?? new Float32Array(length ?? 1);
     },
     async embed(texts, signal, progress) {
       // A service refuses an empty text, whose vector is zero anyway.
@@ -176,11 +177,11 @@ function final(url: URL, what: string): Failure {
 }
 
 function unanswered(url: URL, cause: unknown, isLate: boolean, timeout: number): Failure {
-  const { code } = cause as { code?: unknown };
+  const code = errorCode(cause);
   const isSlow = isLate || code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT';
   const why = isSlow
     ? `did not answer within ${timeout / 1000} s`
-    : `cannot be reached${typeof code === 'string' ? ` (${code})` : ''}: check EMBEDDINGS_URL`;
+    : `cannot be reached${code === '' ? '' : ` (${code})`}: check EMBEDDINGS_URL`;
   const message = `the embedding service at ${url.host} ${why}`;
   return {
     error: new AppError(isSlow ? 'upstream_timeout' : 'upstream_unreachable', { message, cause }),
@@ -210,28 +211,32 @@ function vectorsIn(body: string, count: number, service: Service): Float32Array[
   const data = dataOf(body);
   if (data === undefined) return { problem: 'did not send a list of embeddings' };
   if (data.length !== count) return { problem: `sent ${data.length} embeddings for ${count} texts` };
-  const vectors: (Float32Array | undefined)[] = Array.from({ length: count }, () => undefined);
+  const vectors = new Map<number, Float32Array>();
   for (const [place, item] of data.entries()) {
-    const { embedding, index = place } = (item ?? {}) as { embedding?: unknown; index?: unknown };
+    const { embedding, index = place } = membersOf(item);
     const vector = vectorOf(embedding, service);
     if ('problem' in vector) return vector;
-    if (typeof index !== 'number' || !(index in vectors) || vectors[index] !== undefined)
+    const isPlace = Number.isInteger(index) && Number(index) >= 0 && Number(index) < count;
+    if (typeof index !== 'number' || !isPlace || vectors.has(index))
       return { problem: 'sent embeddings with wrong indexes' };
-    vectors[index] = vector;
+    vectors.set(index, vector);
   }
-  return vectors as Float32Array[];
+  return [...vectors].sort(([a], [b]) => a - b).map(([, vector]) => vector);
 }
 
 /** `data` of OpenAI, or `embeddings` of Ollama, which are vectors without an index. */
-function dataOf(body: string): unknown[] | undefined {
+function dataOf(body: string): readonly unknown[] | undefined {
   try {
-    const { data, embeddings } = JSON.parse(body) as { data?: unknown; embeddings?: unknown };
+    const { data, embeddings } = membersOf(parseJson(body));
     if (Array.isArray(embeddings)) return embeddings.map((embedding) => ({ embedding }));
     return Array.isArray(data) ? data : undefined;
   } catch {
     return undefined;
   }
 }
+
+const isFiniteNumber = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value);
 
 function vectorOf(embedding: unknown, service: Service): Float32Array | Problem {
   if (!Array.isArray(embedding)) return { problem: 'sent an embedding that is not a list of numbers' };
@@ -244,13 +249,17 @@ function vectorOf(embedding: unknown, service: Service): Float32Array | Problem 
           ? ': EMBEDDING_DIMENSIONS is more than the model has'
           : ': it ignores EMBEDDING_DIMENSIONS. Unset it, or set EMBEDDING_TRUNCATE=true if the model was trained for shortened vectors (Matryoshka)'),
     };
-  const numbers = embedding.slice(0, dimensions) as unknown[];
-  if (!numbers.every((value) => typeof value === 'number' && Number.isFinite(value)))
+  if (dimensions > MEMORY_STORE_LIMITS.dimensions)
+    return {
+      problem: `sent embeddings of ${dimensions} numbers, more than ${MEMORY_STORE_LIMITS.dimensions}: use another model, or EMBEDDING_DIMENSIONS`,
+    };
+  const numbers: unknown[] = embedding.slice(0, dimensions);
+  if (!numbers.every(isFiniteNumber))
     return { problem: 'sent an embedding that contains something other than numbers' };
   // In double precision, because very large and very small numbers exceed the range of Float32.
-  const length = Math.hypot(...(numbers as number[]));
+  const length = Math.hypot(...numbers);
   if (!(length > 0) || !Number.isFinite(length)) return { problem: 'sent an embedding of length zero' };
-  const vector = normalise(Float32Array.from(numbers as number[], (value) => value / length));
+  const vector = normalise(Float32Array.from(numbers, (value) => value / length));
   const problem = service.check(vector);
   return problem === undefined ? vector : { problem };
 }

@@ -1,4 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
+import { errorCode } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { AgentEntity, AgentRelation } from '../../../core/memory-model.ts';
@@ -74,7 +75,7 @@ export function createChatExtractor({ url, model, apiKey }: ChatOptions): Extrac
         return extracted;
       } catch (error) {
         if (signal.aborted || error instanceof AppError) throw error;
-        const { code } = error as { readonly code?: unknown };
+        const code = errorCode(error);
         if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE')
           throw problem(
             'upstream_invalid',
@@ -87,7 +88,7 @@ export function createChatExtractor({ url, model, apiKey }: ChatOptions): Extrac
             url,
             `did not answer within ${MEMORY_STORE_LIMITS.extractionTimeout / 1000} s`,
           );
-        const why = typeof code === 'string' ? ` (${code})` : '';
+        const why = code === '' ? '' : ` (${code})`;
         throw problem('upstream_unreachable', url, `cannot be reached${why}: check MEMORY_EXTRACTION_URL`);
       }
     },

@@ -1,3 +1,4 @@
+import { elementsOf, membersOf, parseJson } from '../../../core/foreign.ts';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { AgentEntity, AgentRelation } from '../../../core/memory-model.ts';
 
@@ -8,44 +9,37 @@ import type { AgentEntity, AgentRelation } from '../../../core/memory-model.ts';
 export function extractedIn(
   reply: string,
 ): { readonly entities: AgentEntity[]; readonly relations: AgentRelation[] } | undefined {
-  const content = (json(reply) as Completion | undefined)?.choices?.[0]?.message?.content;
+  const [choice] = elementsOf(membersOf(json(reply))['choices']);
+  const { content } = membersOf(membersOf(choice)['message']);
   if (typeof content !== 'string') return undefined;
-  const found = json(content.slice(content.indexOf('{'), content.lastIndexOf('}') + 1)) as Found | undefined;
-  if (!Array.isArray(found?.entities)) return undefined;
-  const relations = Array.isArray(found.relations) ? found.relations : [];
+  const { entities, relations } = membersOf(
+    json(content.slice(content.indexOf('{'), content.lastIndexOf('}') + 1)),
+  );
+  if (!Array.isArray(entities)) return undefined;
   return {
-    entities: found.entities.flatMap(entityOf).slice(0, MEMORY_STORE_LIMITS.extracted),
-    relations: relations.flatMap(relationOf).slice(0, MEMORY_STORE_LIMITS.extracted),
+    entities: entities.flatMap(entityOf).slice(0, MEMORY_STORE_LIMITS.extracted),
+    relations: elementsOf(relations).flatMap(relationOf).slice(0, MEMORY_STORE_LIMITS.extracted),
   };
-}
-
-interface Completion {
-  readonly choices?: readonly ({ readonly message?: { readonly content?: unknown } } | null)[];
-}
-
-interface Found {
-  readonly entities?: unknown;
-  readonly relations?: unknown;
 }
 
 function json(text: string): unknown {
   try {
-    return JSON.parse(text) ?? undefined;
+    return parseJson(text);
   } catch {
     return undefined;
   }
 }
 
 function entityOf(item: unknown): AgentEntity[] {
-  const { name, entityType, observations } = (item ?? {}) as Record<string, unknown>;
+  const { name, entityType, observations } = membersOf(item);
   if (!isName(name) || !isName(entityType) || entityType.length > MEMORY_STORE_LIMITS.entityTypeLength)
     return [];
-  const texts = Array.isArray(observations) ? observations : [];
+  const texts = elementsOf(observations);
   return [{ name, entityType, observations: texts.filter(isName).slice(0, MEMORY_STORE_LIMITS.extracted) }];
 }
 
 function relationOf(item: unknown): AgentRelation[] {
-  const { from, to, relationType } = (item ?? {}) as Record<string, unknown>;
+  const { from, to, relationType } = membersOf(item);
   const isComplete = isName(from) && isName(to) && isName(relationType);
   return isComplete && relationType.length <= MEMORY_STORE_LIMITS.relationTypeLength
     ? [{ from, to, relationType }]

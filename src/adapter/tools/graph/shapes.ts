@@ -1,5 +1,6 @@
 // The shapes of the server @modelcontextprotocol/server-memory, which its tools and these share.
 import { z } from 'zod';
+import { membersOf } from '../../../core/foreign.ts';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { ToolContext } from '../../tool.ts';
 
@@ -78,5 +79,5 @@ export function readGraph(request: object, { backend, signal }: ToolContext): Pr
 
 /** One member of a response. A response without it is rejected by the tool's output schema. */
 export function member(reply: unknown, from: string, as: string = from): object {
-  return { [as]: (reply as Record<string, unknown> | null)?.[from] };
+  return { [as]: membersOf(reply)[from] };
 }

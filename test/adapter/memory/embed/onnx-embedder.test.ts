@@ -144,4 +144,41 @@ describe('the ONNX embedder', () => {
       });
     });
   });
+
+  // Models on Hugging Face have files of other tools beside them, in other formats of the same names.
+  test.each([
+    ['modules.json', null],
+    ['modules.json', {}],
+    ['modules.json', [null, 5, { type: 5, path: 7 }]],
+    ['tokenizer_config.json', []],
+    ['tokenizer_config.json', { model_max_length: 1e30 }],
+    ['config.json', true],
+    ['config_sentence_transformers.json', { prompts: [] }],
+    ['config_sentence_transformers.json', { prompts: { query: 5, document: null } }],
+    ['1_Pooling/config.json', null],
+  ])(
+    'an ONNX model whose %s is %j is loaded without it, or refused with the name of the file',
+    async (name, content) => {
+      await withModel({ [name]: content }, async (folder) => {
+        try {
+          const embedder = await createOnnxEmbedder(folder, undefined);
+          expect(await embedder.embedQuery('zebra')).toHaveLength(5);
+          await embedder.close();
+        } catch (error) {
+          expect((error as Error).message).toContain(name);
+        }
+      });
+    },
+  );
+
+  test.each([null, [], true, 5])(
+    'an ONNX model whose tokenizer.json is %j is refused with its name',
+    async (content) => {
+      await withModel({ 'tokenizer.json': content }, async (folder) => {
+        await expect(createOnnxEmbedder(folder, undefined)).rejects.toThrow(
+          /tokenizer\.json is no JSON object/,
+        );
+      });
+    },
+  );
 });

@@ -266,4 +266,50 @@ describe('environment variables of the embedder', () => {
       });
     },
   );
+
+  // Half a million arguments of a function are more than its stack: the error said that the service cannot be reached.
+  test('embeddings of more numbers than a store takes are refused, however many they are', async () => {
+    for (const length of [16_001, 500_000]) {
+      const answer = answering((data) => data.map((item) => ({ ...item, embedding: Array(length).fill(1) })));
+      const error = await failure(answer, { EMBEDDING_DIMENSIONS: '' });
+      expect(error.message).toContain(`sent embeddings of ${length} numbers, more than 16000`);
+    }
+  });
+
+  // openai/openai-node#1542, vercel/ai#20359: services that return null or something else in place of an embedding.
+  test.each([
+    [[null]],
+    [['text']],
+    [[5]],
+    [[[]]],
+    [[{}]],
+    [[{ embedding: null }]],
+    [[{ embedding: [null] }]],
+    [[{ embedding: { 0: 1 } }]],
+    [[{ embedding: ['1'] }]],
+    [[{ embedding: vectorFor('x'), index: 1 }]],
+    [[{ embedding: vectorFor('x'), index: -1 }]],
+    [[{ embedding: vectorFor('x'), index: 0.5 }]],
+    [[{ embedding: vectorFor('x'), index: '0' }]],
+    [[{ embedding: vectorFor('x'), index: null }]],
+    [[]],
+    [{}],
+    [null],
+    ['text'],
+  ])('embeddings that are %j fail the call with what the service sent', async (data) => {
+    const { message } = await failure(answering(() => data));
+    expect(message).toMatch(
+      /^the embedding service at \S+ (?:sent|did not send) (?:an |\d |a list of )?embedding/,
+    );
+  });
+
+  test.each(['null', '5', '"text"', '[]', '{"data":{"0":{}}}', '{"embeddings":[null]}', 'no JSON'])(
+    'an embedding response of %s fails the call with what the service sent',
+    async (body) => {
+      const { message } = await failure((_, response) => response.end(body));
+      expect(message).toMatch(
+        /^the embedding service at \S+ (?:did not send a list of embeddings|sent an embedding)/,
+      );
+    },
+  );
 });

@@ -38,7 +38,8 @@ export async function createOnnxEmbedder(folder: string, pivot: number | undefin
         const batch = order.slice(start, start + BATCH);
         const input = batch.map((index) => cut(texts[index] ?? ''));
         const got = await thread.embed(input, 'document');
-        for (const [place, index] of batch.entries()) vectors[index] = got[place] as Float32Array;
+        for (const [place, index] of batch.entries())
+          vectors[index] = got[place] ?? new Float32Array(dimensions);
         progress?.(start + batch.length);
       }
       progress?.(texts.length);
@@ -48,7 +49,7 @@ export async function createOnnxEmbedder(folder: string, pivot: number | undefin
       signal?.throwIfAborted();
       if (text.trim() === '') return new Float32Array(dimensions);
       const [vector] = await thread.embed([cut(text)], 'query');
-      return vector as Float32Array;
+      return vector ?? new Float32Array(dimensions);
     },
     close: () => thread.close(),
   };

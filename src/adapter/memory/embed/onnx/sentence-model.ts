@@ -5,6 +5,16 @@ import { basename, join, resolve } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { AppError, messageOf } from '../../../../core/errors.ts';
+import {
+  elementsOf,
+  errorCode,
+  isRecord,
+  membersOf,
+  parseJson,
+  stringIn,
+  textIn,
+} from '../../../../core/foreign.ts';
+import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { normalise } from '../embedder.ts';
 
 /** The range of `peerDependencies`. */
@@ -82,11 +92,12 @@ export async function loadSentenceModel(folder: string, threads: number): Promis
 
 function loadRuntime(folder: string): typeof import('onnxruntime-node') {
   try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a package, not data
     return createRequire(import.meta.url)(RUNTIME) as typeof import('onnxruntime-node');
   } catch (error) {
     refuse(
       folder,
-      (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND'
+      errorCode(error) === 'MODULE_NOT_FOUND'
         ? `the package ${RUNTIME} is not installed: run \`npm install ${VERSIONS}\` where agctl is installed, with \`--global\` if it is installed globally`
         : `the package ${RUNTIME} cannot be loaded: ${messageOf(error)}`,
     );
@@ -94,42 +105,52 @@ function loadRuntime(folder: string): typeof import('onnxruntime-node') {
 }
 
 function readFiles(folder: string): ModelFiles {
-  const read = (name: string): Record<string, unknown> | undefined => {
+  const read = (name: string): unknown => {
     const file = join(folder, name);
-    if (!existsSync(file)) return undefined;
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat === undefined) return undefined;
+    if (!stat.isFile() || stat.size > MEMORY_STORE_LIMITS.modelFileBytes)
+      refuse(folder, `${name} is no file of at most ${MEMORY_STORE_LIMITS.modelFileBytes / 1024 ** 2} MiB`);
     try {
-      return JSON.parse(readFileSync(file, 'utf8'));
+      return parseJson(readFileSync(file, 'utf8'));
     } catch (error) {
       refuse(folder, `${name} is not valid JSON: ${messageOf(error)}`);
     }
   };
   const tokenizer = read('tokenizer.json');
   if (tokenizer === undefined) refuse(folder, 'has no tokenizer.json: copy it from the model');
-  const settings = read('tokenizer_config.json') ?? {};
-  const modules = (read('modules.json') as { type?: string; path?: string }[] | undefined) ?? [];
-  const kinds = modules.map(({ type = '' }) => type.slice(type.lastIndexOf('.') + 1));
+  if (!isRecord(tokenizer)) refuse(folder, 'tokenizer.json is no JSON object: copy it from the model');
+  const settings = membersOf(read('tokenizer_config.json'));
+  const modules = elementsOf(read('modules.json')).map(membersOf);
+  const kinds = modules.map(({ type }) => textIn(type).slice(textIn(type).lastIndexOf('.') + 1));
   const unknown = kinds.find((kind) => !['Transformer', 'Pooling', 'Normalize'].includes(kind));
   if (unknown !== undefined)
     refuse(
       folder,
       `modules.json has a module ${unknown}: only Transformer, Pooling and Normalize are supported`,
     );
-  const pooling = read(join(modules[kinds.indexOf('Pooling')]?.path ?? '1_Pooling', 'config.json')) ?? {};
+  const path = stringIn(modules[kinds.indexOf('Pooling')]?.['path']) ?? '1_Pooling';
+  const pooling = membersOf(read(join(path, 'config.json')));
   const limits = [
-    read('sentence_bert_config.json')?.['max_seq_length'],
+    membersOf(read('sentence_bert_config.json'))['max_seq_length'],
     settings['model_max_length'],
-    read('config.json')?.['max_position_embeddings'],
-  ].filter((value): value is number => Number.isInteger(value) && (value as number) > 0);
-  const prompts = (read('config_sentence_transformers.json')?.['prompts'] ?? {}) as Record<string, string>;
+    membersOf(read('config.json'))['max_position_embeddings'],
+  ].filter((value): value is number => typeof value === 'number' && Number.isInteger(value) && value > 0);
+  const prompts = membersOf(membersOf(read('config_sentence_transformers.json'))['prompts']);
   return {
     tokenizer: tokenizerFrom(folder, tokenizer, settings),
     maxTokens: Math.min(MAX_TOKENS, ...limits),
     pooling: poolingOf(folder, pooling),
-    prompts: { query: prompts['query'] ?? '', document: prompts['document'] ?? prompts['passage'] ?? '' },
+    prompts: {
+      query: promptIn(prompts['query']),
+      document: promptIn(prompts['document'] ?? prompts['passage']),
+    },
   };
 }
 
-function tokenizerFrom(folder: string, json: Record<string, unknown>, settings: object): Tokenizer {
+const promptIn = (value: unknown): string => textIn(value).slice(0, MEMORY_STORE_LIMITS.embeddingInputLength);
+
+function tokenizerFrom(folder: string, json: Readonly<Record<string, unknown>>, settings: object): Tokenizer {
   try {
     // Texts are cut and filled up here, for each batch.
     return new Tokenizer({ ...json, truncation: null, padding: null }, settings);
@@ -138,12 +159,17 @@ function tokenizerFrom(folder: string, json: Record<string, unknown>, settings: 
   }
 }
 
-function poolingOf(folder: string, config: Record<string, unknown>): Pooling {
-  const names = { mean_tokens: 'mean', cls_token: 'cls', max_tokens: 'max', lasttoken: 'last' } as const;
+function poolingOf(folder: string, config: Readonly<Record<string, unknown>>): Pooling {
+  const names = new Map<string, Pooling>([
+    ['mean_tokens', 'mean'],
+    ['cls_token', 'cls'],
+    ['max_tokens', 'max'],
+    ['lasttoken', 'last'],
+  ]);
   const set = Object.entries(config).filter(
     ([key, value]) => key.startsWith('pooling_mode_') && value === true,
   );
-  const known = set.map(([key]) => names[key.slice('pooling_mode_'.length) as keyof typeof names]);
+  const known = set.map(([key]) => names.get(key.slice('pooling_mode_'.length)));
   if (set.length === 0) return 'mean';
   if (known.length > 1 || known[0] === undefined)
     refuse(
@@ -176,10 +202,20 @@ async function run(
   }
   const outputs = await session.run(feeds);
   const whole = outputs['sentence_embedding'];
-  const output = whole ?? outputs['last_hidden_state'] ?? outputs[session.outputNames[0] as string];
-  const { data, dims } = output as Tensor;
+  const output = whole ?? outputs['last_hidden_state'] ?? outputs[session.outputNames[0] ?? ''];
+  if (output === undefined) throw new Error('the model has no output');
+  const { data, dims } = output;
   if (!(data instanceof Float32Array)) throw new Error('the output of the model is not of the type float32');
-  const size = dims.at(-1) as number;
+  const size = dims.at(-1) ?? 0;
+  if (size < 1 || size > MEMORY_STORE_LIMITS.dimensions)
+    throw new Error(
+      `the output of the model has ${size} dimensions, expected 1 to ${MEMORY_STORE_LIMITS.dimensions}`,
+    );
+  const perRow = dims.length === 2 ? 1 : width;
+  if (dims.length < 2 || dims.length > 3 || data.length < encoded.length * perRow * size)
+    throw new Error(
+      `the output of the model has the shape ${dims.join(' × ')}, which is not that of its texts`,
+    );
   return encoded.map(({ length }, row) => {
     if (dims.length === 2) return normalise(data.slice(row * size, (row + 1) * size));
     const tokens = data.subarray(row * width * size, (row * width + length) * size);
@@ -189,7 +225,7 @@ async function run(
 
 /** Keeps the special token at the end. */
 function cut(ids: readonly number[], most: number): readonly number[] {
-  return ids.length <= most ? ids : [...ids.slice(0, most - 1), ids.at(-1) as number];
+  return ids.length <= most ? ids : [...ids.slice(0, most - 1), ...ids.slice(-1)];
 }
 
 /** One vector from those of the tokens. The length of a mean has no meaning, so it is the sum. */
@@ -199,7 +235,7 @@ function pooled(tokens: Float32Array, size: number, pooling: Pooling): Float32Ar
   const vector = new Float32Array(size).fill(pooling === 'max' ? Number.NEGATIVE_INFINITY : 0);
   for (const [index, value] of tokens.entries()) {
     const place = index % size;
-    const before = vector[place] as number;
+    const before = vector[place] ?? 0;
     vector[place] = pooling === 'max' ? Math.max(before, value) : before + value;
   }
   return vector;

@@ -26,6 +26,7 @@ const CORES = 4;
 
 try {
   const threads = Math.min(CORES, availableParallelism());
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `onnx-embedder.ts` starts this thread with it
   const model = await loadSentenceModel((workerData as { folder: string }).folder, threads);
   answer({ kind: 'loaded', embedder: model.id, dimensions: model.dimensions });
   port.on('message', ({ texts, kind }: Batch) => {
