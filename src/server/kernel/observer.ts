@@ -176,4 +176,6 @@ export interface CallMeter {
   connected(transport: 'plaintext' | 'tls', duration: number): void;
   /** The response headers arrived `duration` ms after the call started. */
   answered(duration: number): void;
+  /** A connection was closed because of bytes that no request asked for. */
+  unsolicited(): void;
 }

@@ -6,6 +6,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { HeaderList, removeHopByHop } from '../kernel/header-list.ts';
 import type { CallMeter, CallSpan, RequestSpan } from '../kernel/observer.ts';
+import type { ConnectionTrust } from './connection-trust.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import {
   BODY_TIMEOUT,
@@ -64,6 +65,7 @@ export interface Destination {
   readonly address: string;
   readonly meter: CallMeter | undefined;
   readonly reachability: Reachability | undefined;
+  readonly trust: ConnectionTrust;
 }
 
 /**

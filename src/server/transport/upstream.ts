@@ -10,6 +10,7 @@ import { withTraceparent } from '../kernel/header-changes.ts';
 import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import type { CallMeter, CallSpan } from '../kernel/observer.ts';
 import type { TlsOptions } from './backend-tls.ts';
+import { ConnectionTrust } from './connection-trust.ts';
 import { hostLookup } from './host-lookup.ts';
 import { explainUpstreamError, headersTimeout } from './upstream-error.ts';
 import {
@@ -90,10 +91,21 @@ export function createUpstream(
       ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
       : `unix:${socketPath}`;
   const reachability = log === undefined ? undefined : new Reachability(address, log);
+  const trust = new ConnectionTrust(address, meter, log);
   let pool: Pool | undefined;
+  /** Whose last requests have not ended. */
+  const replaced = new Set<Pool>();
   let isClosed = false;
+  const replacePool = (previous: Pool): void => {
+    if (pool === previous) pool = undefined;
+    replaced.add(previous);
+    previous.close().then(
+      () => replaced.delete(previous),
+      () => undefined,
+    );
+  };
   const openPool = (): Pool => {
-    pool = new (undici().Pool)(origin, {
+    const opened = new (undici().Pool)(origin, {
       connect: upstreamConnector(connect, meter),
       headersTimeout: LIMITS.upstreamHeadersTimeout,
       bodyTimeout: 0,
@@ -108,10 +120,12 @@ export function createUpstream(
     });
     // Connection errors, not errors of requests: a request that is aborted while connecting says nothing about the upstream.
     if (reachability !== undefined)
-      pool.on('connectionError', (_origin, _targets, error) => reachability.failed(error));
+      opened.on('connectionError', (_origin, _targets, error) => reachability.failed(error));
+    trust.watch(opened, () => replacePool(opened));
     // Rejects requests with undici's error for a closed pool.
-    if (isClosed) pool.destroy().catch(() => undefined);
-    return pool;
+    if (isClosed) opened.destroy().catch(() => undefined);
+    pool = opened;
+    return opened;
   };
   const destination: Destination = {
     get pool() {
@@ -120,6 +134,7 @@ export function createUpstream(
     address,
     meter,
     reachability,
+    trust,
   };
   return {
     address,
@@ -143,7 +158,7 @@ export function createUpstream(
     },
     close: async () => {
       isClosed = true;
-      await pool?.destroy();
+      await Promise.all([pool, ...replaced].map((open) => open?.destroy()));
     },
   };
 }
@@ -183,7 +198,11 @@ async function sendAgainIfStale<T>({ signal, client }: UpstreamRequest, send: ()
   }
 }
 
-function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): Dispatcher.DispatchOptions {
+function dispatchOptions(
+  request: UpstreamRequest,
+  span: CallSpan | undefined,
+  trust: ConnectionTrust,
+): Dispatcher.DispatchOptions {
   const { method, path, body, bodyIdle } = request;
   const headers = span === undefined ? request.headers : withTraceparent(request.headers, span);
   return {
@@ -193,11 +212,12 @@ function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): 
     headers: headers as string[],
     body: body ?? null,
     bodyTimeout: bodyIdle ?? 0,
+    ...(trust.isLost && { reset: true }),
   };
 }
 
 async function sendRequest(
-  { pool, meter, reachability }: Destination,
+  { pool, meter, reachability, trust }: Destination,
   request: UpstreamRequest,
   span: CallSpan | undefined,
 ): Promise<Dispatcher.ResponseData> {
@@ -205,7 +225,7 @@ async function sendRequest(
   const limit = request.timeout === undefined ? undefined : new HeadersLimit(request.timeout, request.signal);
   try {
     const response = await pool.request({
-      ...dispatchOptions(request, span),
+      ...dispatchOptions(request, span, trust),
       signal: limit?.signal ?? request.signal ?? null,
     });
     meter?.answered(performance.now() - started);
@@ -245,7 +265,7 @@ function relay(
 ): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
     const call = new Relay(request, span, destination, resolve, reject);
-    if (!call.isAborted) destination.pool.dispatch(dispatchOptions(request, span), call);
+    if (!call.isAborted) destination.pool.dispatch(dispatchOptions(request, span, destination.trust), call);
   });
 }
 

@@ -167,6 +167,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       ['kind', 'subtype'],
       REQUEST_SECONDS,
     ),
+    unsolicited: counter(
+      'upstream_unsolicited_responses',
+      'Total number of connections to upstreams that were closed because of bytes that no request asked for',
+      ['kind', 'subtype'],
+    ),
   };
 }
 

@@ -214,7 +214,7 @@ export class Metrics {
 
   /** Measures connections and calls to one upstream. Durations are passed in ms. */
   calls(kind: CallKind, subtype: string): CallMeter {
-    const { callDuration, connectDuration } = this.families;
+    const { callDuration, connectDuration, unsolicited } = this.families;
     let calls: Histogram | undefined;
     return {
       kind,
@@ -224,6 +224,7 @@ export class Metrics {
         calls ??= callDuration.with([kind, subtype]);
         calls.observe(duration / 1000);
       },
+      unsolicited: () => unsolicited.with([kind, subtype]).inc(),
     };
   }
 
