@@ -6,6 +6,7 @@ import {
   tokensIn,
   withoutTokens,
 } from './credentials.ts';
+import { LIMITS } from './limits.ts';
 
 /**
  * Shorter secrets would match other text by chance; at their own place in the configuration they are redacted anyway.
@@ -84,25 +85,31 @@ export class Redactor {
     ];
   }
 
-  /** Copies a JSON value and redacts its keys and values. */
-  value(value: unknown, name = ''): unknown {
+  /**
+   * Copies a JSON value and redacts its keys and values. What nests deeper than `LIMITS.redactedDepth` becomes `REDACTED`: a value of
+   * someone else could nest deeper than calls of a function can.
+   */
+  value(value: unknown, name = '', depth = 0): unknown {
+    if (depth > LIMITS.redactedDepth) return REDACTED;
     if (typeof value === 'string')
       return isCredentialName(name) && value !== '' ? REDACTED : this.text(value);
     if (Array.isArray(value))
-      return name === 'args' ? this.#options(value) : value.map((item) => this.value(item));
+      return name === 'args'
+        ? this.#options(value, depth)
+        : value.map((item) => this.value(item, '', depth + 1));
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(
-      Object.entries(value).map(([key, child]) => [this.text(key), this.value(child, key)]),
+      Object.entries(value).map(([key, child]) => [this.text(key), this.value(child, key, depth + 1)]),
     );
   }
 
   /** Arguments of a command: `--token x` and `--token=x`. */
-  #options(args: readonly unknown[]): unknown[] {
+  #options(args: readonly unknown[], depth: number): unknown[] {
     return args.map((arg, index) => {
       const before = args[index - 1];
       if (typeof before === 'string' && /^--?[\w-]+$/.test(before) && isCredentialName(before))
         return REDACTED;
-      if (typeof arg !== 'string') return this.value(arg);
+      if (typeof arg !== 'string') return this.value(arg, '', depth + 1);
       const option = OPTION.exec(arg)?.[1];
       return option !== undefined && isCredentialName(option) ? `${option}=${REDACTED}` : this.text(arg);
     });

@@ -2,6 +2,8 @@ import { KIB, MIB, SECOND } from './units.ts';
 
 /** Limits of live traces, the log, spans and metrics. Times are in ms and sizes in bytes unless a comment says otherwise. */
 export const OBSERVE_LIMITS = {
+  /** Levels of a value that are searched for credentials; deeper ones are redacted. The stack has room for about 2,500. */
+  redactedDepth: 1_000,
   /**
    * `/debug/trace`: concurrent streams (more are refused), and events and bytes queued for a slow reader of one stream.
    */

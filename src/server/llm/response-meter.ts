@@ -95,6 +95,8 @@ export class StreamMeter {
   /** Reads an event. False if it must not be sent to the client: a usage report that only the gateway requested. */
   read(frame: Buffer): boolean {
     const call = this.#call;
+    // A comment, such as a ping, is no event.
+    if (frame[0] === COLON && dataOf(frame) === undefined) return true;
     this.#before = this.#last;
     this.#last = frame;
     const elapsed = performance.now() - this.#ctx.timings.started;
@@ -170,6 +172,8 @@ export class StreamMeter {
 const SAMPLE_INTERVAL = 32;
 
 const USAGE = Buffer.from('"usage"');
+const COLON = 0x3a;
+
 // Most providers send this in every event but the last.
 const NO_USAGE = Buffer.from('"usage":null');
 

@@ -172,11 +172,19 @@ async function rejectedReply(
 ): Promise<Reply> {
   if (!(reply.body instanceof UpstreamBody)) {
     if (typeof reply.body === 'string') call.providerError = errorInBody(Buffer.from(reply.body));
+    explainRejection(ctx, call, reply);
     return reply;
   }
   const bytes = await collectBody(ctx, reply.body, undefined);
   const cleaned = redactKey(bytes, keyEncodings);
   call.providerError = errorInBody(cleaned);
+  explainRejection(ctx, call, reply);
   if (cleaned !== bytes) reply.headers.delete('content-length');
   return { ...reply, body: cleaned };
+}
+
+/** Without a name of the error, the access log would not say that it is the provider's. */
+function explainRejection(ctx: RequestContext, { providerError }: LlmCall, { status }: Reply): void {
+  if (providerError?.name === undefined)
+    ctx.errorDetail ??= `${ctx.endpoint}: the provider responded with HTTP ${status}`;
 }

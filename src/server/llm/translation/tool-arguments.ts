@@ -7,7 +7,8 @@ import { parseExactly } from './exact-json.ts';
 export function parseArguments(text: string): unknown {
   if (text.trim() === '') return {};
   const input = parseExactly(text);
-  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+  // A number that JavaScript cannot hold is an object here, too.
+  const isObject = input !== undefined && text.trimStart().startsWith('{');
   return isObject ? input : { [INVALID]: text };
 }
 

@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
 import type { ChatEvent } from './chat.ts';
 import type { EventReader, EventSplitter, EventWriter, StreamEvent } from './chat-format.ts';
+import { EventOrder } from './event-order.ts';
 
 /** What translates one stream. */
 export interface StreamTranslation {
@@ -24,6 +25,7 @@ export class TranslatedBody implements BodySink {
   readonly body: UpstreamBody;
   readonly #source: UpstreamBody;
   readonly #translation: StreamTranslation;
+  readonly #order = new EventOrder();
   #isPaused = false;
   /** Nothing more is written: the last event was, the stream failed, or the client has disconnected. */
   #isOver = false;
@@ -94,8 +96,11 @@ export class TranslatedBody implements BodySink {
   ): Generator<ChatEvent, void> {
     const { splitter, reader, change } = this.#translation;
     for (const { data, type } of split(splitter))
-      for (const event of reader.read(data, type)) yield* change(event);
-    if (isEnd) for (const event of reader.end()) yield* change(event);
+      for (const event of reader.read(data, type))
+        for (const completed of this.#order.completed(event)) yield* change(completed);
+    if (!isEnd) return;
+    for (const event of reader.end())
+      for (const completed of this.#order.completed(event)) yield* change(completed);
   }
 
   #write(text: string, isLast: boolean): void {

@@ -114,6 +114,7 @@ function lowestIn(statuses: readonly unknown[]): RateLimitAnswer['lowest'] {
 
 /** `RateLimitUnit`. */
 export const UNITS: Readonly<Record<string, number>> = {
+  __proto__: null as never,
   second: 1,
   minute: 2,
   hour: 3,

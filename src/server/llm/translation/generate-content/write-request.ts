@@ -88,6 +88,7 @@ export const isGoogleFile = (uri: string): boolean => GOOGLE_FILE.test(uri);
 
 /** Media types of files whose URL ends with this. Vertex AI requires a type beside a URL. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  __proto__: null as never,
   gif: 'image/gif',
   jpeg: 'image/jpeg',
   jpg: 'image/jpeg',
