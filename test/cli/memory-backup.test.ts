@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/adapter/memory/sqlite/open.ts';
 import { recordingLog } from '../adapter/memory/recording-log.ts';
 import { cli } from '../kit/cli.ts';
+import { fakeBackend, reply } from '../kit/fake-backend.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { memoryBackend } from '../kit/memory-backend.ts';
 
@@ -91,3 +92,43 @@ describe('agctl memory backup', () => {
     expect(stderr).toContain('--memory-api-url');
   });
 });
+
+const UNEXPECTED = 'the memory backend sent an unexpected response';
+
+// Each page of `nextCursor` was asked for, also if it was the same one again.
+test.each([
+  null,
+  5,
+  [],
+  {},
+  { namespaces: {} },
+  { namespaces: [], nextCursor: 'again' },
+  { namespaces: [null, { name: 5 }], nextCursor: 'again' },
+])('agctl memory backup of a backend that answers %j ends with what is wrong', async (answer) => {
+  await using backend = await fakeBackend(reply(200, answer));
+  await using folder = await temporaryFolder();
+  const { code, stderr } = await backup(backend.url, ['copy'], folder.path);
+  expect(code).toBe(3);
+  expect(stderr).toContain(UNEXPECTED);
+  expect(backend.seen.length).toBeLessThan(3);
+});
+
+test.each([null, 5, [], {}, { counts: {}, token: '; rm -rf ~' }, { counts: null, token: 'ab' }])(
+  'agctl memory forget and import of a backend that answers %j end with what is wrong',
+  async (answer) => {
+    await using backend = await fakeBackend(reply(200, answer));
+    await using folder = await temporaryFolder();
+    writeFileSync(join(folder.path, 'lines.jsonl'), '{"type":"entity"}\n');
+    for (const args of [
+      ['forget', 'ann'],
+      ['import', 'lines.jsonl'],
+    ]) {
+      const { code, stderr } = await cli(['memory', ...args, '--memory-api-url', backend.url], {
+        cwd: folder.path,
+      });
+      expect(code, args[0]).toBe(3);
+      expect(stderr).toContain(UNEXPECTED);
+      expect(stderr).not.toContain('rm -rf');
+    }
+  },
+);

@@ -106,3 +106,37 @@ describe('`agctl usage`', () => {
 const CONFIG = JSON.stringify({
   gateways: { default: { port: 0, routes: [{ policies: { directResponse: { status: 200 } } }] } },
 });
+
+// Other servers answer at the port of an admin server, and gateways of other versions: agentgateway has the same default.
+test.each([null, 5, [], {}, { by: 'key' }, { by: [5], rows: [] }, { by: [], rows: {} }])(
+  '`agctl usage` names an admin server that answers %j as none',
+  async (answer) => {
+    const { code, stderr } = await run(answer as object);
+    expect(code).toBe(3);
+    expect(stderr).toContain('is not an admin server: GET /api/usage returns something else');
+  },
+);
+
+test.each([null, 5, {}, { group: null }, { group: { key: 5 }, requests: '7', costUsd: 5 }])(
+  '`agctl usage` shows a row that is %j as one without requests',
+  async (row) => {
+    for (const output of ['table', 'csv']) {
+      const { code, stdout } = await run({ by: ['key'], rows: [row], total: null }, '--output', output);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(output === 'csv' ? /^,0,0,0,0,0,0\r$/m : /^- +0 +0 +0 +0 +0 +0\.00$/m);
+    }
+  },
+);
+
+test.each([
+  null,
+  5,
+  [],
+  {},
+  { keys: 5 },
+  { keys: [null, {}, { budgets: 5, allowedModels: 'x', createdAt: 1 }] },
+])('`agctl keys list` shows an answer of %j without failing', async (answer) => {
+  await using server = await fakeAdmin({ '/api/keys': says(JSON.stringify(answer)) });
+  const { code } = await cli(['keys', 'list', '--admin', server.address]);
+  expect(code).toBe(0);
+});

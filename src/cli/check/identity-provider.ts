@@ -1,4 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
+import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import { policyOf, routesOf } from '../../server/config/plan/plan.ts';
@@ -79,7 +80,7 @@ async function checkMetadata(
   const url = provider.metadataUrl(issuer);
   try {
     const { value } = await client.fetch(url, LIMITS.metadataBytes);
-    const document = value as Record<string, unknown>;
+    const document = membersOf(value);
     if (document['issuer'] === issuer)
       return { result: ok('metadata: the issuer matches the configuration'), document, answered: true };
     const result = fail(
@@ -167,14 +168,15 @@ async function removeClient(body: Buffer, client: DocumentClient): Promise<strin
       registration_client_uri: uri,
       registration_access_token: access,
       client_id: id,
-    } = JSON.parse(body.toString('utf8')) as Record<string, string>;
-    if (uri === undefined || access === undefined) return `; client ${id} remains registered at the provider`;
+    } = membersOf(parseJson(body.toString('utf8')));
+    const remains = `; client ${textIn(id)} remains registered at the provider`;
+    if (typeof uri !== 'string' || typeof access !== 'string') return remains;
     const { status } = await client.send(
       uri,
       { method: 'DELETE', path: new URL(uri).pathname, headers: ['authorization', `Bearer ${access}`] },
       LIMITS.registrationBytes,
     );
-    return status < 300 ? '' : `; client ${id} remains registered at the provider`;
+    return status < 300 ? '' : remains;
   } catch {
     return '';
   }
@@ -234,9 +236,9 @@ async function checkKeys(
   const url = configured ?? providerOf(provider).keySetUrl(issuer);
   try {
     const { value } = await client.fetch(url, LIMITS.keySetBytes);
-    const count = ((value as { keys?: { use?: string }[] }).keys ?? []).filter(
-      ({ use }) => use === undefined || use === 'sig',
-    ).length;
+    const count = elementsOf(membersOf(value)['keys'])
+      .filter(isRecord)
+      .filter(({ use }) => use === undefined || use === 'sig').length;
     return [
       count > 0
         ? ok(`keys: ${counted(count, 'signing key')} at ${url}`)
@@ -266,7 +268,7 @@ export async function readMetadata(
 ): Promise<Metadata> {
   try {
     const { value } = await client.fetch(providerOf(provider).metadataUrl(issuer), LIMITS.metadataBytes);
-    return value as Metadata;
+    return membersOf(value);
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@ import { parse } from 'yaml';
 import { REDACTED } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
@@ -83,7 +84,7 @@ async function runningSide(options: Options, context: Context): Promise<Side> {
   const { body } = await ask(address, { method: 'GET', path: '/api/config' });
   let text: unknown;
   try {
-    text = (JSON.parse(body.toString('utf8')) as { text?: unknown }).text;
+    text = membersOf(parseJson(body.toString('utf8')))['text'];
   } catch {
     text = undefined;
   }

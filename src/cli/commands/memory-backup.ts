@@ -6,10 +6,12 @@ import { DATABASE_FILE, namespaceFolder } from '../../adapter/memory/sqlite/name
 import { DEFAULT_NAMESPACE, isNamespace } from '../../adapter/namespace.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { elementsOf, membersOf } from '../../core/foreign.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { Run } from '../context.ts';
 import { namespaceFrom } from '../memory/options.ts';
-import { type RestOptions, request } from '../memory/rest.ts';
+import { membersIn, type RestOptions, request, unexpected } from '../memory/rest.ts';
 
 interface Options extends RestOptions {
   readonly operands: readonly string[];
@@ -55,14 +57,22 @@ type Get = (path: string) => Promise<Response>;
 
 /** Names of all namespaces. */
 async function* namespaces(get: Get): AsyncGenerator<string> {
-  for (let cursor: string | null = ''; cursor !== null; ) {
+  // A backend has at most so many; one that repeats a page would be asked for ever.
+  const seen = new Set<string>();
+  for (let cursor: unknown = ''; typeof cursor === 'string'; ) {
     const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`;
-    const page = (await (await get(query)).json()) as {
-      readonly namespaces: readonly { readonly name: unknown }[];
-      readonly nextCursor: string | null;
-    };
-    for (const { name } of page.namespaces) if (isNamespace(name)) yield name;
-    cursor = page.nextCursor;
+    const page = await membersIn(await get(query));
+    if (!Array.isArray(page['namespaces'])) throw unexpected();
+    const before = seen.size;
+    for (const item of elementsOf(page['namespaces'])) {
+      const { name } = membersOf(item);
+      if (!isNamespace(name) || seen.has(name)) continue;
+      seen.add(name);
+      yield name;
+    }
+    cursor = page['nextCursor'];
+    if (typeof cursor === 'string' && (seen.size === before || seen.size > MEMORY_STORE_LIMITS.namespaces))
+      throw unexpected();
   }
 }
 

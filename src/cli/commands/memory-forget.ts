@@ -1,8 +1,8 @@
-import type { Erasure } from '../../adapter/memory/store.ts';
 import { EXIT_CODES } from '../../core/exit-codes.ts';
+import { elementsOf, isRecord, membersOf, stringIn, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
-import { type RestOptions, request } from '../memory/rest.ts';
+import { membersIn, type RestOptions, request, unexpected } from '../memory/rest.ts';
 
 interface Options extends RestOptions {
   readonly operands: readonly string[];
@@ -14,7 +14,7 @@ export const run: Run<Options> = async ({ operands, token, ...options }, context
   const about = operands.join(' ');
   const body = JSON.stringify(token === undefined ? { about, preview: true } : { about, token });
   const response = await request(options, context, '/forget', { type: 'application/json', text: body });
-  const erasure = (await response.json()) as Erasure;
+  const erasure = erasureIn(await membersIn(response));
   print(erasure, context);
   const { counts, truncated, note } = erasure;
   const isEmpty = Object.values(counts).every((count) => count === 0);
@@ -29,6 +29,47 @@ export const run: Run<Options> = async ({ operands, token, ...options }, context
   }
   return EXIT_CODES.ok.code;
 };
+
+interface Erasure {
+  readonly token: string;
+  readonly deleted: boolean;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly entities: readonly string[];
+  readonly observations: readonly Readonly<Record<'entityName' | 'observation', string>>[];
+  readonly turns: readonly Readonly<Record<'sessionId' | 'createdAt' | 'role' | 'excerpt', string>>[];
+  readonly documents: readonly Readonly<Record<'title' | 'key', string>>[];
+  readonly truncated: boolean;
+  readonly note?: string;
+}
+
+/** What a backend says that it selects or has deleted. @throws CommandError */
+function erasureIn(reply: Readonly<Record<string, unknown>>): Erasure {
+  const { token, counts } = reply;
+  // It becomes part of a command that the user is told to run.
+  if (typeof token !== 'string' || !/^\w{1,64}$/.test(token) || !isRecord(counts)) throw unexpected();
+  const textsOf = (value: unknown): string[] => elementsOf(value).map(textIn);
+  const itemsOf = <Name extends string>(value: unknown, names: readonly Name[]): Record<Name, string>[] =>
+    elementsOf(value).map((item) => {
+      const found: Partial<Record<Name, string>> = {};
+      for (const name of names) found[name] = textIn(membersOf(item)[name]);
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each name was set
+      return found as Record<Name, string>;
+    });
+  const note = stringIn(reply['note']);
+  return {
+    token,
+    deleted: reply['deleted'] === true,
+    counts: Object.fromEntries(
+      Object.entries(counts).filter((entry): entry is [string, number] => typeof entry[1] === 'number'),
+    ),
+    entities: textsOf(reply['entities']),
+    observations: itemsOf(reply['observations'], ['entityName', 'observation']),
+    turns: itemsOf(reply['turns'], ['sessionId', 'createdAt', 'role', 'excerpt']),
+    documents: itemsOf(reply['documents'], ['title', 'key']),
+    truncated: reply['truncated'] === true,
+    ...(note === undefined ? {} : { note }),
+  };
+}
 
 function print({ deleted, counts, ...parts }: Erasure, { stdout }: Context): void {
   const lines = [

@@ -5,7 +5,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { Context, Run } from '../context.ts';
-import { type RestOptions, request } from '../memory/rest.ts';
+import { membersIn, type RestOptions, request, unexpected } from '../memory/rest.ts';
 
 interface Options extends RestOptions {
   readonly operands: readonly string[];
@@ -25,9 +25,8 @@ export const run: Run<Options> = async ({ operands: [file = '-'], ...options }, 
     if (lines.length === 0) return;
     try {
       const body = { type: 'application/x-ndjson', text: lines.join('\n') };
-      const { stored, unchanged } = (await (
-        await request(options, context, '/import', body)
-      ).json()) as typeof total;
+      const { stored, unchanged } = await membersIn(await request(options, context, '/import', body));
+      if (typeof stored !== 'number' || typeof unchanged !== 'number') throw unexpected();
       total.stored += stored;
       total.unchanged += unchanged;
     } catch (error) {

@@ -1,4 +1,5 @@
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { membersOf, parseJson, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { displayWidth } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
@@ -52,11 +53,39 @@ export const run: Run<Options> = async (options, context) => {
 
 function parsed(text: string): Usage | undefined {
   try {
-    const value = JSON.parse(text) as Usage;
-    return Array.isArray(value.by) && Array.isArray(value.rows) ? value : undefined;
+    const { by, rows, total, isCut } = membersOf(parseJson(text));
+    if (!Array.isArray(by) || !by.every((name) => typeof name === 'string') || !Array.isArray(rows))
+      return undefined;
+    return { by, rows: rows.map(rowIn), total: sumsIn(total), isCut: isCut === true };
   } catch {
     return undefined;
   }
+}
+
+/** A row of a gateway of another version may lack members: they are shown as nothing and 0. */
+function rowIn(row: unknown): Usage['rows'][number] {
+  const group = Object.entries(membersOf(membersOf(row)['group'])).map(([name, value]) => [
+    name,
+    textIn(value),
+  ]);
+  return { group: Object.fromEntries(group), ...sumsIn(row) };
+}
+
+function sumsIn(value: unknown): Sums {
+  const members = membersOf(value);
+  const sum = (name: string): number => {
+    const found = members[name];
+    return typeof found === 'number' ? found : 0;
+  };
+  const cost = textIn(members['costUsd']);
+  return {
+    requests: sum('requests'),
+    errors: sum('errors'),
+    inputTokens: sum('inputTokens'),
+    outputTokens: sum('outputTokens'),
+    cachedInputTokens: sum('cachedInputTokens'),
+    costUsd: /^-?\d+(?:\.\d+)?$/.test(cost) ? cost : '0',
+  };
 }
 
 function shown({ by, rows, total }: Usage, { since }: Options): string {

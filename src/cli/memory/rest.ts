@@ -2,6 +2,7 @@ import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { NAMESPACE_HEADER } from '../../adapter/namespace.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
+import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 import { apiKeyFrom, namespaceFrom } from './options.ts';
@@ -52,7 +53,7 @@ export async function request(
 
 /** The connection could not be made or broke. */
 export function lost(base: URL | string, error: unknown): CommandError {
-  const cause = (error as { cause?: unknown }).cause ?? error;
+  const cause = membersOf(error)['cause'] ?? error;
   return new CommandError(
     'unreachable',
     `the memory backend at ${typeof base === 'string' ? base : base.origin} cannot be reached: ${messageOf(cause)}`,
@@ -60,10 +61,28 @@ export function lost(base: URL | string, error: unknown): CommandError {
   );
 }
 
+/** The members of a response. @throws CommandError if it has none: another server listens there, or a proxy answered */
+export async function membersIn(response: Response): Promise<Readonly<Record<string, unknown>>> {
+  const value = await response
+    .text()
+    .then(parseJson)
+    .catch(() => undefined);
+  if (isRecord(value)) return value;
+  throw unexpected();
+}
+
+/** A response that is none of a memory backend. */
+export const unexpected = (): CommandError =>
+  new CommandError(
+    'unreachable',
+    'the memory backend sent an unexpected response',
+    'is --memory-api-url or MEMORY_API_URL the address of a memory backend?',
+  );
+
 function messageIn(text: string): string {
   try {
-    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
-    if (typeof error?.message === 'string') return error.message.slice(0, 500);
+    const { message } = membersOf(membersOf(parseJson(text))['error']);
+    if (typeof message === 'string') return message.slice(0, 500);
   } catch {
     // Not this backend's.
   }

@@ -1,9 +1,10 @@
 import { type IncomingMessage, STATUS_CODES, request as sendHttp } from 'node:http';
 import { request as sendHttps } from 'node:https';
+import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
+import { elementsOf, errorCode, membersOf, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
-import type { Overview } from '../../core/overview.ts';
 import type { AdminAddress } from './address.ts';
 
 /** One request to an admin server. */
@@ -84,12 +85,14 @@ export async function identityAt(address: AdminAddress): Promise<RunningGateway 
       silence: IDENTITY_WITHIN,
     });
     const body = String(await readBody(address, response, LIMITS.dumpBytes));
-    const { config, pid, gateways = [] } = JSON.parse(body) as Partial<Overview>;
+    const { config, pid, gateways } = membersOf(parseJson(body));
     return typeof config === 'string' && typeof pid === 'number'
       ? {
           shown: `${escapeControls(config)} (pid ${pid})`,
           config,
-          ports: gateways.map(({ port }) => port),
+          ports: elementsOf(gateways)
+            .map((one) => membersOf(one)['port'])
+            .filter((port) => typeof port === 'number'),
         }
       : undefined;
   } catch {
@@ -153,11 +156,7 @@ async function readBody(
     }
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw unreachable(
-      address,
-      error as NodeJS.ErrnoException,
-      'closed the connection in the middle of its response',
-    );
+    throw unreachable(address, error, 'closed the connection in the middle of its response');
   }
   return Buffer.concat(parts);
 }
@@ -168,14 +167,15 @@ const START =
 /** Converts a failed connection to an error with the address and the next step. */
 export function unreachable(
   { shown }: Pick<AdminAddress, 'shown'>,
-  error: NodeJS.ErrnoException,
+  error: unknown,
   otherwise = 'closed the connection without a response',
 ): CommandError {
   if (error instanceof CommandError) return error;
   const fail = (message: string, help = START): CommandError =>
     new CommandError('unreachable', message, help);
   // If both address families fail, Node.js wraps both errors in one.
-  const code = error.code ?? (error as { errors?: NodeJS.ErrnoException[] }).errors?.[0]?.code ?? '';
+  const code = errorCode(error) || errorCode(elementsOf(membersOf(error)['errors'])[0]);
+  const message = messageOf(error);
   if (code === 'ECONNREFUSED') return fail(`no gateway at ${shown}: nothing listens there`);
   if (code === 'ENOENT') return fail(`no gateway at ${shown}: no such socket`);
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
@@ -187,13 +187,13 @@ export function unreachable(
     return fail(`${shown} may not be opened by this user`, 'run as the user that runs the gateway');
   if (code === 'SILENCE')
     return fail(
-      `${shown} accepts connections, but does not respond (${error.message})`,
+      `${shown} accepts connections, but does not respond (${message})`,
       'is it the admin server? its address is config.adminAddr',
     );
   if (code.startsWith('HPE_')) return notAnAdmin(shown, 'the server there does not speak HTTP');
-  if (/^(?:ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)$/.test(code) || error.message === 'aborted')
+  if (/^(?:ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)$/.test(code) || message === 'aborted')
     return fail(`${shown} ${otherwise}`, 'it may have stopped or crashed: see its log');
-  return fail(`cannot reach ${shown}: ${escapeControls(error.message)}`);
+  return fail(`cannot reach ${shown}: ${escapeControls(message)}`);
 }
 
 /** Another kind of server listens at the address. */

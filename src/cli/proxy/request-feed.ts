@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { CommandError } from '../../core/exit-codes.ts';
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { type FinishedRequest, readFinished } from '../../core/requests/finished.ts';
 import type { AdminAddress } from './address.ts';
@@ -30,7 +31,7 @@ export async function keptRequests(address: AdminAddress): Promise<FedRequest[]>
   const { body } = await ask(address, { method: 'GET', path: '/api/requests' });
   let requests: unknown;
   try {
-    ({ requests } = JSON.parse(body.toString('utf8')) as { requests?: unknown });
+    ({ requests } = membersOf(parseJson(body.toString('utf8'))));
   } catch {
     // Told below.
   }

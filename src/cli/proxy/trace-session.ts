@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError } from '../../core/exit-codes.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
 import type { AdminAddress } from './address.ts';
@@ -221,7 +222,7 @@ function brokenOff(events: number): string {
 }
 
 function isLast(json: unknown): boolean {
-  return (json as { message?: { type?: unknown } } | null)?.message?.type === 'requestFinished';
+  return membersOf(membersOf(json)['message'])['type'] === 'requestFinished';
 }
 
 function noRequest(wait: number): CommandError {
