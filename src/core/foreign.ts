@@ -28,3 +28,10 @@ export const parseJson = (text: string): unknown => JSON.parse(text);
 export function errorCode(error: unknown): string {
   return textIn(membersOf(error)['code']);
 }
+
+/**
+ * A value for display. Unlike `String`, it does not call a member `toString` of the value, which may be no function: parsed JSON
+ * can have one.
+ */
+export const shownValue = (value: unknown): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');

@@ -34,6 +34,11 @@ export const OBSERVE_LIMITS = {
   logBatchTime: 20,
   logFieldLength: KIB,
   /**
+   * Characters of a server's error message that are kept for the log and traces. Over `logFieldLength`, because secrets are removed
+   * before a field is cut; a message may have `targetMessageBytes`, in which that would take tens of milliseconds.
+   */
+  loggedErrorMessage: 4 * KIB,
+  /**
    * How long a shutdown waits for the last lines to be written. A write that has not returned after `logStall` counts
    * as blocked.
    */

@@ -1,4 +1,5 @@
 import { redactTarget } from '../../core/credentials.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
 import { type Edit, edit, insertion, valueAt } from '../kernel/json-text.ts';
 import type { CallSpan, RequestObserver, RequestSpan } from '../kernel/observer.ts';
@@ -34,7 +35,7 @@ export function failSpan(span: CallSpan | undefined, problem: string, error: Rpc
   if (error === undefined) span?.fail(problem, TOOL_ERROR);
   else {
     span?.setAttribute('rpc.status_code', String(error.code));
-    span?.fail(error.message, String(error.code));
+    span?.fail(error.message.slice(0, LIMITS.loggedErrorMessage), String(error.code));
   }
 }
 

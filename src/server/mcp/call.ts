@@ -272,8 +272,9 @@ function recordError(
   error: { readonly code: number; readonly message: string } | undefined,
 ): void {
   if (error === undefined) return;
-  if (keepsResult && message.method === 'tools/call')
-    log.toolError = { code: error.code, message: error.message };
+  // What is logged is cut further, once it has no secrets.
+  const text = error.message.slice(0, LIMITS.loggedErrorMessage);
+  if (keepsResult && message.method === 'tools/call') log.toolError = { code: error.code, message: text };
   log.errorCode = error.code;
-  log.errorMessage = error.message;
+  log.errorMessage = text;
 }

@@ -140,13 +140,13 @@ function listRewrite(
 
 function checkingToolNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
   return (text, response) => {
-    const { tools } = (response.result ?? {}) as { tools?: unknown };
+    const { tools } = membersOf(response.result);
     if (Array.isArray(tools))
       warnAboutToolNames(
         session.options.log,
         target,
         tools.flatMap((tool) => {
-          const name = tool?.name as unknown;
+          const { name } = membersOf(tool);
           return typeof name === 'string' && target.tools !== undefined
             ? (target.tools.shown(name) ?? [])
             : [name];

@@ -266,7 +266,7 @@ export class JsonRpcConnection {
     if (known !== undefined && ((known >= this.#firstId && known < this.#nextId) || known >= FIRST_PROBE_ID))
       this.#log.debug('mcp', 'response to a cancelled request was dropped', {
         target: this.#target.name,
-        id,
+        id: known,
       });
     else logUnknownResponse(this.#target, this.#log, id);
   }

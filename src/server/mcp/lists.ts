@@ -14,6 +14,7 @@ import { completeMembers } from './modern/results.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
 import { withTimeout } from './target-failure.ts';
+import { warnAboutToolNames } from './target-warnings.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { UpstreamSessionLost } from './targets/session-loss.ts';
 import type { ListSource } from './tool-pinning/tool-pins.ts';
@@ -189,7 +190,14 @@ async function readPages(
     }
     const listed = namedItems(page.text, list);
     const fresh = listed.filter(({ own }) => pages.isNew(own));
-    items.push(...(list.kind === 'tool' ? shownTools(fresh, call, connection) : fresh));
+    if (list.kind === 'tool' && fresh.length < listed.length)
+      warnAboutToolNames(
+        call.session.options.log,
+        connection.target,
+        listed.map(({ own }) => own),
+      );
+    // One by one: a page may have more items than a function takes arguments.
+    for (const item of list.kind === 'tool' ? shownTools(fresh, call, connection) : fresh) items.push(item);
     const next = pages.next(page.result, listed.length);
     if (next === 'more') continue;
     if (next !== 'end')

@@ -261,7 +261,7 @@ export class Session {
   answer(message: RpcMessage, headers: readonly string[], guards: MessageGuards | undefined): void {
     if (this.requests.answer(message, headers, guards)) return;
     this.options.log.debug('mcp', 'a response to an unknown request was dropped', {
-      id: message.id,
+      id: message.id?.slice(0, LIMITS.logFieldLength),
     });
   }
 

@@ -1,3 +1,4 @@
+import { membersOf, shownValue } from '../../core/foreign.ts';
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { refusal } from './client-capabilities.ts';
@@ -40,10 +41,9 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly string
         },
       );
       if (result === undefined) return names;
-      const tools =
-        typeof result === 'object' && result !== null && 'tools' in result ? result.tools : undefined;
+      const { tools } = membersOf(result);
       if (!Array.isArray(tools)) throw new Error('its response to tools/list has no `tools` list');
-      names.push(...tools.map(nameOf).filter((name) => pages.isNew(name)));
+      for (const name of tools.map(nameOf)) if (pages.isNew(name)) names.push(name);
       if (pages.next(result, tools.length) !== 'more') return names;
     }
   } finally {
@@ -52,5 +52,4 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly string
   }
 }
 
-const nameOf = (tool: unknown): string =>
-  String(typeof tool === 'object' && tool !== null && 'name' in tool ? tool.name : undefined);
+const nameOf = (tool: unknown): string => shownValue(membersOf(tool)['name']);

@@ -484,7 +484,9 @@ describe('the configuration of mcpGuardrails', () => {
     await using gate = await gateway(
       mcpConfig([chaos('a')], { route: { policies: { mcpGuardrails: { processors } } } }),
     );
-    return gate.live.served.diagnostics.map(({ code, message }) => `${code} ${message}`);
+    return gate.live.served.diagnostics
+      .filter(({ code }) => code !== 'AGW0312')
+      .map(({ code, message }) => `${code} ${message}`);
   };
 
   test('a key of methods that the processor cannot check is a warning', async () => {

@@ -247,3 +247,48 @@ describe('members whose conversion to text throws', () => {
     expect([status, messages]).toMatchObject([400, [{ id: 7, error: { code: -32022 } }]]);
   });
 });
+
+describe('a number or length that a server chose', () => {
+  const answer = (result: string): string => `{"jsonrpc":"2.0","id":@id,"result":${result}}`;
+
+  test.each(['1e400', '-1e400', '9007199254740993', '-1', '1e21', '"x"', '{}', 'null'])(
+    'is passed on as %s in ttl, pollInterval and progress, and drives nothing',
+    async (number) => {
+      const task = `{"taskId":"1","status":"working","ttl":${number},"pollInterval":${number},"createdAt":"x"}`;
+      await using server = await overHttp(
+        {
+          'tools/call': [
+            `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":@token,"progress":${number},"total":${number}}}`,
+            answer(`{"task":${task}}`),
+          ],
+        },
+        'a',
+        'events',
+      );
+      await using gate = await gateway(mcpConfig([server.target]));
+      const session = await openSession(`${gate.url}/mcp`);
+      const { text } = await session.send(toolCall(7, 't', {}, { progressToken: 5 }));
+      expect(text).toContain(`"ttl":${number},"pollInterval":${number}`);
+      expect(text).toContain(`"progress":${number},"total":${number}`);
+    },
+  );
+
+  test('is no bound for the items of a page: 300 000 tools are listed', async () => {
+    // JavaScript engines refuse a function call with over about 120 000 arguments.
+    const tools = Array.from({ length: 300_000 }, (_, index) => `{"name":"t${index}"}`).join(',');
+    await using server = await overHttp({ 'tools/list': answer(`{"tools":[${tools}]}`) });
+    await using other = await overHttp({}, 'b');
+    await using gate = await gateway(mcpConfig([server.target, other.target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect((await session.request('tools/list')).result.tools).toHaveLength(300_001);
+  });
+
+  test('is no bound for the message of an error, of which the log keeps the beginning', async () => {
+    const message = 'x'.repeat(2_000_000);
+    await using server = await overHttp(response(`"error":{"code":-32603,"message":"${message}"}`));
+    await using gate = await gateway(mcpConfig([server.target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect((await session.send(toolCall(7, 't'))).error.message).toBe(message);
+    expect((await gate.accessLine(3))['mcp.error.message']?.length).toBeLessThan(2_000);
+  });
+});

@@ -133,7 +133,7 @@ describe('the configuration of targets[].tools', () => {
   test('a new name or description of a tool that is left out is a warning at its key', async () => {
     const tools = { include: ['get_*'], rename: { one: 'x' }, descriptions: { two: 'y' } };
     await using gate = await gateway(mcpConfig([target('a', [], tools)]));
-    const { diagnostics } = gate.live.served;
+    const diagnostics = gate.live.served.diagnostics.filter(({ code }) => code !== 'AGW0312');
     expect(diagnostics.map(({ code, severity, message }) => [code, severity, message])).toEqual([
       ['AGW0303', 'warning', '`tools.rename` has no effect on `one`, which is left out'],
       ['AGW0303', 'warning', '`tools.descriptions` has no effect on `two`, which is left out'],

@@ -1,4 +1,4 @@
-import { isRecord, membersOf } from '../../../core/foreign.ts';
+import { isRecord, membersOf, shownValue } from '../../../core/foreign.ts';
 import { isHeaderValue } from '../../kernel/header-list.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { RpcMessage } from '../message.ts';
@@ -142,7 +142,7 @@ export function encodedValue(value: string): string {
 
 /** The error for a revision that the gateway does not know. */
 export function unsupportedVersion(requested: unknown): RpcError {
-  const text = textOf(requested).slice(0, 64);
+  const text = shownValue(requested).slice(0, 64);
   return new RpcError(RPC.unsupportedVersion, `unsupported MCP protocol version: ${text}`, {
     supported: SUPPORTED_REVISIONS,
     requested: text,
@@ -153,11 +153,7 @@ export function unsupportedVersion(requested: unknown): RpcError {
 export const versionMismatch = (inHeader: string, inBody: unknown): RpcError =>
   mismatch(VERSION_HEADER, inHeader, inBody, `params._meta["${META.version}"]`);
 
-const shown = (value: unknown): string => JSON.stringify(textOf(value).slice(0, 100));
-
-/** A value for display. Not `String(value)`, which calls a member `toString` of the value and throws if it is no function. */
-const textOf = (value: unknown): string =>
-  typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
+const shown = (value: unknown): string => JSON.stringify(shownValue(value).slice(0, 100));
 
 const missing = (key: string, expected: string): RpcError =>
   new RpcError(RPC.invalidParams, `expected params._meta["${key}"] to be ${expected}`);

@@ -1,10 +1,11 @@
+import { shownValue } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { FieldNames, isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
 import type { Upstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError, isHeadersTimeout, locatedProblem } from '../../../transport/upstream-error.ts';
 import type { UpstreamRequest } from '../../../transport/upstream-request.ts';
-import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../message.ts';
+import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../message.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -144,7 +145,7 @@ export class OpenApiChannel implements Channel {
             );
       this.#answer(id, () => {
         if (result !== undefined) return result;
-        throw new RpcError(RPC.invalidParams, `Unknown tool: ${String(params['name'])}`);
+        throw new RpcError(RPC.invalidParams, `Unknown tool: ${shownValue(params['name'])}`);
       });
     } catch (error) {
       if (abort.signal.aborted) return;
@@ -201,9 +202,8 @@ export class OpenApiChannel implements Channel {
 
 /** One page of `tools/list` as JSON text. A cursor is the index of the first tool. */
 function toolsPage(tools: readonly Operation[], cursor: unknown): string {
-  const from = cursor === undefined ? 0 : Number(cursor);
-  if (!Number.isSafeInteger(from) || from < 0 || from >= tools.length)
-    throw new RpcError(RPC.invalidParams, 'invalid cursor');
+  const from = cursor === undefined ? 0 : numberOfId(cursor);
+  if (from === undefined || from >= tools.length) throw new RpcError(RPC.invalidParams, 'invalid cursor');
   const to = from + LIMITS.openApiPageTools;
   const page = tools.slice(from, to).map(({ tool }) => tool);
   return `{"tools":[${page.join(',')}]${to < tools.length ? `,"nextCursor":"${to}"` : ''}}`;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { elementsOf, membersOf } from '../../../../core/foreign.ts';
+import { elementsOf, membersOf, shownValue } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import { isHeaderName, isSettableHeader } from '../../../kernel/header-list.ts';
 import { canonicalPattern } from '../../../kernel/request-target.ts';
@@ -184,7 +184,7 @@ class OperationReader {
       if (!isObject(value)) throw new DocumentError(`${at}: a parameter is not an object`);
       const { name, in: place } = value;
       if (typeof name !== 'string' || name === '') throw new DocumentError(`${at}: a parameter has no name`);
-      const key = `${String(place)} ${place === 'header' ? name.toLowerCase() : name}`;
+      const key = `${shownValue(place)} ${place === 'header' ? name.toLowerCase() : name}`;
       if (seen.has(key)) continue;
       seen.add(key);
       const described = this.#parameter(name, place, value, template, at);
@@ -228,7 +228,7 @@ class OperationReader {
     if (!isSupported) {
       if (!isRequired) return undefined;
       throw new Unsupported(
-        `its parameter ${shown(name)} in ${shown(String(place))} cannot be sent in the style ${shown(String(style))}`,
+        `its parameter ${shown(name)} in ${shown(shownValue(place))} cannot be sent in the style ${shown(shownValue(style))}`,
       );
     }
     const own = isObject(content) ? membersOf(content[jsonType(content) ?? ''])['schema'] : value['schema'];
@@ -363,7 +363,7 @@ function basePathOf(server: unknown): string {
   const variables = isObject(server['variables']) ? server['variables'] : {};
   const url = server['url'].replace(/\{([^{}]*)\}/g, (_whole, name: string) => {
     const variable = member(variables, name);
-    return isObject(variable) ? String(variable['default'] ?? '') : '';
+    return isObject(variable) ? shownValue(variable['default'] ?? '') : '';
   });
   if (!URL.canParse(url, 'http://localhost/')) throw new DocumentError(`servers: ${shown(url)} is not a URL`);
   return new URL(url, 'http://localhost/').pathname.replace(/\/+$/, '');
