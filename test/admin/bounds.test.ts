@@ -31,6 +31,7 @@ const COUNTED = [
   'localRateLimit.keys',
   'mcp.children',
   'mcp.endedSessions',
+  'mcp.keptStarts',
   'mcp.session.inFlight',
   'mcp.session.queuedMessages',
   'mcp.session.unanswered',

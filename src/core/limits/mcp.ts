@@ -10,6 +10,12 @@ export const MCP_LIMITS = {
 
   sessions: 5_000,
   sessionIdle: 30 * 60 * SECOND,
+  /**
+   * Sessions of a backend whose clients left before their `initialize` was answered, and how long each is kept for the next attempt
+   * of its client: `npx` may download a package for a minute. Their processes are stopped before any session is evicted.
+   */
+  keptStarts: 16,
+  keptStartTime: 60 * SECOND,
   /** Ids of ended sessions that are remembered so that they are not resumed; beyond that, the oldest is forgotten. */
   endedSessions: 10_000,
   /**

@@ -172,6 +172,7 @@ function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): B
   return [
     { name: 'mcp.sessions', at, max: mcpProcessOf(settings).maxSessions, used: () => sessions.total },
     { name: 'mcp.endedSessions', at, max: LIMITS.endedSessions, used: () => sessions.ended },
+    { name: 'mcp.keptStarts', at, max: settings.limits.keptStarts, used: () => sessions.starting.size },
     {
       name: 'mcp.session.inFlight',
       at,

@@ -12,6 +12,7 @@ import { checkResumable, notFound, resumedSession, stateInId, stateOf } from './
 import { Session, type SessionOptions } from './session.ts';
 import { nonceOf, openSession, ownerOf, type SessionState, sealSession } from './session-id.ts';
 import { SharedSessions } from './shared-sessions.ts';
+import { StartingSessions } from './starting-sessions.ts';
 import type { Evictable } from './targets/child-slots.ts';
 
 /**
@@ -22,6 +23,8 @@ export class SessionStore {
   readonly #sessions = new Map<string, Session>();
   /** Created but not registered or abandoned yet. They count towards `maxSessions`. */
   readonly #initializing = new Set<Session>();
+  /** Those of them whose clients have left. */
+  readonly starting: StartingSessions;
   /** Number of sessions that are being ended at their targets. */
   #ending = 0;
   readonly #options: SessionOptions;
@@ -53,6 +56,7 @@ export class SessionStore {
       end: (session) => this.end(session),
       waiting: (caller, requestState) => this.#waiting(caller, requestState),
     });
+    this.starting = new StartingSessions(options.limits, (session) => this.abandon(session));
     this.#removeEvictable = settings.children.addSource(() => this.#evictable());
   }
 
@@ -86,6 +90,7 @@ export class SessionStore {
   retired(): void {
     this.#isRetired = true;
     for (const target of this.#options.targets) target.standBy?.(false);
+    this.starting.close();
     this.#closeIfUnused();
   }
 
@@ -156,7 +161,8 @@ export class SessionStore {
   /** Throws `overloaded` (503) when there are `maxSessions` sessions. */
   #admit(session: Session): void {
     // The next request of that caller opens another session.
-    if (this.total >= this.#settings.maxSessions) this.callers.evictUnused();
+    if (this.total >= this.#settings.maxSessions && !this.starting.discardOldest())
+      this.callers.evictUnused();
     if (this.total >= this.#settings.maxSessions) {
       throw new AppError('overloaded', {
         message: `the gateway already has ${this.#settings.maxSessions} MCP sessions (config.mcp.maxSessions)`,
@@ -278,6 +284,7 @@ export class SessionStore {
   async close(): Promise<void> {
     clearInterval(this.#sweep);
     this.#removeEvictable();
+    this.starting.close();
     const sessions = [...this.#sessions.values(), ...this.#initializing];
     this.#sessions.clear();
     this.#initializing.clear();
@@ -330,6 +337,9 @@ export class SessionStore {
 
   /** The session whose child processes are stopped first when `maxChildren` is reached. */
   #evictable(): Evictable | undefined {
+    const left = this.starting.oldestWithProcess;
+    if (left !== undefined)
+      return { idleFrom: Number.NEGATIVE_INFINITY, evict: () => this.starting.discard(left) };
     let first: Session | undefined;
     let idleFrom = Number.POSITIVE_INFINITY;
     const { limits } = this.#options;

@@ -57,8 +57,8 @@ export class Session {
   version = '';
   /** Empty until the session is registered. */
   id = '';
-  /** Creation time, in ms of `performance.now()`. */
-  readonly createdAt = performance.now();
+  /** When its client began to wait for it, in ms of `performance.now()`. */
+  createdAt = performance.now();
   /** Time of the last use, in ms of `performance.now()`. */
   lastUsed = performance.now();
   /** Requests of the client in flight, oldest first, by a number of their own: clients may use an id several times. */

@@ -30,6 +30,7 @@ import { isOfServerStream } from './resumable-streams.ts';
 import { eventStreamReply, oneEvent, runCall } from './running-call.ts';
 import { notify, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
+import { startKey } from './starting-sessions.ts';
 import { answerStateless, statelessInitialize } from './stateless.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 
@@ -189,12 +190,24 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
   } catch (error) {
     throw error instanceof RpcError ? badMessage(error, message.id ?? 'null') : error;
   }
-  const session = createSession(ctx, sessions, message, params);
-  const abandon = (): void => void sessions.abandon(session);
-  ctx.signal.addEventListener('abort', abandon, { once: true });
+  const headers = forwardedHeaders(ctx);
+  const key = startKey(ctx, params, headers);
+  const session = sessions.starting.take(key) ?? createSession(ctx, sessions, message, params);
+  let hasLeft = false;
+  const leave = (): void => {
+    hasLeft = true;
+    sessions.starting.keep(session, key);
+  };
+  ctx.signal.addEventListener('abort', leave, { once: true });
   try {
-    await connectAll(session, forwardedHeaders(ctx), ctx.observer);
+    await connectAll(session, headers, ctx.observer);
     const { text, version } = await initializeResponse(session, message);
+    // It may be the session of another request by now.
+    if (hasLeft)
+      throw new AppError('mcp_session_failed', {
+        message: 'mcp: the client left before the session had started',
+      });
+    ctx.signal.removeEventListener('abort', leave);
     if (sessions.isStateless) {
       void sessions.abandon(session);
       return oneEvent(statelessInitialize(text));
@@ -206,11 +219,11 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
     reply.headers.append(SESSION_HEADER, session.id);
     return reply;
   } catch (error) {
-    await sessions.abandon(session);
+    if (!hasLeft) await sessions.abandon(session);
     if (error instanceof UpstreamStatusError) return refusedReply(ctx, error, message.id ?? 'null');
     throw withRpcBody(error, message);
   } finally {
-    ctx.signal.removeEventListener('abort', abandon);
+    ctx.signal.removeEventListener('abort', leave);
   }
 }
 
