@@ -18,7 +18,8 @@ export interface Range {
 /** Keys and indexes from the root of the document, as in `['gateways', 'default', 'routes', 0]`. */
 export type Path = readonly (string | number)[];
 
-export type Severity = 'error' | 'warning';
+/** A `note` explains what is valid and often meant: only validation shows it, and `--strict` allows it. */
+export type Severity = 'error' | 'warning' | 'note';
 
 /** A path as people write it: `gateways.default.routes[0]`. */
 export function pathText(path: Path): string {
@@ -101,7 +102,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0304: 'An authentication policy lets requests without credentials through.',
   AGW0306: 'A route is never reached, because another one takes its requests.',
   AGW0307: 'A `deny` rule fails, and therefore rejects the request, if a header is missing.',
-  AGW0308: 'Rules of several forms are combined, and the plain ones may not be evaluated as intended.',
+  AGW0308: 'Rules without a keyword may not be combined as intended.',
   AGW0309: 'An expression reads a member that is never set in its scope.',
   AGW0310: 'Part of a CEL expression fails for every input.',
   AGW0312: 'A provider key or an MCP server can be used by everyone who can reach the port.',

@@ -28,7 +28,7 @@ export interface ProblemsView {
 }
 
 export interface ProblemView {
-  readonly severity: 'error' | 'warning';
+  readonly severity: 'error' | 'warning' | 'note';
   readonly code: string;
   readonly message: string;
   readonly range: {

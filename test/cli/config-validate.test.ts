@@ -258,3 +258,19 @@ describe('config validate input', () => {
     expect((await validate(['-f', '-'], text)).code).toBe(0);
   });
 });
+
+test('config validate prints notes, which neither count as warnings nor fail with --strict', async () => {
+  const rules = `['request.method == "GET"', 'request.path != "/x"']`;
+  const routes = `[{ policies: { authorization: { rules: ${rules} }, directResponse: {} } }]`;
+  writeFileSync(join(folder, 'noted.yaml'), `gateways: { default: { port: 0, routes: ${routes} } }\n`);
+  const { code, stderr } = await validate(['--strict', 'noted.yaml']);
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringContaining('note[AGW0308]: all of these 2 rules must be true'),
+  ]);
+  expect(stderr).toContain('noted.yaml: valid (1 port)');
+  const github = await validate(['--strict', '-o', 'github', 'noted.yaml']);
+  expect([github.code, github.stdout]).toEqual([0, expect.stringMatching(/^::notice file=noted\.yaml,/)]);
+  const { warningCount, valid } = JSON.parse((await validate(['-o', 'json', 'noted.yaml'])).stdout);
+  expect({ warningCount, valid }).toEqual({ warningCount: 0, valid: true });
+});

@@ -9,7 +9,9 @@ export const configuration: CheckGroup = {
 };
 
 async function problems({ file, loaded, env, folder }: CheckContext): Promise<CheckResult[]> {
-  const diagnostics = await findProblems(loaded, { env, folder });
+  // Notes are about what is valid and often meant: `config validate` has them.
+  const found = await findProblems(loaded, { env, folder });
+  const diagnostics = found.filter(({ severity }) => severity !== 'note');
   const results = diagnostics.map(({ severity, message, range, help }) => {
     const fix = help ?? `run agctl config validate -f ${file} to see the position`;
     const text = `line ${range.start.line}: ${message}`;

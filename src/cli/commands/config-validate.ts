@@ -31,7 +31,7 @@ export const run: Run<Options> = async (options, context) => {
   if (diagnostics.length > 0 || options.output === 'json' || options.output === 'sarif') {
     const text = report(
       // A failed run must not display only warnings.
-      isStrict && options.output === 'github' ? diagnostics.map(asError) : diagnostics,
+      isStrict && options.output === 'github' ? diagnostics.map(warningAsError) : diagnostics,
       checked.flatMap(({ loaded }) => loaded ?? []),
       {
         format: options.output,
@@ -44,7 +44,9 @@ export const run: Run<Options> = async (options, context) => {
   if (!isMachine)
     for (const file of checked) context.stderr.write(summary(file, performance.now() - started, isStrict));
   if (checked.some(({ loaded }) => loaded === undefined)) return EXIT_CODES.usage.code;
-  const failing = diagnostics.some(({ severity }) => severity === 'error' || isStrict);
+  const failing = diagnostics.some(
+    ({ severity }) => severity === 'error' || (isStrict && severity === 'warning'),
+  );
   return failing ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
@@ -72,7 +74,8 @@ async function checkFile(file: string, context: Context): Promise<CheckedFile> {
   return { file, envFile, loaded, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
-const asError = (diagnostic: Diagnostic): Diagnostic => ({ ...diagnostic, severity: 'error' });
+const warningAsError = (diagnostic: Diagnostic): Diagnostic =>
+  diagnostic.severity === 'warning' ? { ...diagnostic, severity: 'error' } : diagnostic;
 
 function unreadable(file: string, { message, help }: CommandError): Diagnostic {
   const start = { line: 1, column: 1, offset: 0 };

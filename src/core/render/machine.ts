@@ -65,7 +65,9 @@ export function renderGithub(diagnostics: readonly Diagnostic[]): string {
       const columns = start.line === end.line ? `,col=${start.column},endColumn=${end.column}` : '';
       const place = `file=${escapeProperty(escapeControls(file))},line=${start.line},endLine=${end.line}${columns}`;
       const text = [message, ...(help === undefined ? [] : [help]), ...notes].map(escapeControls).join('\n');
-      return `::${severity} ${place},title=${code}::${escapeData(text)}`;
+      // GitHub has another word for it.
+      const command = severity === 'note' ? 'notice' : severity;
+      return `::${command} ${place},title=${code}::${escapeData(text)}`;
     })
     .join('\n');
 }

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import type { Diagnostic, Range } from '../diagnostic.ts';
+import type { Diagnostic, Range, Severity } from '../diagnostic.ts';
 import type { DiagnosticSource } from './source.ts';
 import { type Cell, clipToLine, displayWidth, escapeControls, layoutLine } from './width.ts';
 
@@ -9,6 +9,8 @@ export interface TextStyle {
   readonly width: number;
   readonly ascii?: boolean;
 }
+
+const TONES = { error: 'red', warning: 'yellow', note: 'cyan' } as const;
 
 /** Context lines above the caret, for values of several lines. */
 const CONTEXT_LINES = 3;
@@ -46,7 +48,7 @@ export function renderText(
     bar: style.ascii ? '|' : '│',
     ellipsis: style.ascii ? '...' : '…',
   };
-  const tone: Mark['tone'] = severity === 'error' ? 'red' : 'yellow';
+  const tone = TONES[severity];
   const place = `${escapeControls(diagnostic.file)}:${range.start.line}:${range.start.column}`;
   const out = [
     `${paint(['bold', tone], `${severity}[${code}]`)}${paint('bold', `: ${escapeControls(message)}`)}`,
@@ -99,7 +101,7 @@ function gutter(frame: Frame, number = ''): string {
 
 interface Mark {
   readonly char: string;
-  readonly tone: 'red' | 'yellow';
+  readonly tone: (typeof TONES)[Severity];
   readonly label: string;
 }
 

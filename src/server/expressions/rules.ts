@@ -101,16 +101,28 @@ function ruleSet(compiled: readonly Rule[]): RuleSet {
 }
 
 /**
- * Warns about plain rules next to other rules if all plain rules must be true: in upstream's configurations and in
- * `mcpAuthorization`, a plain rule is an `allow` rule, and one true rule is enough.
+ * Reports plain rules where all of them must be true: in upstream's configurations and in `mcpAuthorization`, a plain rule is
+ * an `allow` rule, and one true rule is enough. A warning if there are rules of other forms, a note for several plain ones.
  */
-export function warnOfMixedRules(rules: readonly RuleConfig[], context: CompileContext): void {
+export function reportPlainRules(rules: readonly RuleConfig[], context: CompileContext): void {
   const isPlain = (rule: RuleConfig): boolean => typeof rule === 'string';
   const others = rules.flatMap((rule) =>
     typeof rule === 'string' || 'require' in rule ? [] : Object.keys(rule),
   );
   const plain = rules.findIndex(isPlain);
-  if (plain === -1 || others.length === 0) return;
+  if (plain === -1) return;
+  if (others.length === 0) {
+    if (rules.filter(isPlain).length > 1)
+      context.at('rules').report({
+        code: 'AGW0308',
+        severity: 'note',
+        message: `all of these ${rules.length} rules must be true`,
+        label:
+          'a rule without a keyword counts as `require` in `authorization`, and as `allow` in agentgateway and in `mcpAuthorization`',
+        help: 'write `require:` before each of them to say so, or `allow:` if one true rule suffices',
+      });
+    return;
+  }
   const kinds = [...new Set(others)].map((kind) => `\`${kind}\``).join(' and ');
   context.at('rules', plain).report({
     code: 'AGW0308',

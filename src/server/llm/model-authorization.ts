@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { compileRules, ruleSchema, warnOfMixedRules } from '../expressions/rules.ts';
+import { compileRules, reportPlainRules, ruleSchema } from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
@@ -24,7 +24,7 @@ export function compileModelAuthorization(
   { rules }: z.output<typeof modelAuthorizationSchema>,
   context: CompileContext,
 ): ModelAuthorization {
-  warnOfMixedRules(rules, context);
+  reportPlainRules(rules, context);
   const decide = compileRules(rules, 'require', requestScope, context);
   return (ctx) => {
     const decision = decide(resolverFor(ctx));

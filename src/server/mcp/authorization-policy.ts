@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { readsUnguarded } from '../expressions/cel/expression.ts';
-import { combineRules, compileRules, type RuleSet, ruleSchema, rulesByEffect } from '../expressions/rules.ts';
+import {
+  combineRules,
+  compileRules,
+  type RuleConfig,
+  type RuleSet,
+  ruleSchema,
+  rulesByEffect,
+} from '../expressions/rules.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression } from '../kernel/expression.ts';
@@ -42,7 +49,10 @@ export const mcpAuthorization = definePolicy({
     });
   },
   compile({ rules }, context) {
-    return policyOf(compileRules(rules, 'allow', mcpAuthorizationScope, context, warnAboutLists));
+    const compiled = compileRules(rules, 'allow', mcpAuthorizationScope, context, warnAboutLists);
+    noteAlternatives(rules, context);
+    noteHiddenItems(compiled, context);
+    return policyOf(compiled);
   },
   combine: (policies) => policyOf(combineRules(policies.filter(isItemPolicy).map(({ rules }) => rules))),
 });
@@ -91,6 +101,37 @@ class ItemRules implements ItemAccess {
     return decision.allowed;
   }
 }
+
+/** Several plain rules are alternatives, unlike those of `authorization`: an exception that one of them makes has no effect. */
+function noteAlternatives(rules: readonly RuleConfig[], context: CompileContext): void {
+  const plain = rules.filter((rule) => typeof rule === 'string');
+  if (plain.length < 2) return;
+  context.at('rules').report({
+    code: 'AGW0308',
+    severity: 'note',
+    message: `one of these ${plain.length} rules is enough`,
+    label:
+      'a rule without a keyword counts as `allow` in `mcpAuthorization`, and as `require` in `authorization`',
+    help: 'write `allow:` before each of them to say so, `require:` if all must be true, or `deny:` for exceptions',
+  });
+}
+
+/** A rule that excepts one tool from all others also decides on prompts and resources, where it fails. */
+function noteHiddenItems({ rules }: RuleSet, context: CompileContext): void {
+  const allows = rules.filter(({ effect }) => effect === 'allow').map(({ expression }) => expression);
+  const areAboutTools = allows.length > 0 && allows.every((rule) => rule.reads('mcp.tool'));
+  if (!areAboutTools || !allows.some(({ source }) => /!=|!\s*[(\w]/.test(source))) return;
+  if (allows.some((rule) => OTHER_ITEMS.some((path) => rule.reads(path)))) return;
+  context.at('rules').report({
+    code: 'AGW0309',
+    severity: 'note',
+    message: 'these rules allow no prompts, resources and tasks',
+    label: '`mcp.tool` is not set for them, so each rule fails, and a failing `allow` rule allows nothing',
+    help: 'to except tools from everything else, write the exception as a `deny` rule: `deny: mcp.tool.name == "x"`',
+  });
+}
+
+const OTHER_ITEMS = ['mcp.prompt', 'mcp.resource', 'mcp.task'];
 
 /** Rules also filter lists, where there are no arguments: a rule that reads them unguarded hides its tools. */
 function warnAboutLists(rule: TracedExpression, context: CompileContext): void {

@@ -4,9 +4,9 @@ import {
   combineRules,
   compileRules,
   type RuleSet,
+  reportPlainRules,
   ruleSchema,
   rulesByEffect,
-  warnOfMixedRules,
 } from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -34,7 +34,7 @@ export const authorization = definePolicy({
   dump: ({ rules }) => ({ authorization: { rules: rulesByEffect(rules, 'require') } }),
   compile({ rules }, context) {
     // The specification: "each authorization.rules entry is evaluated. A failing rule gives 403."
-    warnOfMixedRules(rules, context);
+    reportPlainRules(rules, context);
     return policyOf(compileRules(rules, 'require', requestScope, context));
   },
   combine: (policies) =>

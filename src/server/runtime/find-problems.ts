@@ -36,7 +36,7 @@ async function problemsOfValidParts(
 }
 
 async function compileProblems(options: Omit<CompileOptions, 'log'>): Promise<readonly Diagnostic[]> {
-  const { runtime, diagnostics } = compileRuntime({ ...options, log: silent });
+  const { runtime, diagnostics } = compileRuntime({ ...options, log: silent, withNotes: true });
   await runtime.close();
   return diagnostics;
 }

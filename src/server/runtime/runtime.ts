@@ -111,6 +111,8 @@ export interface CompileOptions {
   readonly sourcePath?: (path: Path) => Path;
   /** What the workers of a gateway share, if there are several. A reload keeps it. */
   readonly sharing?: Sharing | undefined;
+  /** Whether problems of severity `note` are wanted. */
+  readonly withNotes?: boolean;
   /** Limits that differ from `LIMITS`, for tests. A reload keeps those of the previous runtime. */
   readonly limits?: Partial<Limits>;
 }
@@ -137,8 +139,10 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   // Without ports before the reload, none are lost.
   if (gateways.length === 0 && problems.length === 0)
     problems.push(noPortProblem(previous !== undefined && previous.gateways.length > 0, source));
-  const report = (path: Path, problem: Problem): void =>
-    void diagnostics.push(locate(source, options.sourcePath?.(path) ?? path, problem));
+  const report = (path: Path, problem: Problem): void => {
+    if (problem.severity === 'note' && options.withNotes !== true) return;
+    diagnostics.push(locate(source, options.sourcePath?.(path) ?? path, problem));
+  };
   for (const { path, ...problem } of problems) report(path, problem);
   diagnostics.push(...lint(source));
   const trusted = config.config.http.trustedProxies;

@@ -57,22 +57,25 @@ describe('authorization rules', () => {
       [{ deny: 'false' }, { allow: 'true' }, is('x-a')],
       'rules without a keyword are mixed with `deny` and `allow` rules, and count as `require`',
     ],
-    [[is('x-a'), is('x-b')], undefined],
+    [[is('x-a'), is('x-b')], 'all of these 2 rules must be true', 'note'],
     [[is('x-a'), { require: is('x-b') }], undefined],
     [[{ deny: 'false' }, { allow: 'true' }], undefined],
-  ])('validation of %j explains how rules without a keyword are counted', async (rules, message) => {
-    const policies = { authorization: { rules }, directResponse: {} };
-    const text = JSON.stringify({ gateways: { default: { port: 0, routes: [{ policies }] } } });
-    const found = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
-    const mixed = found.filter(({ code }) => code === 'AGW0308');
-    expect(mixed.map((each) => [each.severity, each.message])).toEqual(
-      message === undefined ? [] : [['warning', message]],
-    );
-    if (message !== undefined)
-      expect(text.slice(mixed[0]?.range.start.offset, mixed[0]?.range.end.offset)).toBe(
-        JSON.stringify(is('x-a')),
+  ])(
+    'validation of %j explains how rules without a keyword are counted',
+    async (rules, message, severity = 'warning') => {
+      const policies = { authorization: { rules }, directResponse: {} };
+      const text = JSON.stringify({ gateways: { default: { port: 0, routes: [{ policies }] } } });
+      const found = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
+      const mixed = found.filter(({ code }) => code === 'AGW0308');
+      expect(mixed.map((each) => [each.severity, each.message])).toEqual(
+        message === undefined ? [] : [[severity, message]],
       );
-  });
+      if (message !== undefined && severity === 'warning')
+        expect(text.slice(mixed[0]?.range.start.offset, mixed[0]?.range.end.offset)).toBe(
+          JSON.stringify(is('x-a')),
+        );
+    },
+  );
 
   test('authorization rules read the variables set by earlier policies', async () => {
     const policies = {

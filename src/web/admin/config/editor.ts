@@ -15,7 +15,7 @@ import { undoable } from './undo.ts';
 export interface Mark {
   readonly from: number;
   readonly to: number;
-  readonly severity: 'error' | 'warning';
+  readonly severity: 'error' | 'warning' | 'info';
   readonly message: string;
 }
 

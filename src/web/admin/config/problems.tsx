@@ -5,7 +5,7 @@ import { WithCode } from '../../shared/with-code.tsx';
 
 /** One problem from the validator, with its place in the text on the page. */
 interface Found {
-  readonly severity: 'error' | 'warning';
+  readonly severity: 'error' | 'warning' | 'note';
   readonly code: string;
   readonly message: string;
   readonly label?: string;
@@ -120,8 +120,8 @@ export function ProblemList({
           ({ severity, code, message, label, help, fix, range: { start } }) => (
             <li key={`${start.offset} ${code} ${message}`}>
               <button type="button" className="plain" onClick={() => goTo(start.offset)}>
-                <span className={severity === 'error' ? 'bad' : 'warn'}>
-                  {severity === 'error' ? '✗ error' : '! warning'} {code}
+                <span className={severity === 'error' ? 'bad' : severity === 'note' ? 'quiet' : 'warn'}>
+                  {severity === 'error' ? '✗ error' : severity === 'note' ? 'note' : '! warning'} {code}
                 </span>{' '}
                 line {start.line}: <WithCode text={message} />
               </button>

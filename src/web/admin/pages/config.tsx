@@ -40,7 +40,8 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
       (verdict?.diagnostics ?? []).map(({ range, severity, code, message, help }) => ({
         from: range.start.offset,
         to: range.end.offset,
-        severity,
+        // What CodeMirror calls it.
+        severity: severity === 'note' ? ('info' as const) : severity,
         message: `${code}: ${message}${help === undefined ? '' : `. ${help}`}`,
       })),
     [verdict],
