@@ -99,7 +99,7 @@ const UNEXPECTED = 'the memory backend sent an unexpected response';
 test.each([
   null,
   5,
-  [],
+  [[]],
   {},
   { namespaces: {} },
   { namespaces: [], nextCursor: 'again' },
@@ -113,7 +113,7 @@ test.each([
   expect(backend.seen.length).toBeLessThan(3);
 });
 
-test.each([null, 5, [], {}, { counts: {}, token: '; rm -rf ~' }, { counts: null, token: 'ab' }])(
+test.each([null, 5, [[]], {}, { counts: {}, token: '; rm -rf ~' }, { counts: null, token: 'ab' }])(
   'agctl memory forget and import of a backend that answers %j end with what is wrong',
   async (answer) => {
     await using backend = await fakeBackend(reply(200, answer));

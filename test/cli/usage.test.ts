@@ -108,7 +108,7 @@ const CONFIG = JSON.stringify({
 });
 
 // Other servers answer at the port of an admin server, and gateways of other versions: agentgateway has the same default.
-test.each([null, 5, [], {}, { by: 'key' }, { by: [5], rows: [] }, { by: [], rows: {} }])(
+test.each([null, 5, [[]], {}, { by: 'key' }, { by: [5], rows: [] }, { by: [], rows: {} }])(
   '`agctl usage` names an admin server that answers %j as none',
   async (answer) => {
     const { code, stderr } = await run(answer as object);
@@ -131,7 +131,7 @@ test.each([null, 5, {}, { group: null }, { group: { key: 5 }, requests: '7', cos
 test.each([
   null,
   5,
-  [],
+  [[]],
   {},
   { keys: 5 },
   { keys: [null, {}, { budgets: 5, allowedModels: 'x', createdAt: 1 }] },
