@@ -6,7 +6,7 @@ import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts
 import { databaseSchema } from '../database/settings.ts';
 import { networkAuthorizationSchema } from '../expressions/network-authorization.ts';
 import { PATH_MODES } from '../kernel/request-target.ts';
-import { UNDERSCORE_MODES } from '../kernel/validate-request.ts';
+import { FIELD_MODES } from '../kernel/validate-request.ts';
 import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/catalog.ts';
 import { mcpFields } from '../mcp/backend.ts';
@@ -73,10 +73,16 @@ const requestValidationSchema = z
         'Handling of paths that servers interpret differently. `merge` merges repeated slashes and rejects encoded slashes (except in the id of `/v1/models/{id}`) and backslashes with status 400; `reject` also rejects repeated slashes and `;`; `keep` forwards all of these unchanged. Dot segments and control characters are always rejected.',
       ),
     headersWithUnderscores: z
-      .enum(UNDERSCORE_MODES)
+      .enum(FIELD_MODES)
       .default('drop')
       .describe(
         'Handling of request headers with an underscore in their name, which some servers treat like a hyphen: `drop` removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them.',
+      ),
+    overrideHeaders: z
+      .enum(FIELD_MODES)
+      .default('drop')
+      .describe(
+        'Handling of request headers with which some servers replace the method or path that rules have checked: `X-HTTP-Method-Override`, `X-HTTP-Method`, `X-Method-Override`, `X-Original-Method`, `X-Original-URL`, `X-Rewrite-URL` and `_method`. `drop` removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them, but not for LLM providers and MCP servers.',
       ),
     trustedProxies: trustedProxiesSchema,
   })

@@ -94,6 +94,20 @@ export const HOP_BY_HOP = new FieldNames([
   'upgrade',
 ]);
 
+/**
+ * Fields with which a request asks a server to treat it as one with another method or path than it has. Rules are about those
+ * of the request line.
+ */
+export const OVERRIDES: readonly string[] = [
+  '_method',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-method',
+  'x-original-url',
+  'x-rewrite-url',
+];
+
 /** The names in a `Connection` value, in lower case. */
 export function connectionOptions(value: string): string[] {
   return value

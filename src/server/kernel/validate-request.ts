@@ -1,6 +1,13 @@
 import { LIMITS } from '../../core/limits.ts';
 import { validationError } from './error-response.ts';
-import { connectionOptions, FieldNames, type HeaderList, HOP_BY_HOP, removeFields } from './header-list.ts';
+import {
+  connectionOptions,
+  FieldNames,
+  type HeaderList,
+  HOP_BY_HOP,
+  OVERRIDES,
+  removeFields,
+} from './header-list.ts';
 import type { ClientRequest } from './request-context.ts';
 import { canonicalAuthority, canonicalPath, type PathMode } from './request-target.ts';
 
@@ -9,7 +16,10 @@ export interface RequestValidation {
   /** Header lines of an HTTP/1.1 request; `LIMITS.headerCount` by default. */
   readonly headerCount?: number | undefined;
   readonly pathNormalization: PathMode;
-  readonly headersWithUnderscores: UnderscoreMode;
+  readonly headersWithUnderscores: FieldMode;
+  readonly overrideHeaders: FieldMode;
+  /** The headers, in lower case, that the configuration may read. */
+  readonly headerReads?: { has(name: string): boolean } | undefined;
 }
 
 /** The request target in the form that routing, CEL, external authorization, the access log and the backend all use. */
@@ -37,7 +47,7 @@ export function validateRequest(
   if (request.httpVersionMajor !== 1 && request.isHttp2 !== true)
     throw validationError('version_not_supported', `HTTP/${request.httpVersion}`);
   const headerCount = (request.isHttp2 ? undefined : settings.headerCount) ?? LIMITS.headerCount;
-  const host = hostOf(headers, validateHeaders(headers, settings.headersWithUnderscores, headerCount));
+  const host = hostOf(headers, validateHeaders(headers, settings, headerCount));
   checkTransferEncoding(request);
   const { expect } = request.headers;
   if (expect !== undefined && expect.toLowerCase() !== '100-continue')
@@ -100,9 +110,9 @@ function originForm(target: string, host: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Handling of request headers with an underscore in their name: `config.http.headersWithUnderscores`. */
-export const UNDERSCORE_MODES = ['drop', 'reject', 'allow'] as const;
-type UnderscoreMode = (typeof UNDERSCORE_MODES)[number];
+/** Handling of request headers that servers interpret differently, such as those with an underscore in their name. */
+export const FIELD_MODES = ['drop', 'reject', 'allow'] as const;
+type FieldMode = (typeof FIELD_MODES)[number];
 
 /** Fields that must not be repeated: servers differ in using the first, last or joined value (RFC 9110 §5.3, §7.2; RFC 6454 §7.3). */
 const SINGLE = [
@@ -119,25 +129,36 @@ const SINGLE = [
 const SINGLE_BIT: ReadonlyMap<string, number> = new Map(SINGLE.map((name, index) => [name, 1 << index]));
 
 /**
- * Fields that determine the meaning and the sender of a request. `Connection` must not name fields that are meant for all
- * recipients (RFC 9110 §7.6.1): if these were removed, a client could choose which server receives them.
+ * Fields that determine the meaning and the sender of a request, or that the gateway itself reads. `Connection` must not name
+ * fields that are meant for all recipients (RFC 9110 §7.6.1): if these were removed, a client could choose which server
+ * receives them.
  */
-const NEVER_IN_CONNECTION = new Set([...SINGLE, 'cookie', 'content-encoding', 'transfer-encoding']);
+const NEVER_IN_CONNECTION = new Set([
+  ...SINGLE,
+  'cookie',
+  'transfer-encoding',
+  'tracestate',
+  'user-agent',
+  'vary',
+  'via',
+]);
+const NEVER_IN_CONNECTION_FROM =
+  /^(?:accept|access-control-|anthropic-|api-key|authorization-|baggage|cache-control|content-|date|expect|forwarded|if-|last-event-id|mcp-|openai-|pragma|priority|range|referer|sec-|traceparent|x-(?:amz-|api-|csrf|envoy-|forwarded|goog-|http-method|method-override|original-|real-ip|request|xsrf))/;
 
 // By length of the name, because lower-casing the name of every field costs more than the checks themselves.
 const CHECKED_LENGTHS: readonly boolean[] = Array.from({ length: 32 }, (_, length) =>
-  [...SINGLE, ...HOP_BY_HOP].some((name) => name.length === length),
+  [...SINGLE, ...HOP_BY_HOP, ...OVERRIDES].some((name) => name.length === length),
 );
 
 /**
- * Removes hop-by-hop fields, fields that `Connection` names, and, depending on `underscores`, names with an underscore
- * from `headers`. No other code removes these. Returns the value of Host.
+ * Removes hop-by-hop fields, fields that `Connection` names, and, depending on the settings, those that replace the method or
+ * have an underscore in their name from `headers`. No other code removes these. Returns the value of Host.
  *
  * @throws AppError `bad_request` for ambiguous headers, `headers_too_large` for more than `headerCount`
  */
 function validateHeaders(
   headers: HeaderList,
-  underscores: UnderscoreMode,
+  { headersWithUnderscores: underscores, overrideHeaders, headerReads }: RequestValidation,
   headerCount: number,
 ): string | undefined {
   const { raw } = headers;
@@ -162,11 +183,16 @@ function validateHeaders(
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower)) {
       removed = appended(removed, i);
-      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] ?? ''));
+      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] ?? '', headerReads));
       continue;
     }
     const bit = SINGLE_BIT.get(lower);
-    if (bit === undefined) continue;
+    if (bit === undefined) {
+      if (overrideHeaders === 'allow' || !isOverride(lower)) continue;
+      if (overrideHeaders === 'reject') throw overrideError(lower);
+      removed = appended(removed, i);
+      continue;
+    }
     if ((seen & bit) !== 0)
       throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
     seen |= bit;
@@ -201,16 +227,41 @@ function removeAt(raw: string[], indexes: readonly number[]): void {
   raw.length = length;
 }
 
-/** The fields that a `Connection` value names. */
-function optionsOf(value: string): readonly string[] {
+/** The fields that a `Connection` value names. @throws AppError `bad_request` for one that decides about the request */
+function optionsOf(value: string, headerReads: RequestValidation['headerReads']): readonly string[] {
   if (value === 'keep-alive' || value === 'close') return NONE;
   const options = connectionOptions(value).filter((option) => option !== 'keep-alive' && option !== 'close');
-  const invalid = options.find((option) => NEVER_IN_CONNECTION.has(option));
+  const invalid = options.find(
+    (option) =>
+      NEVER_IN_CONNECTION.has(option) ||
+      (isOwnOption(option) && (NEVER_IN_CONNECTION_FROM.test(option) || headerReads?.has(option) === true)),
+  );
   if (invalid === undefined) return options;
   throw validationError(
     'bad_request',
     `Connection names ${invalid}`,
     `the Connection header names ${invalid}, which is meant for all recipients: remove it from Connection`,
+  );
+}
+
+/** Not one of the fields that every recipient removes anyway. */
+const isOwnOption = (option: string): boolean =>
+  option !== '' && option !== 'http2-settings' && !HOP_BY_HOP.has(option);
+
+const OVERRIDE_NAMES = new Set(OVERRIDES.map(withoutUnderscores));
+
+/** Whether a field, by its name in lower case, replaces the method or path, also where an underscore is read as a hyphen. */
+const isOverride = (name: string): boolean => OVERRIDE_NAMES.has(withoutUnderscores(name));
+
+function withoutUnderscores(name: string): string {
+  return name.replaceAll('_', '-');
+}
+
+function overrideError(name: string): Error {
+  return validationError(
+    'bad_request',
+    `header ${name}`,
+    `the header ${name} asks for another method or path than the request has (config.http.overrideHeaders)`,
   );
 }
 

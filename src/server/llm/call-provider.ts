@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
-import { FieldNames, HeaderList, removeFields, withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, HeaderList, OVERRIDES, removeFields, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { DecodedBody, isDecodable } from '../transport/decoded-body.ts';
 import type { UpstreamBody } from '../transport/upstream-body.ts';
@@ -35,6 +35,7 @@ const NOT_FORWARDED = new FieldNames([
   'expect',
   'accept-encoding',
   'cookie',
+  ...OVERRIDES,
 ]);
 
 const NOT_RETURNED = new FieldNames([

@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
 import { messageOf } from '../../core/errors.ts';
-import { FieldNames, HeaderList, withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { handshake } from '../kernel/upgrade.ts';
@@ -62,6 +62,7 @@ const NOT_FORWARDED = new FieldNames([
   'sec-websocket-protocol',
   // That of a page, for which the gateway has its own rules (`cors`, `authorization`).
   'origin',
+  ...OVERRIDES,
 ]);
 
 /** Subprotocols in which browsers, which cannot set headers, send a key and its account. */

@@ -4,7 +4,7 @@ import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { emptyReply } from '../kernel/error-response.ts';
-import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
+import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey, principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
@@ -269,6 +269,7 @@ const NOT_FORWARDED = new FieldNames([
   // Defined by a later revision than the one used with targets, and they contain the client's names of items.
   'mcp-method',
   'mcp-name',
+  ...OVERRIDES,
 ]);
 const NOT_FORWARDED_WITH_KEY = new FieldNames([...NOT_FORWARDED, 'authorization']);
 

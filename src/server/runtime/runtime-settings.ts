@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { Spending, spendingOf } from '../budgets/spending.ts';
+import { HeaderReads } from '../config/header-reads.ts';
 import type { Config } from '../config/schema.ts';
 import { GatewayDatabase } from '../database/gateway-database.ts';
 import { databaseSchemas } from '../features.ts';
@@ -47,15 +48,20 @@ export function databaseOf(
 /** Settings of the process, which a reload keeps, with those of the configuration, which it replaces. */
 export function runtimeSettings(
   loaded: Config,
-  { config, frontendPolicies }: Config,
+  effective: Config,
   metrics: Metrics,
   database: GatewayDatabase | undefined,
   previous: RuntimeSettings | undefined,
   { limits = {}, sharing, log }: Pick<SettingsOptions, 'limits' | 'sharing' | 'log'>,
 ): RuntimeSettings {
+  const { config, frontendPolicies } = effective;
   const own = {
     secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
-    requestValidation: { ...config.http, headerCount: frontendPolicies.http.http1MaxHeaders },
+    requestValidation: {
+      ...config.http,
+      headerCount: frontendPolicies.http.http1MaxHeaders,
+      headerReads: new HeaderReads(effective),
+    },
     maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
     isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
     isDatabaseAdded: config.database === undefined && loaded.config.database !== undefined,

@@ -65,17 +65,19 @@ describe('hop-by-hop headers', () => {
   test('hop-by-hop headers are not visible to rules, external authorization and matches', async () => {
     await using service = await httpUpstream();
     await using backend = await httpUpstream();
-    const names = ['x-hop', 'te', 'connection', 'keep-alive', 'proxy-authorization', 'upgrade'];
+    const names = ['te', 'connection', 'keep-alive', 'proxy-authorization', 'upgrade'];
     const byHeader = {
       name: 'by-header',
-      matches: [{ headers: [{ name: 'x-hop', value: { exact: '1' } }] }],
+      matches: [{ headers: [{ name: 'te', value: { exact: 'trailers' } }] }],
       policies: { directResponse: { status: 418 } },
     };
     const rest = {
       name: 'rest',
       policies: {
         ...askPolicy(service.address, {}, { includeRequestHeaders: names }),
-        authorization: { rules: names.map((name) => `!("${name}" in request.headers)`) },
+        authorization: {
+          rules: names.map((name) => `default(request.headers["${name}"], "none") == "none"`),
+        },
       },
       backends: [{ host: backend.address }],
     };
@@ -89,7 +91,7 @@ describe('hop-by-hop headers', () => {
       'Upgrade: h2c',
     ];
     expect((await sendRaw(gate.port, rawRequest('GET / HTTP/1.1', lines))).statuses).toEqual([200]);
-    for (const name of names.filter((each) => each !== 'connection')) {
+    for (const name of ['x-hop', ...names].filter((each) => each !== 'connection')) {
       expect(service.received[0]?.headers).not.toHaveProperty(name);
       expect(backend.received[0]?.headers).not.toHaveProperty(name);
     }
@@ -118,6 +120,101 @@ describe('hop-by-hop headers', () => {
       expect(text).toContain(`the Connection header names ${name.toLowerCase()}`);
     }
     expect(backend.received).toEqual([]);
+  });
+
+  // Apache CVE-2022-31813: `Connection: x-forwarded-for` hid the client's address from rules.
+  test.each<[string, string, object]>([
+    [
+      'a deny rule',
+      'x-block',
+      { authorization: { rules: [{ deny: 'default(request.headers["x-block"], "") == "1"' }] } },
+    ],
+    ['a rule, as a member', 'block', { authorization: { rules: [{ deny: 'has(request.headers.block)' }] } }],
+    [
+      'a rule, with a literal in single quotes',
+      'x-b',
+      { authorization: { rules: ["request.headers[?'X-B'].orValue('') == ''"] } },
+    ],
+    [
+      'a rule that computes names',
+      'x-any',
+      { authorization: { rules: ['request.headers["x-" + request.path.substring(1)] == "1"'] } },
+    ],
+    [
+      'a rule that takes all headers',
+      'x-any',
+      { authorization: { rules: ['!("x-block" in request.headers)'] } },
+    ],
+    [
+      'a rule that takes the whole request',
+      'x-any',
+      { authorization: { rules: ['string(toJson(request)) != ""'] } },
+    ],
+    ['a rule that takes all variables', 'x-any', { authorization: { rules: ['variables().size() > 0'] } }],
+    [
+      'a transformation',
+      'x-copied',
+      { transformations: { request: { set: { 'x-to': 'request.headers["x-copied"]' } } } },
+    ],
+    [
+      'the location of a key',
+      'x-key',
+      { apiKey: { location: { header: { name: 'X-Key' } }, keys: [{ key: 'k' }], mode: 'optional' } },
+    ],
+    [
+      'a rate limit',
+      'x-tenant',
+      {
+        localRateLimit: [
+          { maxTokens: 9, tokensPerFill: 9, fillInterval: '1s', key: 'request.headers["x-tenant"]' },
+        ],
+      },
+    ],
+    [
+      'an authorization service',
+      'x-sent',
+      askPolicy('127.0.0.1:1', {}, { includeRequestHeaders: ['x-sent'], failureMode: 'allow' }),
+    ],
+    ['the gateway itself: a client address', 'X-Forwarded-For', {}],
+    ['the gateway itself: a key of LLM clients', 'x-api-key', {}],
+    ['the gateway itself: a trace', 'traceparent', {}],
+    ['the gateway itself: Fetch Metadata', 'sec-fetch-site', {}],
+  ])('a Connection header cannot hide a header from %s', async (_, name, policies) => {
+    await using backend = await httpUpstream();
+    await using gate = await proxyGateway(backend.address, policies);
+    const lines = [`Connection: close, ${name}`, `${name}: 1`];
+    const { text, statuses } = await sendRaw(gate.port, rawRequest('GET /any HTTP/1.1', lines));
+    expect(statuses).toEqual([400]);
+    expect(text).toContain(`the Connection header names ${name.toLowerCase()}`);
+    expect(backend.received).toEqual([]);
+  });
+
+  test('a Connection header cannot hide a header from the match of a route or the access log', async () => {
+    await using backend = await httpUpstream();
+    const matches = [{ headers: [{ name: 'X-Matched', value: { exact: '1' } }] }];
+    const yaml = routesConfig([{ matches, backends: [{ host: backend.address }] }], {
+      frontendPolicies: { accessLog: { add: { logged: 'request.headers["x-logged"]' } } },
+    });
+    await using gate = await gateway(yaml);
+    for (const name of ['x-matched', 'x-logged']) {
+      const lines = [`Connection: close, ${name}`, `${name}: 1`];
+      expect((await sendRaw(gate.port, rawRequest('GET / HTTP/1.1', lines))).statuses).toEqual([400]);
+    }
+  });
+
+  test('a Connection header may name hop-by-hop headers, whatever rules read', async () => {
+    await using backend = await httpUpstream();
+    const rules = ['string(toJson(request)) != "" && request.headers.size() >= 0'];
+    await using gate = await proxyGateway(backend.address, { authorization: { rules } });
+    const lines = [
+      'Connection: close, Upgrade, HTTP2-Settings, TE, , Keep-Alive, Proxy-Connection',
+      'Upgrade: h2c',
+      'HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA',
+      'TE: trailers',
+    ];
+    const { statuses } = await sendRaw(gate.port, rawRequest('GET / HTTP/1.1', lines));
+    expect(statuses).toEqual([200]);
+    expect(Object.keys(backend.received[0]?.headers ?? {})).not.toContain('http2-settings');
   });
 
   test('hop-by-hop headers of a response are removed before response policies add theirs', async () => {

@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
 import { processSecret } from '../../kernel/shared-slots.ts';
 import { DocumentClient } from '../../transport/document-client.ts';
 import { KeySet } from '../jwt/key-set.ts';
@@ -65,7 +64,6 @@ export const oidc = definePolicy({
         const query = new URLSearchParams(ctx.query);
         const isAnswer = query.has('state') && (query.has('code') || query.has('error'));
         if (ctx.method === 'GET' && ctx.path === pathname && isAnswer) return signIn.end(ctx, query);
-        if (isPreflight(ctx)) return undefined;
         return (await sessions.resume(ctx)) ? undefined : signIn.begin(ctx);
       },
       response: (ctx, reply) => sessions.respond(ctx, reply),
@@ -127,8 +125,4 @@ function secretOf(context: CompileContext): Buffer {
       help: 'set the environment variable OIDC_COOKIE_SECRET to random text, such as that of `openssl rand -hex 32`',
     });
   return secret?.value() ?? randomBytes(32);
-}
-
-function isPreflight({ method, headers }: RequestContext): boolean {
-  return method === 'OPTIONS' && headers.has('origin') && headers.has('access-control-request-method');
 }
