@@ -1,5 +1,5 @@
 import { INITIALIZE, type Json, MCP_HEADERS } from '../../kit/mcp.ts';
-import { envelope, MODERN } from '../../kit/modern.ts';
+import { envelope, MODERN, metaKey } from '../../kit/modern.ts';
 import { type Answered, ask } from '../client.ts';
 import { eventsOf, must, parsed } from '../judge.ts';
 import type { Era } from './answers.ts';
@@ -96,8 +96,8 @@ const NAMES: Readonly<Record<string, string>> = {
   'resources/read': 'uri',
 };
 
-/** A client of revision 2026-07-28. */
-export function modernCaller(url: string): Caller {
+/** A client of revision 2026-07-28. `client` is its name. */
+export function modernCaller(url: string, client = 'fuzz'): Caller {
   let next = 1;
   const raw: Caller['raw'] = (body, name, more = {}) =>
     ask(url, { headers: { ...MCP_HEADERS, 'mcp-protocol-version': MODERN, 'x-trial': name, ...more }, body });
@@ -110,7 +110,13 @@ export function modernCaller(url: string): Caller {
         jsonrpc: '2.0',
         id,
         method,
-        params: { ...params, _meta: envelope({ sampling: {}, elicitation: {}, roots: {} }) },
+        params: {
+          ...params,
+          _meta: envelope(
+            { sampling: {}, elicitation: {}, roots: {} },
+            { [metaKey('clientInfo')]: { name: client, version: '1' } },
+          ),
+        },
       };
       const headers = {
         'mcp-method': method,

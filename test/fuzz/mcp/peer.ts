@@ -31,8 +31,9 @@ export interface Peers extends AsyncDisposable {
 interface Entry extends Peer {
   readonly era: Era;
   readonly transport: Transport;
-  /** The event stream of the transport HTTP+SSE. */
-  stream: ServerResponse | undefined;
+  /** The event streams of the transport HTTP+SSE, one for each session. */
+  readonly streams: Map<string, ServerResponse>;
+  opened: number;
 }
 
 /** Fake targets of every transport, all in this process: a stdio target is a shell that copies bytes to a socket. */
@@ -60,7 +61,8 @@ export async function mcpPeers(): Promise<Peers> {
         play: undefined,
         era,
         transport,
-        stream: undefined,
+        streams: new Map(),
+        opened: 0,
       };
       entries.push(entry);
       return entry;
@@ -114,12 +116,12 @@ async function serve(
   request: IncomingMessage,
   reply: ServerResponse,
 ): Promise<void> {
-  const [, at = '', part] = (request.url ?? '').split('/');
+  const [, at = '', number] = (request.url ?? '').split('/');
   const entry = entries[Number(at)];
   if (entry === undefined) return void reply.writeHead(404).end();
   let text = '';
   for await (const chunk of request.setEncoding('utf8')) text += chunk;
-  if (entry.transport === 'sse') return legacy(entry, request, reply, text, at, part);
+  if (entry.transport === 'sse') return legacy(entry, request, reply, text, at, number);
   if (request.method === 'DELETE') return void reply.writeHead(204).end();
   if (request.method !== 'POST') return void reply.writeHead(405).end();
   const message = JSON.parse(text) as Json;
@@ -144,19 +146,23 @@ async function legacy(
   reply: ServerResponse,
   text: string,
   at: string,
-  part: string | undefined,
+  number: string | undefined,
 ): Promise<void> {
   if (request.method === 'GET') {
     reply.writeHead(200, { 'content-type': 'text/event-stream' });
-    reply.write(`event: endpoint\ndata: /${at}/messages\n\n`);
-    entry.stream = reply;
+    reply.write(`event: endpoint\ndata: /${at}/${entry.opened}\n\n`);
+    entry.streams.set(String(entry.opened), reply);
+    entry.opened += 1;
+    reply.on('close', () => {
+      for (const [key, stream] of entry.streams) if (stream === reply) entry.streams.delete(key);
+    });
     return;
   }
-  if (part !== 'messages') return void reply.writeHead(405).end();
+  const stream = entry.streams.get(number ?? '');
+  if (stream === undefined) return void reply.writeHead(405).end();
   const played = answer(entry, JSON.parse(text));
   reply.writeHead(202).end();
-  if (played !== undefined && entry.stream !== undefined)
-    await write(entry.stream, asEvents(played.texts, played.random), played.random);
+  if (played !== undefined) await write(stream, asEvents(played.texts, played.random), played.random);
 }
 
 /** Lines of a child process: the first one names the target. */
