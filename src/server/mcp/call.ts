@@ -222,9 +222,18 @@ class ForwardedCall implements CallHandler {
       );
     } else if (isLost && !this.#isRetry) {
       if (this.#rpc !== undefined) this.#connection.dropSession(this.#rpc);
-      void forward(call, this.#connection, this.#message, this.#rewrite, true);
+      forward(call, this.#connection, this.#message, this.#rewrite, true)?.catch((thrown: unknown) =>
+        answerFailure(call, thrown),
+      );
     } else fail(call, this.#connection, error);
   }
+}
+
+/** Answers a call that has failed inside the gateway, or with an error of the protocol. */
+export function answerFailure(call: ClientCall, error: unknown): void {
+  const isOfProtocol = error instanceof RpcError;
+  answerError(call, isOfProtocol ? error : new RpcError(RPC.internalError, 'internal error'));
+  if (!isOfProtocol) call.session.options.log.internalError('mcp', error, { method: call.message.method });
 }
 
 /** Answers a call whose target failed. */

@@ -1,8 +1,7 @@
-import { messageOf } from '../../core/errors.ts';
 import { membersOf } from '../../core/foreign.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall, Rewrite } from './call.ts';
-import { answerError, endList, forward } from './call.ts';
+import { answerFailure, endList, forward } from './call.ts';
 import type { Connection } from './connection.ts';
 import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
@@ -57,13 +56,6 @@ function run(call: ClientCall): Promise<void> | undefined {
     throw new RpcError(RPC.methodNotFound, `method not found: ${message.method}`);
   call.stream.end(resultMessage(message.id ?? 'null', '{}'));
   return undefined;
-}
-
-function answerFailure(call: ClientCall, error: unknown): void {
-  const isOfProtocol = error instanceof RpcError;
-  answerError(call, isOfProtocol ? error : new RpcError(RPC.internalError, 'internal error'));
-  if (isOfProtocol) return;
-  call.session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) });
 }
 
 /**

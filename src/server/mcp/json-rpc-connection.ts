@@ -92,7 +92,7 @@ export class JsonRpcConnection {
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
     invalid: (text, problem, id) => this.#invalid(text, problem, id),
-    failed: (id, error) => this.#take(id)?.handler.failure(error),
+    failed: (id, error) => this.#fail(this.#take(id), error),
     awaits: (id) => this.#pending.has(id),
     onlyRequest: () => this.#onlyCall,
     streaming: (id) => this.#pending.get(id)?.handler.streaming?.(),
@@ -217,7 +217,7 @@ export class JsonRpcConnection {
   #send(text: string, options: SendOptions): void {
     if (this.#closed !== undefined || this.#channel === undefined) {
       if (options.id !== undefined)
-        this.#take(options.id)?.handler.failure(this.#closed ?? new Error('not connected'));
+        this.#fail(this.#take(options.id), this.#closed ?? new Error('not connected'));
       return;
     }
     this.#channel.send(text, options);
@@ -251,7 +251,7 @@ export class JsonRpcConnection {
       // One message must not end the process. Most likely it has a member whose type nobody has checked.
       this.#log.internalError('mcp', error, { target: this.#target.name });
       if (message.kind === 'response')
-        call?.handler.failure(new Error("the gateway cannot handle the server's answer"));
+        this.#fail(call, new Error("the gateway cannot handle the server's answer"));
     }
   }
 
@@ -280,7 +280,7 @@ export class JsonRpcConnection {
   #invalid(text: string, problem: string, id: number | undefined): void {
     logInvalidMessage(this.#target, this.#log, problem, () => this.#start(text));
     if (id === undefined) return;
-    this.#take(id)?.handler.failure(new Error(`the server's answer cannot be used: ${problem}`));
+    this.#fail(this.#take(id), new Error(`the server's answer cannot be used: ${problem}`));
   }
 
   /** The first 120 characters of a message for the log. Secrets are removed before it is cut: a part would not be found. */
@@ -327,12 +327,21 @@ export class JsonRpcConnection {
     return call;
   }
 
+  /** Fails a call. An exception must neither keep other calls waiting nor end the process. */
+  #fail(call: PendingCall | undefined, error: Error): void {
+    try {
+      call?.handler.failure(error);
+    } catch (thrown) {
+      this.#log.internalError('mcp', thrown, { target: this.#target.name });
+    }
+  }
+
   #close(error: Error): void {
     if (this.#closed !== undefined) return;
     this.#closed = error;
     const pending = this.#pending.values();
     this.#pending.clear();
-    for (const call of pending) call.handler.failure(error);
+    for (const call of pending) this.#fail(call, error);
     this.onClosed?.(error);
   }
 }

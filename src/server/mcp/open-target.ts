@@ -16,7 +16,9 @@ import { timeoutFailure } from './target-failure.ts';
  */
 export function initializing(initializeParams: string, log: Log): OpenTarget {
   return async (target, rpc, headers, check) => {
-    const link = new ChannelLink(rpc.events);
+    const link = new ChannelLink(rpc.events, (error) =>
+      log.internalError('mcp', error, { target: target.name }),
+    );
     const channel = await target.open(link.events);
     rpc.bind(channel);
     check();

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
@@ -51,7 +52,10 @@ export class ServerRequests {
   readonly #held = new Map<EventStream, HeldResponse>();
   #nextId = 1;
 
-  constructor({ isFederated }: { isFederated: boolean }) {
+  readonly #log: Log;
+
+  constructor({ isFederated, log }: { isFederated: boolean; log: Log }) {
+    this.#log = log;
     this.#isFederated = isFederated;
   }
 
@@ -146,7 +150,13 @@ export class ServerRequests {
     };
     const checked = guards?.answer(message, method, rpc.targetName);
     if (checked === undefined) pass(message, headers);
-    else void checked.then((left) => pass(left.message, left.headers?.(headers) ?? headers));
+    else
+      checked
+        .then((left) => pass(left.message, left.headers?.(headers) ?? headers))
+        .catch((error: unknown) => {
+          this.#log.internalError('mcp', error, { target: rpc.targetName });
+          refuse(rpc, sent.id, 'the response of the client could not be checked');
+        });
     return true;
   }
 

@@ -100,7 +100,7 @@ export class Session {
           this.deliver(connection, rpc, message),
         ),
     );
-    this.requests = new ServerRequests({ isFederated: this.isFederated });
+    this.requests = new ServerRequests({ isFederated: this.isFederated, log: options.log });
   }
 
   /** Whether messages are routed by names and ids. A single target without prefix receives all messages unchanged. */

@@ -1,5 +1,5 @@
 import { edit, valueAt } from '../../kernel/json-text.ts';
-import { answerError } from '../call.ts';
+import { answerError, answerFailure } from '../call.ts';
 import type { Connection } from '../connection.ts';
 import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
 import { parseMessage, type RpcMessage } from '../message.ts';
@@ -29,7 +29,7 @@ export function listen(call: ModernCall): void {
     answerError(call, new RpcError(RPC.internalError, problem));
     return;
   }
-  void new Listening(call, filter).start();
+  new Listening(call, filter).start().catch((error: unknown) => answerFailure(call, error));
 }
 
 /** One `subscriptions/listen` request of a client: it is sent to each target that it concerns. */

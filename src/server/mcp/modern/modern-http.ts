@@ -3,6 +3,7 @@ import { emptyReply } from '../../kernel/error-response.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { principal } from '../../kernel/shared-slots.ts';
+import { answerFailure } from '../call.ts';
 import { dispatch } from '../federation.ts';
 import type { RpcMessage } from '../message.ts';
 import {
@@ -65,7 +66,7 @@ export async function handleModern(
     mcpFields.ensure(ctx, () => ({})),
   );
   if (ctx.signal.aborted) call.abandoned();
-  else if (method === 'server/discover') void discover(call);
+  else if (method === 'server/discover') discover(call).catch((error: unknown) => answerFailure(call, error));
   else if (method === 'subscriptions/listen') listen(call);
   else dispatch(call);
   return call.reply();

@@ -56,7 +56,9 @@ export async function discoverTarget(
   log: Log,
 ): Promise<Discovered> {
   const probe = new Probe(target, client, headers, log);
-  const link = new ChannelLink(probe.events);
+  const link = new ChannelLink(probe.events, (error) =>
+    log.internalError('mcp', error, { target: target.name }),
+  );
   const channel = await target.open(link.events);
   // Closing `rpc` ends the negotiation.
   rpc.bind(channel);

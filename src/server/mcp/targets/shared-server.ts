@@ -141,7 +141,9 @@ export class SharedServer {
     const rpc: JsonRpcConnection = new JsonRpcConnection(this.#target, this.#log, (message) =>
       this.unrelated(running, message),
     );
-    const link = new ChannelLink(rpc.events);
+    const link = new ChannelLink(rpc.events, (error) =>
+      this.#log.internalError('mcp', error, { target: this.#target.name }),
+    );
     let channel: Channel;
     try {
       channel = await this.#open(link.events);

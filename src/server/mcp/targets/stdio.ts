@@ -274,7 +274,12 @@ async function openChannel(opening: Opening): Promise<Channel> {
       void child.stop();
       return;
     }
-    messages.line(bytes);
+    try {
+      messages.line(bytes);
+    } catch (error) {
+      // A line must not end the process.
+      log.internalError('mcp::stdio', error, { target: name });
+    }
   }
 
   return {

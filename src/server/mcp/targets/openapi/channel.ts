@@ -93,7 +93,10 @@ export class OpenApiChannel implements Channel {
     try {
       text = resultMessage(String(id), result());
     } catch (error) {
-      if (!(error instanceof RpcError)) throw error;
+      if (!(error instanceof RpcError)) {
+        this.#events.failed(id, error instanceof Error ? error : new Error('internal error'));
+        return;
+      }
       text = errorMessage(String(id), error.code, error.message);
     }
     this.#events.message(text, id);
