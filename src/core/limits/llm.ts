@@ -33,6 +33,8 @@ export const LLM_LIMITS = {
    */
   streamFrameBytes: MIB,
   streamIdle: 60 * SECOND,
+  /** Answers of one response, whose numbers a provider chooses: OpenAI returns at most 128 (API reference, `n`). */
+  llmAnswers: 128,
   /** A message of a realtime session. OpenAI's API accepts audio messages up to 15 MiB. */
   realtimeMessageBytes: 16 * MIB,
   /** A translated stream writes a ping if the provider sends data that nothing could be written of for this long. */

@@ -7,7 +7,7 @@ import type { CallBody } from './call-body.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
 import { membersOf } from './json-members.ts';
 import { estimateInput, estimateUsage } from './token-estimate.ts';
-import { tokenCount, type Usage } from './usage.ts';
+import { MAX_TOKENS, tokenCount, type Usage } from './usage.ts';
 
 /** Output tokens that a call is expected to use if it sets no maximum: a long answer to a question. */
 const USUAL_OUTPUT = 1_000;
@@ -79,5 +79,5 @@ function expectedOutput(call: LlmCall, body: CallBody | undefined): number {
   ];
   const most = limits.map(tokenCount).find((count) => count !== undefined) ?? USUAL_OUTPUT;
   const answers = tokenCount(get('n') ?? config?.['candidateCount']) ?? 1;
-  return most * Math.max(1, answers);
+  return Math.min(most * Math.max(1, answers), MAX_TOKENS);
 }

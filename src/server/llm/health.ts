@@ -95,7 +95,7 @@ function retryAfter(headers: HeaderList): number | undefined {
   const after = headers.get('retry-after');
   if (after !== undefined) {
     const wait = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now();
-    if (wait >= 0) return wait;
+    if (wait >= 0) return Math.min(wait, LIMITS.evictionMax);
   }
   const resets = ['', '-requests', '-tokens'].flatMap((suffix) => {
     const text = headers.get(`x-ratelimit-reset${suffix}`);
@@ -103,7 +103,7 @@ function retryAfter(headers: HeaderList): number | undefined {
   });
   // The headers do not tell which limit was hit. Too short a wait is corrected by the next failure, too long a one is
   // not.
-  return resets.length === 0 ? undefined : Math.min(...resets);
+  return resets.length === 0 ? undefined : Math.min(...resets, LIMITS.evictionMax);
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

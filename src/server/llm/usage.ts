@@ -71,8 +71,8 @@ export function inputUsage(usage: Members): Usage | undefined {
   return parseUsage(usage) ?? (total === undefined ? undefined : { input: total, output: 0 });
 }
 
-// 2^40 tokens exceed the context of any model, so a larger number is an error.
-const MAX_TOKENS = 2 ** 40;
+/** 2^40 tokens exceed the context of any model, so a larger number is an error. */
+export const MAX_TOKENS = 2 ** 40;
 
 /** A token count; undefined if it is not a whole number from 0 to 2^40. */
 export function tokenCount(value: unknown): number | undefined {

@@ -1,4 +1,5 @@
-import type { Json } from './chat-format.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { type Json, Untranslatable } from './chat-format.ts';
 
 // Lenient access to the events of providers, of which some have members of other types than their API reference says.
 
@@ -36,6 +37,14 @@ export function textOf(value: unknown): string | undefined {
 /** A whole number from 0. */
 export function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** The number of an answer; 0 if it has none. Throws `Untranslatable` beyond `LIMITS.llmAnswers`. */
+export function answerIndex(value: unknown, path: string): number {
+  const index = countOf(value) ?? 0;
+  if (index >= LIMITS.llmAnswers)
+    throw new Untranslatable(`${path}: ${index}`, 'there are not so many answers');
+  return index;
 }
 
 /** A value in an error message. */

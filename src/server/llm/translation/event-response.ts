@@ -66,7 +66,7 @@ interface OpenAnswer {
  */
 export class ResponseCollector {
   readonly #parts = new Map<number, OpenPart>();
-  readonly #answers: OpenAnswer[] = [];
+  readonly #answers = new Map<number, OpenAnswer>();
   #start: Pick<ChatResponse, 'id' | 'model' | 'created' | 'usage'> = { id: '', model: '' };
   readonly #held = new HeldText();
 
@@ -104,9 +104,11 @@ export class ResponseCollector {
 
   /** The response as far as it was received. An answer that has not ended counts as stopped. */
   response(): ChatResponse {
-    const answers = this.#answers.map(
-      ({ parts, end }): Answer => ({ parts: parts.map(partOf), ...(end ?? { stop: 'stop' }) }),
-    );
+    const last = Math.max(-1, ...this.#answers.keys());
+    const answers = Array.from({ length: last + 1 }, (_, index): Answer => {
+      const { parts = [], end = { stop: 'stop' } } = this.#answers.get(index) ?? {};
+      return { parts: parts.map(partOf), ...end };
+    });
     return { ...this.#start, answers };
   }
 
@@ -121,10 +123,14 @@ export class ResponseCollector {
     return part;
   }
 
+  /** Answers of a request for several may start in any order. Readers bound the index by `LIMITS.llmAnswers`. */
   #answer(index: number): OpenAnswer {
-    // Answers of a request for several may start in any order.
-    while (this.#answers.length <= index) this.#answers.push({ parts: [] });
-    return this.#answers[index] as OpenAnswer;
+    let answer = this.#answers.get(index);
+    if (answer === undefined) {
+      answer = { parts: [] };
+      this.#answers.set(index, answer);
+    }
+    return answer;
   }
 }
 

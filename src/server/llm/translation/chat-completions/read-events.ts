@@ -2,7 +2,7 @@ import { parseUsage } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { countOf, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
+import { answerIndex, countOf, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
 import { readEventError } from '../provider-error.ts';
 import { missingCallId, stopReason } from './read-response.ts';
 
@@ -10,9 +10,6 @@ import { missingCallId, stopReason } from './read-response.ts';
 export function eventReader(): EventReader {
   return new ChunkReader();
 }
-
-/** `n` is at most 128 (API reference). */
-const MAX_CHOICES = 128;
 
 interface Call {
   readonly part: number;
@@ -74,8 +71,7 @@ class ChunkReader implements EventReader {
   }
 
   #readChoice(value: Json, events: ChatEvent[]): void {
-    const index = countOf(value['index']) ?? 0;
-    if (index >= MAX_CHOICES) throw new Untranslatable(`choices.index: ${index}`);
+    const index = answerIndex(value['index'], 'choices.index');
     let choice = this.#choices.get(index);
     if (choice === undefined) {
       choice = new Choice(index);

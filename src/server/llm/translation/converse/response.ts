@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { membersOf } from '../../json-members.ts';
+import { tokenCount } from '../../usage.ts';
 import type { ChatError, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { CONTEXT_EXCEEDED, readProviderError } from '../provider-error.ts';
@@ -86,9 +87,7 @@ export function readUsage(value: unknown): ChatUsage | undefined {
   };
 }
 
-function count(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
-}
+const count = (value: unknown): number => tokenCount(value) ?? 0;
 
 /** The message for a prompt that is too long. */
 const TOO_LONG = /^Input is too long/i;

@@ -3,6 +3,7 @@ import { membersOf, parseOrNothing } from '../../json-members.ts';
 import type { ChatError, ChatEvent, ChatRequest, ChatUsage, Part, StartedPart, StopReason } from '../chat.ts';
 import { type EventReader, type EventWriter, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
+import { answerIndex } from '../event-data.ts';
 import { readError, writeError } from './error.ts';
 import { readPart, writeCall, writeCreateTime } from './response.ts';
 import { readStop, writeStop } from './stop.ts';
@@ -59,7 +60,7 @@ class GenerateContentReader implements EventReader {
   }
 
   #candidate({ index, content, finishReason }: Json): ChatEvent[] {
-    const answer = typeof index === 'number' ? index : 0;
+    const answer = answerIndex(index, 'candidates.index');
     const state = this.#candidates.get(answer) ?? { hasToolCalls: false, hasEnded: false };
     this.#candidates.set(answer, state);
     const list = membersOf(content)?.['parts'];

@@ -1,4 +1,5 @@
 import { membersOf } from '../../json-members.ts';
+import { tokenCount } from '../../usage.ts';
 import type { ChatUsage } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
 
@@ -25,20 +26,19 @@ export function readUsage(value: unknown): ChatUsage | undefined {
 export function writeUsage(usage: ChatUsage): Json {
   const { input, output, cachedInput, inputAudio, outputAudio, reasoning } = usage;
   const total = input + output;
+  const visible = Math.max(0, output - (reasoning ?? 0));
   return {
     promptTokenCount: input,
-    candidatesTokenCount: output - (reasoning ?? 0),
+    candidatesTokenCount: visible,
     totalTokenCount: total,
     ...known('cachedContentTokenCount', cachedInput ?? 0),
     ...known('thoughtsTokenCount', reasoning ?? 0),
     ...details('promptTokensDetails', input, inputAudio),
-    ...details('candidatesTokensDetails', output - (reasoning ?? 0), outputAudio),
+    ...details('candidatesTokensDetails', visible, outputAudio),
   };
 }
 
-function count(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
-}
+const count = (value: unknown): number => tokenCount(value) ?? 0;
 
 const known = (key: string, number: number): Record<string, number> =>
   number === 0 ? {} : { [key]: number };
@@ -49,7 +49,7 @@ function audio(list: unknown): number {
   return (list as unknown[])
     .map((item) => membersOf(item) ?? {})
     .filter(({ modality }) => modality === 'AUDIO')
-    .reduce((sum, { tokenCount }) => sum + count(tokenCount), 0);
+    .reduce((sum, each) => sum + count(each['tokenCount']), 0);
 }
 
 function details(key: string, total: number, audioTokens = 0): Json {

@@ -2,7 +2,7 @@ import type { ChatError, ChatEvent, ChatRequest, Part, StopReason } from '../cha
 import type { EventWriter, Json } from '../chat-format.ts';
 import { PING, serverEvent } from '../event-data.ts';
 import { ResponseCollector } from '../event-response.ts';
-import { writeOpenAiError as writeError } from '../openai.ts';
+import { openAiCode } from '../openai.ts';
 import { isReasoningContent, itemId, responseObject, writeOutput, writeResponse } from './write-response.ts';
 
 /** Writes a stream of the Responses API (API reference, "Streaming events"). */
@@ -248,10 +248,10 @@ class ResponsesWriter implements EventWriter {
 
   /** An error before the first event is one of the call, later ones are those of the response. */
   #error(error: ChatError): string {
-    const written = writeError(error)['error'] as Json;
-    if (!this.#hasStarted) return this.#event('error', written);
+    const { message, param = null } = error;
+    const code = openAiCode(error.code);
+    if (!this.#hasStarted) return this.#event('error', { code, message, param });
     const { answers, ...head } = this.#collector.response();
-    const { code, message } = written;
     const response = {
       ...responseObject(head, this.#request),
       status: 'failed',
