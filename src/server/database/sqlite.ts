@@ -33,11 +33,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Driver> {
     query: (sql, values) => {
       if (isClosed) return Promise.reject(unavailable(CLOSING));
       reader ??= new SqliteThread(options, true);
-      return reader.call(
-        { kind: 'query', statement: { sql, values: values ?? [] } },
-        sizeOf(values),
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a query is answered with rows
-      ) as Promise<readonly SqlRow[]>;
+      const call: NewCall = { kind: 'query', statement: { sql, values: values ?? [] } };
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a query is answered with rows
+      return reader.call(call, sizeOf(values)) as Promise<readonly SqlRow[]>;
     },
     transaction: (statements) =>
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a transaction is answered with results
