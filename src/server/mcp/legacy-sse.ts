@@ -110,7 +110,10 @@ async function receive(ctx: RequestContext, sessions: SessionStore): Promise<Rep
   if (message.kind === 'notification') checkNotification(message);
   if (message.kind === 'response') session.answer(message, headers, messageGuards.get(ctx));
   else if (message.kind === 'notification') notify(session, message, headers);
-  else if (message.method === 'initialize') void initialize(ctx, sessions, session, client, message);
+  else if (message.method === 'initialize')
+    initialize(ctx, sessions, session, client, message).catch((error: unknown) =>
+      session.options.log.internalError('mcp', error),
+    );
   else run(ctx, session, client, message, headers);
   return emptyReply(202);
 }
