@@ -74,7 +74,7 @@ export function logReader(gate: TestGateway): LogReader {
       await until(() => {
         take();
         return (found.get(trial)?.length ?? 0) >= count;
-      }, 3_000);
+      }, 10_000);
       const lines = found.get(trial) ?? [];
       found.delete(trial);
       return lines;

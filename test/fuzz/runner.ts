@@ -13,7 +13,7 @@ const ONLY = env['FUZZ_TRIAL'];
 const FINDINGS = Number(env['FUZZ_FINDINGS'] ?? 1);
 
 /** How long a trial may take. The limits of the gateway under test are set so that an answer comes far earlier, in ms. */
-const TRIAL_LIMIT = 15_000;
+const TRIAL_LIMIT = 25_000;
 /** How long one trial may keep other requests waiting, in ms of CPU time. */
 const BLOCKED_LIMIT = 250;
 /** Trials that take longer are counted, in ms. */

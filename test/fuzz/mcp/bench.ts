@@ -48,18 +48,18 @@ const SHAPES: readonly Shape[] = [
   ['events', 'sessions', 'sessions', 1, false],
 ];
 
-/** Waits of the gateway for targets, so that a trial without an answer ends in time. */
+/** Waits of the gateway for targets, so that a trial without an answer ends in time, also on a busy machine. */
 const LIMITS = {
-  discoverTimeout: 1_500,
-  initializeTimeout: 4_000,
-  slowTargetStartWait: 1_000,
-  targetResponseWait: 2_000,
-  listGracePeriod: 200,
-  sessionStartTimeout: 4_000,
-  listPageTimeout: 2_000,
+  discoverTimeout: 8_000,
+  initializeTimeout: 10_000,
+  slowTargetStartWait: 4_000,
+  targetResponseWait: 8_000,
+  listGracePeriod: 2_000,
+  sessionStartTimeout: 12_000,
+  listPageTimeout: 8_000,
   heldResponseTimeout: 300,
   firstStreamWait: 50,
-  inputTimeout: 2_000,
+  inputTimeout: 5_000,
   evictionIdle: 100,
   relistInterval: 100,
 };
@@ -119,7 +119,7 @@ export async function mcpKind(
     name: `r${index}`,
     matches: [{ path: { pathPrefix: `/${index}` } }],
     policies: {
-      timeout: { requestTimeout: '5s', backendRequestTimeout: '4s' },
+      timeout: { requestTimeout: '15s', backendRequestTimeout: '12s' },
       ...(guarded && GUARDED),
     },
     backends: [
