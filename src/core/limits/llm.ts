@@ -15,6 +15,12 @@ export const LLM_LIMITS = {
    */
   llmItems: 500_000,
   /**
+   * Output tokens and answers that a request may ask for (`max_tokens`, `n`); more are answered with status 400. The largest
+   * models produce 10^6 tokens, OpenAI accepts 128 answers.
+   */
+  llmRequestedTokens: 10_000_000,
+  llmRequestedAnswers: 1_000,
+  /**
    * Guardrail webhooks: response timeout (upstream), response size, and length of a rejection message for the client.
    */
   guardrailTimeout: 10 * SECOND,

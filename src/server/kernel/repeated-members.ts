@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { AppError } from '../../core/errors.ts';
 import { parseJson } from '../../core/foreign.ts';
 import { findRepeated, isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
@@ -36,7 +37,8 @@ function repeatedInParsed(bytes: Buffer, text: string, members: number): string 
   }
   // Of a text that begins like an object or a list.
   if (typeof value !== 'object' || value === null) return undefined;
-  rememberJson(bytes, value);
+  // With replacement characters, rules would read another text than the backend gets.
+  if (isUtf8(bytes)) rememberJson(bytes, value);
   return repeatedMember(text, value, { members });
 }
 

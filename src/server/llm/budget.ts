@@ -6,6 +6,7 @@ import type { CostOutcome, LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
 import { membersOf } from './json-members.ts';
+import { ANSWERS, MAXIMUM_TOKENS } from './request-numbers.ts';
 import { estimateInput, estimateUsage } from './token-estimate.ts';
 import { MAX_TOKENS, tokenCount, type Usage } from './usage.ts';
 
@@ -71,13 +72,18 @@ function expectedOutput(call: LlmCall, body: CallBody | undefined): number {
   if (call.hasNoText === true && call.format !== 'realtime') return 0;
   const get = (name: string): unknown => body?.get(name);
   const config = membersOf(get('generationConfig') ?? get('generation_config'));
-  const limits = [
-    get('max_completion_tokens'),
-    get('max_output_tokens'),
-    get('max_tokens'),
-    config?.['maxOutputTokens'] ?? config?.['max_output_tokens'],
-  ];
-  const most = limits.map(tokenCount).find((count) => count !== undefined) ?? USUAL_OUTPUT;
-  const answers = tokenCount(get('n') ?? config?.['candidateCount']) ?? 1;
-  return Math.min(most * Math.max(1, answers), MAX_TOKENS);
+  // The largest of several: which one a provider takes is up to it.
+  const most = largest([
+    ...MAXIMUM_TOKENS.map(get),
+    config?.['maxOutputTokens'],
+    config?.['max_output_tokens'],
+  ]);
+  const answers = largest([...ANSWERS.map(get), config?.['candidateCount'], config?.['candidate_count']]);
+  return Math.min((most ?? USUAL_OUTPUT) * Math.max(1, answers ?? 1), MAX_TOKENS);
+}
+
+/** The largest of the values that are counts. */
+function largest(values: readonly unknown[]): number | undefined {
+  const counts = values.map(tokenCount).filter((count) => count !== undefined);
+  return counts.length === 0 ? undefined : Math.max(...counts);
 }

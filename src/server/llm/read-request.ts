@@ -6,6 +6,7 @@ import { llmError } from './errors.ts';
 import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 import { JsonBody } from './json-body.ts';
+import { ANSWERS, checkRequestedNumbers, MAXIMUM_TOKENS } from './request-numbers.ts';
 import type { CallTarget } from './translation/chat-format.ts';
 
 /**
@@ -25,6 +26,7 @@ export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit
   if (endpoint.isPassthrough && !isJson(bytes, contentType)) return new OpaqueBody(bytes, contentType);
   const body = await JsonBody.parse(bytes);
   rejectCaseVariants(body);
+  checkRequestedNumbers(body);
   return body;
 }
 
@@ -103,7 +105,13 @@ function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpo
   return [...inQuery, ...inPath];
 }
 
-const CHECKED_MEMBERS: ReadonlySet<string> = new Set(['model', 'stream', ...TEXT_FIELDS]);
+const CHECKED_MEMBERS: ReadonlySet<string> = new Set([
+  'model',
+  'stream',
+  ...MAXIMUM_TOKENS,
+  ...ANSWERS,
+  ...TEXT_FIELDS,
+]);
 
 /**
  * Rejects members such as `Model`: some decoders (Go's `encoding/json`) match names without case and use the last one,

@@ -66,7 +66,7 @@ test('overrideHeaders can reject requests that replace the method, or keep the h
 test('headers that replace the method never reach LLM providers and MCP servers', async () => {
   const more = settings({ overrideHeaders: 'allow' });
   await using provider = await llmProvider();
-  await using llm = await llmGateway(provider, more);
+  await using llm = await llmGateway(provider, { more: { config: { http: { overrideHeaders: 'allow' } } } });
   await send(`${llm.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { ...OVERRIDES, 'content-type': 'application/json' },

@@ -23,6 +23,20 @@ const B = { 'x-b': '1' };
 const BOTH = { ...A, ...B };
 const NEITHER = {};
 
+/** Neither valid UTF-8 nor the same text after a backend has decoded it in its own way. */
+const NOT_UTF8 = Buffer.from('{"role":"reader\xff","a":{"b":"\xc0\xaf"}}', 'latin1');
+
+test.each([
+  ['allow', 'json(request.body).role != "admin"'],
+  ['deny', 'json(request.body).role == "admin"'],
+  ['allow', 'jsonField(request.body, "role") != "admin"'],
+])('a rule (%s) about a body that is not UTF-8 fails: %s', async (kind, rule) => {
+  await using gate = await answeringGateway({ authorization: { rules: [{ [kind]: rule }] } });
+  const ask = (body: Buffer): ReturnType<typeof send> => send(gate.url, { method: 'POST', body });
+  expect((await ask(NOT_UTF8)).status).toBe(403);
+  expect((await ask(Buffer.from('{"role":"réader"}'))).status).toBe(200);
+});
+
 describe('authorization rules', () => {
   test('authorization requires every rule without a keyword to be true', async () => {
     expect(await decide([is('x-a'), is('x-b')], BOTH, A, B, NEITHER)).toEqual([200, 403, 403, 403]);

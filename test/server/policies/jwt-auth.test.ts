@@ -79,6 +79,31 @@ describe('jwtAuth refusals', () => {
     expect((await send(gate.url, { headers: bearer(made()) })).status).toBe(401);
   });
 
+  // A token whose times are no times would never end.
+  test.each(['exp', 'nbf', 'iat'])(
+    'jwtAuth refuses a token whose `%s` is no time up to the year 9999',
+    async (name) => {
+      await using gate = await answeringGateway(single());
+      const odd = [
+        253_402_300_800,
+        1e15,
+        1e308,
+        -1,
+        String(seconds(60)),
+        null,
+        true,
+        [seconds(60)],
+        { time: 1 },
+      ];
+      for (const value of odd) {
+        const reply = await send(gate.url, { headers: bearer(idp.token({ [name]: value })) });
+        expect([value, reply.status]).toEqual([value, 401]);
+      }
+      const last = { exp: 253_402_300_799, nbf: 0, iat: 1.5 };
+      expect((await send(gate.url, { headers: bearer(idp.token(last)) })).status).toBe(200);
+    },
+  );
+
   test('jwtAuth without audiences accepts any, and requiredClaims decides which claims there must be', async () => {
     const options = { audiences: undefined, jwtValidationOptions: { requiredClaims: ['sub'] } };
     await using gate = await answeringGateway(single(options));

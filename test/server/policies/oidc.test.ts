@@ -210,6 +210,16 @@ describe('callbacks of oidc that do not end a sign-in', () => {
     ['a code that is not valid', (url: URL) => url.searchParams.set('code', 'canary-1')],
     ['an issuer that is not the provider', (url: URL) => url.searchParams.set('iss', 'https://else.example')],
     ['two states', (url: URL) => url.searchParams.append('state', 'second')],
+    [
+      'the same state twice',
+      (url: URL) => url.searchParams.append('state', url.searchParams.get('state') ?? ''),
+    ],
+    ['two codes', (url: URL) => url.searchParams.append('code', 'second')],
+    [
+      'the same code twice',
+      (url: URL) => url.searchParams.append('code', url.searchParams.get('code') ?? ''),
+    ],
+    ['two issuers', (url: URL) => url.searchParams.append('iss', 'a') ?? url.searchParams.append('iss', 'b')],
   ])('oidc refuses a callback with %s', async (_, change) => {
     await using provider = await scripted();
     await using upstream = await backend();

@@ -196,15 +196,21 @@ function checkAudience(audience: unknown, accepted: readonly string[]): void {
   );
 }
 
+/** 9999-12-31T23:59:59Z. */
+const LAST_DATE = 253_402_300_799;
+
 /**
- * A NumericDate (RFC 7519 §2): seconds since 1970. `1e999` is valid JSON and parsed as `Infinity`: such a token would never
- * expire. Throws `TokenError` for anything but a finite number.
+ * A NumericDate (RFC 7519 §2): seconds since 1970. Throws `TokenError` for anything but a number of a year up to 9999, the
+ * last one that dates of JSON and logs have: `1e999`, which is parsed as `Infinity`, milliseconds, or `1e15` would make a token
+ * that never expires.
  */
 function numericDate(claims: Claims, name: string): number | undefined {
   const value = claims[name];
   if (value === undefined) return undefined;
   if (typeof value !== 'number' || !Number.isFinite(value))
     throw new TokenError(`the token's \`${name}\` claim is not a number`);
+  if (value < 0 || value > LAST_DATE)
+    throw new TokenError(`the token's \`${name}\` claim is not a time in seconds up to the year 9999`);
   return value;
 }
 

@@ -49,7 +49,11 @@ export class SignIn {
 
   /** Ends a sign-in: the callback of the provider. */
   async end(ctx: RequestContext, query: URLSearchParams): Promise<Reply> {
-    for (const secret of ['code', 'state']) ctx.observer?.hide(query.get(secret) ?? undefined);
+    for (const secret of ['code', 'state'])
+      for (const value of query.getAll(secret)) ctx.observer?.hide(value);
+    // RFC 6749 §3.1: parameters must not be repeated. Two readers could take different ones.
+    const repeated = [...new Set(query.keys())].find((key) => query.getAll(key).length > 1);
+    if (repeated !== undefined) throw refusal('the callback has a parameter twice');
     const name = this.#loginCookie(query.get('state') ?? '');
     const login = loginIn(await this.#cookies.read(ctx, name, 'login'));
     if (login === undefined || login.expires <= Date.now() / 1000)

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { CelEvaluationError } from '../errors.ts';
 import { isBytes, isList, typeName, type Value } from '../values.ts';
 
@@ -66,10 +67,15 @@ export function asBytes(value: Value | undefined): Uint8Array {
   throw mismatch('string or bytes', value);
 }
 
-/** A text, or bytes read as UTF-8. */
+/**
+ * A text, or bytes read as UTF-8. Throws `invalid_argument` for other bytes: with replacement characters, an expression
+ * would read another text than the backend gets.
+ */
 export function asUtf8(value: Value | undefined): string {
   if (typeof value === 'string') return value;
-  return Buffer.from(asBytes(value)).toString();
+  const bytes = asBytes(value);
+  if (!isUtf8(bytes)) throw invalid('the bytes are not valid UTF-8');
+  return Buffer.from(bytes).toString();
 }
 
 export function mismatch(wanted: string, value: Value | undefined): CelEvaluationError {

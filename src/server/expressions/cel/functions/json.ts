@@ -72,7 +72,7 @@ function unvalidatedJwtPayload(token: Value | undefined): Value {
   const parts = asUtf8(token).split('.');
   if (parts.length !== 3 || !/^[\w-]*$/.test(parts[1] as string))
     throw invalid('unvalidatedJwtPayload() needs a JWT');
-  return parseJson(Buffer.from(parts[1] as string, 'base64url').toString());
+  return parseJson(Buffer.from(parts[1] as string, 'base64url'));
 }
 
 /** JSON texts and what is made of them. */
