@@ -108,6 +108,8 @@ export const DIAGNOSTIC_CODES = {
   AGW0312: 'A provider key or an MCP server can be used by everyone who can reach the port.',
   AGW0313: 'Tools get names that LLM providers reject.',
   AGW0314: 'An MCP server can change the configuration, which starts programs.',
+  AGW0315:
+    'A rule denies a path, but not the path with parameters (`;`), which the service may take as the same.',
   AGW0320: 'A certificate is expired, or not valid yet.',
   AGW0401: 'A port could not be opened.',
   AGW0403: 'The database could not be opened.',

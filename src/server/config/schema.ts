@@ -70,7 +70,7 @@ const requestValidationSchema = z
       .enum(PATH_MODES)
       .default('merge')
       .describe(
-        'Handling of paths that servers interpret differently. `merge` merges repeated slashes and rejects encoded slashes (except in the id of `/v1/models/{id}`) and backslashes with status 400; `reject` also rejects repeated slashes and `;`; `keep` forwards all of these unchanged. Dot segments and control characters are always rejected.',
+        'Handling of paths that servers interpret differently. `merge` merges repeated slashes and rejects encoded slashes (except in the id of `/v1/models/{id}`) and backslashes with status 400; `reject` also rejects repeated slashes and `;` (also `%3B`), which services need that ignore path parameters, as many in Java do: `/admin;x=1` is another path than `/admin` for routes and rules; `keep` forwards all of these unchanged. Dot segments and control characters are always rejected.',
       ),
     headersWithUnderscores: z
       .enum(FIELD_MODES)
@@ -80,9 +80,9 @@ const requestValidationSchema = z
       ),
     overrideHeaders: z
       .enum(FIELD_MODES)
-      .default('drop')
+      .optional()
       .describe(
-        'Handling of request headers with which some servers replace the method or path that rules have checked: `X-HTTP-Method-Override`, `X-HTTP-Method`, `X-Method-Override`, `X-Original-Method`, `X-Original-URL`, `X-Rewrite-URL` and `_method`. `drop` removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them, but not for LLM providers and MCP servers.',
+        'Handling of request headers with which some servers replace the method or path that rules have checked: `X-HTTP-Method-Override`, `X-HTTP-Method`, `X-Method-Override`, `X-Original-Method`, `X-Original-URL`, `X-Rewrite-URL` and `_method`. `drop` (default) removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them, but not for LLM providers and MCP servers.',
       ),
     trustedProxies: trustedProxiesSchema,
   })

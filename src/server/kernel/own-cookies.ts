@@ -20,8 +20,8 @@ export const ownCookies = new Slot<readonly string[]>();
 export function takeOwnCookies(holder: SlotHolder, { raw }: HeaderList): void {
   const own: string[] = [];
   for (let at = raw.length - 2; at >= 0; at -= 2) {
-    const value = raw[at + 1] as string;
-    if (!/agctl_/i.test(value) || (raw[at] as string).toLowerCase() !== 'cookie') continue;
+    const value = raw[at + 1] ?? '';
+    if (!/agctl_/i.test(value) || (raw[at] ?? '').toLowerCase() !== 'cookie') continue;
     const pairs = value.split(';');
     const kept = pairs.filter((pair) => !isOwnCookie(pair.trimStart()));
     if (kept.length === pairs.length) continue;
@@ -36,8 +36,8 @@ export function takeOwnCookies(holder: SlotHolder, { raw }: HeaderList): void {
 /** Removes cookies that a backend sets with the gateway's own names: it could sign users in as somebody else. */
 export function removeOwnSetCookies({ raw }: HeaderList): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
-    const name = raw[at] as string;
+    const name = raw[at] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'set-cookie') continue;
-    if (isOwnCookie((raw[at + 1] as string).trimStart())) raw.splice(at, 2);
+    if (isOwnCookie((raw[at + 1] ?? '').trimStart())) raw.splice(at, 2);
   }
 }

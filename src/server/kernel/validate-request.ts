@@ -17,7 +17,8 @@ export interface RequestValidation {
   readonly headerCount?: number | undefined;
   readonly pathNormalization: PathMode;
   readonly headersWithUnderscores: FieldMode;
-  readonly overrideHeaders: FieldMode;
+  /** `drop` by default. */
+  readonly overrideHeaders?: FieldMode | undefined;
   /** The headers, in lower case, that the configuration may read. */
   readonly headerReads?: { has(name: string): boolean } | undefined;
 }

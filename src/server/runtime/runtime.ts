@@ -11,6 +11,7 @@ import { spendingOf } from '../budgets/spending.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
+import { pathParameterProblems } from '../config/path-parameter-rules.ts';
 import { type GatewayPlan, routesOf } from '../config/plan/plan.ts';
 import { planGateways } from '../config/plan/plan-gateways.ts';
 import { redactorOf } from '../config/redact.ts';
@@ -134,6 +135,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     ...ownPortProblems(gateways, config, source, options.env),
     ...openBackendProblems(gateways),
     ...unmatchedModelProblems(gateways),
+    ...pathParameterProblems(gateways, config.config.http.pathNormalization),
     ...workerProblems(config),
   );
   // Without ports before the reload, none are lost.

@@ -1,4 +1,5 @@
 import type { Pool } from 'undici';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { CallMeter } from '../kernel/observer.ts';
@@ -45,5 +46,5 @@ export class ConnectionTrust {
 
 /** undici's error for a response that begins while no request is open, or for 100 (Continue), which no request asks for. */
 function isUnsolicited(error: Error): boolean {
-  return (error as { code?: string }).code === 'UND_ERR_SOCKET' && error.message === 'bad response';
+  return membersOf(error)['code'] === 'UND_ERR_SOCKET' && error.message === 'bad response';
 }
