@@ -114,6 +114,7 @@ function lowestIn(statuses: readonly unknown[]): RateLimitAnswer['lowest'] {
 
 /** `RateLimitUnit`. */
 export const UNITS: Readonly<Record<string, number>> = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The type of an object cannot say that it has no prototype.
   __proto__: null as never,
   second: 1,
   minute: 2,
