@@ -8,7 +8,7 @@ import { formatOf } from './formats/index.ts';
 import { dataOf } from './frames.ts';
 import { type Members, membersOf, parseOrNothing } from './json-members.ts';
 import { textBytes } from './texts.ts';
-import type { Usage } from './usage.ts';
+import { largerUsage, type Usage } from './usage.ts';
 
 /**
  * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
@@ -138,13 +138,13 @@ export class StreamMeter {
     return data === undefined ? undefined : membersOf(parseOrNothing(data));
   }
 
-  /** The token counts of all reports so far; undefined if this event has none. */
+  /** The token counts of all reports so far, which never fall; undefined if this event has none. */
   #usage(reported: unknown): Usage | undefined {
     const report = membersOf(reported);
     if (report === undefined) return undefined;
     const given = Object.entries(report).filter(([, value]) => value !== null);
     this.#reported = { ...this.#reported, ...Object.fromEntries(given) };
-    return this.#format.usage(this.#reported);
+    return largerUsage(this.#call.usage, this.#format.usage(this.#reported));
   }
 
   /** Reads an error at the end of the stream. */

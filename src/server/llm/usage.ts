@@ -81,6 +81,32 @@ export function tokenCount(value: unknown): number | undefined {
     : undefined;
 }
 
+/**
+ * The larger counts of two reports of one call. Providers repeat a report, and some of its copies have zeros in place of
+ * counts that an earlier one had: `message_delta` of proxies in front of the Messages API, chunks of vLLM.
+ */
+export function largerUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  const larger: { -readonly [K in keyof Usage]: Usage[K] } = { ...one };
+  for (const key of COUNTS) {
+    const count = other[key];
+    if (count !== undefined && count > (one[key] ?? -1)) larger[key] = count;
+  }
+  return larger;
+}
+
+const COUNTS = [
+  'input',
+  'output',
+  'cachedInput',
+  'cacheWrite',
+  'cacheWrite1h',
+  'inputAudio',
+  'cachedInputAudio',
+  'outputAudio',
+  'reasoning',
+] as const satisfies readonly (keyof Usage)[];
+
 /** The member with this count, if it is one. */
 export function known(key: keyof Usage, value: unknown): Partial<Usage> {
   const number = tokenCount(value);

@@ -46,7 +46,7 @@ export interface Format {
   report(value: Members): Report;
   /**
    * The token counts of a usage report; undefined if it has none. A stream may report in several events: the members of
-   * later reports then replace those of earlier ones, so the counts of a stream equal those of the whole response.
+   * later reports then replace those of earlier ones, unless a count would fall.
    */
   usage(report: Members): Usage | undefined;
   /** Model output in a response body or in an event: its texts count as output if no usage is reported. */

@@ -1,3 +1,4 @@
+import { isRecord } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { type Json, Untranslatable } from './chat-format.ts';
 
@@ -19,19 +20,46 @@ function fail(): never {
 }
 
 export function objectOf(value: unknown): Json | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
+  return isRecord(value) ? value : undefined;
 }
 
 /** The objects of a list; empty for other values. */
 export function objectsOf(value: unknown): readonly Json[] {
-  return Array.isArray(value)
-    ? (value as unknown[]).flatMap((item): Json[] => [objectOf(item) ?? []].flat() as Json[])
-    : [];
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** Whether a member is as good as absent: null, an empty text or an empty list. */
+export function isBlank(value: unknown): boolean {
+  return (
+    value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
+  );
+}
+
+/** Whether a value has no content: blank, or an object that has only such. */
+export function isEmpty(value: unknown, depth = 0): boolean {
+  if (isBlank(value)) return true;
+  if (!isRecord(value) || depth > DEEPEST_EMPTY) return false;
+  return Object.values(value).every((part) => isEmpty(part, depth + 1));
+}
+
+/** Servers fill members that they do not use with objects of empty members at most. */
+const DEEPEST_EMPTY = 4;
+
+/** The name of the first member that is not blank, apart from `known`. `{}` is the whole value of some. */
+export function firstMember(value: Json, known: readonly string[] = []): string | undefined {
+  return Object.keys(value).find((name) => !known.includes(name) && !isBlank(value[name]));
 }
 
 /** A string that is not empty. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** The name of a called tool. Throws `Untranslatable` if there is none. */
+export function requiredName(value: unknown, path: string): string {
+  const name = textOf(value);
+  if (name === undefined) throw new Untranslatable(path, 'is missing');
+  return name;
 }
 
 /** A whole number from 0. */

@@ -1,4 +1,6 @@
+import { isRecord } from '../../../core/foreign.ts';
 import { type Json, Untranslatable } from './chat-format.ts';
+import { isBlank, isEmpty } from './event-data.ts';
 import { rememberPath } from './refusals.ts';
 
 /** Members that have no equivalent and no influence on the answer, with the reason. They are not translated. */
@@ -25,7 +27,7 @@ export class MemberReader {
   readonly #untaken: Set<string>;
 
   static read<T>(value: unknown, path: string, isStrict: boolean, read: (members: MemberReader) => T): T {
-    if (!isObject(value)) throw new Untranslatable(path === '' ? 'body' : path, 'expected an object');
+    if (!isRecord(value)) throw new Untranslatable(path === '' ? 'body' : path, 'expected an object');
     const members = new MemberReader(value, path, isStrict);
     const result = read(members);
     if (isStrict) members.#refuseUntaken();
@@ -48,7 +50,7 @@ export class MemberReader {
   }
 
   text(name: string): string | undefined {
-    return this.#typed(name, 'a string', (value) => typeof value === 'string');
+    return this.#typed(name, 'a string', isString);
   }
 
   requiredText(name: string): string {
@@ -56,18 +58,18 @@ export class MemberReader {
   }
 
   number(name: string): number | undefined {
-    return this.#typed(name, 'a number', (value) => typeof value === 'number');
+    return this.#typed(name, 'a number', isNumber);
   }
 
   flag(name: string): boolean | undefined {
-    return this.#typed(name, 'true or false', (value) => typeof value === 'boolean');
+    return this.#typed(name, 'true or false', isFlag);
   }
 
   /** One of `choices`; other values are refused with the value. */
   choice<const T extends string>(name: string, choices: readonly T[]): T | undefined {
     const value = this.text(name);
-    if (value === undefined || (choices as readonly string[]).includes(value)) return value as T | undefined;
-    return this.refuse(name);
+    if (value === undefined) return undefined;
+    return choices.find((choice) => choice === value) ?? this.refuse(name);
   }
 
   requiredChoice<const T extends string>(name: string, choices: readonly T[]): T {
@@ -76,7 +78,7 @@ export class MemberReader {
 
   /** A JSON object whose members are not looked at, such as a JSON Schema. */
   json(name: string): Json | undefined {
-    return this.#typed(name, 'an object', isObject);
+    return this.#typed(name, 'an object', isRecord);
   }
 
   texts(name: string): readonly string[] | undefined {
@@ -101,13 +103,13 @@ export class MemberReader {
       name,
       `an object of ${type}s`,
       (value): value is Readonly<Record<string, T extends 'number' ? number : string>> =>
-        isObject(value) && Object.values(value).every((item) => typeof item === type),
+        isRecord(value) && Object.values(value).every((item) => typeof item === type),
     );
   }
 
   object<T>(name: string, read: (members: MemberReader) => T): T | undefined {
     const value = this.value(name);
-    return value === undefined
+    return value === undefined || (!isRecord(value) && this.#mayBeEmpty(value))
       ? undefined
       : MemberReader.read(value, this.pathOf(name), this.#isStrict, read);
   }
@@ -119,11 +121,18 @@ export class MemberReader {
   /** A list of objects; empty if it is absent. */
   objects<T>(name: string, read: (members: MemberReader, index: number) => T): T[] {
     const value = this.value(name) ?? [];
-    if (!Array.isArray(value)) throw new Untranslatable(this.pathOf(name), 'expected a list');
-    return (value as unknown[]).map((item, index) =>
-      MemberReader.read(item, `${this.pathOf(name)}[${index}]`, this.#isStrict, (members) =>
-        read(members, index),
-      ),
+    if (!Array.isArray(value)) {
+      if (this.#mayBeEmpty(value)) return [];
+      throw new Untranslatable(this.pathOf(name), 'expected a list');
+    }
+    return value.flatMap((item: unknown, index) =>
+      this.#mayBeEmpty(item)
+        ? []
+        : [
+            MemberReader.read(item, `${this.pathOf(name)}[${index}]`, this.#isStrict, (members) =>
+              read(members, index),
+            ),
+          ],
     );
   }
 
@@ -140,8 +149,16 @@ export class MemberReader {
       rememberPath(result, this.pathOf(name));
       return [result];
     }
-    if (!Array.isArray(value)) throw new Untranslatable(this.pathOf(name), 'expected a string or a list');
-    return this.objects(name, read).flat() as T[];
+    if (!Array.isArray(value)) {
+      if (this.#mayBeEmpty(value)) return undefined;
+      throw new Untranslatable(this.pathOf(name), 'expected a string or a list');
+    }
+    const parts: T[] = [];
+    for (const part of this.objects<T | readonly T[]>(name, read)) {
+      if (isList(part)) parts.push(...part);
+      else parts.push(part);
+    }
+    return parts;
   }
 
   /** Takes members without reading them. */
@@ -179,28 +196,35 @@ export class MemberReader {
     throw new Untranslatable(`${this.pathOf(name)}${shown}`, why);
   }
 
-  #refuseUntaken(): void {
-    for (const name of this.#untaken) throw new Untranslatable(this.pathOf(name));
+  /** Servers have empty values of any type in members that they do not use. Of clients, these are mistakes. */
+  #mayBeEmpty(value: unknown): boolean {
+    return !this.#isStrict && isEmpty(value);
   }
 
-  #typed<T>(
-    name: string,
-    expected: string,
-    is: ((value: unknown) => value is T) | ((value: unknown) => boolean),
-  ): T | undefined {
+  #refuseUntaken(): void {
+    // `{}` turns features on, such as `web_search_options`.
+    for (const name of this.#untaken)
+      if (!isBlank(this.#members[name])) throw new Untranslatable(this.pathOf(name));
+  }
+
+  #typed<T>(name: string, expected: string, is: (value: unknown) => value is T): T | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
-    if (!is(value)) throw new Untranslatable(this.pathOf(name), `expected ${expected}`);
-    return value as T;
+    if (!is(value)) {
+      if (this.#mayBeEmpty(value)) return undefined;
+      throw new Untranslatable(this.pathOf(name), `expected ${expected}`);
+    }
+    return value;
   }
 }
 
 /** Longer values in an error message hide what it says. */
 const SHOWN_VALUE = 40;
 
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+const isString = (value: unknown): value is string => typeof value === 'string';
+const isNumber = (value: unknown): value is number => typeof value === 'number';
+const isFlag = (value: unknown): value is boolean => typeof value === 'boolean';
+const isList = <T>(value: T | readonly T[]): value is readonly T[] => Array.isArray(value);
 
 function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');

@@ -5,10 +5,11 @@ import type { LlmCall } from '../call.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
 import { llmError } from '../errors.ts';
+import { largerUsage } from '../usage.ts';
 import type { ChatError, ChatEvent, ChatResponse } from './chat.ts';
 import { type Json, type ProviderChatFormat, Untranslatable } from './chat-format.ts';
 import { CustomCallRestorer } from './custom-call-events.ts';
-import { objectOf, textOf } from './event-data.ts';
+import { isEmpty, objectOf } from './event-data.ts';
 import { eventsOf, ResponseCollector } from './event-response.ts';
 import { parseExactly } from './exact-json.ts';
 import { serverSentEvents } from './server-sent-events.ts';
@@ -73,7 +74,7 @@ function streamBody(
     pingAfter: call.limits.translatedStreamPing,
     change: (event) => {
       if ((event.type === 'start' || event.type === 'end') && event.usage !== undefined)
-        call.providerUsage = event.usage;
+        call.providerUsage = largerUsage(call.providerUsage ?? undefined, event.usage) ?? null;
       return restorer.read(event.type === 'start' ? named(event, request) : event);
     },
     onFailure: (error) => {
@@ -102,8 +103,7 @@ function read(
     if (status < 200 || status > 299) return { error: provider.readError(value, status) };
     const body = objectOf(value) ?? invalid('it is not a JSON object');
     // Some providers answer 200 with an error.
-    const error = textOf(body['error']) ?? objectOf(body['error']);
-    if (error !== undefined) return { error: failed(provider, body) };
+    if (!isEmpty(body['error'])) return { error: failed(provider, body) };
     return { response: provider.readResponse(body) };
   } catch (error) {
     throw llmError('upstream_invalid', 'upstream_failed', UNTRANSLATABLE, detailOf(ctx, error));

@@ -1,21 +1,16 @@
-import { parseUsage } from '../../usage.ts';
+import { largerUsage, parseUsage } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { answerIndex, countOf, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
+import { answerIndex, countOf, isEmpty, objectOf, objectsOf, parseEvent, textOf } from '../event-data.ts';
+import { HeldText } from '../held-text.ts';
 import { readEventError } from '../provider-error.ts';
-import { missingCallId, stopReason } from './read-response.ts';
+import { missingCallId, stopReason, UNTRANSLATABLE } from './read-response.ts';
+import { callOf, StreamedCall } from './streamed-call.ts';
 
 /** Reads a stream of Chat Completions (API reference, "The chat completion chunk object"). */
 export function eventReader(): EventReader {
   return new ChunkReader();
-}
-
-interface Call {
-  readonly part: number;
-  readonly id: string;
-  readonly isCustom: boolean;
-  hasArguments: boolean;
 }
 
 /** One answer of the response. */
@@ -25,8 +20,8 @@ class Choice {
   readonly kinds: { readonly type: StartedPart['type'] }[] = [];
   /** The open part, unless it is a tool call. */
   open: { readonly type: StartedPart['type']; readonly part: number } | undefined;
-  /** Open tool calls by `index`. */
-  readonly calls = new Map<number, Call>();
+  /** Tool calls of the answer, in the order in which they began. */
+  readonly calls: StreamedCall[] = [];
   hasEnded = false;
 
   constructor(answer: number) {
@@ -41,12 +36,12 @@ class ChunkReader implements EventReader {
   #hasEnded = false;
   #parts = 0;
   #usage: ChatUsage | undefined;
+  readonly #held = new HeldText();
 
   read(data: string): readonly ChatEvent[] {
     if (data.startsWith('[DONE]')) return this.end();
     const chunk = parseEvent(data);
-    const error = objectOf(chunk['error']) ?? textOf(chunk['error']);
-    if (error !== undefined) return [{ type: 'error', error: readEventError(chunk) }];
+    if (!isEmpty(chunk['error'])) return [{ type: 'error', error: readEventError(chunk) }];
     const events: ChatEvent[] = [];
     const choices = objectsOf(chunk['choices']);
     // The first chunk of Azure has neither an id nor choices, only the result of its filter.
@@ -56,7 +51,7 @@ class ChunkReader implements EventReader {
       events.push(startOf(chunk));
     }
     // Some servers report cumulative usage in every chunk.
-    this.#usage = parseUsage(chunk['usage']) ?? this.#usage;
+    this.#usage = largerUsage(this.#usage, parseUsage(chunk['usage']));
     for (const choice of choices) this.#readChoice(choice, events);
     return events;
   }
@@ -78,10 +73,10 @@ class ChunkReader implements EventReader {
       this.#choices.set(index, choice);
     }
     const delta = objectOf(value['delta']) ?? {};
-    for (const member of ['audio', 'function_call', 'images'])
+    for (const member of UNTRANSLATABLE)
       if (!isEmpty(delta[member])) throw new Untranslatable(`choices[${index}].delta.${member}`);
     // `reasoning_content` is that of DeepSeek and vLLM, `reasoning` that of OpenRouter, Groq, Ollama and newer vLLM.
-    this.#text(choice, 'reasoning', delta['reasoning_content'] ?? delta['reasoning'], events);
+    this.#text(choice, 'reasoning', textOf(delta['reasoning_content']) ?? delta['reasoning'], events);
     this.#content(choice, delta['content'], events);
     this.#text(choice, 'refusal', delta['refusal'], events);
     for (const [position, call] of objectsOf(delta['tool_calls']).entries())
@@ -112,33 +107,30 @@ class ChunkReader implements EventReader {
   }
 
   #call(choice: Choice, value: Json, index: number, events: ChatEvent[]): void {
-    const custom = objectOf(value['custom']);
-    const tool = custom ?? objectOf(value['function']) ?? {};
-    const id = textOf(value['id']);
-    let call = choice.calls.get(index);
-    // Some servers number all calls with 0, but each has its own id.
-    if (call !== undefined && id !== undefined && id !== call.id) {
-      closeCall(call, events);
-      call = undefined;
-    }
+    let call = callOf(choice.calls, index, value);
     if (call === undefined) {
-      closeText(choice, events);
-      const start = {
-        type: 'toolCall' as const,
-        id: id ?? missingCallId(this.#id, choice.kinds.filter(({ type }) => type === 'toolCall').length),
-        name: textOf(tool['name']) ?? '',
-        ...(custom === undefined ? {} : { isCustom: true }),
-      };
-      const part = this.#start(choice, start, events);
-      call = { part, id: start.id, isCustom: custom !== undefined, hasArguments: false };
-      choice.calls.set(index, call);
+      call = new StreamedCall(index);
+      choice.calls.push(call);
     }
-    const args = custom === undefined ? tool['arguments'] : tool['input'];
-    // Some servers send the object itself instead of its JSON text.
-    const text = typeof args === 'object' && args !== null ? JSON.stringify(args) : textOf(args);
-    if (text === undefined) return;
-    call.hasArguments = true;
-    events.push({ type: 'delta', part: call.part, text });
+    this.#held.add(call.add(value));
+    this.#openCalls(choice, events);
+  }
+
+  /** Writes what is known of the calls. One is written after those before it have begun, so that their order stays. */
+  #openCalls(choice: Choice, events: ChatEvent[], isEnd = false): void {
+    for (const [position, call] of choice.calls.entries()) {
+      if (call.part === undefined) {
+        if (isEnd && call.isOnlyMetadata) continue;
+        if (!isEnd && !call.isReady) return;
+        closeText(choice, events);
+        const missing = missingCallId(this.#id, position);
+        call.part = this.#start(choice, call.start(missing, `choices[${choice.answer}]`), events);
+      }
+      const text = call.takeArguments(isEnd);
+      if (call.hasArguments) this.#held.remove(text);
+      if (text !== '') events.push({ type: 'delta', part: call.part, text });
+      if (isEnd) events.push({ type: 'partEnd', part: call.part });
+    }
   }
 
   #start(choice: Choice, content: StartedPart, events: ChatEvent[]): number {
@@ -151,8 +143,8 @@ class ChunkReader implements EventReader {
 
   #finish(choice: Choice, reason: string, sequence: unknown, events: ChatEvent[]): void {
     closeText(choice, events);
-    for (const call of choice.calls.values()) closeCall(call, events);
-    choice.calls.clear();
+    this.#openCalls(choice, events, true);
+    choice.calls.length = 0;
     choice.hasEnded = true;
     const stop = stopReason(reason, choice.kinds);
     const { answer } = choice;
@@ -178,12 +170,3 @@ function closeText(choice: Choice, events: ChatEvent[]): void {
   if (choice.open !== undefined) events.push({ type: 'partEnd', part: choice.open.part });
   choice.open = undefined;
 }
-
-function closeCall({ part, isCustom, hasArguments }: Call, events: ChatEvent[]): void {
-  // Some servers send no arguments at all for a tool without parameters.
-  if (!isCustom && !hasArguments) events.push({ type: 'delta', part, text: '{}' });
-  events.push({ type: 'partEnd', part });
-}
-
-const isEmpty = (value: unknown): boolean =>
-  value === undefined || value === null || (Array.isArray(value) && value.length === 0);

@@ -1,8 +1,11 @@
 import { parseUsage } from '../../usage.ts';
 import type { Answer, ChatResponse, Part, ReasoningPart, StopReason, TextPart } from '../chat.ts';
-import type { Json } from '../chat-format.ts';
+import { type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
+import { countOf, isEmpty } from '../event-data.ts';
+import { toolCallId } from '../generate-content/tool-call-id.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
+import { signatureOf } from './extra-content.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
 export function readResponse(body: Json): ChatResponse {
@@ -11,7 +14,7 @@ export function readResponse(body: Json): ChatResponse {
     return defined({
       id,
       model: members.text('model') ?? '',
-      created: members.number('created'),
+      created: countOf(members.value('created')),
       answers: members.requiredObjects('choices', (choice) => readChoice(choice, id)),
       usage: parseUsage(members.value('usage')),
       serviceTier: members.text('service_tier'),
@@ -30,6 +33,8 @@ function readChoice(choice: MemberReader, responseId: string): Answer {
 }
 
 function readAnswer(message: MemberReader, responseId: string): Part[] {
+  for (const member of UNTRANSLATABLE)
+    if (!isEmpty(message.value(member))) throw new Untranslatable(message.pathOf(member));
   // `reasoning_content` is that of DeepSeek and vLLM, `reasoning` that of OpenRouter, Groq, Ollama and newer vLLM.
   const reasoning = message.text('reasoning_content') ?? message.text('reasoning') ?? '';
   const content = message.textOrObjects<TextPart | ReasoningPart>('content', textPart, readContent) ?? [];
@@ -43,6 +48,9 @@ function readAnswer(message: MemberReader, responseId: string): Part[] {
     ...message.objects('tool_calls', (call, index) => readCall(call, missingCallId(responseId, index))),
   ];
 }
+
+/** Members of a message, and of a delta, that no other format has. Many servers always send them, but empty. */
+export const UNTRANSLATABLE = ['audio', 'function_call', 'images'];
 
 function textPart(text: string): TextPart {
   return { type: 'text', text };
@@ -61,12 +69,15 @@ export function missingCallId(responseId: string, index: number): string {
 }
 
 function readCall(call: MemberReader, missingId: string): Part {
-  const id = call.text('id') ?? missingId;
-  const custom = call.object('custom', (tool) => ({
-    name: tool.requiredText('name'),
-    arguments: tool.text('input') ?? '',
-    isCustom: true,
-  }));
+  const signature = signatureOf(call.value('extra_content'), call.value('provider_specific_fields'));
+  const id = toolCallId(call.text('id') || missingId, signature);
+  const custom = isEmpty(call.value('custom'))
+    ? undefined
+    : call.object('custom', (tool) => ({
+        name: tool.requiredText('name'),
+        arguments: tool.text('input') ?? '',
+        isCustom: true,
+      }));
   const called =
     custom ??
     call.requiredObject('function', (tool) => ({

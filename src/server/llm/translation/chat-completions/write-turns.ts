@@ -3,8 +3,10 @@ import type { Json } from '../chat-format.ts';
 import { functionArguments } from '../custom-tools.ts';
 import { dataUrl } from '../data-url.ts';
 import { defined } from '../defined.ts';
+import { partsOfId } from '../generate-content/tool-call-id.ts';
 import { refusePart } from '../refusals.ts';
 import { isText, joinTexts, mergeTurns, refusePrefill } from '../turns.ts';
+import { extraContent } from './extra-content.ts';
 
 type Content = readonly Json[] | string;
 
@@ -97,11 +99,13 @@ function writeAssistant(parts: readonly Part[], name: string | undefined): Json 
 }
 
 function writeCall(call: ToolCallPart): Json {
-  return {
-    id: call.id,
+  const { id, signature } = partsOfId(call.id);
+  return defined({
+    id,
     type: 'function',
     function: { name: call.name, arguments: functionArguments(call) },
-  };
+    extra_content: signature === undefined ? undefined : extraContent(signature),
+  });
 }
 
 /** Tool messages contain only text. */
@@ -110,7 +114,7 @@ function writeResult({ callId, parts, isError }: ToolResultPart): Json {
   const texts = [...parts.filter(isText), ...(hasMore ? [ATTACHED] : [])];
   return {
     role: 'tool',
-    tool_call_id: callId,
+    tool_call_id: partsOfId(callId).id,
     content: joinTexts(isError === true ? [ERROR, ...texts] : texts),
   };
 }

@@ -1,6 +1,8 @@
-import { membersOf, parseOrNothing } from '../../json-members.ts';
+import { parseOrNothing } from '../../json-members.ts';
+import { largerUsage } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart, StopReason } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
+import { countOf, firstMember, isEmpty, objectOf, requiredName, textOf } from '../event-data.ts';
 import { newId, readError, readStop, readUsage } from './response.ts';
 
 export const eventReader = (): EventReader => new ConverseReader();
@@ -26,23 +28,23 @@ class ConverseReader implements EventReader {
   #hasFailed = false;
 
   read(data: string, type = ''): ChatEvent[] {
-    const event = membersOf(parseOrNothing(data)) ?? {};
-    const index = typeof event['contentBlockIndex'] === 'number' ? event['contentBlockIndex'] : 0;
+    const event = objectOf(parseOrNothing(data)) ?? {};
+    const index = countOf(event['contentBlockIndex']) ?? 0;
     if (type.startsWith('exception:')) return this.#fail(type.slice('exception:'.length), event);
     switch (type) {
       case 'messageStart':
         return [{ type: 'start', id: newId(), model: '' }];
       case 'contentBlockStart':
-        return this.#start(index, membersOf(event['start']) ?? {});
+        return this.#start(index, objectOf(event['start']) ?? {});
       case 'contentBlockDelta':
-        return this.#delta(index, membersOf(event['delta']) ?? {});
+        return this.#delta(index, objectOf(event['delta']) ?? {});
       case 'contentBlockStop':
         return this.#close(index);
       case 'messageStop':
         this.#stop = readStop(event['stopReason']);
         return [{ type: 'answerEnd', answer: 0, stop: this.#stop }];
       case 'metadata':
-        this.#usage = readUsage(event['usage']);
+        this.#usage = largerUsage(this.#usage, readUsage(event['usage']));
         return [];
       default:
         // Types that are added later.
@@ -62,21 +64,25 @@ class ConverseReader implements EventReader {
   }
 
   #start(index: number, { toolUse, ...others }: Json): ChatEvent[] {
-    const [other] = Object.keys(others);
+    const other = firstMember(others);
     if (other !== undefined) throw new Untranslatable(`contentBlockStart.start.${other}`);
-    const { toolUseId, name } = membersOf(toolUse) ?? {};
-    if (typeof toolUseId !== 'string' || typeof name !== 'string') return [];
-    return this.#open(index, { type: 'toolCall', id: toolUseId, name });
+    if (isEmpty(toolUse)) return [];
+    const { toolUseId, name } = objectOf(toolUse) ?? {};
+    return this.#open(index, {
+      type: 'toolCall',
+      id: textOf(toolUseId) ?? newId(),
+      name: requiredName(name, 'contentBlockStart.start.toolUse.name'),
+    });
   }
 
   #delta(index: number, { text, toolUse, reasoningContent, ...others }: Json): ChatEvent[] {
     if (typeof text === 'string') return this.#text(index, { type: 'text' }, text);
-    if (toolUse !== undefined) {
-      const { input } = membersOf(toolUse) ?? {};
+    if (!isEmpty(toolUse)) {
+      const { input } = objectOf(toolUse) ?? {};
       return typeof input === 'string' ? this.#text(index, undefined, input) : [];
     }
-    if (reasoningContent !== undefined) return this.#reasoning(index, membersOf(reasoningContent) ?? {});
-    const [other] = Object.keys(others);
+    if (!isEmpty(reasoningContent)) return this.#reasoning(index, objectOf(reasoningContent) ?? {});
+    const other = firstMember(others);
     if (other === undefined) return [];
     throw new Untranslatable(`contentBlockDelta.delta.${other}`, 'other formats have no such content');
   }
@@ -84,8 +90,9 @@ class ConverseReader implements EventReader {
   #reasoning(index: number, { text, signature, redactedContent }: Json): ChatEvent[] {
     const started: StartedPart = { type: 'reasoning', origin: 'converse' };
     if (typeof text === 'string') return this.#text(index, started, text);
-    const opened = this.#blocks.has(index) ? [] : this.#open(index, started);
-    const part = this.#blocks.get(index) as number;
+    const open = this.#blocks.get(index);
+    const opened = open === undefined ? this.#open(index, started) : [];
+    const part = open ?? this.#parts - 1;
     if (typeof signature === 'string') return [...opened, { type: 'signature', part, signature }];
     if (typeof redactedContent === 'string')
       return [...opened, { type: 'encrypted', part, encrypted: redactedContent }];

@@ -3,6 +3,7 @@ import { membersOf } from '../../json-members.ts';
 import { tokenCount } from '../../usage.ts';
 import type { ChatError, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
+import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../event-data.ts';
 import { CONTEXT_EXCEEDED, readProviderError } from '../provider-error.ts';
 
 /** The response has neither an id nor the name of the model. */
@@ -13,31 +14,32 @@ export function readResponse({ output, stopReason, usage }: Json): ChatResponse 
   return {
     id: newId(),
     model: '',
-    answers: [{ parts: (content as unknown[]).map(readBlock), stop: readStop(stopReason) }],
+    answers: [{ parts: objectsOf(content).flatMap(readBlock), stop: readStop(stopReason) }],
     ...(counted === undefined ? {} : { usage: counted }),
   };
 }
 
 export const newId = (): string => `msg_${randomUUID().replaceAll('-', '')}`;
 
-function readBlock(value: unknown): Part {
-  const block = membersOf(value) ?? {};
+/** A block; nothing for an empty one. */
+function readBlock(block: Json): Part[] {
   const { text, toolUse, reasoningContent } = block;
-  if (typeof text === 'string') return { type: 'text', text };
-  if (toolUse !== undefined) {
-    const { toolUseId, name, input } = membersOf(toolUse) ?? {};
-    return {
-      type: 'toolCall',
-      id: String(toolUseId),
-      name: String(name),
-      arguments: JSON.stringify(input ?? {}),
-    };
+  if (typeof text === 'string') return [{ type: 'text', text }];
+  if (!isEmpty(toolUse)) {
+    const { toolUseId, name, input } = objectOf(toolUse) ?? {};
+    return [
+      {
+        type: 'toolCall',
+        id: textOf(toolUseId) ?? newId(),
+        name: requiredName(name, 'output.message.content[].toolUse.name'),
+        arguments: JSON.stringify(input ?? {}),
+      },
+    ];
   }
-  if (reasoningContent !== undefined) return readReasoning(membersOf(reasoningContent) ?? {});
-  throw new Untranslatable(
-    `output.message.content[].${Object.keys(block)[0] ?? ''}`,
-    'other formats have no such content',
-  );
+  if (!isEmpty(reasoningContent)) return [readReasoning(objectOf(reasoningContent) ?? {})];
+  const other = firstMember(block);
+  if (other === undefined) return [];
+  throw new Untranslatable(`output.message.content[].${other}`, 'other formats have no such content');
 }
 
 function readReasoning({ reasoningText, redactedContent }: Json): Part {

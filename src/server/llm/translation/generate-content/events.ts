@@ -1,11 +1,12 @@
 import { LIMITS } from '../../../../core/limits.ts';
-import { membersOf, parseOrNothing } from '../../json-members.ts';
+import { parseOrNothing } from '../../json-members.ts';
+import { largerUsage } from '../../usage.ts';
 import type { ChatError, ChatEvent, ChatRequest, ChatUsage, Part, StartedPart, StopReason } from '../chat.ts';
 import { type EventReader, type EventWriter, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { answerIndex } from '../event-data.ts';
+import { answerIndex, isEmpty, objectOf, objectsOf } from '../event-data.ts';
 import { readError, writeError } from './error.ts';
-import { readPart, writeCall, writeCreateTime } from './response.ts';
+import { isBlocked, readPart, writeCall, writeCreateTime } from './response.ts';
 import { readStop, writeStop } from './stop.ts';
 import { writeThoughtSignature } from './thought-signature.ts';
 import { readUsage, writeUsage } from './usage.ts';
@@ -30,17 +31,15 @@ class GenerateContentReader implements EventReader {
   #hasFailed = false;
 
   read(data: string): ChatEvent[] {
-    const body = membersOf(parseOrNothing(data));
+    const body = objectOf(parseOrNothing(data));
     if (body === undefined) return [];
-    if (body['error'] !== undefined) return this.#fail(readError(body, 500));
+    if (!isEmpty(body['error'])) return this.#fail(readError(body, 500));
     const events: ChatEvent[] = this.#hasStarted ? [] : [start(body)];
     this.#hasStarted = true;
     // Cumulative in every event.
-    this.#usage = readUsage(body['usageMetadata']) ?? this.#usage;
-    const { candidates } = body;
-    if (Array.isArray(candidates))
-      for (const each of candidates as unknown[]) events.push(...this.#candidate(membersOf(each) ?? {}));
-    if (membersOf(body['promptFeedback'])?.['blockReason'] !== undefined && this.#candidates.size === 0) {
+    this.#usage = largerUsage(this.#usage, readUsage(body['usageMetadata']));
+    for (const each of objectsOf(body['candidates'])) events.push(...this.#candidate(each));
+    if (isBlocked(body) && this.#candidates.size === 0) {
       this.#candidates.set(0, { hasToolCalls: false, hasEnded: true });
       events.push({ type: 'answerEnd', answer: 0, stop: 'filter' });
     }
@@ -63,12 +62,11 @@ class GenerateContentReader implements EventReader {
     const answer = answerIndex(index, 'candidates.index');
     const state = this.#candidates.get(answer) ?? { hasToolCalls: false, hasEnded: false };
     this.#candidates.set(answer, state);
-    const list = membersOf(content)?.['parts'];
-    const events = (Array.isArray(list) ? (list as unknown[]) : []).flatMap((item) => {
+    const events = objectsOf(objectOf(content)?.['parts']).flatMap((item) => {
       const part = readPart(item);
       return part === undefined ? [] : this.#part(answer, state, part);
     });
-    if (finishReason === undefined || state.hasEnded) return events;
+    if (isEmpty(finishReason) || state.hasEnded) return events;
     state.hasEnded = true;
     return [
       ...events,

@@ -1,6 +1,6 @@
-import { membersOf } from '../../json-members.ts';
 import type { Answer, ChatRequest, ChatResponse, Part, ToolCallPart } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
+import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../event-data.ts';
 import { readStop, writeStop } from './stop.ts';
 import { writeThoughtSignature } from './thought-signature.ts';
 import { toolCallId } from './tool-call-id.ts';
@@ -14,24 +14,24 @@ export function readResponse(body: Json): ChatResponse {
     id: textOr(responseId, ''),
     model: textOr(modelVersion, ''),
     ...(Number.isNaN(created) ? {} : { created: Math.floor(created / 1000) }),
-    answers:
-      Array.isArray(candidates) && candidates.length > 0 ? candidates.map(readAnswer) : [blocked(body)],
+    answers: isEmpty(candidates) ? [blocked(body)] : objectsOf(candidates).map(readAnswer),
     ...(usage === undefined ? {} : { usage }),
   };
 }
 
 const textOr = (value: unknown, other: string): string => (typeof value === 'string' ? value : other);
 
+export const isBlocked = ({ promptFeedback }: Json): boolean =>
+  textOf(objectOf(promptFeedback)?.['blockReason']) !== undefined;
+
 /** A prompt that was blocked has no candidates. */
-function blocked({ promptFeedback }: Json): Answer {
-  if (membersOf(promptFeedback)?.['blockReason'] === undefined)
-    throw new Untranslatable('candidates', 'the response has none');
+function blocked(body: Json): Answer {
+  if (!isBlocked(body)) throw new Untranslatable('candidates', 'the response has none');
   return { parts: [], stop: 'filter' };
 }
 
-function readAnswer(candidate: unknown): Answer {
-  const { content, finishReason } = membersOf(candidate) ?? {};
-  const parts = readParts(membersOf(content)?.['parts']);
+function readAnswer({ content, finishReason }: Json): Answer {
+  const parts = readParts(objectOf(content)?.['parts']);
   return {
     parts,
     stop: readStop(
@@ -44,7 +44,7 @@ function readAnswer(candidate: unknown): Answer {
 /** Reads the parts of an answer; consecutive texts become one. */
 function readParts(list: unknown): Part[] {
   const parts: Part[] = [];
-  for (const item of Array.isArray(list) ? (list as unknown[]) : []) {
+  for (const item of objectsOf(list)) {
     const part = readPart(item);
     const last = parts.at(-1);
     if (part?.type === 'text' && last?.type === 'text')
@@ -58,37 +58,32 @@ function readParts(list: unknown): Part[] {
  * Reads one part; undefined for one without content, which only carries a signature. Throws `Untranslatable` for
  * content that other formats cannot express, such as code that ran at the provider.
  */
-export function readPart(value: unknown): Part | undefined {
-  const part = membersOf(value) ?? {};
+export function readPart(part: Json): Part | undefined {
   const { text, thought, functionCall, inlineData, thoughtSignature } = part;
-  if (functionCall !== undefined) return readCall(membersOf(functionCall) ?? {}, thoughtSignature);
-  if (typeof text === 'string') {
-    if (text === '') return undefined;
+  if (!isEmpty(functionCall)) return readCall(objectOf(functionCall) ?? {}, thoughtSignature);
+  if (typeof text === 'string' && text !== '') {
     return thought === true
       ? { type: 'reasoning', text, isSummary: true, origin: 'generateContent' }
       : { type: 'text', text };
   }
-  if (inlineData !== undefined) {
-    const { mimeType, data } = membersOf(inlineData) ?? {};
+  if (!isEmpty(inlineData)) {
+    const { mimeType, data } = objectOf(inlineData) ?? {};
     if (typeof mimeType === 'string' && mimeType.startsWith('image/') && typeof data === 'string')
       return { type: 'image', source: { kind: 'data', mediaType: mimeType, data } };
   }
-  const name = Object.keys(part).find((key) => !['thought', 'thoughtSignature'].includes(key));
+  const name = firstMember(part, ['thought', 'thoughtSignature']);
   if (name === undefined) return undefined;
   throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
 }
 
 function readCall({ id, name, args, ...others }: Json, signature: unknown): ToolCallPart {
   // Only sent if the request asks for it, which a translated one does not ("Stream function call arguments", Vertex AI).
-  if (others['partialArgs'] !== undefined || others['willContinue'] === true)
+  if (!isEmpty(others['partialArgs']) || others['willContinue'] === true)
     throw new Untranslatable('candidates[].content.parts[].functionCall.partialArgs', 'arguments in parts');
   return {
     type: 'toolCall',
-    id: toolCallId(
-      typeof id === 'string' && id !== '' ? id : undefined,
-      typeof signature === 'string' ? signature : undefined,
-    ),
-    name: textOr(name, ''),
+    id: toolCallId(textOf(id), textOf(signature)),
+    name: requiredName(name, 'candidates[].content.parts[].functionCall.name'),
     arguments: JSON.stringify(args ?? {}),
   };
 }

@@ -1,7 +1,8 @@
-import type { ChatEvent, StartedPart } from '../chat.ts';
+import { largerUsage } from '../../usage.ts';
+import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { countOf, objectOf, parseEvent, shown, textOf } from '../event-data.ts';
+import { countOf, isEmpty, objectOf, parseEvent, requiredName, shown, textOf } from '../event-data.ts';
 import { readEventError } from '../provider-error.ts';
 import { readUsage, stopReason } from './read-response.ts';
 
@@ -20,9 +21,12 @@ interface Block {
 
 class MessagesReader implements EventReader {
   readonly #blocks = new Map<number, Block>();
+  #id = '';
   #parts = 0;
-  /** Counts so far. Those of a later event replace those of earlier ones; members that it lacks stay. */
-  #usage: Json | undefined;
+  /** Counts of all events. Those of a later one replace those of earlier ones; members that it lacks stay. */
+  #reported: Json | undefined;
+  /** The counts, which never fall: some servers repeat a report with zeros. */
+  #usage: ChatUsage | undefined;
 
   read(data: string, type?: string): readonly ChatEvent[] {
     const event = parseEvent(data);
@@ -32,13 +36,13 @@ class MessagesReader implements EventReader {
       case 'content_block_start':
         return this.#blockStart(countOf(event['index']) ?? 0, objectOf(event['content_block']) ?? {});
       case 'content_block_delta':
-        return this.#delta(this.#block(event), objectOf(event['delta']) ?? {});
+        return this.#delta(event, objectOf(event['delta']) ?? {});
       case 'content_block_stop':
         return this.#blockStop(event);
       case 'message_delta':
         return this.#messageDelta(objectOf(event['delta']) ?? {}, event['usage']);
       case 'message_stop':
-        return [defined({ type: 'end' as const, usage: readUsage(this.#usage) })];
+        return [defined({ type: 'end' as const, usage: this.#usage })];
       case 'error':
         return [{ type: 'error', error: readEventError(event) }];
       case 'ping':
@@ -55,12 +59,14 @@ class MessagesReader implements EventReader {
 
   #start(message: Json): ChatEvent[] {
     this.#addUsage(message['usage']);
-    const [id, model] = [textOf(message['id']) ?? '', textOf(message['model']) ?? ''];
-    return [defined({ type: 'start' as const, id, model, usage: readUsage(this.#usage) })];
+    this.#id = textOf(message['id']) ?? '';
+    const model = textOf(message['model']) ?? '';
+    return [defined({ type: 'start' as const, id: this.#id, model, usage: this.#usage })];
   }
 
   #blockStart(index: number, content: Json): ChatEvent[] {
-    const started = startOf(content);
+    if (isEmpty(content)) return [];
+    const started = startOf(content, `call_${this.#id}_${this.#parts}`);
     const part = this.#parts;
     this.#parts += 1;
     const block: Block = {
@@ -78,8 +84,9 @@ class MessagesReader implements EventReader {
     ];
   }
 
-  #delta(block: Block | undefined, delta: Json): ChatEvent[] {
-    if (block === undefined) return [];
+  #delta(event: Json, delta: Json): ChatEvent[] {
+    const block = this.#block(event);
+    if (block === undefined) return this.#unstarted(event, delta);
     const { part } = block;
     switch (delta['type']) {
       case 'text_delta':
@@ -97,6 +104,17 @@ class MessagesReader implements EventReader {
         // `citations_delta` needs a request with citations, which no translation writes.
         return [];
     }
+  }
+
+  /** Some servers send texts of blocks that they have not started. Throws `Untranslatable` for another content. */
+  #unstarted(event: Json, delta: Json): ChatEvent[] {
+    const type = BLOCKS.get(delta['type']);
+    if (type !== undefined) {
+      const started = this.#blockStart(countOf(event['index']) ?? 0, { type });
+      return [...started, ...this.#delta(event, delta)];
+    }
+    if (textOf(delta['partial_json']) === undefined) return [];
+    throw new Untranslatable('content_block_delta.delta.partial_json', 'its block has not started');
   }
 
   #blockStop(event: Json): ChatEvent[] {
@@ -136,7 +154,9 @@ class MessagesReader implements EventReader {
 
   #addUsage(usage: unknown): void {
     const counts = Object.entries(objectOf(usage) ?? {}).filter(([, value]) => value !== null);
-    if (counts.length > 0) this.#usage = { ...this.#usage, ...Object.fromEntries(counts) };
+    if (counts.length === 0) return;
+    this.#reported = { ...this.#reported, ...Object.fromEntries(counts) };
+    this.#usage = largerUsage(this.#usage, readUsage(this.#reported));
   }
 
   #block(event: Json): Block | undefined {
@@ -144,7 +164,13 @@ class MessagesReader implements EventReader {
   }
 }
 
-function startOf(block: Json): StartedPart {
+/** Blocks by the deltas that only they have. */
+const BLOCKS: ReadonlyMap<unknown, string> = new Map([
+  ['text_delta', 'text'],
+  ['thinking_delta', 'thinking'],
+]);
+
+function startOf(block: Json, missingId: string): StartedPart {
   switch (block['type']) {
     case 'text':
       return { type: 'text' };
@@ -157,7 +183,11 @@ function startOf(block: Json): StartedPart {
         origin: 'messages' as const,
       });
     case 'tool_use':
-      return { type: 'toolCall', id: textOf(block['id']) ?? '', name: textOf(block['name']) ?? '' };
+      return {
+        type: 'toolCall',
+        id: textOf(block['id']) ?? missingId,
+        name: requiredName(block['name'], 'content_block.name'),
+      };
     default:
       throw new Untranslatable(`content_block.type: ${shown(block['type'])}`);
   }

@@ -1,7 +1,9 @@
+import { isRecord, membersOf } from '../../../../core/foreign.ts';
 import { tokenCount } from '../../usage.ts';
 import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
+import { requiredName } from '../event-data.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
@@ -19,8 +21,10 @@ export function readResponse(body: Json): ChatResponse {
 }
 
 function readAnswer(members: MemberReader): Answer {
-  members.required('content', members.value('content'));
-  const parts = members.objects('content', readBlock);
+  // Some servers have null for no content. Without either, it is no message.
+  if (members.value('type') !== 'message') members.required('content', members.value('content'));
+  const missingId = `call_${members.text('id') ?? ''}`;
+  const parts = members.objects('content', (block, index) => readBlock(block, `${missingId}_${index}`));
   const reason = members.text('stop_reason');
   const explanation = members.object('stop_details', (details) => details.text('explanation'));
   return defined({
@@ -35,11 +39,11 @@ function readAnswer(members: MemberReader): Answer {
   });
 }
 
-function readBlock(block: MemberReader): Part {
+function readBlock(block: MemberReader, missingId: string): Part {
   const type = block.requiredText('type');
   switch (type) {
     case 'text':
-      return { type: 'text', text: block.requiredText('text') };
+      return { type: 'text', text: block.text('text') ?? '' };
     case 'thinking':
       return defined({
         type: 'reasoning' as const,
@@ -52,8 +56,8 @@ function readBlock(block: MemberReader): Part {
     case 'tool_use':
       return {
         type: 'toolCall',
-        id: block.requiredText('id'),
-        name: block.requiredText('name'),
+        id: block.text('id') || missingId,
+        name: requiredName(block.value('name'), block.pathOf('name')),
         arguments: JSON.stringify(block.json('input') ?? {}),
       };
     default:
@@ -83,7 +87,7 @@ export function stopReason(reason: string | undefined): StopReason {
 
 /** Reads `usage`, whose `input_tokens` excludes cached tokens and cache writes; undefined if there is none. */
 export function readUsage(value: unknown): ChatUsage | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
+  if (!isRecord(value)) return undefined;
   return readKnownMembers(value, 'usage', (usage) => {
     const cachedInput = tokenCount(usage.value('cache_read_input_tokens'));
     const cacheWrite = tokenCount(usage.value('cache_creation_input_tokens'));
@@ -104,6 +108,6 @@ export function readUsage(value: unknown): ChatUsage | undefined {
 
 /** The tier that served the call, as OpenAI calls it. */
 function readServiceTier(usage: unknown): string | undefined {
-  const tier = (usage as { service_tier?: unknown } | undefined)?.service_tier;
+  const tier = membersOf(usage)['service_tier'];
   return tier === 'standard' ? 'default' : typeof tier === 'string' ? tier : undefined;
 }

@@ -1,8 +1,18 @@
-import { parseUsage } from '../../usage.ts';
-import type { ChatEvent, StartedPart } from '../chat.ts';
+import { largerUsage, parseUsage } from '../../usage.ts';
+import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { countOf, objectOf, objectsOf, parseEvent, shown, textOf } from '../event-data.ts';
+import {
+  countOf,
+  isEmpty,
+  objectOf,
+  objectsOf,
+  parseEvent,
+  requiredName,
+  shown,
+  textOf,
+} from '../event-data.ts';
+import { HeldText } from '../held-text.ts';
 import { readEventError } from '../provider-error.ts';
 import { SEPARATOR } from '../turns.ts';
 import { stopReason } from './read-response.ts';
@@ -22,9 +32,20 @@ interface OpenPart {
 /** An output item by its parts: `content_index` of a message, 0 of other items. */
 type Item = Map<number, OpenPart>;
 
+/** The call that an item is; undefined for another item. */
+function callOf(value: Json): { readonly isCustom?: true } | undefined {
+  if (value['type'] === 'function_call') return {};
+  return value['type'] === 'custom_tool_call' ? { isCustom: true } : undefined;
+}
+
 class ResponsesReader implements EventReader {
   readonly #items = new Map<number, Item>();
   readonly #kinds: { readonly type: StartedPart['type'] }[] = [];
+  /** Arguments of items whose name is not known. */
+  readonly #early = new WeakMap<Item, string>();
+  readonly #held = new HeldText();
+  #id = '';
+  #usage: ChatUsage | undefined;
   #events: ChatEvent[] = [];
 
   read(data: string, type?: string): readonly ChatEvent[] {
@@ -40,8 +61,10 @@ class ResponsesReader implements EventReader {
 
   #read(type: string, event: Json): void {
     const response = objectOf(event['response']) ?? {};
+    this.#usage = largerUsage(this.#usage, parseUsage(response['usage']));
     switch (type) {
       case 'response.created':
+        this.#id = textOf(response['id']) ?? '';
         this.#events.push(startOf(response));
         return;
       case 'response.output_item.added':
@@ -64,7 +87,7 @@ class ResponsesReader implements EventReader {
         return;
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
-        this.#text(this.#item(event).get(0), event['delta']);
+        this.#arguments(this.#item(event), textOf(event['delta']) ?? '');
         return;
       case 'response.output_item.done':
         this.#itemDone(event, objectOf(event['item']) ?? {});
@@ -98,20 +121,29 @@ class ResponsesReader implements EventReader {
   }
 
   #itemAdded(item: Item, value: Json): void {
-    const [id, name] = [textOf(value['call_id']) ?? '', textOf(value['name']) ?? ''];
-    switch (value['type']) {
-      case 'message':
-      case 'reasoning':
-        return;
-      case 'function_call':
-        this.#start(item, 0, { type: 'toolCall', id, name });
-        return;
-      case 'custom_tool_call':
-        this.#start(item, 0, { type: 'toolCall', id, name, isCustom: true });
-        return;
-      default:
-        throw new Untranslatable(`output.type: ${shown(value['type'])}`);
+    const call = callOf(value);
+    if (call !== undefined) {
+      // Some servers tell the name at the end of the item.
+      if (textOf(value['name']) !== undefined) this.#startCall(item, value, call);
+      return;
     }
+    const isKnown = value['type'] === 'message' || value['type'] === 'reasoning';
+    if (!isKnown && !isEmpty(value)) throw new Untranslatable(`output.type: ${shown(value['type'])}`);
+  }
+
+  #startCall(item: Item, value: Json, call: { readonly isCustom?: true }): OpenPart {
+    const id = textOf(value['call_id']) ?? textOf(value['id']) ?? `call_${this.#id}_${this.#kinds.length}`;
+    const name = requiredName(value['name'], 'output.name');
+    const open = this.#start(item, 0, { type: 'toolCall', id, name, ...call });
+    this.#text(open, this.#early.get(item));
+    return open;
+  }
+
+  /** Arguments, which are held until the call has a name. */
+  #arguments(item: Item, text: string): void {
+    const open = item.get(0);
+    if (open === undefined) this.#early.set(item, (this.#early.get(item) ?? '') + this.#held.add(text));
+    else this.#text(open, text);
   }
 
   #start(item: Item, index: number, content: StartedPart): OpenPart {
@@ -162,7 +194,8 @@ class ResponsesReader implements EventReader {
         this.#reasoningDone(event, value);
         break;
       default: {
-        const open = item.get(0);
+        const call = callOf(value);
+        const open = item.get(0) ?? (call === undefined ? undefined : this.#startCall(item, value, call));
         if (open?.hasText === false) this.#text(open, value['arguments'] ?? value['input']);
       }
     }
@@ -184,7 +217,7 @@ class ResponsesReader implements EventReader {
     const reason = textOf(objectOf(response['incomplete_details'])?.['reason']);
     const stop = stopReason(textOf(response['status']), reason, this.#kinds);
     this.#events.push({ type: 'answerEnd', answer: 0, stop });
-    this.#events.push(defined({ type: 'end' as const, usage: parseUsage(response['usage']) }));
+    this.#events.push(defined({ type: 'end' as const, usage: this.#usage }));
   }
 }
 

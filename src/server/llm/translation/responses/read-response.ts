@@ -2,6 +2,7 @@ import { parseUsage } from '../../usage.ts';
 import type { Answer, ChatResponse, Part, StopReason } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
+import { countOf, requiredName } from '../event-data.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
@@ -10,7 +11,7 @@ export function readResponse(body: Json): ChatResponse {
     defined({
       id: members.text('id') ?? '',
       model: members.text('model') ?? '',
-      created: members.number('created_at'),
+      created: countOf(members.value('created_at')),
       answers: [readAnswer(members)],
       usage: parseUsage(members.value('usage')),
       serviceTier: members.text('service_tier'),
@@ -20,19 +21,20 @@ export function readResponse(body: Json): ChatResponse {
 
 function readAnswer(members: MemberReader): Answer {
   members.required('output', members.value('output'));
-  const parts = members.objects('output', readItem).flat();
+  const missingId = `call_${members.text('id') ?? ''}`;
+  const parts = members.objects('output', (item, index) => readItem(item, `${missingId}_${index}`)).flat();
   const reason = members.object('incomplete_details', (details) => details.text('reason'));
   return { parts, stop: stopReason(members.text('status'), reason, parts) };
 }
 
-function readItem(item: MemberReader): Part[] {
+function readItem(item: MemberReader, missingId: string): Part[] {
   const type = item.requiredText('type');
   switch (type) {
     case 'message':
       return item.objects('content', readContent);
     case 'function_call':
     case 'custom_tool_call':
-      return [readCall(item, type === 'custom_tool_call')];
+      return [readCall(item, type === 'custom_tool_call', missingId)];
     case 'reasoning':
       return [readReasoning(item)];
     default:
@@ -43,16 +45,16 @@ function readItem(item: MemberReader): Part[] {
 
 function readContent(part: MemberReader): Part {
   const refusal = part.text('refusal');
-  return refusal === undefined
-    ? { type: 'text', text: part.requiredText('text') }
-    : { type: 'refusal', text: refusal };
+  return (refusal ?? '') === ''
+    ? { type: 'text', text: part.text('text') ?? '' }
+    : { type: 'refusal', text: refusal ?? '' };
 }
 
-function readCall(item: MemberReader, isCustom: boolean): Part {
+function readCall(item: MemberReader, isCustom: boolean, missingId: string): Part {
   return {
     type: 'toolCall',
-    id: item.requiredText('call_id'),
-    name: item.requiredText('name'),
+    id: item.text('call_id') || item.text('id') || missingId,
+    name: requiredName(item.value('name'), item.pathOf('name')),
     arguments: item.text(isCustom ? 'input' : 'arguments') ?? (isCustom ? '' : '{}'),
     ...(isCustom ? { isCustom } : {}),
   };
