@@ -43,6 +43,7 @@ const LONG = [
   'test/core/yaml-hostile.test.ts',
   'test/core/yaml-scalar.test.ts',
   'test/fuzz/llm/answers.test.ts',
+  'test/fuzz/llm/requests.test.ts',
   'test/fuzz/llm/streams.test.ts',
   'test/fuzz/mcp/clients.test.ts',
   'test/fuzz/mcp/messages.test.ts',
