@@ -6,6 +6,7 @@ export const USER_LENGTH = 64;
 
 /** Error types of Anthropic and Google by the names that OpenAI's clients know. */
 const CODES: Readonly<Record<string, string>> = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
   __proto__: null as never,
   authentication_error: 'invalid_api_key',
   billing_error: 'insufficient_quota',

@@ -88,6 +88,7 @@ export const isGoogleFile = (uri: string): boolean => GOOGLE_FILE.test(uri);
 
 /** Media types of files whose URL ends with this. Vertex AI requires a type beside a URL. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
   __proto__: null as never,
   gif: 'image/gif',
   jpeg: 'image/jpeg',

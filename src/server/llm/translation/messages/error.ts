@@ -21,6 +21,7 @@ const TYPES: Readonly<Record<number, string>> = {
 
 /** Names of other providers that say more than their status. */
 const BY_CODE: Readonly<Record<string, string>> = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
   __proto__: null as never,
   insufficient_quota: 'billing_error',
   server_overloaded: 'overloaded_error',
