@@ -202,9 +202,11 @@ export class MemberReader {
   }
 
   #refuseUntaken(): void {
-    // `{}` turns features on, such as `web_search_options`.
-    for (const name of this.#untaken)
-      if (!isBlank(this.#members[name])) throw new Untranslatable(this.pathOf(name));
+    for (const name of this.#untaken) {
+      // Clients send back what they got, with all members. Those of the request itself are the client's own.
+      if (this.path !== '' && isBlank(this.#members[name])) continue;
+      throw new Untranslatable(this.pathOf(name));
+    }
   }
 
   #typed<T>(name: string, expected: string, is: (value: unknown) => value is T): T | undefined {

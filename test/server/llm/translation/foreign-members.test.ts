@@ -278,3 +278,26 @@ describe('other formats', () => {
     expect(assembled(client, text)).toEqual({ text: 'yes', calls: [], hasEnded: true });
   });
 });
+
+test('an assistant message that a client sends back with empty members is translated', async () => {
+  const messages = [
+    { role: 'user', content: 'Hi' },
+    {
+      role: 'assistant',
+      content: 'Hello',
+      audio: {},
+      function_call: {},
+      images: [],
+      tool_calls: [],
+      unknown: '',
+    },
+    { role: 'user', content: 'Bye' },
+  ];
+  const body = { id: 'm', type: 'message', content: null, stop_reason: 'end_turn' };
+  const { status } = await llm.call(
+    'messages',
+    { body },
+    { client: 'completions', stream: false, more: { messages } },
+  );
+  expect(status).toBe(200);
+});

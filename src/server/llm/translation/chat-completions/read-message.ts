@@ -2,9 +2,11 @@ import { readCacheMark } from '../cache-mark.ts';
 import type { FilePart, ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../chat.ts';
 import { fileData, parseDataUrl } from '../data-url.ts';
 import { defined } from '../defined.ts';
+import { isEmpty } from '../event-data.ts';
 import type { MemberReader } from '../member-reader.ts';
 import { unpackReasoning } from '../reasoning-state.ts';
 import { ASSISTANT_HINTS } from './hints.ts';
+import { UNTRANSLATABLE } from './read-response.ts';
 
 /** Reads an element of `messages`. */
 export function readMessage(message: MemberReader): Turn {
@@ -76,6 +78,7 @@ function readFile(part: MemberReader): FilePart {
 
 function readAssistant(message: MemberReader): Part[] {
   message.skip(ASSISTANT_HINTS);
+  for (const member of UNTRANSLATABLE) if (!isEmpty(message.value(member))) message.refuse(member);
   const newer = message.text('reasoning');
   const reasoning = message.text('reasoning_content') ?? newer ?? '';
   const state = message.text('reasoning_signature');
