@@ -116,7 +116,13 @@ export const WIRE: Readonly<Record<Exclude<FormatKey, Elsewhere>, WireFormat>> =
       return named([
         {
           type: 'message_start',
-          message: { model, role: 'assistant', content: [], usage: { ...input, output_tokens: 1 } },
+          // The API counts its first token there.
+          message: {
+            model,
+            role: 'assistant',
+            content: [],
+            usage: { ...input, output_tokens: Math.min(1, Number(output ?? 1)) },
+          },
         },
         { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
         { type: 'ping' },

@@ -4,6 +4,7 @@ import type { LlmCall } from './call.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
 import { estimateUsage } from './token-estimate.ts';
 import { chargeSoFar } from './token-limits.ts';
+import { isZero } from './usage.ts';
 
 /**
  * Finalizes an ended call: reads a non-streaming response, estimates unreported tokens, looks up the price and charges
@@ -39,8 +40,10 @@ const isUncounted = ({ isUnmetered, isFree, isRetrieval, ranInBackground }: LlmC
  * the report, or requests none, is charged for the bytes seen (docs/decisions/0005).
  */
 function completeUsage(ctx: RequestContext, call: LlmCall): void {
-  const { usage, progress } = call;
+  const { progress } = call;
   if (call.isFree || call.isRetrieval) return;
+  // No measurement: the response has text.
+  const usage = isZero(call.usage) && call.outputBytes ? undefined : call.usage;
   if (usage !== undefined && progress === 'complete') return;
   // Only an error was received: a rejection, whatever the status.
   if (usage === undefined && call.providerError !== undefined && !call.outputBytes) return;

@@ -8,7 +8,7 @@ import { formatOf } from './formats/index.ts';
 import { dataOf } from './frames.ts';
 import { type Members, membersOf, parseOrNothing } from './json-members.ts';
 import { textBytes } from './texts.ts';
-import { largerUsage, type Usage } from './usage.ts';
+import { isZero, mergedReport, type Usage } from './usage.ts';
 
 /**
  * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
@@ -62,8 +62,9 @@ export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   if (body['background'] === true) call.ranInBackground = true;
   const report = membersOf(reported);
   const usage = report === undefined ? undefined : format.usage(report);
-  if (usage === undefined || call.providerUsage === null) call.outputBytes = textBytes(format.output(body));
-  else call.usage = usage;
+  if (usage === undefined || isZero(usage) || call.providerUsage === null)
+    call.outputBytes = textBytes(format.output(body));
+  if (usage !== undefined && call.providerUsage !== null) call.usage = usage;
   return value;
 }
 
@@ -142,9 +143,8 @@ export class StreamMeter {
   #usage(reported: unknown): Usage | undefined {
     const report = membersOf(reported);
     if (report === undefined) return undefined;
-    const given = Object.entries(report).filter(([, value]) => value !== null);
-    this.#reported = { ...this.#reported, ...Object.fromEntries(given) };
-    return largerUsage(this.#call.usage, this.#format.usage(this.#reported));
+    this.#reported = mergedReport(this.#reported, report);
+    return this.#format.usage(this.#reported);
   }
 
   /** Reads an error at the end of the stream. */

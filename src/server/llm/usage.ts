@@ -107,6 +107,32 @@ const COUNTS = [
   'reasoning',
 ] as const satisfies readonly (keyof Usage)[];
 
+/**
+ * The members of two usage reports of one response, of which a later one may have only some. Bounded by `MOST_MEMBERS` for each
+ * object: a provider could name others in every event.
+ */
+export function mergedReport(before: Members, report: Members, depth = 0): Members {
+  const merged = new Map(Object.entries(before));
+  for (const [name, value] of Object.entries(report)) {
+    const known = merged.get(name);
+    if (value === null || (known === undefined && merged.size >= MOST_MEMBERS)) continue;
+    const count = tokenCount(known);
+    if (count !== undefined) merged.set(name, Math.max(count, tokenCount(value) ?? 0));
+    else if (depth < DEEPEST && membersOf(known) !== undefined && membersOf(value) !== undefined)
+      merged.set(name, mergedReport(membersOf(known) ?? {}, membersOf(value) ?? {}, depth + 1));
+    else merged.set(name, value);
+  }
+  return Object.fromEntries(merged);
+}
+
+/** Members of a usage report, of which those of any provider known here are 20; objects inside each other: details of details. */
+const MOST_MEMBERS = 64;
+const DEEPEST = 3;
+
+/** Whether a report says that nothing was used. */
+export const isZero = (usage: Usage | undefined): boolean =>
+  usage !== undefined && usage.input === 0 && usage.output === 0;
+
 /** The member with this count, if it is one. */
 export function known(key: keyof Usage, value: unknown): Partial<Usage> {
   const number = tokenCount(value);

@@ -1,4 +1,4 @@
-import { largerUsage } from '../../usage.ts';
+import { mergedReport } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
@@ -153,10 +153,10 @@ class MessagesReader implements EventReader {
   }
 
   #addUsage(usage: unknown): void {
-    const counts = Object.entries(objectOf(usage) ?? {}).filter(([, value]) => value !== null);
-    if (counts.length === 0) return;
-    this.#reported = { ...this.#reported, ...Object.fromEntries(counts) };
-    this.#usage = largerUsage(this.#usage, readUsage(this.#reported));
+    const report = objectOf(usage);
+    if (report === undefined) return;
+    this.#reported = mergedReport(this.#reported ?? {}, report);
+    this.#usage = readUsage(this.#reported);
   }
 
   #block(event: Json): Block | undefined {
