@@ -49,6 +49,7 @@ const LONG = [
   'test/fuzz/mcp/messages.test.ts',
   'test/fuzz/mcp/responses.test.ts',
   'test/fuzz/mcp/start.test.ts',
+  'test/fuzz/services/services.test.ts',
   'test/server/budgets/faults.test.ts',
   'test/server/budgets/running-calls.test.ts',
   'test/server/budgets/store.test.ts',
