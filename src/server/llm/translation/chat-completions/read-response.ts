@@ -5,6 +5,7 @@ import { defined } from '../defined.ts';
 import { countOf, isEmpty } from '../event-data.ts';
 import { toolCallId } from '../generate-content/tool-call-id.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
+import { argumentsText } from '../tool-arguments.ts';
 import { signatureOf } from './extra-content.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
@@ -87,10 +88,9 @@ function readCall(call: MemberReader, missingId: string): Part {
   return { type: 'toolCall', id, ...called };
 }
 
-/** Some servers have the object itself instead of its JSON text, and '' for an empty one. */
+/** Some servers have '' for an empty object. */
 function readArguments(tool: MemberReader): string {
-  const value = tool.value('arguments') ?? '';
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const text = argumentsText(tool.value('arguments'));
   return text.trim() === '' ? '{}' : text;
 }
 

@@ -2,6 +2,7 @@ import type { StartedPart } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { countOf, isEmpty, objectOf, textOf } from '../event-data.ts';
 import { toolCallId } from '../generate-content/tool-call-id.ts';
+import { argumentsText } from '../tool-arguments.ts';
 import { signatureOf } from './extra-content.ts';
 
 /**
@@ -35,8 +36,7 @@ export class StreamedCall {
     this.#signature ??= signatureOf(value['extra_content'], value['provider_specific_fields']);
     if (this.part === undefined) this.#addName(textOf(tool['name']) ?? '');
     const args = custom === undefined ? tool['arguments'] : tool['input'];
-    // Some servers send the object itself instead of its JSON text.
-    const text = typeof args === 'object' && args !== null ? JSON.stringify(args) : (textOf(args) ?? '');
+    const text = argumentsText(args);
     this.#arguments += text;
     this.#hasArguments ||= text !== '';
     return text;

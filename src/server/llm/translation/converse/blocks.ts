@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isRecord } from '../../../../core/foreign.ts';
 import { parseOrNothing } from '../../json-members.ts';
 import type {
   CacheMark,
@@ -108,7 +109,7 @@ const MAX_NAME = 190;
 function toolUse(call: ToolCallPart): Json {
   const text = functionArguments(call);
   const input = text.trim() === '' ? {} : parseOrNothing(text);
-  if (input === undefined) return refusePart(call, 'the arguments are not JSON');
+  if (!isRecord(input)) return refusePart(call, 'the arguments are not the JSON text of an object');
   return { toolUse: { toolUseId: toolUseId(call.id), name: call.name, input } };
 }
 

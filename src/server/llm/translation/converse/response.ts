@@ -5,6 +5,7 @@ import type { ChatError, ChatResponse, ChatUsage, Part, StopReason } from '../ch
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../event-data.ts';
 import { CONTEXT_EXCEEDED, readProviderError } from '../provider-error.ts';
+import { argumentsText } from '../tool-arguments.ts';
 
 /** The response has neither an id nor the name of the model. */
 export function readResponse({ output, stopReason, usage }: Json): ChatResponse {
@@ -32,7 +33,7 @@ function readBlock(block: Json): Part[] {
         type: 'toolCall',
         id: textOf(toolUseId) ?? newId(),
         name: requiredName(name, 'output.message.content[].toolUse.name'),
-        arguments: JSON.stringify(input ?? {}),
+        arguments: argumentsText(input) || '{}',
       },
     ];
   }

@@ -1,6 +1,7 @@
 import type { Answer, ChatRequest, ChatResponse, Part, ToolCallPart } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../event-data.ts';
+import { argumentsText, callArguments } from '../tool-arguments.ts';
 import { readStop, writeStop } from './stop.ts';
 import { writeThoughtSignature } from './thought-signature.ts';
 import { toolCallId } from './tool-call-id.ts';
@@ -84,7 +85,7 @@ function readCall({ id, name, args, ...others }: Json, signature: unknown): Tool
     type: 'toolCall',
     id: toolCallId(textOf(id), textOf(signature)),
     name: requiredName(name, 'candidates[].content.parts[].functionCall.name'),
-    arguments: JSON.stringify(args ?? {}),
+    arguments: argumentsText(args) || '{}',
   };
 }
 
@@ -132,15 +133,9 @@ function thought(text: string, signature: string | undefined): Json[] {
   return [{ text, thought: true, ...(signature === undefined ? {} : { thoughtSignature: signature }) }];
 }
 
-/** Throws `Untranslatable` if the model wrote arguments that are not an object. */
-export function writeCall({ id, name, arguments: text }: ToolCallPart): Json {
-  let args: unknown;
-  try {
-    args = text.trim() === '' ? {} : JSON.parse(text);
-  } catch {
-    throw new Untranslatable(`the arguments of the call of ${JSON.stringify(name)}`, 'they are not JSON');
-  }
-  return { functionCall: { id, name, args } };
+export function writeCall(call: ToolCallPart): Json {
+  const { id, name } = call;
+  return { functionCall: { id, name, args: callArguments(call) } };
 }
 
 /** RFC 3339; nothing for a number that is no time. */

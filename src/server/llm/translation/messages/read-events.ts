@@ -2,7 +2,16 @@ import { mergedReport } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { countOf, isEmpty, objectOf, parseEvent, requiredName, shown, textOf } from '../event-data.ts';
+import {
+  countOf,
+  isBlank,
+  isEmpty,
+  objectOf,
+  parseEvent,
+  requiredName,
+  shown,
+  textOf,
+} from '../event-data.ts';
 import { readEventError } from '../provider-error.ts';
 import { readUsage, stopReason } from './read-response.ts';
 
@@ -72,7 +81,7 @@ class MessagesReader implements EventReader {
     const block: Block = {
       part,
       type: started.type,
-      input: objectOf(content['input']),
+      input: inputOf(content['input']),
       hasText: false,
     };
     this.#blocks.set(index, block);
@@ -191,6 +200,14 @@ function startOf(block: Json, missingId: string): StartedPart {
     default:
       throw new Untranslatable(`content_block.type: ${shown(block['type'])}`);
   }
+}
+
+/** Throws `Untranslatable` for another value than an object. */
+function inputOf(value: unknown): Json | undefined {
+  if (isBlank(value)) return undefined;
+  const input = objectOf(value);
+  if (input === undefined) throw new Untranslatable('content_block.input', 'expected an object');
+  return input;
 }
 
 function textEvents(part: number, value: unknown): ChatEvent[] {

@@ -3,7 +3,7 @@ import { tokenCount } from '../../usage.ts';
 import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../chat.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
-import { requiredName } from '../event-data.ts';
+import { isBlank, requiredName } from '../event-data.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
@@ -58,7 +58,7 @@ function readBlock(block: MemberReader, missingId: string): Part {
         type: 'toolCall',
         id: block.text('id') || missingId,
         name: requiredName(block.value('name'), block.pathOf('name')),
-        arguments: JSON.stringify(block.json('input') ?? {}),
+        arguments: isBlank(block.value('input')) ? '{}' : JSON.stringify(block.json('input')),
       };
     default:
       // Tools that run at the provider are refused in requests, so that it has nothing else to answer.

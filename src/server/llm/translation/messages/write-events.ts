@@ -4,6 +4,7 @@ import { serverEvent } from '../event-data.ts';
 import { reasoningOf, type StartedReasoning } from '../event-response.ts';
 import { HeldText } from '../held-text.ts';
 import { packReasoning } from '../reasoning-state.ts';
+import { callArguments } from '../tool-arguments.ts';
 import { writeError } from './error.ts';
 import { stopDetails, writeStopReason, writeUsage } from './write-response.ts';
 
@@ -20,6 +21,10 @@ interface Block {
   text: string;
   signature?: string;
   encrypted?: string;
+  /** Whether the arguments of a tool call begin like an object; undefined while there are none. */
+  isObject: boolean | undefined;
+  /** Arguments that are no object: what they become is known at their end. */
+  other: string;
   hasEnded: boolean;
 }
 
@@ -66,7 +71,9 @@ class MessagesWriter implements EventWriter {
 
   #partStart({ part, answer, content }: Extract<ChatEvent, { type: 'partStart' }>): string {
     if (answer > 0) throw new Untranslatable('the second answer of the response');
-    const block = { part, start: content, text: '', hasEnded: false };
+    // The input of a custom tool is any text.
+    const isObject = content.type === 'toolCall' && content.isCustom === true ? false : undefined;
+    const block = { part, start: content, text: '', isObject, other: '', hasEnded: false };
     this.#blocks.push(block);
     return this.#blocks.length === 1 ? this.#open(block) : '';
   }
@@ -78,6 +85,10 @@ class MessagesWriter implements EventWriter {
   }
 
   #delta(block: Block, text: string): string {
+    if (block.start.type === 'toolCall' && !beginsObject(block, text)) {
+      if (block.isObject === false) block.other += this.#held.add(text);
+      return '';
+    }
     if (block.start.type === 'refusal') this.#refusal += this.#held.add(text);
     if (block === this.#blocks[0]) return this.#event(deltaOf(block.start, text));
     block.text += this.#held.add(text);
@@ -107,7 +118,12 @@ class MessagesWriter implements EventWriter {
 
   #close(block: Block): string {
     const signature = signatureOf(block);
+    const { start, other } = block;
+    this.#held.remove(other);
     return (
+      (start.type === 'toolCall' && other !== ''
+        ? this.#event(deltaOf(start, JSON.stringify(callArguments({ ...start, arguments: other }))))
+        : '') +
       (signature === undefined ? '' : this.#event({ type: 'signature_delta', signature })) +
       serverEvent({ type: 'content_block_stop', index: this.#index }, 'content_block_stop')
     );
@@ -129,6 +145,12 @@ class MessagesWriter implements EventWriter {
       serverEvent({ type: 'message_stop' }, 'message_stop')
     );
   }
+}
+
+/** Clients parse the input of a tool as soon as its block ends, and take it for an object. */
+function beginsObject(block: Block, text: string): boolean {
+  if (block.isObject === undefined && text.trim() !== '') block.isObject = text.trimStart().startsWith('{');
+  return block.isObject === true;
 }
 
 /** The API has no way to leave counts out. */

@@ -8,10 +8,9 @@ import type {
   StopReason,
 } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
-import { functionArguments } from '../custom-tools.ts';
 import { defined } from '../defined.ts';
 import { packReasoning } from '../reasoning-state.ts';
-import { parseArguments } from '../tool-arguments.ts';
+import { callArguments } from '../tool-arguments.ts';
 import { joinTexts } from '../turns.ts';
 
 /** Writes a complete response. Requests of this format have one answer. */
@@ -41,9 +40,7 @@ function writePart(part: Part): Json[] {
     case 'reasoning':
       return [writeReasoning(part)];
     case 'toolCall':
-      return [
-        { type: 'tool_use', id: part.id, name: part.name, input: parseArguments(functionArguments(part)) },
-      ];
+      return [{ type: 'tool_use', id: part.id, name: part.name, input: callArguments(part) }];
     default:
       return [];
   }

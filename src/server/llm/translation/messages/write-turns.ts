@@ -10,10 +10,9 @@ import type {
   Turn,
 } from '../chat.ts';
 import type { Json } from '../chat-format.ts';
-import { functionArguments } from '../custom-tools.ts';
 import { defined } from '../defined.ts';
 import { refuseMember, refusePart } from '../refusals.ts';
-import { parseArguments } from '../tool-arguments.ts';
+import { callArguments } from '../tool-arguments.ts';
 import { isText, joinTexts, mergeTurns, refuseNames } from '../turns.ts';
 
 /** Writes `messages`: turns of the user and of the assistant in alternation. */
@@ -142,7 +141,7 @@ function writeCall(call: ToolCallPart): Json {
     type: 'tool_use',
     id: callId(call.id),
     name: call.name,
-    input: parseArguments(functionArguments(call)),
+    input: callArguments(call),
     ...writeCacheMark(call.cache),
   };
 }

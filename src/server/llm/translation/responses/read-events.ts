@@ -14,6 +14,7 @@ import {
 } from '../event-data.ts';
 import { HeldText } from '../held-text.ts';
 import { readEventError } from '../provider-error.ts';
+import { argumentsText } from '../tool-arguments.ts';
 import { SEPARATOR } from '../turns.ts';
 import { stopReason } from './read-response.ts';
 
@@ -87,7 +88,7 @@ class ResponsesReader implements EventReader {
         return;
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
-        this.#arguments(this.#item(event), textOf(event['delta']) ?? '');
+        this.#arguments(this.#item(event), argumentsText(event['delta']));
         return;
       case 'response.output_item.done':
         this.#itemDone(event, objectOf(event['item']) ?? {});
@@ -196,7 +197,7 @@ class ResponsesReader implements EventReader {
       default: {
         const call = callOf(value);
         const open = item.get(0) ?? (call === undefined ? undefined : this.#startCall(item, value, call));
-        if (open?.hasText === false) this.#text(open, value['arguments'] ?? value['input']);
+        if (open?.hasText === false) this.#text(open, argumentsText(value['arguments'] ?? value['input']));
       }
     }
     for (const { part } of item.values()) this.#events.push({ type: 'partEnd', part });

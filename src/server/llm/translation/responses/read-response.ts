@@ -4,6 +4,7 @@ import { type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
 import { countOf, requiredName } from '../event-data.ts';
 import { type MemberReader, readKnownMembers } from '../member-reader.ts';
+import { argumentsText } from '../tool-arguments.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
 export function readResponse(body: Json): ChatResponse {
@@ -55,7 +56,7 @@ function readCall(item: MemberReader, isCustom: boolean, missingId: string): Par
     type: 'toolCall',
     id: item.text('call_id') || item.text('id') || missingId,
     name: requiredName(item.value('name'), item.pathOf('name')),
-    arguments: item.text(isCustom ? 'input' : 'arguments') ?? (isCustom ? '' : '{}'),
+    arguments: argumentsText(item.value(isCustom ? 'input' : 'arguments')) || (isCustom ? '' : '{}'),
     ...(isCustom ? { isCustom } : {}),
   };
 }
