@@ -132,7 +132,7 @@ export const HTTP_LIMITS = {
    * line.
    */
   upstreamWarningInterval: 60 * SECOND,
-  /** How long each request to an upstream gets a connection of its own after it has sent bytes that no request asked for. */
+  /** How long each request to an upstream gets a connection of its own after it has sent bytes that no request asked for twice. */
   upstreamDistrust: 600 * SECOND,
   /** Minimum interval between two log lines about failed TLS handshakes of one certificate; scanners cause many. */
   tlsFailureInterval: 10 * SECOND,

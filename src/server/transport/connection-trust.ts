@@ -7,13 +7,15 @@ import type { CallMeter } from '../kernel/observer.ts';
 /**
  * Whether connections to an upstream may be used for a second request. undici closes a connection on which bytes arrive
  * that no request asked for. If the next request has been sent by then, they pass for its response: a client gets what was
- * meant for another one. So an upstream that has done so once gets a connection per request (decision 0071).
+ * meant for another one. So all connections to an upstream that does so are given up, and if it does so again, it gets a
+ * connection per request (decision 0071).
  */
 export class ConnectionTrust {
   readonly #address: string;
   readonly #meter: CallMeter | undefined;
   readonly #log: Log | undefined;
-  /** From `performance.now()`. */
+  /** From `performance.now()`: until when another such event has consequences, and until when connections are used once. */
+  #watchedUntil = 0;
   #lostUntil = 0;
 
   constructor(address: string, meter: CallMeter | undefined, log: Log | undefined) {
@@ -27,18 +29,21 @@ export class ConnectionTrust {
     return this.#lostUntil > 0 && performance.now() < this.#lostUntil;
   }
 
-  /** Calls `lost` when a connection of the pool has received such bytes. */
+  /** Calls `lost` when a connection of the pool has received such bytes: its other connections are not to be used again. */
   watch(pool: Pool, lost: () => void): void {
     pool.on('disconnect', (_origin, _targets, error) => {
       if (!isUnsolicited(error)) return;
       this.#meter?.unsolicited();
-      if (!this.isLost)
+      const now = performance.now();
+      const isAgain = now < this.#watchedUntil;
+      if (isAgain && !this.isLost)
         this.#log?.warn(
           'proxy::upstream',
-          'an upstream has sent bytes that no request asked for: its connections are used once',
+          'an upstream has repeatedly sent bytes that no request asked for: its connections are used once',
           { upstream: this.#address },
         );
-      this.#lostUntil = performance.now() + LIMITS.upstreamDistrust;
+      this.#watchedUntil = now + LIMITS.upstreamDistrust;
+      if (isAgain) this.#lostUntil = this.#watchedUntil;
       lost();
     });
   }

@@ -51,10 +51,14 @@ test.each<[string, (id: string) => string]>([
   await until(() => sockets[0]?.readyState !== 'open');
   await until(async () => (await closedConnections(gate)) === 1);
   expect(await answers(gate, ['3', '4'])).toEqual(['3', '4']);
+  expect(upstream.connections).toBe(2);
+  sockets[3]?.write(extra('4'));
+  await until(async () => (await closedConnections(gate)) === 2);
   // From now on, each request has a connection of its own.
-  expect(upstream.connections).toBe(3);
+  expect(await answers(gate, ['5', '6'])).toEqual(['5', '6']);
+  expect(upstream.connections).toBe(4);
   expect(upstream.heads.map((head) => /connection: (\S+)/.exec(head)?.[1])).toEqual([
-    ...['keep-alive', 'keep-alive'],
+    ...['keep-alive', 'keep-alive', 'keep-alive', 'keep-alive'],
     ...['close', 'close'],
   ]);
   const warnings = gate.log.filter((line) => line.includes('no request asked for'));
