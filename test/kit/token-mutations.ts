@@ -227,7 +227,8 @@ export const STRICTER: Readonly<Record<string, (parts: TokenParts) => boolean>> 
   'the header says it is another kind of JWT': ({ header }) =>
     /\+jwt$/i.test(String(header['typ'])) && !/^(application\/)?at\+jwt$/i.test(String(header['typ'])),
   'it was issued in the future': ({ claims }) => Number(claims['iat']) > seconds(60),
-  'a time has no end': ({ claims }) => [claims['exp'], claims['nbf'], claims['iat']].includes(Infinity),
+  'a time is after the year 9999': ({ claims }) =>
+    [claims['exp'], claims['nbf'], claims['iat']].some((time) => Number(time) > 253_402_300_799),
   // RFC 8259 §8.1: a parser may ignore the mark, and need not.
   'it begins with a byte-order mark': ({ texts }) => texts.some((text) => text.startsWith('\ufeff')),
   'a member stands twice': ({ texts }) => texts.some(hasDuplicate),

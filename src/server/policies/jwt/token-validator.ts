@@ -209,7 +209,7 @@ function numericDate(claims: Claims, name: string): number | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== 'number' || !Number.isFinite(value))
     throw new TokenError(`the token's \`${name}\` claim is not a number`);
-  if (value < 0 || value > LAST_DATE)
+  if (value > LAST_DATE)
     throw new TokenError(`the token's \`${name}\` claim is not a time in seconds up to the year 9999`);
   return value;
 }
