@@ -67,6 +67,8 @@ export interface Scripted extends HttpUpstream {
   claims: Record<string, unknown>;
   /** Of the token endpoint, instead of tokens. */
   answer: { status: number } | undefined;
+  /** More members of the answers with tokens, or others instead. */
+  issued: Record<string, unknown>;
   /** More members of its metadata. */
   metadata: Record<string, unknown>;
   /** The refresh token that it issues next, and accepts once; none if undefined. */
@@ -124,11 +126,13 @@ export async function scripted(): Promise<Scripted> {
         token_type: 'Bearer',
         id_token: token(key, { ...claims, ...provider.claims }),
         refresh_token: refreshToken,
+        ...provider.issued,
       });
     }),
     {
       issuer: '',
       claims: {},
+      issued: {},
       answer: undefined as Scripted['answer'],
       metadata: {},
       refreshToken: undefined as string | undefined,

@@ -257,8 +257,9 @@ class Http2Response implements ClientResponse {
     const hasContent = setContentLength(reply);
     // The body for a HEAD request is read, and not sent, as `http.ServerResponse` does.
     this.#hasBody = hasContent && !this.#isHead;
-    this.#respond(status, headers);
-    this.status = status;
+    const sent = sendable(status);
+    this.#respond(sent, headers);
+    this.status = sent;
     if (!hasContent) discardReply(reply);
     else if (typeof body === 'object' && 'attach' in body) body.attach(this);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- HTTP/2 has no handshake to take over.
@@ -311,6 +312,9 @@ class Http2Response implements ClientResponse {
     this.#stream.once(event, listener.bind(this));
   }
 }
+
+/** HTTP/2 has no statuses over 599. Clients treat such a status of an upstream as a failure of a server (RFC 9110 §15). */
+const sendable = (status: number): number => (status > 599 ? 502 : status);
 
 const lengthOf = (chunk: string | Uint8Array): number =>
   typeof chunk === 'string' ? Buffer.byteLength(chunk) : chunk.byteLength;

@@ -207,3 +207,13 @@ test('requests that are open at the deadline get an error response', async () =>
   expect(await answer).toMatchObject({ status: 503 });
   await closed;
 });
+
+// 999 is what LinkedIn answers to clients that it does not like.
+test.each([600, 999])(
+  'a client with HTTP/2 gets 502 with the body of a backend that answers with status %i',
+  async (status) => {
+    await using all = await proxy((_, response) => response.writeHead(status).end('body'));
+    expect(await all.client.send({ ':path': '/' })).toMatchObject({ status: 502, text: 'body' });
+    expect(all.gate.log.filter((line) => line.includes('internal error'))).toEqual([]);
+  },
+);

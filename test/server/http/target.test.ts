@@ -1,8 +1,11 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../../kit/at-once.ts';
 import { chaos } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
+import { until } from '../../kit/until.ts';
 
 // Every backend answers PUT with 405, so only the access log shows which route was taken.
 let gate: TestGateway;
@@ -111,6 +114,24 @@ describe('methods and upgrades', () => {
       expect({ statuses, closed }).toEqual({ statuses: [405], closed: true });
     },
   );
+
+  test('a client that resets its connection after CONNECT does not end the gateway', async () => {
+    for (let count = 0; count < 20; count += 1) {
+      const socket = connect(gate.port, '127.0.0.1').on('error', () => undefined);
+      await once(socket, 'connect');
+      socket.write(`${rawRequest('CONNECT 127.0.0.1:1 HTTP/1.1')}${'x'.repeat(count * 5_000)}`);
+      if (count % 2 === 1) await once(socket, 'data');
+      const closed = once(socket, 'close');
+      socket.resetAndDestroy();
+      await closed;
+    }
+    // Without a listener for the reset, the test run ends with an uncaught exception.
+    await until(async () => (await gate.running.connections()).every(({ count }) => count === 0));
+    expect(
+      (await sendRaw(gate.port, rawRequest('PUT /mcp HTTP/1.1', ['Content-Length: 0']), { responses: 1 }))
+        .statuses,
+    ).toEqual([405]);
+  });
 
   test('CONNECT opens no tunnel', async () => {
     const bytes = `${rawRequest('CONNECT 127.0.0.1:1 HTTP/1.1')}GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n`;

@@ -47,6 +47,19 @@ describe('signing keys that cannot be fetched', () => {
       (_, response) => json(response, 200, { keys: Array(101).fill({}) }),
       'more than 100 keys',
     ],
+    [
+      'has 10,000 keys',
+      (_, response) => json(response, 200, { keys: Array(10_000).fill({}) }),
+      'more than 100 keys',
+    ],
+    [
+      'sends 10 MB',
+      (_, response) => json(response, 200, { keys: [], more: 'x'.repeat(10_000_000) }),
+      'answered with more than 1048576 bytes',
+    ],
+    ['nests 500,000 lists', (_, response) => response.end('['.repeat(500_000)), 'did not answer with JSON'],
+    ['answers with 204', (_, response) => response.writeHead(204).end(), 'answered 204'],
+    ['answers with 999', (_, response) => response.writeHead(999).end(), 'answered with status 999'],
     ['sends an endless body', (_, response) => flood(response), 'answered with more than 1048576 bytes'],
     [
       'ends its response early',
