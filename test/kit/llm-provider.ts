@@ -46,8 +46,35 @@ export function streaming(write: (response: ServerResponse) => unknown): Answer 
   };
 }
 
-/** A provider with a chat completion for everything, unless told otherwise. */
-export function llmProvider(answer: Answer = answering(completion('Hello.'))): Promise<HttpUpstream> {
+/** Says hello in the format of the path: a chat completion for all but these two. */
+const hello: Answer = (request, response, index) => {
+  const path = request.url?.split('?')[0] ?? '';
+  const usage = { input_tokens: 12, output_tokens: 7 };
+  const text = path.endsWith('/messages')
+    ? JSON.stringify({
+        id: 'msg_1',
+        type: 'message',
+        role: 'assistant',
+        model: 'acme-mini-1',
+        content: [{ type: 'text', text: 'Hello.' }],
+        stop_reason: 'end_turn',
+        usage,
+      })
+    : path.endsWith('/responses')
+      ? JSON.stringify({
+          id: 'resp_1',
+          object: 'response',
+          model: 'acme-mini-1',
+          status: 'completed',
+          output: [{ type: 'message', content: [{ type: 'output_text', text: 'Hello.' }] }],
+          usage,
+        })
+      : completion('Hello.');
+  answering(text)(request, response, index);
+};
+
+/** A provider that says hello to everything, unless told otherwise. */
+export function llmProvider(answer: Answer = hello): Promise<HttpUpstream> {
   return httpUpstream(answer);
 }
 

@@ -51,6 +51,8 @@ export const LLM_LIMITS = {
   /** How long a failed model is evicted by default (upstream), and at most. */
   eviction: 3 * SECOND,
   evictionMax: 3600 * SECOND,
+  /** A chat up to this size is received completely and checked before any of it is sent; most have a tenth of it. */
+  checkedAnswerBytes: 128 * KIB,
   /** A response that is buffered completely, to count its tokens or for guardrails. */
   responseBodyBytes: 8 * MIB,
   /**

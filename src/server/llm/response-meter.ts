@@ -1,5 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { hasShape, otherShape } from './answer-shape.ts';
 import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
 import { errorInEvent, errorOf } from './errors.ts';
@@ -8,7 +9,7 @@ import { formatOf } from './formats/index.ts';
 import { dataOf } from './frames.ts';
 import { type Members, membersOf, parseOrNothing } from './json-members.ts';
 import { textBytes } from './texts.ts';
-import { isZero, mergedReport, type Usage } from './usage.ts';
+import { isZero, mergedReport, type Usage, withoutPlaceholder } from './usage.ts';
 
 /**
  * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
@@ -85,6 +86,8 @@ export class StreamMeter {
   /** The last two events: an error ends a stream, but some providers send `[DONE]` after it. */
   #last: Buffer | undefined;
   #before: Buffer | undefined;
+  /** What is wrong with the stream, if it is one of another format. */
+  otherShape: string | undefined;
 
   constructor(ctx: RequestContext, call: LlmCall, stripsUsage: boolean) {
     this.#ctx = ctx;
@@ -117,12 +120,14 @@ export class StreamMeter {
     call.lastTokenAfter = elapsed;
     const value = membersOf(parseOrNothing(data));
     if (value === undefined) return true;
+    if (this.otherShape === undefined && hasShape(call.format))
+      this.otherShape = otherShape(call.format, value);
     const hasOutput = this.#measure(frame, value);
     if (hasOutput || call.hasNoText) call.firstTokenAfter ??= elapsed;
     const { model, usage: reported } = this.#format.report(value);
     if (typeof model === 'string') call.responseModel ??= model;
     if (membersOf(value['response'])?.['background'] === true) call.ranInBackground = true;
-    const usage = this.#usage(reported);
+    const usage = this.#usage(reported, value['type'] === 'message_start');
     if (usage === undefined) return true;
     call.usage = usage;
     return !(this.#stripsUsage && Array.isArray(value['choices']) && value['choices'].length === 0);
@@ -140,11 +145,12 @@ export class StreamMeter {
   }
 
   /** The token counts of all reports so far, which never fall; undefined if this event has none. */
-  #usage(reported: unknown): Usage | undefined {
+  #usage(reported: unknown, isStart: boolean): Usage | undefined {
     const report = membersOf(reported);
     if (report === undefined) return undefined;
-    this.#reported = mergedReport(this.#reported, report);
-    return this.#format.usage(this.#reported);
+    const merged = mergedReport(this.#reported, report);
+    this.#reported = isStart ? withoutPlaceholder(merged) : merged;
+    return this.#format.usage(merged);
   }
 
   /** Reads an error at the end of the stream. */

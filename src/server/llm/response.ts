@@ -1,7 +1,9 @@
+import { LIMITS } from '../../core/limits.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { writeChanged } from '../kernel/changed-json.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
+import { hasShape, wrongAnswer, wrongShape } from './answer-shape.ts';
 import type { LlmCall } from './call.ts';
 import { collectBody } from './collect-body.ts';
 import { completionOf } from './conversation.ts';
@@ -43,6 +45,10 @@ export function processResponse(
     return reply;
   }
   if (isStream) {
+    if (!call.streaming && hasShape(call.format) && call.isUnmetered !== true) {
+      body.discard();
+      throw wrongShape(ctx, call, 'the provider answered with a stream, which the request did not ask for');
+    }
     headers.delete('content-length');
     // Otherwise nginx in front of the gateway holds tokens back. Providers need not think of it.
     headers.set('x-accel-buffering', 'no');
@@ -51,12 +57,48 @@ export function processResponse(
   }
   if (isBinary(headers.get('content-type'))) call.hasNoText = true;
   if (options.guardrails.length === 0) {
-    call.nonStreaming = new NonStreamingMeter(ctx.timings.started);
-    body.observers.push(call.nonStreaming);
-    body.watcher = ctx;
-    return reply;
+    const isJson = /\bjson\b/i.test(headers.get('content-type') ?? 'json');
+    const isChecked = hasShape(call.format) && call.isUnmetered !== true;
+    if (isChecked && (isJson || !call.streaming)) return checkedReply(ctx, call, reply, body);
+    return meteredReply(ctx, call, reply, body);
   }
   return collectBody(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options.guardrails));
+}
+
+function meteredReply(ctx: RequestContext, call: LlmCall, reply: Reply, body: UpstreamBody): Reply {
+  call.nonStreaming = new NonStreamingMeter(ctx.timings.started);
+  body.observers.push(call.nonStreaming);
+  body.watcher = ctx;
+  return reply;
+}
+
+/** Checks a chat that is short enough to wait for. Throws an `AppError` (502) if it is of another format. */
+async function checkedReply(
+  ctx: RequestContext,
+  call: LlmCall,
+  reply: Reply,
+  body: UpstreamBody,
+): Promise<Reply> {
+  const { bytes, isComplete } = await body.hold(LIMITS.checkedAnswerBytes);
+  if (isComplete) {
+    body.replaced();
+    call.lastTokenAfter = performance.now() - ctx.timings.started;
+  }
+  // A stream without its content type.
+  if (call.streaming && /^(?:data|event|id|):/.test(bytes.toString('latin1', 0, 6)))
+    return isComplete ? { ...reply, body: bytes } : meteredReply(ctx, call, reply, body);
+  if (!isComplete) {
+    if (/^\s*[[{]/.test(bytes.toString('latin1', 0, 100))) return meteredReply(ctx, call, reply, body);
+    body.discard();
+    throw wrongShape(ctx, call, 'the provider answered with something else than a JSON object');
+  }
+  requireShape(ctx, call, readNonStreaming(call, bytes));
+  return { ...reply, body: bytes };
+}
+
+function requireShape(ctx: RequestContext, call: LlmCall, value: unknown): void {
+  const why = wrongAnswer(call, value);
+  if (why !== undefined) throw wrongShape(ctx, call, why);
 }
 
 /**
@@ -143,6 +185,7 @@ async function guarded(
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   if (value === undefined)
     throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
+  requireShape(ctx, call, value);
   const { texts, replaced } = responseTexts(value, call.format);
   const headers = reply.headers;
   if (texts.length === 0) return { ...reply, body: bytes };

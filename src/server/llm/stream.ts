@@ -4,6 +4,7 @@ import { callBudget } from '../budgets/call-budget.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../transport/upstream-body.ts';
+import { wrongShape } from './answer-shape.ts';
 import { chargeBudget } from './budget.ts';
 import type { LlmCall } from './call.ts';
 import { StreamedCompletion } from './conversation.ts';
@@ -59,7 +60,14 @@ export class LlmStream {
     this.#response = responseSink(response, this.#upstream);
     if (this.#idle > 0) this.#idleTimer = setTimeout(() => this.#onIdle(), this.#idle);
     this.#upstream.consume({
-      push: (chunk) => this.#push(chunk),
+      push: (chunk) => {
+        try {
+          return this.#push(chunk);
+        } catch (error) {
+          this.#fail(error);
+          return true;
+        }
+      },
       end: () => this.#end(),
       fail: (why) => this.#onUpstreamFailure(why),
     });
@@ -114,20 +122,45 @@ export class LlmStream {
       return true;
     }
     const forwarded = frames.filter((frame) => this.#meter.read(frame));
-    const guard = this.#guard;
-    if (guard === undefined) return forwarded.length === 0 || this.#send(forwarded);
-    try {
-      for (const frame of forwarded) guard.hold(frame);
-    } catch (error) {
-      this.#block(error);
+    const { otherShape } = this.#meter;
+    if (otherShape !== undefined) {
+      const error = wrongShape(this.#ctx, this.#call, otherShape);
+      this.#ctx.errorDetail ??= error.detail;
+      this.#abort(upstreamFailed(error.message));
       return true;
     }
-    if (!guard.isFull) return true;
+    const guard = this.#guard;
+    if (guard === undefined) return forwarded.length === 0 || this.#send(forwarded);
+    if (!forwarded.every((frame) => this.#hold(frame)) || !guard.isFull) return true;
     // Reading is paused while webhooks run, so that the held frames stay bounded.
-    this.#pending = this.#pending.then(async () => {
+    this.#next(async () => {
       if (await this.#release(guard, false)) this.#upstream.resume();
     });
     return false;
+  }
+
+  /** Gives an event to guardrails. False if they cannot check it, which ends the stream. */
+  #hold(frame: Buffer): boolean {
+    try {
+      this.#guard?.hold(frame);
+      return true;
+    } catch (error) {
+      this.#block(error);
+      return false;
+    }
+  }
+
+  /** Runs a step after the ones before it. One that throws ends this stream only. */
+  #next(step: () => Promise<void>): void {
+    this.#pending = this.#pending.then(step).catch((error: unknown) => this.#fail(error));
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isDone) return;
+    this.#ctx.internalError ??= error;
+    const { status, text: message, reason } = ERRORS.internal;
+    this.#ctx.errorDetail ??= messageOf(error);
+    this.#abort({ status, type: 'api_error', code: 'internal', message }, reason);
   }
 
   /**
@@ -161,7 +194,7 @@ export class LlmStream {
   /** Sends frames; those with the end of the answer when it is charged. Returns false to pause reading. */
   #send(frames: readonly Buffer[]): boolean {
     if (!this.#isEnd(frames)) return this.#write(frames);
-    this.#pending = this.#pending.then(async () => {
+    this.#next(async () => {
       await this.#charged();
       if (!this.#isDone && this.#write(frames)) this.#upstream.resume();
     });
@@ -190,14 +223,15 @@ export class LlmStream {
   }
 
   #end(): void {
+    if (this.#isDone) return;
     clearTimeout(this.#idleTimer);
     this.#call.progress = 'complete';
-    this.#pending = this.#pending.then(async () => {
+    this.#next(async () => {
       const tail = this.#frames.rest();
       // A final event without an empty line: the standard discards it, but some clients read it.
       const rest = tail.length > 0 && this.#meter.read(tail) ? tail : Buffer.alloc(0);
       this.#meter.ended();
-      if (rest.length > 0 && this.#guard !== undefined) this.#guard.hold(rest);
+      if (rest.length > 0 && !this.#hold(rest)) return;
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
       else if (rest.length > 0) this.#write([rest]);
       // Some formats have no last event: clients wait for the end of the body.

@@ -232,7 +232,7 @@ async function badNetwork(address: string, resets: (request: number) => boolean)
 
 test('on an unreliable network only the broken requests fail, and the others are complete', async () => {
   await using provider = await llmProvider((incoming, response, received) => {
-    const { n } = JSON.parse(received.body) as { n: number };
+    const { seed: n } = JSON.parse(received.body) as { seed: number };
     const text = `answer ${n} ${'x'.repeat(n)}`;
     if (n % 2 === 0) return answering(completion(text))(incoming, response, received);
     return streaming((stream) => stream.end(chunk({ content: text })))(incoming, response, received);
@@ -240,7 +240,7 @@ test('on an unreliable network only the broken requests fail, and the others are
   await using network = await badNetwork(provider.address, (count) => count % 25 === 0);
   await using served = await llmGateway(network);
   const ask = async (n: number): Promise<boolean> => {
-    const reply = await chat(served, { ...CHAT, n, stream: n % 2 === 1 });
+    const reply = await chat(served, { ...CHAT, seed: n, stream: n % 2 === 1 });
     if (reply.status === 502) return false;
     const text = `answer ${n} ${'x'.repeat(n)}`;
     expect(reply.text).toBe(n % 2 === 0 ? completion(text) : chunk({ content: text }));

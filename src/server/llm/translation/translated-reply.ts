@@ -78,6 +78,8 @@ function streamBody(
       return restorer.read(event.type === 'start' ? named(event, request) : event);
     },
     onFailure: (error) => {
+      // What readers throw of a provider's data is an `Error`; others are mistakes of the gateway.
+      if (error instanceof TypeError || error instanceof RangeError) ctx.internalError ??= error;
       const why = error instanceof Untranslatable ? `it has \`${error.message}\`` : String(error);
       ctx.error ??= UNTRANSLATABLE;
       ctx.errorDetail ??= `${ctx.endpoint}: ${why}`;

@@ -58,7 +58,9 @@ describe('headers, keys and paths of translated calls', () => {
     expect(provider.received[0]?.headers).toMatchObject({ 'x-api-key': 'client-key' });
     expect(provider.received[0]?.headers).not.toHaveProperty('authorization');
     await using other = await providerOf('completions');
-    await using toOpenAi = await llmGateway(other);
+    await using toOpenAi = await llmGateway(other, {
+      model: { provider: { custom: { formats: [{ type: 'completions' }] } } },
+    });
     await claude(toOpenAi).messages.create(JSON.parse(MESSAGE) as never);
     expect(other.received[0]?.headers).toMatchObject({ authorization: 'Bearer client-key' });
     expect(other.received[0]?.headers).not.toHaveProperty('x-api-key');

@@ -1,4 +1,4 @@
-import { mergedReport } from '../../usage.ts';
+import { mergedReport, withoutPlaceholder } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
 import { defined } from '../defined.ts';
@@ -70,7 +70,9 @@ class MessagesReader implements EventReader {
     this.#addUsage(message['usage']);
     this.#id = textOf(message['id']) ?? '';
     const model = textOf(message['model']) ?? '';
-    return [defined({ type: 'start' as const, id: this.#id, model, usage: this.#usage })];
+    const usage = this.#usage;
+    if (this.#reported !== undefined) this.#reported = withoutPlaceholder(this.#reported);
+    return [defined({ type: 'start' as const, id: this.#id, model, usage })];
   }
 
   #blockStart(index: number, content: Json): ChatEvent[] {
