@@ -79,6 +79,7 @@ const entrySchema = z.lazy(() =>
     name: z.string().min(1).describe('Name of the provider in traces. Unique in the backend.'),
     provider: z
       .strictObject(
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one schema for each kind
         Object.fromEntries(Object.entries(KINDS).map(([key, schema]) => [key, schema.optional()])) as {
           [Key in keyof typeof KINDS]: z.ZodOptional<(typeof KINDS)[Key]>;
         },

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts';
+import { membersOf, parseJson } from '../../core/foreign.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { FieldNames, HeaderList, OVERRIDES, removeFields, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -100,7 +101,7 @@ async function sendToProvider(
   { call, body, format, path, headersTimeout, translation }: ProviderCall,
 ): Promise<Reply> {
   if (model.provider.answer !== undefined) {
-    const answer = model.provider.answer(ctx, call, JSON.parse(body.toString()) as Record<string, unknown>);
+    const answer = model.provider.answer(ctx, call, membersOf(parseJson(body.toString())));
     return ctx.observer === undefined
       ? answer
       : ctx.observer.call(model.provider.key, Promise.resolve(answer));

@@ -1,3 +1,4 @@
+import { AppError } from '../../core/errors.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { isCallFailure } from '../transport/upstream-error.ts';
 import { llmCall } from './call.ts';
@@ -16,7 +17,8 @@ export async function callWithFailover(
 ): Promise<Reply> {
   const tried = new Set<FailoverTarget>();
   const reported = ctx.observer === undefined ? undefined : new Set<FailoverTarget>();
-  for (let target = failover.choose(tried) as FailoverTarget; ; ) {
+  let target = failover.choose(tried);
+  while (target !== undefined) {
     if (reported !== undefined)
       traceEvictedTargets(ctx, failover.evicted(target), { chosen: target, tried, reported });
     tried.add(target);
@@ -28,13 +30,14 @@ export async function callWithFailover(
     } catch (error) {
       if (isLast || ctx.isAbandoned || !isCallFailure(error)) throw error;
     }
-    const next = failover.choose(tried) as FailoverTarget;
+    const next = failover.choose(tried);
     ctx.observer?.emit(
-      { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next.model } },
+      { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next?.model } },
       { severity: 'warn' },
     );
     target = next;
   }
+  throw new AppError('no_backend');
 }
 
 function discard({ body }: Reply): void {

@@ -66,11 +66,11 @@ export function gatewayCredential(
  */
 export function dropCredentials({ raw }: HeaderList, request: ClientRequest): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
-    const name = (raw[at] as string).toLowerCase();
+    const name = (raw[at] ?? '').toLowerCase();
     if (ORDINARY.has(name)) continue;
     if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isCredentialName(name)) continue;
     // `authorization` is always removed, because it will hold the key. `headersDistinct` is built lazily by Node.js.
-    if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] as string))
+    if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] ?? ''))
       raw.splice(at, 2);
   }
 }
@@ -81,8 +81,8 @@ const OF_ONE_API = /^(?:anthropic|openai)-/;
 /** Removes the client's headers for another API than the provider's. Headers set by a policy are kept. */
 export function dropForeignHeaders({ raw }: HeaderList, request: ClientRequest): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
-    const name = (raw[at] as string).toLowerCase();
-    if (OF_ONE_API.test(name) && request.headersDistinct[name]?.includes(raw[at + 1] as string))
+    const name = (raw[at] ?? '').toLowerCase();
+    if (OF_ONE_API.test(name) && request.headersDistinct[name]?.includes(raw[at + 1] ?? ''))
       raw.splice(at, 2);
   }
 }
@@ -125,7 +125,7 @@ export function keyEncodings(apiKey: string): readonly string[] {
 /** Removes headers that contain the gateway's key. */
 export function removeHeadersWithKey({ raw }: HeaderList, forms: readonly string[]): void {
   for (let at = raw.length - 1; at > 0; at -= 2) {
-    const value = raw[at] as string;
+    const value = raw[at] ?? '';
     if (forms.some((form) => value.includes(form))) raw.splice(at - 1, 2);
   }
 }

@@ -132,7 +132,7 @@ function fieldsOf(parts: readonly Part[]): Record<string, unknown> {
     if (typeof value !== 'string') continue;
     const known = fields.get(name);
     if (known !== undefined && !isList(name)) throw invalid('duplicate field');
-    if (isList(name)) fields.set(name, [...((known as string[] | undefined) ?? []), value]);
+    if (isList(name)) fields.set(name, [...(known ?? []), value]);
     else fields.set(name, value);
   }
   return Object.fromEntries(fields);

@@ -1,3 +1,4 @@
+import { AppError } from '../../core/errors.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { aiPolicy } from './ai-policy.ts';
 import {
@@ -12,7 +13,6 @@ import {
 } from './call-model.ts';
 import { callWithFailover } from './call-with-failover.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
-import type { Model } from './model.ts';
 import { modelListResponse, requireAllowed } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
 import { isModelOptional, readRequest, requestedModel } from './read-request.ts';
@@ -33,9 +33,8 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
   const body = await readRequest(ctx, endpoint, runtime.maxBodySize);
   const { fixedModel } = runtime;
   const named = requestedModel(ctx, endpoint, body, { isOptional: fixedModel !== undefined });
-  if (named === undefined && (fixedModel === undefined || isModelOptional(endpoint)))
-    return callUnnamed(ctx, runtime, { body, endpoint });
-  const requested = named ?? (fixedModel as string);
+  const requested = named ?? (isModelOptional(endpoint) ? undefined : fixedModel);
+  if (requested === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
   requireAllowed(ctx, requested);
   const request = {
     requested,
@@ -46,15 +45,17 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
   };
   const { balanced } = runtime;
   if (balanced !== undefined)
-    return callWithFailover(ctx, balanced.failover, (target, isLast) =>
-      callModel(ctx, runtime, {
+    return callWithFailover(ctx, balanced.failover, (target, isLast) => {
+      const entry = balanced.models.get(target.model);
+      if (entry === undefined) throw new AppError('no_backend');
+      return callModel(ctx, runtime, {
         ...request,
         body: body.original(),
-        entry: balanced.models.get(target.model) as Model,
+        entry,
         stats: target.stats,
         awaitsOutput: !isLast,
-      }),
-    );
+      });
+    });
   const virtual = runtime.virtual.get(request.wanted);
   if (virtual === undefined) return await callModel(ctx, runtime, request);
   if (virtual.failover === undefined)

@@ -106,7 +106,13 @@ function retryAfter(headers: HeaderList): number | undefined {
   return resets.length === 0 ? undefined : Math.min(...resets, LIMITS.evictionMax);
 }
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', 1000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+]);
 /** Larger numbers are Unix times, not durations. */
 const MAX_SECONDS = 1e9;
 
@@ -118,8 +124,8 @@ function resetIn(text: string): number | undefined {
   }
   if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text)) return undefined;
   let total = 0;
-  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g))
-    total += Number(amount) * (UNITS[unit as string] as number);
+  for (const [, amount, unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g))
+    total += Number(amount) * (UNITS.get(unit) ?? 0);
   return total;
 }
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { isRecord } from '../../core/foreign.ts';
 import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { writeChanged } from '../kernel/changed-json.ts';
@@ -48,13 +49,12 @@ export class JsonBody implements CallBody {
     } catch {
       throw invalid('it does not parse');
     }
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw invalid('it is not an object');
+    if (!isRecord(value)) throw invalid('it is not an object');
     await step?.();
     // Of duplicate members a guardrail would read the last, but the provider perhaps the first.
     const repeated = repeatedMember(text, value, structure);
     if (repeated !== undefined) throw invalid(`duplicate member ${shownName(repeated)} in one object`);
-    return new JsonBody(text, value as Record<string, unknown>);
+    return new JsonBody(text, value);
   }
 
   /** The request without changes. */
@@ -149,7 +149,8 @@ function removals(
   }
   for (const [index, { span, isRemoved }] of present.entries()) {
     if (!isRemoved || index < leading) continue;
-    edits.push({ start: (present[index - 1] as { span: Span }).span.end, end: span.end, text: '' });
+    const before = present[index - 1]?.span.end ?? 0;
+    edits.push({ start: before, end: span.end, text: '' });
   }
   return edits;
 }

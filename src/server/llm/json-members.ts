@@ -1,14 +1,18 @@
+import { parseJson } from '../../core/foreign.ts';
+
 export type Members = Readonly<Record<string, unknown>>;
 
 /** The members of a parsed JSON value; undefined unless it is an object or array. */
 export function membersOf(value: unknown): Members | undefined {
-  return typeof value === 'object' && value !== null ? (value as Members) : undefined;
+  return isMembers(value) ? value : undefined;
 }
+
+const isMembers = (value: unknown): value is Members => typeof value === 'object' && value !== null;
 
 /** Parses JSON; undefined if the text is invalid. For provider responses, which may contain anything. */
 export function parseOrNothing(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -96,7 +96,7 @@ function reportShadowed(
   models: readonly Entry[],
   context: CompileContext,
 ): void {
-  const other = models[shadowing]?.name as string;
+  const other = models[shadowing]?.name ?? '';
   const { configLine } = context.at('models', shadowing, 'name').place();
   const isSameName = other === name;
   context.at('models', index, 'name').report({

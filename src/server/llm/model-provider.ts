@@ -114,7 +114,7 @@ export function reportUnreadParams(
   ]);
   for (const [key, value] of Object.entries(params)) {
     if (value === undefined || read.has(key)) continue;
-    const readers = providerKinds.filter((each) => (each.params as readonly string[])?.includes(key));
+    const readers = providerKinds.filter((each) => each.params?.some((param) => param === key));
     const names = readers.map((each) => `\`${each.key}\``).join(', ');
     context.at(key).report({
       code: 'AGW0105',

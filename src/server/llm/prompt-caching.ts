@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { elementsOf, membersOf } from '../../core/foreign.ts';
 import type { CallBody } from './call-body.ts';
 import { textBytes } from './texts.ts';
 
@@ -47,14 +48,14 @@ const CONVERSE: Marks = {
   isMarked: (block) => isObjectWith(block, 'cachePoint'),
   marked: (blocks) => [...blocks, { cachePoint: { type: 'default' } }],
   tools(body) {
-    const config = body.get('toolConfig') as { tools?: unknown } | undefined;
-    return { list: config?.tools, put: (tools) => body.set('toolConfig', { ...config, tools }) };
+    const config = membersOf(body.get('toolConfig'));
+    return { list: config['tools'], put: (tools) => body.set('toolConfig', { ...config, tools }) };
   },
 };
 
 /** Blocks that cannot have a mark (Anthropic, "Prompt caching": "What cannot be cached"). */
 const isUnmarkable = (block: unknown): boolean => {
-  const { type, text } = (block ?? {}) as { type?: unknown; text?: unknown };
+  const { type, text } = membersOf(block);
   return type === 'thinking' || type === 'redacted_thinking' || (type === 'text' && text === '');
 };
 
@@ -64,7 +65,7 @@ const MESSAGES: Marks = {
   marked(blocks) {
     const last = blocks.findLastIndex((block) => !isUnmarkable(block));
     return blocks.map((block, index) =>
-      index === last ? { ...(block as object), cache_control: { type: 'ephemeral' } } : block,
+      index === last ? { ...membersOf(block), cache_control: { type: 'ephemeral' } } : block,
     );
   },
   tools: (body) => ({ list: body.get('tools'), put: (tools) => body.set('tools', tools) }),
@@ -88,13 +89,12 @@ export function markCached(
   const isConverse = format === 'converse' && SUPPORTED_BY_CONVERSE.test(model);
   if (!isConverse && format !== 'messages') return;
   const marks = isConverse ? CONVERSE : MESSAGES;
-  const messages = body.get('messages');
-  const list = (Array.isArray(messages) ? messages : []) as { readonly content?: unknown }[];
+  const list = elementsOf(body.get('messages'));
   const system = blocksOf(body.get('system'));
   const tools = marks.tools(body);
   const count = (blocks: unknown): number =>
     Array.isArray(blocks) ? blocks.filter(marks.isMarked).length : 0;
-  const inMessages = list.reduce((sum, { content }) => sum + count(content), 0);
+  const inMessages = list.reduce<number>((sum, message) => sum + count(membersOf(message)['content']), 0);
   const whole = body.has('cache_control') ? 1 : 0;
   let left = MAX_MARKS - whole - count(system) - count(tools.list) - inMessages;
   const mark = (blocks: unknown, put: (marked: unknown[]) => void): void => {
@@ -108,10 +108,10 @@ export function markCached(
   // The last message is new in every request.
   const at = Math.max(0, list.length - 2 - caching.cacheMessageOffset);
   if (caching.cacheMessages && list.length > 1 && inMessages === 0)
-    mark(blocksOf(list[at]?.content), (content) => {
+    mark(blocksOf(membersOf(list[at])['content']), (content) => {
       body.set(
         'messages',
-        list.map((message, index) => (index === at ? { ...message, content } : message)),
+        list.map((message, index) => (index === at ? { ...membersOf(message), content } : message)),
       );
     });
   if (caching.cacheTools) mark(tools.list, tools.put);

@@ -101,7 +101,7 @@ const MODEL_IN_PATH = /\/(?:models?|deployments|engines)\/([^/:]+)/g;
 function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpoint): string[] {
   const inQuery = query === '' ? [] : new URLSearchParams(query).getAll('model');
   if (!isPassthrough) return inQuery;
-  const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, name]) => decodeSegment(name as string));
+  const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, name = '']) => decodeSegment(name));
   return [...inQuery, ...inPath];
 }
 

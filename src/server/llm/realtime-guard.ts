@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
+import { elementsOf } from '../../core/foreign.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import type { CheckedMessage } from '../transport/web-socket-relay.ts';
@@ -93,7 +94,7 @@ function fieldsOf(event: Record<string, unknown>, owner: string): TextFields {
         : inside?.[field];
     },
     set(field, value) {
-      if (isItem) event['item'] = (value as unknown[])[0];
+      if (isItem) event['item'] = elementsOf(value)[0];
       else {
         // An own `prompt` of a session is a template at the provider, which was refused.
         const place = field === 'prompt' ? transcriptionOf(inside) : inside;

@@ -25,7 +25,7 @@ import { realtimeGuard } from './realtime-guard.ts';
 import { realtimeResponseGuard } from './realtime-response-guard.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { chargeSoFar } from './token-limits.ts';
-import { parseUsage, type Usage } from './usage.ts';
+import { COUNTS, parseUsage, type Usage } from './usage.ts';
 
 /** Whether a request is for OpenAI's Realtime API over WebSocket. */
 export function isRealtime({ method, path }: Pick<RequestContext, 'method' | 'path'>): boolean {
@@ -269,7 +269,11 @@ function readEvent(ctx: RequestContext, call: LlmCall, message: Buffer): void {
 const EVENT_HEAD = 1_024;
 
 function sum(before: Usage | undefined, more: Usage): Usage {
-  const total: Record<string, number> = { ...before };
-  for (const [kind, count] of Object.entries(more)) total[kind] = (total[kind] ?? 0) + (count as number);
-  return { input: 0, output: 0, ...total };
+  const total: { -readonly [Kind in keyof Usage]: Usage[Kind] } = before ?? { input: 0, output: 0 };
+  const added = { ...total };
+  for (const kind of COUNTS) {
+    const count = more[kind];
+    if (count !== undefined) added[kind] = (total[kind] ?? 0) + count;
+  }
+  return added;
 }

@@ -43,6 +43,7 @@ export class StreamStart implements BodySink {
       },
       abort: () => source.discard(),
     };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- bodies call only these three methods
     this.body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
     source.consume(this);
   }

@@ -219,7 +219,9 @@ export class LlmStream {
 
   #write(frames: readonly Buffer[]): boolean {
     recordFrames(this.#call, frames);
-    return this.#response?.push(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)) ?? true;
+    const [first] = frames;
+    const bytes = first !== undefined && frames.length === 1 ? first : Buffer.concat(frames);
+    return this.#response?.push(bytes) ?? true;
   }
 
   #end(): void {

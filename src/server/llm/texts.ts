@@ -1,3 +1,5 @@
+import { membersOf } from '../../core/foreign.ts';
+
 /** Members that are not text of a message: ids, types, URLs, and the bytes of images and files. */
 const STRUCTURE = new Set([
   'audio_url',
@@ -171,7 +173,7 @@ export function countMedia(value: unknown): number {
   if (!Array.isArray(value)) return 0;
   let count = 0;
   for (const item of value as unknown[]) {
-    const { content, parts, type } = (item ?? {}) as Readonly<Record<string, unknown>>;
+    const { content, parts, type } = membersOf(item);
     if (typeof type === 'string' ? MEDIA.test(type) : hasFile(item)) count += 1;
     count += countMedia(content) + countMedia(parts);
   }

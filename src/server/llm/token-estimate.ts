@@ -95,6 +95,7 @@ export function countsTokensItself(
  * or contents.
  */
 export function tokenCountResponse(ctx: RequestContext, { format }: LlmCall, body: CallBody): Reply {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only called for formats that count tokens
   const { parts, response } = COUNTS[format ?? 'anthropicTokenCount'] as NonNullable<
     (typeof COUNTS)[FormatKey]
   >;

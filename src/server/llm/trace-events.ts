@@ -86,6 +86,6 @@ export function traceLlmReply(observer: RequestObserver, call: LlmCall, reply: R
     });
   }
   if (body instanceof UpstreamBody) body.observers.push(observer.rawResponse());
-  else if (typeof body === 'string' || body instanceof Uint8Array)
-    observer.body('llm raw response', Buffer.from(body as string));
+  else if (typeof body === 'string') observer.body('llm raw response', Buffer.from(body));
+  else if (body instanceof Uint8Array) observer.body('llm raw response', Buffer.from(body));
 }

@@ -95,7 +95,8 @@ export function largerUsage(one: Usage | undefined, other: Usage | undefined): U
   return larger;
 }
 
-const COUNTS = [
+/** All counts. */
+export const COUNTS = [
   'input',
   'output',
   'cachedInput',

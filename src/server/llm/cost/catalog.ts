@@ -20,12 +20,14 @@ const RATE_DOCS = {
   outputAudio: 'Output tokens of speech. Default: `output`.',
 } as const;
 type RateKind = keyof typeof RATE_DOCS;
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
 const RATE_KINDS = Object.keys(RATE_DOCS) as RateKind[];
 
 const rate = z.string().refine((text) => parseRate(text) !== undefined, {
   error: 'expected USD per million tokens such as "0.20", with at most six decimals',
 });
 const ratesSchema = z.strictObject(
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one schema for each kind
   Object.fromEntries(RATE_KINDS.map((kind) => [kind, rate.optional().describe(RATE_DOCS[kind])])) as Record<
     RateKind,
     z.ZodOptional<typeof rate>

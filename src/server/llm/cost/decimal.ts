@@ -7,7 +7,8 @@ const COST_DECIMALS = 12;
 export function parseRate(text: string): bigint | undefined {
   const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(text);
   if (match === null) return undefined;
-  return BigInt((match[1] as string) + (match[2] ?? '').padEnd(RATE_DECIMALS, '0'));
+  const [, whole = '', decimals = ''] = match;
+  return BigInt(whole + decimals.padEnd(RATE_DECIMALS, '0'));
 }
 
 /**

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { membersOf } from '../../../core/foreign.ts';
 import { type CatalogText, catalogSchema, type RateTexts } from './catalog.ts';
 import { roundedRate } from './decimal.ts';
 
@@ -181,7 +182,7 @@ function tiersOf(cost: Costs, where: string, warnings: string[]): Prices['tiers'
     ? (tiers as unknown[])
     : over200k === undefined || over200k === null
       ? []
-      : [{ ...(over200k as object), tier: { type: 'context', size: 200_000 } }];
+      : [{ ...membersOf(over200k), tier: { type: 'context', size: 200_000 } }];
   const read: { contextOver: number; rates: RateTexts }[] = [];
   for (const [index, tier] of given.entries()) {
     const parsed = tierSchema.safeParse(tier);
@@ -192,7 +193,7 @@ function tiersOf(cost: Costs, where: string, warnings: string[]): Prices['tiers'
       );
       return undefined;
     }
-    const rates = ratesOf(tier as Costs, `${where}: cost.tiers.${index}`, warnings);
+    const rates = ratesOf(membersOf(tier), `${where}: cost.tiers.${index}`, warnings);
     if (rates === undefined) return undefined;
     read.push({ contextOver, rates });
   }

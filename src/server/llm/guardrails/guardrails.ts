@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AppError } from '../../../core/errors.ts';
+import { membersOf } from '../../../core/foreign.ts';
 import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
@@ -13,6 +14,7 @@ type Schemas<Kinds extends readonly GuardKind[]> = {
 };
 
 const optionalSchemas = <Kinds extends readonly GuardKind[]>(kinds: Kinds): Schemas<Kinds> =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the kinds have these keys and schemas
   Object.fromEntries(kinds.map(({ key, schema }) => [key, schema.optional()])) as Schemas<Kinds>;
 
 /** Reports an item that has no kind, or several. */
@@ -20,7 +22,7 @@ const exactlyOne =
   (kinds: readonly GuardKind[]) =>
   (item: object, context: z.RefinementCtx): void => {
     const keys = kinds.map(({ key }) => key);
-    if (keys.filter((key) => (item as Record<string, unknown>)[key] !== undefined).length === 1) return;
+    if (keys.filter((key) => membersOf(item)[key] !== undefined).length === 1) return;
     context.addIssue({
       code: 'custom',
       message: `expected exactly one of ${keys.map((key) => `\`${key}\``).join(', ')}`,

@@ -101,10 +101,7 @@ function isContent(path: TextPath, contentPath: TextPath): boolean {
 }
 
 function at(value: unknown, path: TextPath): unknown {
-  return path.reduce(
-    (inner: unknown, step) => (inner as Record<string, unknown> | null | undefined)?.[step],
-    value,
-  );
+  return path.reduce((inner: unknown, step) => membersOf(inner)?.[step], value);
 }
 
 /** Sets a value. Missing members on the path are created: a message may have had no content. */
@@ -113,6 +110,7 @@ function set(copy: { root: unknown }, path: TextPath, text: unknown): void {
   let last: string | number = 'root';
   for (const step of path) {
     inner[last] ??= {};
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- own copy; a member that is missing was created above
     inner = inner[last] as Record<string | number, unknown>;
     last = step;
   }
@@ -138,7 +136,7 @@ function flatContent(content: unknown): string {
 }
 
 function partText(part: unknown): string {
-  const { text } = (part ?? {}) as { text?: unknown };
+  const text = membersOf(part)?.['text'];
   return typeof text === 'string' ? text : '';
 }
 
@@ -150,7 +148,7 @@ function withContent(content: unknown, masked: string): unknown {
     if (partText(part) === '') return [part];
     if (isPlaced) return [];
     isPlaced = true;
-    const replaced = { ...(part as object), text: masked };
+    const replaced = { ...membersOf(part), text: masked };
     dropDerived(replaced);
     return [replaced];
   });

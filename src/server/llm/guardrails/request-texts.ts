@@ -155,7 +155,7 @@ function contentPath(item: object): TextPath {
 }
 
 function roleOf(item: unknown, field: string): string {
-  const { role } = item as { role?: unknown };
+  const role = membersOf(item)?.['role'];
   return typeof role === 'string' ? role : defaultRole(field);
 }
 

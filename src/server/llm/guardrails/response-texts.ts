@@ -48,7 +48,7 @@ function everyText(response: unknown): ResponseTexts {
       const replaced = item.replaced(masked);
       if (!isTranscript) return replaced;
       // They repeat the text of a transcript in pieces, which may have parts of what was masked.
-      const { words: _words, segments: _segments, ...rest } = replaced as Members;
+      const { words: _words, segments: _segments, ...rest } = membersOf(replaced) ?? {};
       return rest;
     },
   };

@@ -140,8 +140,10 @@ export class StreamGuard {
     for (const { texts } of released)
       for (const { channel, now, isRepeated } of texts)
         if (!isRepeated) sizes.set(channel, (sizes.get(channel) ?? 0) + now.length);
-    const checks = [...sizes].map(([channel, decided]) => {
-      const { part, json, text, hasEnded } = channels.get(channel) as HeldChannel;
+    const checks = [...sizes].flatMap(([channel, decided]) => {
+      const held = channels.get(channel);
+      if (held === undefined) return [];
+      const { part, json, text, hasEnded } = held;
       return { channel, part, json, text, decided: hasEnded ? text.length : decided };
     });
     if (checks.length === 0) return;

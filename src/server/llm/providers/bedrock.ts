@@ -1,7 +1,7 @@
+import { membersOf } from '../../../core/foreign.ts';
 import { awsSigner } from '../../credentials/cloud/aws-signature.ts';
 import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { Json } from '../translation/chat-format.ts';
 import { parseExactly } from '../translation/exact-json.ts';
 import { type Connection, type ConnectOptions, defineProvider, type OutgoingRequest } from './provider.ts';
 
@@ -54,7 +54,7 @@ function changeBody(request: OutgoingRequest, { guardrail }: ConnectOptions): vo
   if (guardrail === undefined || format !== 'converse' || typeof body !== 'string') return;
   const { identifier: guardrailIdentifier, version: guardrailVersion } = guardrail;
   const guardrailConfig = { guardrailIdentifier, guardrailVersion };
-  request.body = JSON.stringify({ ...(parseExactly(body) as Json), guardrailConfig });
+  request.body = JSON.stringify({ ...membersOf(parseExactly(body)), guardrailConfig });
 }
 
 /** How requests without an `apiKey` are authorized. Undefined: a problem was reported. */

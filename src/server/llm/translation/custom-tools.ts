@@ -1,3 +1,4 @@
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import type { Tool, ToolCallPart } from './chat.ts';
 import { joinTexts } from './turns.ts';
 
@@ -43,7 +44,7 @@ export function functionArguments({ isCustom, arguments: text }: ToolCallPart): 
 /** The input of a custom tool that the model called as a function. */
 export function customInput(args: string): string {
   try {
-    const input = (JSON.parse(args) as Record<string, unknown> | null)?.[INPUT];
+    const input = membersOf(parseJson(args))[INPUT];
     return typeof input === 'string' ? input : args;
   } catch {
     return args;

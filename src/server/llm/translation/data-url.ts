@@ -7,7 +7,7 @@ export function parseDataUrl(url: string): Extract<Source, { kind: 'data' }> | u
   const match = DATA_URL.exec(url);
   if (match === null) return undefined;
   // The default of RFC 2397.
-  const mediaType = (match[1] === '' ? 'text/plain' : match[1]) as string;
+  const mediaType = match[1] || 'text/plain';
   return { kind: 'data', mediaType: mediaType.toLowerCase(), data: url.slice(match[0].length) };
 }
 

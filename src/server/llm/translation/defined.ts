@@ -7,5 +7,6 @@ export type Defined<T> = {
 
 /** The members whose value is not undefined. */
 export function defined<T extends object>(members: T): Defined<T> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the members of the object, without the undefined ones
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -8,6 +8,7 @@ export function parseExactly(text: string): unknown {
   // A reviver makes parsing ten times slower, so it is only used for the few texts that need one.
   if (rawJson === undefined || !LONG_NUMBER.test(text)) return parseOrNothing(text);
   try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library of ES2024 lacks the third parameter
     return JSON.parse(text, keepLongNumber as Reviver) as unknown;
   } catch {
     return undefined;
@@ -24,4 +25,5 @@ function keepLongNumber(_key: string, value: unknown, { source = '' }: { source?
   return typeof value === 'number' && LONG_NUMBER.test(source) ? rawJson?.(source) : value;
 }
 
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
 const { rawJSON: rawJson } = JSON as { rawJSON?: (text: string) => unknown };

@@ -1,3 +1,4 @@
+import { membersOf } from '../../../core/foreign.ts';
 import type { ChatError } from './chat.ts';
 import { defined } from './defined.ts';
 
@@ -58,10 +59,6 @@ const CONTEXT_MESSAGE = /^prompt is too long|maximum context length|exceeds? the
 function isContextError(code: string | undefined, message = ''): boolean {
   const isNameless = code === undefined || code === 'invalid_request_error' || code === 'BadRequestError';
   return isNameless && CONTEXT_MESSAGE.test(message);
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function textOf(value: unknown): string | undefined {

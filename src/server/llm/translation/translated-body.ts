@@ -44,6 +44,7 @@ export class TranslatedBody implements BodySink {
         source.discard();
       },
     };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- bodies call only these three methods
     this.body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
     source.consume(this);
   }

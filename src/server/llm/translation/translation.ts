@@ -1,15 +1,10 @@
+import { membersOf } from '../../../core/foreign.ts';
 import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderFormat, ProviderFormatKey } from '../providers/provider.ts';
 import type { ChatRequest } from './chat.ts';
-import {
-  type CallTarget,
-  type ChatFormat,
-  type Json,
-  type ProviderChatFormat,
-  Untranslatable,
-} from './chat-format.ts';
+import { type CallTarget, type ChatFormat, type ProviderChatFormat, Untranslatable } from './chat-format.ts';
 import type { EmbeddingFormat, ProviderEmbeddingFormat } from './embeddings/embedding-format.ts';
 import { embeddingFormats, providerEmbeddingFormats } from './embeddings/index.ts';
 import type { EmbeddingTranslation } from './embeddings/translated-reply.ts';
@@ -81,7 +76,7 @@ export function translateCall(
   target: CallTarget,
 ): { readonly translation: Translation; readonly body: CallBody } {
   const { from, to } = pair;
-  const sent = parseExactly(body.toString()) as Json;
+  const sent = membersOf(parseExactly(body.toString()));
   try {
     if (pair.kind === 'embeddings') {
       const request = pair.from.readRequest(sent, target);

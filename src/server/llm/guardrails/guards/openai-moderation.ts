@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { GuardrailError } from '../../../guardrails/outcome.ts';
 import { readCredential } from '../../../transport/backend-credential.ts';
 import { defineGuard, type Guard, inScope } from '../guard.ts';
 import { compileHostedService, keyPolicies, serviceUrl } from '../hosted-service.ts';
@@ -34,6 +35,9 @@ export const openAIModeration = defineGuard({
           async (ask) => {
             const input = texts.map(({ content }) => content);
             const { results } = await ask('/v1/moderations', { model, input }, answer);
+            // Some servers check the first text only.
+            if (results.length !== input.length)
+              throw new GuardrailError('the response of the service has a different number of results');
             return results.some(({ flagged }) => flagged) ? { kind: 'reject', rejection } : { kind: 'pass' };
           },
           lookup,

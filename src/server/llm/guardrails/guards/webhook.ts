@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { membersOf } from '../../../../core/foreign.ts';
 import { GuardrailError, type Phase } from '../../../guardrails/outcome.ts';
 import { compileWebhookService, webhookFields } from '../../../guardrails/webhook.ts';
 import { llmRequestScope, llmResponseScope } from '../../variables.ts';
@@ -54,8 +55,8 @@ export const webhook = defineGuard({
         if (verdict.kind === 'pass') return verdict;
         if (verdict.kind === 'reject')
           return { kind: 'reject', rejection: webhookRejection(verdict.status, verdict.body) };
-        const items = Object.values(verdict.mask)[0] as unknown[];
-        return { kind: 'mask', texts: items.map((item) => maskedText(item, phase)) };
+        const masked = Object.values(verdict.mask)[0] ?? [];
+        return { kind: 'mask', texts: masked.map((item) => maskedText(item, phase)) };
       },
       close: () => service.close(),
     };
@@ -76,8 +77,8 @@ function sentItem({ role, content }: GuardedText, phase: Phase): object {
 }
 
 function maskedText(item: unknown, phase: Phase): { role: string; content: string } {
-  const text = phase === 'request' ? item : (item as { message?: unknown } | null)?.message;
-  const { role, content } = (text ?? {}) as { role?: unknown; content?: unknown };
+  const text = phase === 'request' ? item : membersOf(item)['message'];
+  const { role, content } = membersOf(text);
   if (typeof role !== 'string' || typeof content !== 'string')
     throw new GuardrailError('the mask has an item without `role` and `content`');
   return { role, content };

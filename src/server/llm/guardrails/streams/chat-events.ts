@@ -25,8 +25,9 @@ export const chatEvents: StreamFormat = {
       lanes.add(lane);
       for (const text of textsOf(choice, position, lane)) {
         texts.push(text);
-        lanes.add(text.channel as string);
-        follows.add(text.channel as string);
+        const { channel = lane } = text;
+        lanes.add(channel);
+        follows.add(channel);
       }
       const reason = membersOf(choice)?.['finish_reason'] ?? null;
       if (reason !== null) follows.add(lane);
@@ -53,7 +54,7 @@ function textsOf(choice: unknown, position: number, lane: string): EventText[] {
 function channelPath(choice: unknown, path: TextPath): TextPath {
   let value: unknown = choice;
   return path.map((step) => {
-    value = (value as Record<string | number, unknown>)[step];
+    value = membersOf(value)?.[step];
     return typeof step === 'number' ? indexOf(value, step) : step;
   });
 }

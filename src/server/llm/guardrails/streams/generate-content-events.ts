@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import { forEachNumber, type TextPath } from '../../texts.ts';
 import { type EventText, IN_ORDER, indexIn, type StreamFormat, visitOutput } from './stream-format.ts';
@@ -113,7 +114,7 @@ function placeOf(
   const [owner, list, position, member] = rest;
   if (owner === 'functionCall') {
     if (list !== 'partialArgs' || member !== 'stringValue') return { part: 'toolCalls' };
-    const values = membersOf(part?.['functionCall'])?.['partialArgs'] as readonly unknown[];
+    const values = elementsOf(membersOf(part?.['functionCall'])?.['partialArgs']);
     const channel = argumentChannel(index, membersOf(values[Number(position)]) ?? {});
     return { part: 'toolCalls', channel, isPlain: true };
   }

@@ -123,7 +123,7 @@ function textsIn(value: unknown, at: TextPath): EventText[] {
     let owner = value;
     for (const step of path) {
       types.push(String(membersOf(owner)?.['type'] ?? ''));
-      if (step !== path.at(-1)) owner = (owner as Members)[step];
+      if (step !== path.at(-1)) owner = membersOf(owner)?.[step];
     }
     const full = [...at, ...path];
     const isCall = types.some((type) => CALL.test(type));

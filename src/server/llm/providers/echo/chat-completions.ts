@@ -5,7 +5,7 @@ import { dataStream, json, messagesOf, now } from './reply.ts';
 import { argumentsOf, type Body, deltasOf, type EchoOutput, echoWords, flatText, textOf } from './words.ts';
 
 export function chatCompletion(body: Body, streaming: boolean): Reply {
-  const last = messagesOf(body).at(-1) as Body;
+  const last = messagesOf(body).at(-1) ?? {};
   const prompt = contentOf(last['content']);
   const tool = last['role'] === 'tool' ? undefined : forcedTool(body);
   const limit = body['max_completion_tokens'] ?? body['max_tokens'];

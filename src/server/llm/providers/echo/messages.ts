@@ -45,7 +45,7 @@ export function message(body: Body, streaming: boolean): Reply {
 
 /** The text of the last message, or the result of its tool call. */
 export function promptOf(body: Body): { prompt: string; isToolResult: boolean } {
-  const { content = '' } = messagesOf(body).at(-1) as Body;
+  const { content = '' } = messagesOf(body).at(-1) ?? {};
   const parts = Array.isArray(content) ? (content as unknown[]).map((part) => membersOf(part) ?? {}) : [];
   const results = parts.filter(({ type }) => type === 'tool_result');
   const isToolResult = results.length > 0;

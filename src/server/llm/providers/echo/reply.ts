@@ -1,3 +1,4 @@
+import { isRecord } from '../../../../core/foreign.ts';
 import { HeaderList } from '../../../kernel/header-list.ts';
 import type { Reply } from '../../../kernel/request-context.ts';
 import type { Body } from './words.ts';
@@ -23,18 +24,13 @@ export function required(body: Body, name: string): unknown {
 /** The required member `messages`: at least one. */
 export function messagesOf(body: Body): readonly Body[] {
   const messages = required(body, 'messages');
-  const isList =
-    Array.isArray(messages) &&
-    messages.length > 0 &&
-    (messages as unknown[]).every(
-      (message) => typeof message === 'object' && message !== null && !Array.isArray(message),
-    );
-  if (!isList)
+  const list = Array.isArray(messages) && messages.every(isRecord) ? messages : [];
+  if (list.length === 0)
     throw new InvalidRequest(
       'invalid_type',
       "Invalid type for 'messages': expected a list with at least one message.",
     );
-  return messages as Body[];
+  return list;
 }
 
 export const json = (value: object): Reply => reply('application/json', JSON.stringify(value));

@@ -71,7 +71,7 @@ function callItem(name: string, written: string): Item {
 }
 
 function messageEvents(item: Item, output: EchoOutput): Event[] {
-  const [part] = item['content'] as [{ text: string }];
+  const part = membersOf(Array.isArray(item['content']) ? item['content'][0] : undefined) ?? {};
   const of = { item_id: item.id, output_index: 0, content_index: 0 };
   return [
     {
@@ -81,7 +81,7 @@ function messageEvents(item: Item, output: EchoOutput): Event[] {
     },
     { type: 'response.content_part.added', ...of, part: { ...part, text: '' } },
     ...deltasOf(output).map((delta) => ({ type: 'response.output_text.delta', ...of, delta, logprobs: [] })),
-    { type: 'response.output_text.done', ...of, text: part.text, logprobs: [] },
+    { type: 'response.output_text.done', ...of, text: part['text'], logprobs: [] },
     { type: 'response.content_part.done', ...of, part },
     { type: 'response.output_item.done', output_index: 0, item },
   ];

@@ -15,9 +15,10 @@ let created: Codec | undefined;
 /** Loaded at the first stream. */
 function codec(): Codec {
   if (created !== undefined) return created;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the library itself
   const { EventStreamCodec } = createRequire(import.meta.url)('@smithy/core/event-streams') as Library;
   created = new EventStreamCodec(
-    (bytes) => Buffer.from(bytes as Uint8Array).toString('utf8'),
+    (bytes) => (typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')),
     (text) => Buffer.from(text, 'utf8'),
   );
   return created;

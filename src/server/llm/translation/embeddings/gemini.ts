@@ -38,7 +38,7 @@ export const batchEmbedContents: EmbeddingFormat & ProviderEmbeddingFormat = {
   readRequest: (body, { model }) =>
     readMembers(canonicalNames(body), '', (members) => {
       const requests = members.requiredObjects('requests', readOne);
-      const [[, dimensions]] = requests as [ReturnType<typeof readOne>];
+      const dimensions = requests[0]?.[1];
       const other = requests.find(([, each]) => each !== dimensions);
       if (other !== undefined)
         throw new Untranslatable(
@@ -84,7 +84,7 @@ function readOne(members: MemberReader): [text: EmbeddedText, dimensions: number
     // The API does not say how it combines several.
     if (second !== undefined)
       throw new Untranslatable(`${content.pathOf('parts')}[1]`, 'one text per content');
-    return first as string;
+    return first ?? '';
   });
   const task = members.choice('taskType', ['TASK_TYPE_UNSPECIFIED', ...TASKS]);
   return [

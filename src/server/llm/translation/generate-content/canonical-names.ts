@@ -1,3 +1,4 @@
+import { isRecord } from '../../../../core/foreign.ts';
 import { type Json, Untranslatable } from '../chat-format.ts';
 
 /** Members whose content belongs to the client. */
@@ -28,5 +29,5 @@ export function canonicalNames(value: Json, path = ''): Json {
 function canonicalValue(value: unknown, path: string): unknown {
   if (Array.isArray(value))
     return (value as unknown[]).map((item, index) => canonicalValue(item, `${path}[${index}]`));
-  return typeof value === 'object' && value !== null ? canonicalNames(value as Json, `${path}.`) : value;
+  return isRecord(value) ? canonicalNames(value, `${path}.`) : value;
 }

@@ -72,9 +72,10 @@ function readCallingConfig(config: MemberReader): ToolChoice | undefined {
     case 'ANY':
     case 'VALIDATED': {
       const isRequired = mode === 'ANY';
-      if (names.length === 0) return { mode: isRequired ? 'required' : 'auto' };
+      const [name] = names;
+      if (name === undefined) return { mode: isRequired ? 'required' : 'auto' };
       return names.length === 1 && isRequired
-        ? { mode: 'tool', name: names[0] as string }
+        ? { mode: 'tool', name }
         : { mode: 'allowed', names, isRequired };
     }
     case 'AUTO':
@@ -115,18 +116,22 @@ function readOutput(config: MemberReader): OutputFormat | undefined {
   return schema === undefined ? { type: 'json' } : { type: 'schema', schema };
 }
 
-const EFFORTS = { MINIMAL: 'minimal', LOW: 'low', MEDIUM: 'medium', HIGH: 'high' } as const;
-type Level = keyof typeof EFFORTS;
+const EFFORTS: ReadonlyMap<string, Reasoning['effort']> = new Map([
+  ['MINIMAL', 'minimal'],
+  ['LOW', 'low'],
+  ['MEDIUM', 'medium'],
+  ['HIGH', 'high'],
+]);
 
 function readThinking(config: MemberReader): Reasoning | undefined {
   const level = config.text('thinkingLevel')?.toUpperCase();
-  if (level !== undefined && !Object.hasOwn(EFFORTS, level)) config.refuse('thinkingLevel');
+  const effort = level === undefined ? undefined : (EFFORTS.get(level) ?? config.refuse('thinkingLevel'));
   const budget = config.number('thinkingBudget');
   const summary = config.flag('includeThoughts') === true ? { summary: 'auto' as const } : {};
   if (budget === 0) return { effort: 'none' };
   // -1 leaves the budget to the model.
   if (budget !== undefined && budget > 0) return { budgetTokens: budget, ...summary };
-  if (level !== undefined) return { effort: EFFORTS[level as Level], ...summary };
+  if (effort !== undefined) return { effort, ...summary };
   return summary.summary === undefined ? undefined : summary;
 }
 

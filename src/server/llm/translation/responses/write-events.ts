@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import type { ChatError, ChatEvent, ChatRequest, Part, StopReason } from '../chat.ts';
 import type { EventWriter, Json } from '../chat-format.ts';
 import { PING, serverEvent } from '../event-data.ts';
@@ -115,7 +116,7 @@ class ResponsesWriter implements EventWriter {
   /** Start or end of a content of a message. */
   #content(number: number, change: 'added' | 'done'): string {
     const [message] = writeOutput([this.#collector.partOf(number)], 'stop', '');
-    const [part] = (message as { content: Json[] }).content;
+    const [part] = elementsOf(message?.['content']);
     return this.#event(`response.content_part.${change}`, { ...this.#place(number), part });
   }
 
@@ -266,6 +267,6 @@ class ResponsesWriter implements EventWriter {
 function startOf(part: Part): Json {
   const empty = part.type === 'toolCall' ? { ...part, arguments: '' } : part;
   const [item] = writeOutput([empty], 'stop', '');
-  const { id: _, ...members } = item as Json;
+  const { id: _, ...members } = item ?? {};
   return members;
 }
