@@ -9,7 +9,7 @@ import { send } from '../kit/send.ts';
 /** Expressions that read variables never set in their scope. */
 
 const route = (policies: object, backends: readonly object[] = [{ host: '127.0.0.1:9' }]) => ({
-  gateways: { default: { port: 0, routes: [{ name: 'r', policies, backends }] } },
+  gateways: { default: { port: 0, address: '127.0.0.1', routes: [{ name: 'r', policies, backends }] } },
 });
 const mcp = (rule: unknown) =>
   route({ mcpAuthorization: { rules: [rule] } }, [

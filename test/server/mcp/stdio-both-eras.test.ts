@@ -171,7 +171,7 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
   test('that leaves while the child process does not answer initialize leaves no process behind', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--silent')]), {
       admin: true,
-      limits: { initializeTimeout: 1_500, discoverTimeout: 200 },
+      limits: { initializeTimeout: 1_500, discoverTimeout: 200, keptStartTime: 100 },
     });
     const leave = new AbortController();
     const reply = begin(`${gate.url}/mcp`, { signal: leave.signal }).catch(() => undefined);

@@ -46,8 +46,8 @@ function killIfAlive(pid: number): void {
 }
 
 describe('an abandoned initialize', () => {
-  test('an abandoned initialize ends the child process that has not answered', async () => {
-    await using gate = await gateway(mcpConfig([chaos('a', '--silent')]));
+  test('an abandoned initialize ends the child process that has not answered, unless the client tries again', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a', '--silent')]), { limits: { keptStartTime: 100 } });
     const leave = new AbortController();
     const opening = fetch(`${gate.url}/mcp`, {
       method: 'POST',
