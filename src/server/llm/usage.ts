@@ -87,6 +87,8 @@ export function tokenCount(value: unknown): number | undefined {
  */
 export function largerUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
   if (one === undefined || other === undefined) return one ?? other;
+  // The usual report: nothing has fallen.
+  if (COUNTS.every((key) => (other[key] ?? -1) >= (one[key] ?? -1))) return other;
   const larger: { -readonly [K in keyof Usage]: Usage[K] } = { ...one };
   for (const key of COUNTS) {
     const count = other[key];
