@@ -17,7 +17,7 @@ async function problemsOf(
   more = '',
 ): Promise<{ text: string; found: readonly Diagnostic[] }> {
   const indented = policies.replace(/^(?=.)/gm, '        ');
-  const text = `gateways:\n  main:\n    port: 0\n    address: 127.0.0.1\n    routes:\n    - policies:\n${indented}\n      backends: [{ mcp: { targets: [{ name: a, stdio: { cmd: server } }] } }]\n${more}`;
+  const text = `gateways:\n  main:\n    port: 0\n    routes:\n    - policies:\n${indented}\n      backends: [{ mcp: { targets: [{ name: a, stdio: { cmd: server } }] } }]\n    address: 127.0.0.1\n${more}`;
   const { config, source, diagnostics } = loadConfigText(text, 'test.yaml', {});
   if (config === undefined) return { text, found: diagnostics };
   const compiled = compileRuntime({ config, source, log, folder: tmpdir(), env: {} });

@@ -56,7 +56,7 @@ test.each([
 
 test.each([
   ['a text', { exp: 'tomorrow' }],
-  ['1e999', { exp: Number.POSITIVE_INFINITY }],
+  ['1e300', { exp: 1e300 }],
   ['null', { exp: null }],
   ['a list', { exp: [] }],
 ])('oidc refuses an ID token whose exp is %s', async (_, claims) => {
@@ -68,7 +68,7 @@ test.each([
 
 test.each([
   ['a fraction', seconds(100) + 0.5, 161],
-  ['1e300', 1e300, 3600],
+  ['the end of the year 9999', 253_402_300_799, 3600],
 ])('oidc keeps a session for whole seconds, an hour at most, if exp is %s', async (_, exp, most) => {
   await using provider = await scripted();
   await using upstream = await backend();
