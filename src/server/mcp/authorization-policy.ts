@@ -120,7 +120,7 @@ function noteAlternatives(rules: readonly RuleConfig[], context: CompileContext)
 function noteHiddenItems({ rules }: RuleSet, context: CompileContext): void {
   const allows = rules.filter(({ effect }) => effect === 'allow').map(({ expression }) => expression);
   const areAboutTools = allows.length > 0 && allows.every((rule) => rule.reads('mcp.tool'));
-  if (!areAboutTools || !allows.some(({ source }) => /!=|!\s*[(\w]/.test(source))) return;
+  if (!areAboutTools || !allows.some(({ source }) => /!=|!\s*\(/.test(source))) return;
   if (allows.some((rule) => OTHER_ITEMS.some((path) => rule.reads(path)))) return;
   context.at('rules').report({
     code: 'AGW0309',

@@ -133,12 +133,13 @@ fuzz('LLM requests of clients', 400, () =>
     const body = trial.mutate(random(4) === 0 ? small : { ...small, ...CONVERSATIONS[client] });
     trial.note(`${client} client, ${lane.api} provider, guarded: ${lane.isGuarded}`);
     trial.note(body);
-    // Where a stream was asked for, the provider answers with a body all the same.
+    // Where a stream was asked for, the provider answers with a body all the same, which may be an error that says so.
     const bytes = Buffer.from(JSON.stringify(ANSWERS[lane.api]));
     lane.reply = { status: 200, type: 'application/json', bytes };
     const answered = await bench.call(trial, lane, false, body);
     trial.note(`the client got HTTP ${answered.status} ${answered.text}`);
-    must(answered.status < 500, `HTTP ${answered.status} because of a request`, answered.text);
+    const isOtherShape = answered.text.includes('answered a request for a stream with a whole response');
+    must(answered.status < 500 || isOtherShape, `HTTP ${answered.status} because of a request`, answered.text);
     const isAsSent = answered.status === 200 && lane.api === client;
     const ending = isAsSent ? judgedAsSent(answered) : judgedStream(client, answered);
     if (ending === 'failed') await bench.explained(trial, lane, true);

@@ -9,13 +9,14 @@ import { readUsage, writeUsage } from './usage.ts';
 
 export function readResponse(body: Json): ChatResponse {
   const { responseId, modelVersion, createTime, candidates } = body;
+  const found = objectsOf(candidates);
   const usage = readUsage(body['usageMetadata']);
   const created = typeof createTime === 'string' ? Date.parse(createTime) : Number.NaN;
   return {
     id: textOr(responseId, ''),
     model: textOr(modelVersion, ''),
     ...(Number.isNaN(created) ? {} : { created: Math.floor(created / 1000) }),
-    answers: isEmpty(candidates) ? [blocked(body)] : objectsOf(candidates).map(readAnswer),
+    answers: found.length === 0 ? [blocked(body)] : found.map(readAnswer),
     ...(usage === undefined ? {} : { usage }),
   };
 }
