@@ -135,7 +135,7 @@ export async function service(
     throw failure;
   }
   return {
-    url: /http:\/\/127\.0\.0\.1:\d+/.exec(output.stderr)?.[0] as string,
+    url: urlIn(output.stderr),
     pid: child.pid as number,
     get stdout() {
       return output.stdout;
@@ -150,4 +150,10 @@ export async function service(
       await finished;
     },
   };
+}
+
+/** The first URL of the banner. A warning before it may show a part of another one. */
+function urlIn(stderr: string): string {
+  const [, ofGateway] = /^ {2}gateway \S+ +(http:\/\/127\.0\.0\.1:\d+)/m.exec(stderr) ?? [];
+  return ofGateway ?? (/http:\/\/127\.0\.0\.1:\d+/.exec(stderr)?.[0] as string);
 }

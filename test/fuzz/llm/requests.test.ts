@@ -139,7 +139,11 @@ fuzz('LLM requests of clients', 400, () =>
     const answered = await bench.call(trial, lane, false, body);
     trial.note(`the client got HTTP ${answered.status} ${answered.text}`);
     const isOtherShape = answered.text.includes('answered a request for a stream with a whole response');
-    must(answered.status < 500 || isOtherShape, `HTTP ${answered.status} because of a request`, answered.text);
+    must(
+      answered.status < 500 || isOtherShape,
+      `HTTP ${answered.status} because of a request`,
+      answered.text,
+    );
     const isAsSent = answered.status === 200 && lane.api === client;
     const ending = isAsSent ? judgedAsSent(answered) : judgedStream(client, answered);
     if (ending === 'failed') await bench.explained(trial, lane, true);

@@ -88,7 +88,8 @@ describe('headers, keys and paths of translated calls', () => {
   test('a call whose format the provider has is not changed by a byte', async () => {
     await using provider = await providerOf('messages');
     await using gate = await gatewayTo(provider, 'messages');
-    const body = '{ "model":"acme", "max_tokens":50, "top_k":9007199254740993, "messages":[], "unknown":1.0 }';
+    const body =
+      '{ "model":"acme", "max_tokens":50, "top_k":9007199254740993, "messages":[], "unknown":1.0 }';
     await send(`${gate.url}/v1/messages?beta=true`, {
       method: 'POST',
       headers: { 'anthropic-beta': 'x' },
