@@ -72,7 +72,7 @@ export async function followRequests(
         const request = 'json' in item ? parse(item.json) : undefined;
         if (request !== undefined && seen.add(request)) listener.request(request);
       }
-      throw unreachable(address, { name: '', message: 'aborted' }, 'closed the connection');
+      throw unreachable(address, new Error('aborted'), 'closed the connection');
     } catch (error) {
       if (signal.aborted) return;
       const known =

@@ -51,7 +51,9 @@ test.each([
     );
   };
   const [one, other] = [await ask(sqlite), await ask(postgres)];
-  // Results whose scores are nearly equal may change places.
-  expect([...other.keys()].sort()).toEqual([...one.keys()].sort());
-  for (const [chunk, score] of one) expect(other.get(chunk), chunk).toBeCloseTo(score, 1);
+  expect(other.size).toBe(one.size);
+  // Results whose scores are nearly equal may change places: also the last one with the first that is left out.
+  const last = Math.min(...one.values());
+  for (const [chunk, score] of one) expect(other.get(chunk) ?? last, chunk).toBeCloseTo(score, 1);
+  expect([...one.keys()].filter((chunk) => !other.has(chunk)).length).toBeLessThanOrEqual(1);
 });
