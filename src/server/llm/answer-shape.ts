@@ -7,7 +7,7 @@ import type { FormatKey } from './formats/format.ts';
 import { isEmpty } from './translation/event-data.ts';
 
 // A provider that is configured with a format it does not have answers in another one, or with anything: a proxy that
-// returns chat chunks for /v1/responses (LiteLLM #11439, vLLM #23225), a page of a load balancer, JSON in place of a stream. A
+// returns chat chunks for /v1/responses, a page of a load balancer, JSON in place of a stream. A
 // client that takes it for its own format reads an empty answer.
 
 const APIS = {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Answered, assembled, type Exchange, exchange } from '../../kit/llm-exchange.ts';
 import { chunk, completion, DONE, FINISH } from '../../kit/llm-provider.ts';
 
-// A provider that is configured with a format it does not have: LiteLLM #11439, vLLM #23225, one-api #1871.
+// A provider that is configured with a format it does not have.
 
 let llm: Exchange;
 beforeAll(async () => {

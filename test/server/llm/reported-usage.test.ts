@@ -49,7 +49,7 @@ const CASES: readonly (readonly [
   events: readonly (object | string)[],
   counted: Counted,
 ])[] = [
-  // LiteLLM #12850 and others: an Anthropic-compatible provider ends with `input_tokens: 0`.
+  // An Anthropic-compatible provider ends with `input_tokens: 0`.
   [
     'zero input at the end',
     'messages',

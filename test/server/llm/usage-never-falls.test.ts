@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CHAT_FORMATS, type ChatFormatKey, type Exchange, exchange } from '../../kit/llm-exchange.ts';
 
-// Providers repeat usage reports, and some copies have zeros or lack members (LiteLLM #10240, claude-code-router #526,
-// vLLM #9950). The counts of a call are the largest of each.
+// Providers repeat usage reports, and some copies have zeros or lack members. The counts of a call are the largest of each.
 
 let llm: Exchange;
 beforeAll(async () => {

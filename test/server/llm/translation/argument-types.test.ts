@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { assembled, type ChatFormatKey, type Exchange, exchange } from '../../../kit/llm-exchange.ts';
 
-// Arguments of tool calls that are no object (LiteLLM #12554, Ollama #8095): Messages and Gemini have them as an object,
+// Arguments of tool calls that are no object: Messages and Gemini have them as an object,
 // which their clients do not check.
 
 let llm: Exchange;

@@ -31,7 +31,7 @@ const others = (provider: ChatFormatKey): ChatFormatKey[] => CHAT_FORMATS.filter
 const EMPTY = [null, '', [], {}, { id: null, data: '' }];
 
 describe.each(others('completions'))('chunks for a client of %s', (client) => {
-  // LiteLLM #12463, new-api #1105: every delta has all members of the message.
+  // From gateways in between: every delta has all members of the message.
   test.each(EMPTY.map((value) => [JSON.stringify(value), value]))(
     'members of a delta that are %s',
     async (_, value) => {
@@ -105,7 +105,6 @@ describe.each(others('completions'))('chunks for a client of %s', (client) => {
 
   const five = { name: 'add', args: '{"a":5}' };
   test.each<[string, object[], object[]]>([
-    // vLLM #16340, claude-code-router #391
     [
       'a name after the id',
       [
@@ -194,7 +193,7 @@ describe.each(others('completions'))('chunks for a client of %s', (client) => {
     expect(line['error.detail']).toContain('function.name');
   });
 
-  // LiteLLM #17949: the signature comes alone, before the call, and must come back with it.
+  // The signature comes alone, before the call, and must come back with it.
   test('a signature before the call is a part of its id', async () => {
     const extra_content = { google: { thought_signature: 'AA==' } };
     const answered = {

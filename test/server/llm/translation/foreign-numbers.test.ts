@@ -34,7 +34,7 @@ async function survives(
 }
 
 describe.each(NO_INDEX.map((index) => [JSON.stringify(index), index]))('an index of %s', (_, index) => {
-  // LiteLLM #18112 and others send candidates with numbers of their own.
+  // Gateways in between number candidates as they like.
   test.each(translatedTo('generateContent'))('of a Gemini candidate, for a client of %s', (client) =>
     survives('generateContent', client, [
       { candidates: [{ index, content: { parts: [{ text: 'yes' }] }, finishReason: 'STOP' }] },
