@@ -156,7 +156,7 @@ test('a file of --env-from is read again by a reload', async () => {
   expect(await (await fetch(gateway.url)).text()).toBe('first');
   writeFileSync(folder.path('other.env'), 'GREETING=second\n');
   await until(async () => (await (await fetch(gateway.url)).text()) === 'second');
-  expect(gateway.stderr).toMatch(/"message":"configuration reloaded".*"variables":"GREETING"/);
+  await until(() => /"message":"configuration reloaded".*"variables":"GREETING"/.test(gateway.stderr));
 });
 
 test('a gateway.env that cannot be read, or lacks a variable, makes a reload fail and keeps what is served', async () => {
