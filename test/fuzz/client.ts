@@ -9,6 +9,9 @@ export interface Answered {
   readonly isComplete: boolean;
 }
 
+/** How long a call may take, in ms. The limits of the gateways under test are far shorter. */
+const LIMIT = 20_000;
+
 const agent = new Agent({ keepAlive: true, maxSockets: 256 });
 
 interface Asked {
@@ -33,6 +36,9 @@ export function ask(
       headers: { ...headers, ...(bytes === undefined ? {} : { 'content-length': bytes.length }) },
       ...(signal === undefined ? {} : { signal }),
     });
+    // A call that is left alone goes on in the gateway, and is taken for the fault of the trials that follow.
+    const limit = setTimeout(() => call.destroy(new Error(`no answer within ${LIMIT} ms`)), LIMIT);
+    call.on('close', () => clearTimeout(limit));
     call.on('error', reject);
     call.on('response', (response) => {
       let text = '';

@@ -12,12 +12,18 @@ const SEED = Number(env['FUZZ_SEED'] ?? 20_261_126);
 const ONLY = env['FUZZ_TRIAL'];
 const FINDINGS = Number(env['FUZZ_FINDINGS'] ?? 1);
 
+/** Whether progress is reported. */
+const IS_LONG = env['AGCTL_THOROUGH'] !== undefined || env['FUZZ_TRIALS'] !== undefined;
+
 /** How long a trial may take. The limits of the gateway under test are set so that an answer comes far earlier, in ms. */
 const TRIAL_LIMIT = 25_000;
 /** How long one trial may keep other requests waiting, in ms of CPU time. */
 const BLOCKED_LIMIT = 250;
 /** Trials that take longer are counted, in ms. */
 const SLOW = 300;
+/** Rounds whose delay no trial repeats, such as those of a garbage collection, before delays of rounds are no longer looked into. */
+const MOST_UNEXPLAINED = 3;
+const NOT_REPEATED = 'no trial of this round repeats it alone; the number is that of the first';
 /** Trials of one lane between two looks at errors and delays. */
 const ROUNDS = 8;
 
@@ -51,8 +57,6 @@ interface Outcome {
   readonly failure: unknown;
   /** How long it took, in ms. */
   readonly took: number;
-  /** For how long the event loop was blocked, where that was measured. */
-  readonly blocked: number;
 }
 
 /** Declares a test of many trials: `few` in every run. */
@@ -91,6 +95,7 @@ async function batches<Lane>(
 ): Promise<Outcome[]> {
   const found: Outcome[] = [];
   let slow = 0;
+  let unexplained = 0;
   const size = kind.lanes.length * ROUNDS;
   const started = performance.now();
   for (let first = 0; first < trials && found.length < FINDINGS; first += size) {
@@ -105,24 +110,54 @@ async function batches<Lane>(
       ),
     );
     await new Promise(setImmediate);
-    const isClean = uncaught.length === 0 && blocked <= BLOCKED_LIMIT && kind.internalErrors() === contained;
     slow += outcomes.filter(({ took }) => took > SLOW).length;
-    const failed = outcomes.filter(({ failure }) => failure !== undefined);
-    for (const before of isClean ? failed : outcomes) {
-      const { index } = before;
-      if (before.failure !== undefined && found.some((one) => isLike(one, before))) continue;
-      const again = await alone(kind, name, index, uncaught);
-      const outcome = again.failure === undefined ? before : again;
-      if (outcome.failure === undefined || found.some((one) => isLike(one, outcome))) continue;
+    const add = async (outcome: Outcome): Promise<void> => {
+      if (outcome.failure === undefined || found.some((one) => isLike(one, outcome))) return;
       found.push(await smallest(kind, name, outcome, uncaught));
+      if (IS_LONG) process.stderr.write(`${report(name, found.at(-1) as Outcome)}\n`);
+    };
+    const error = uncaught.shift() ?? internalError(kind, contained);
+    for (const outcome of outcomes) {
       if (found.length >= FINDINGS) break;
+      if (outcome.failure === undefined || found.some((one) => isLike(one, outcome))) continue;
+      const again = await alone(kind, name, outcome.index, uncaught);
+      await add(again.failure === undefined ? outcome : again);
+    }
+    if (error !== undefined) {
+      const suspect: Outcome = { index: first, notes: [NOT_REPEATED], changes: [], failure: error, took: 0 };
+      if (found.some((one) => isLike(one, suspect))) continue;
+      await add((await culprit(kind, name, outcomes, uncaught)) ?? suspect);
+    } else if (blocked > BLOCKED_LIMIT && unexplained < MOST_UNEXPLAINED) {
+      const one = await culprit(kind, name, outcomes, uncaught);
+      if (one === undefined) unexplained += 1;
+      else await add(one);
     }
   }
-  if (env['AGCTL_THOROUGH'] !== undefined || env['FUZZ_TRIALS'] !== undefined)
+  if (IS_LONG)
     process.stderr.write(
       `${name}: seed ${SEED}, ${trials} trials in ${Math.round(performance.now() - started)} ms (${slow} took over ${SLOW} ms), ${found.length} different failures\n`,
     );
   return found;
+}
+
+/** The first of some trials that fails while no other runs. */
+async function culprit<Lane>(
+  kind: Kind<Lane>,
+  name: string,
+  outcomes: readonly Outcome[],
+  uncaught: unknown[],
+): Promise<Outcome | undefined> {
+  for (const { index, failure } of outcomes) {
+    if (failure !== undefined) continue;
+    const again = await alone(kind, name, index, uncaught);
+    if (again.failure !== undefined) return again;
+  }
+  return undefined;
+}
+
+function internalError<Lane>(kind: Kind<Lane>, before: number): Error | undefined {
+  if (kind.internalErrors() <= before) return undefined;
+  return new Error(`an error of the gateway itself: ${kind.internalError()}`);
 }
 
 /** Whether two failures say the same, apart from values. */
@@ -150,13 +185,11 @@ async function alone<Lane>(
   const { failure, ...rest } = outcome as Outcome;
   const worst =
     uncaught[0] ??
-    (kind.internalErrors() > contained
-      ? new Error(`an error of the gateway itself: ${kind.internalError()}`)
-      : undefined) ??
+    internalError(kind, contained) ??
     failure ??
     (blocked > BLOCKED_LIMIT ? new Error(`other requests waited for ${Math.round(blocked)} ms`) : undefined);
   uncaught.length = 0;
-  return { ...rest, failure: worst, blocked };
+  return { ...rest, failure: worst };
 }
 
 /** The failure with the fewest changes that still fail. */
@@ -207,9 +240,9 @@ async function once<Lane>(
   });
   try {
     await Promise.race([kind.run(trial, lane), late]);
-    return { index, notes, changes, failure: undefined, took: took(), blocked: 0 };
+    return { index, notes, changes, failure: undefined, took: took() };
   } catch (failure) {
-    return { index, notes, changes, failure, took: took(), blocked: 0 };
+    return { index, notes, changes, failure, took: took() };
   } finally {
     clearTimeout(timer);
   }

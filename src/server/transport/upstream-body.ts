@@ -41,6 +41,8 @@ export class UpstreamBody {
   }
 
   push(chunk: Buffer): void {
+    // undici gives an empty chunk at once when it resumes. A sink that pauses again would be resumed without end.
+    if (chunk.length === 0) return;
     if (this.#sink === undefined || this.#isPaused) {
       this.#held.push(chunk);
       this.#heldBytes += chunk.length;
