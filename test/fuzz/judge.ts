@@ -20,8 +20,10 @@ export function parsed(text: string, what: string): Json {
 
 /** The events of a stream, each with its name and data. Fails unless every line belongs to one. */
 export function eventsOf(
-  text: string,
+  received: string,
 ): { readonly name: string; readonly data: string; readonly id: string }[] {
+  // The events of a provider that are passed on have its line breaks.
+  const text = received.replaceAll('\r\n', '\n');
   must(text === '' || text.endsWith('\n\n'), 'a stream ends within an event', text.slice(-300));
   return text
     .split('\n\n')
