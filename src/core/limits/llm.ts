@@ -51,6 +51,11 @@ export const LLM_LIMITS = {
   /** How long a failed model is evicted by default (upstream), and at most. */
   eviction: 3 * SECOND,
   evictionMax: 3600 * SECOND,
+  /**
+   * Texts, thoughts and tool calls of one translated stream. Translations look through all of them with each event: 20,000 tool
+   * calls in 1.5 MB blocked the event loop for a minute. Models are asked for 128 tools at most.
+   */
+  llmParts: 1_000,
   /** A chat up to this size is received completely and checked before any of it is sent; most have a tenth of it. */
   checkedAnswerBytes: 128 * KIB,
   /** A response that is buffered completely, to count its tokens or for guardrails. */

@@ -1,7 +1,14 @@
 import type { Dispatcher } from 'undici';
+import { LIMITS } from '../../../core/limits.ts';
 import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
 import type { ChatEvent } from './chat.ts';
-import type { EventReader, EventSplitter, EventWriter, StreamEvent } from './chat-format.ts';
+import {
+  type EventReader,
+  type EventSplitter,
+  type EventWriter,
+  type StreamEvent,
+  Untranslatable,
+} from './chat-format.ts';
 import { EventOrder } from './event-order.ts';
 
 /** What translates one stream. */
@@ -26,6 +33,7 @@ export class TranslatedBody implements BodySink {
   readonly #source: UpstreamBody;
   readonly #translation: StreamTranslation;
   readonly #order = new EventOrder();
+  #parts = 0;
   #isPaused = false;
   /** Nothing more is written: the last event was, the stream failed, or the client has disconnected. */
   #isOver = false;
@@ -86,6 +94,8 @@ export class TranslatedBody implements BodySink {
     } catch (error) {
       text += writer.write(onFailure(error));
       isLast = true;
+      // First, so that the end of the source does not count as that of the provider.
+      this.#isOver = true;
       this.#source.discard();
     }
     this.#write(text, isLast);
@@ -98,10 +108,18 @@ export class TranslatedBody implements BodySink {
     const { splitter, reader, change } = this.#translation;
     for (const { data, type } of split(splitter))
       for (const event of reader.read(data, type))
-        for (const completed of this.#order.completed(event)) yield* change(completed);
+        for (const completed of this.#order.completed(this.#counted(event))) yield* change(completed);
     if (!isEnd) return;
     for (const event of reader.end())
-      for (const completed of this.#order.completed(event)) yield* change(completed);
+      for (const completed of this.#order.completed(this.#counted(event))) yield* change(completed);
+  }
+
+  /** Throws `Untranslatable` beyond `LIMITS.llmParts`. */
+  #counted(event: ChatEvent): ChatEvent {
+    if (event.type === 'partStart') this.#parts += 1;
+    if (this.#parts > LIMITS.llmParts)
+      throw new Untranslatable('the response', `it has more than ${LIMITS.llmParts} parts`);
+    return event;
   }
 
   #write(text: string, isLast: boolean): void {

@@ -1,3 +1,4 @@
+import { LIMITS } from '../../../../core/limits.ts';
 import { largerUsage, parseUsage } from '../../usage.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../chat-format.ts';
@@ -109,6 +110,12 @@ class ChunkReader implements EventReader {
   #call(choice: Choice, value: Json, index: number, events: ChatEvent[]): void {
     let call = callOf(choice.calls, index, value);
     if (call === undefined) {
+      // Calls that have no name yet are no parts.
+      if (choice.calls.length >= LIMITS.llmParts)
+        throw new Untranslatable(
+          `choices[${choice.answer}].delta.tool_calls`,
+          `there are more than ${LIMITS.llmParts}`,
+        );
       call = new StreamedCall(index);
       choice.calls.push(call);
     }
