@@ -24,6 +24,16 @@ export const elementsOf = (value: unknown): readonly unknown[] => (Array.isArray
 /** Parses JSON. Unlike `JSON.parse`, its result has to be checked before it is used. Throws `SyntaxError`. */
 export const parseJson = (text: string): unknown => JSON.parse(text);
 
+/** Whether a text is JSON. */
+export function isJson(text: string): boolean {
+  try {
+    parseJson(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** The code of whatever was thrown, such as `ECONNREFUSED`; empty if it has none. */
 export function errorCode(error: unknown): string {
   return textIn(membersOf(error)['code']);

@@ -1,3 +1,4 @@
+import { shownValue } from './foreign.ts';
 import { LIMITS } from './limits.ts';
 import { byForm } from './redact.ts';
 
@@ -27,8 +28,8 @@ export class InternalErrors {
   /** Counts an error. Returns what to log of it; undefined if its place was logged less than the interval ago. */
   add(scope: string, error: unknown): InternalErrorReport | undefined {
     this.#count += 1;
-    const stack = stackOf(error);
-    const place = this.#placeOf(`${scope} ${firstFrame(stack)}`);
+    const frames = framesOf(error);
+    const place = this.#placeOf(`${scope} ${firstFrame(frames)}`);
     const now = performance.now();
     if (now - place.loggedAt < LIMITS.internalErrorInterval) {
       place.notLogged += 1;
@@ -37,39 +38,40 @@ export class InternalErrors {
     const notLogged = place.notLogged === 0 ? undefined : place.notLogged;
     place.loggedAt = now;
     place.notLogged = 0;
-    return { problem: withoutCredentials(stack), notLogged };
+    return { problem: summaryOf(error) + frames, notLogged };
   }
 
   #placeOf(key: string): { loggedAt: number; notLogged: number } {
-    const bounded = this.#places.size < LIMITS.internalErrorPlaces ? key : (this.#known(key) ?? 'others');
+    const isKnown = this.#places.has(key) || this.#places.size < LIMITS.internalErrorPlaces;
+    const bounded = isKnown ? key : 'others';
     const known = this.#places.get(bounded);
     if (known !== undefined) return known;
     const added = { loggedAt: Number.NEGATIVE_INFINITY, notLogged: 0 };
     this.#places.set(bounded, added);
     return added;
   }
-
-  #known(key: string): string | undefined {
-    return this.#places.has(key) ? key : undefined;
-  }
 }
 
-/** The message of an error may quote what a server sent: only its start is kept, and the frames that follow it. */
-function stackOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error).slice(0, LIMITS.internalErrorMessage);
-  const { stack = '', message } = error;
-  const frames = stack.slice(stack.indexOf('\n    at ') + 1);
-  return `${error.name}: ${message.slice(0, LIMITS.internalErrorMessage)}\n${frames}`;
-}
-
-/** Whoever reports an error has nobody to report another to. */
-function withoutCredentials(stack: string): string {
+/**
+ * Class and message without credentials. The message may quote what a server sent. It is cut once credentials are removed,
+ * because a part of one would not be recognized. Never throws.
+ */
+function summaryOf(error: unknown): string {
   try {
-    return byForm.line(stack);
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : shownValue(error);
+    return byForm.line(text.slice(0, LIMITS.loggedErrorMessage)).slice(0, LIMITS.internalErrorMessage);
   } catch {
-    return firstFrame(stack).trim();
+    return 'an error that cannot be shown';
   }
+}
+
+/** The frames of a stack. They follow the message, which could contain a text that looks like one. */
+function framesOf(error: unknown): string {
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return '';
+  const { stack, message } = error;
+  const start = stack.indexOf('\n    at ', Math.max(0, stack.indexOf(message)) + message.length);
+  return start === -1 ? '' : stack.slice(start);
 }
 
 /** Where the error was thrown: its message may differ each time. */
-const firstFrame = (stack: string): string => /^ {4}at .*$/m.exec(stack)?.[0] ?? '';
+const firstFrame = (frames: string): string => /^ {4}at .*$/m.exec(frames)?.[0] ?? '';

@@ -11,7 +11,7 @@ import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/catalog.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
-import { metricsSchema } from '../observe/metrics/metrics.ts';
+import { metricsSchema } from '../observe/metrics/policy.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
 import { recordPolicySchema } from '../record/policy.ts';
 import {

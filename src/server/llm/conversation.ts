@@ -1,3 +1,4 @@
+import { shownValue } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 
@@ -159,7 +160,7 @@ export class StreamedCompletion {
   #block(event: Readonly<Record<string, unknown>>, block: Readonly<Record<string, unknown>>): void {
     this.#append(0, block['text']);
     if (block['type'] === 'tool_use' || block['type'] === 'input_json_delta')
-      this.#call(String(event['index']), block['id'], block['name'], block['partial_json']);
+      this.#call(shownValue(event['index']), block['id'], block['name'], block['partial_json']);
   }
 
   #append(index: number, text: unknown): void {

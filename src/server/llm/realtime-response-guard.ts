@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
+import { textIn } from '../../core/foreign.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import type { Released } from '../transport/web-socket-relay.ts';
@@ -39,7 +40,7 @@ export function realtimeResponseGuard(
     guard.hold(frameOf(message.toString()));
     // No text continues: the next response has a guard, and texts, of its own.
     const isEnd = event['type'] === 'response.done' && running.size === 0;
-    if (CONTINUED.test(String(event['type'])) && !guard.isFull) return [];
+    if (CONTINUED.test(textIn(event['type'])) && !guard.isFull) return [];
     const released = await guard.release(isEnd);
     call.heldFor = Math.max(call.heldFor ?? 0, Math.round(guard.longest));
     if (isEnd) guard = newGuard();

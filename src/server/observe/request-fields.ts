@@ -21,13 +21,7 @@ export type Field = readonly [name: string, value: FieldValue, style?: 'quoted']
 export function requestFields(ctx: RequestContext, status: number): Field[] {
   const mcp = mcpFields.get(ctx);
   const llm = llmCall.get(ctx);
-  const fields: Field[] = [];
-  add(fields, 'gateway', GATEWAY.label);
-  add(fields, 'listener', ctx.listener);
-  add(fields, 'route', ctx.route);
-  add(fields, 'endpoint', ctx.endpoint);
-  add(fields, 'src.addr', ctx.client.label);
-  add(fields, 'http.method', ctx.requestedMethod);
+  const fields = firstFields(ctx);
   add(fields, 'http.host', requestedHost(ctx));
   add(fields, 'http.path', redactedTarget(ctx));
   add(fields, 'http.version', `HTTP/${ctx.request.httpVersion}`);
@@ -64,8 +58,8 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   return fields;
 }
 
-/** What is left to say of a request whose fields could not be made: only what the gateway itself has set. */
-export function remainingFields(ctx: RequestContext, status: number): Field[] {
+/** Those that the gateway itself has set. */
+function firstFields(ctx: RequestContext): Field[] {
   const fields: Field[] = [];
   add(fields, 'gateway', GATEWAY.label);
   add(fields, 'listener', ctx.listener);
@@ -73,6 +67,12 @@ export function remainingFields(ctx: RequestContext, status: number): Field[] {
   add(fields, 'endpoint', ctx.endpoint);
   add(fields, 'src.addr', ctx.client.label);
   add(fields, 'http.method', ctx.requestedMethod);
+  return fields;
+}
+
+/** What is left to say of a request whose fields could not be made: only what the gateway itself has set. */
+export function remainingFields(ctx: RequestContext, status: number): Field[] {
+  const fields = firstFields(ctx);
   add(fields, 'http.status', status);
   add(fields, 'protocol', ctx.protocol);
   add(fields, 'error', 'internal error: the other fields of this line could not be written', 'quoted');

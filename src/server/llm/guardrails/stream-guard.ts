@@ -97,6 +97,15 @@ export class StreamGuard {
   /** The held text of each channel, in order of first appearance. */
   #channels(): Map<string, HeldChannel> {
     const channels = new Map<string, HeldChannel>();
+    // By each name that ends them: a search through all channels for each event would take as long as the square of their number.
+    const open = new Map<string, string[]>();
+    const end = (name: string): void => {
+      for (const channel of open.get(name) ?? []) {
+        const held = channels.get(channel);
+        if (held !== undefined) channels.set(channel, { ...held, hasEnded: true });
+      }
+      open.delete(name);
+    };
     for (const { frame, texts } of this.#held) {
       for (const { channel, part, path, now, isPlain, isWhole = false, isRepeated } of texts) {
         if (isRepeated) continue;
@@ -104,12 +113,14 @@ export class StreamGuard {
         const isArguments = isWhole ? path.at(-1) === 'arguments' : isPlain !== true;
         const json = part === 'toolCalls' && isArguments;
         channels.set(channel, { part, json, text: (before?.text ?? '') + now, hasEnded: isWhole });
+        if (isWhole || before?.hasEnded === false) continue;
+        for (const name of endingNames(channel)) {
+          const others = open.get(name);
+          if (others === undefined) open.set(name, [channel]);
+          else others.push(channel);
+        }
       }
-      const ends = frame.content.ends ?? [];
-      if (ends.length === 0) continue;
-      for (const [channel, held] of channels)
-        if (ends.some((end) => end === ALL || channel === end || channel.startsWith(`${end} `)))
-          channels.set(channel, { ...held, hasEnded: true });
+      for (const name of frame.content.ends ?? []) end(name);
     }
     return channels;
   }
@@ -204,6 +215,20 @@ export class StreamGuard {
         : this.#format.renumbered?.(frame.value, this.#removed);
     return changedFrame(frame, renumbered === undefined ? changes : [...changes, renumbered]);
   }
+}
+
+/** Words of the longest name that ends channels (4), and some of ids. What follows is a path of the provider, with any number of spaces. */
+const GROUP_WORDS = 8;
+
+/** The names that end a channel: `ALL`, its own, and those of the groups that it belongs to, such as `0` and `0 arguments`. */
+function endingNames(channel: string): string[] {
+  const names = [ALL, channel];
+  let at = channel.indexOf(' ');
+  for (let words = 0; at !== -1 && words < GROUP_WORDS; words += 1) {
+    names.push(channel.slice(0, at));
+    at = channel.indexOf(' ', at + 1);
+  }
+  return names;
 }
 
 /** Texts of one stream, each of which needs some memory. A model with 128 choices and 16 calls of tools each has half. */

@@ -1,10 +1,10 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import { isJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { TargetFailure } from '../target-failure.ts';
 import { isFolder } from './environment.ts';
 import { StderrLines } from './stderr-lines.ts';
-import { isJson } from './stdout-messages.ts';
 import { watchdog } from './watchdog.ts';
 
 /** A command to start, with everything that its process gets. */

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
+import { isJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { isHeaderValue } from '../../kernel/header-list.ts';
 
@@ -82,15 +83,6 @@ export async function readMessages(
   }
   text += decoder.decode();
   if (areLines !== true || text.trim() !== '') onMessage(text);
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { parseJson } from '../../../core/foreign.ts';
+import { isJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { eachMember, elements } from '../../kernel/json-text.ts';
 import { requestNumber } from '../message.ts';
@@ -145,7 +145,7 @@ function answerIn(text: string): Answer | undefined {
       if (key === 'method') isRequest = true;
     });
   } catch {
-    // What follows is no JSON.
+    // What follows is not JSON.
   }
   if (isRequest) return undefined;
   const number = requestNumber(id);
@@ -161,15 +161,6 @@ const isObject = (text: string): boolean => text.startsWith('{') && text.endsWit
 /** Whether a text is a whole message. */
 function isMessage(text: string): boolean {
   return isObject(text) && text.includes('"jsonrpc"') && isJson(text);
-}
-
-export function isJson(text: string): boolean {
-  try {
-    parseJson(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** The elements of an array of objects; undefined for any other text. */

@@ -1,27 +1,20 @@
 import type { Registry } from 'prom-client';
-import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
-import { tryEvaluate } from '../../expressions/cel/expression.ts';
-import { resolverFor } from '../../expressions/variable.ts';
-import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Bound } from '../../kernel/inspection.ts';
 import type { CallKind, CallMeter } from '../../kernel/observer.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { type LlmCall, llmCall } from '../../llm/call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
-import { logScope } from '../scopes.ts';
 import { createRegistry, type MetricSource, renderMetrics, type SampledMetric } from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';
 import { LabelValues, type MetricDescription, type MetricValues, UNKNOWN } from './family.ts';
+import { type MetricsPolicy, OWN_PREFIX } from './policy.ts';
 import { processMetrics } from './process.ts';
 import { RouteSeries } from './route-series.ts';
 import type { Counter, Histogram } from './series.ts';
-
-/** Default of `config.metrics.prefix`. */
-const OWN_PREFIX = 'gw_';
 
 /** Identifies the port that requests arrive on. The names are label values. */
 export interface BindNames {
@@ -332,71 +325,4 @@ export class BindMetrics {
     if (this.#routes.size < LIMITS.metricSeries) this.#routes.set(key, made);
     return made;
   }
-}
-
-export const metricsSchema = z.lazy(() =>
-  z
-    .strictObject({
-      prefix: z
-        .string()
-        .regex(/^(?:[a-zA-Z_][a-zA-Z0-9_]*)?$/, { error: 'expected letters, digits and `_`, or nothing' })
-        .default(OWN_PREFIX)
-        .describe('First part of the names of all metrics, such as `agentgateway_`.'),
-      remove: z
-        .array(z.string().min(1))
-        .default([])
-        .describe('Names of metrics to omit, such as `gw_requests_total` or `requests`.'),
-      fields: z
-        .strictObject({
-          add: z
-            .record(
-              z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, { error: 'expected letters, digits and `_`' }),
-              z.string().min(1),
-            )
-            .default({})
-            .describe(
-              'Labels to add to request metrics, as CEL expressions. A result that is not a string becomes `unknown`. Use expressions with few distinct values: each combination of labels is a separate series.',
-            ),
-        })
-        .prefault({})
-        .describe('Labels.'),
-    })
-    .describe('The metrics.'),
-);
-
-/** Compiled `config.metrics`. */
-interface MetricsPolicy {
-  /** Whether the metric of this name (without `_total`) is omitted. */
-  isRemoved(name: string): boolean;
-  /** Names of the added labels. */
-  readonly labels: readonly string[];
-  /** Values of the added labels for a finished request; undefined where the result is not a string. */
-  values(ctx: RequestContext): (string | undefined)[];
-}
-
-export function compileMetricsPolicy(
-  { prefix, remove, fields }: z.output<typeof metricsSchema>,
-  context: CompileContext,
-): MetricsPolicy {
-  const expressions = Object.entries(fields.add).map(([name, source]) =>
-    context.at('fields', 'add', name).cel(source, logScope),
-  );
-  const removed = new Set(remove.map((name) => shortName(name, prefix)));
-  return {
-    isRemoved: (name) => removed.has(shortName(name, prefix)),
-    labels: Object.keys(fields.add),
-    values: (ctx) =>
-      expressions.map((expression) => {
-        const value = tryEvaluate(expression, resolverFor(ctx));
-        return typeof value === 'string' ? value : undefined;
-      }),
-  };
-}
-
-/** Strips prefix, unit and `_total`: upstream compares names without them. */
-function shortName(name: string, prefix: string): string {
-  const isPrefixed = prefix !== '' && name.startsWith(prefix);
-  return (isPrefixed ? name.slice(prefix.length) : name.replace(/^(?:gw|agentgateway)_/, ''))
-    .replace(/_total$/, '')
-    .replace(/_(?:seconds|bytes)$/, '');
 }

@@ -176,7 +176,7 @@ describe('the ONNX embedder', () => {
     async (content) => {
       await withModel({ 'tokenizer.json': content }, async (folder) => {
         await expect(createOnnxEmbedder(folder, undefined)).rejects.toThrow(
-          /tokenizer\.json is no JSON object/,
+          /tokenizer\.json is not a JSON object/,
         );
       });
     },

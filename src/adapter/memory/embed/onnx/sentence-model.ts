@@ -110,7 +110,10 @@ function readFiles(folder: string): ModelFiles {
     const stat = statSync(file, { throwIfNoEntry: false });
     if (stat === undefined) return undefined;
     if (!stat.isFile() || stat.size > MEMORY_STORE_LIMITS.modelFileBytes)
-      refuse(folder, `${name} is no file of at most ${MEMORY_STORE_LIMITS.modelFileBytes / 1024 ** 2} MiB`);
+      refuse(
+        folder,
+        `${name} is not a file of at most ${MEMORY_STORE_LIMITS.modelFileBytes / 1024 ** 2} MiB`,
+      );
     try {
       return parseJson(readFileSync(file, 'utf8'));
     } catch (error) {
@@ -119,7 +122,7 @@ function readFiles(folder: string): ModelFiles {
   };
   const tokenizer = read('tokenizer.json');
   if (tokenizer === undefined) refuse(folder, 'has no tokenizer.json: copy it from the model');
-  if (!isRecord(tokenizer)) refuse(folder, 'tokenizer.json is no JSON object: copy it from the model');
+  if (!isRecord(tokenizer)) refuse(folder, 'tokenizer.json is not a JSON object: copy it from the model');
   const settings = membersOf(read('tokenizer_config.json'));
   const modules = elementsOf(read('modules.json')).map(membersOf);
   const kinds = modules.map(({ type }) => textIn(type).slice(textIn(type).lastIndexOf('.') + 1));

@@ -1,3 +1,4 @@
+import { textIn } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import { failed } from '../guarded-text.ts';
 import { responsesEvents } from './responses-events.ts';
@@ -11,7 +12,7 @@ import { ALL, type EventContent, type EventText, IN_ORDER, type StreamFormat } f
 export const realtimeEvents: StreamFormat = {
   repeatsTexts: true,
   read(event) {
-    const type = String(event['type']);
+    const type = textIn(event['type']);
     if (hasSpeech(event, type))
       throw failed(
         'response',
@@ -19,7 +20,7 @@ export const realtimeEvents: StreamFormat = {
       );
     if (WITHOUT_OUTPUT.test(type)) return { ...IN_ORDER, texts: [] };
     const content = responsesEvents.read(outputOf(event, type));
-    const response = String(event['response_id'] ?? '');
+    const response = textIn(event['response_id']);
     const texts = content.texts.map((text) => ofResponse(text, response, type));
     return { ...content, texts, ...endOf(content, response, type) };
   },

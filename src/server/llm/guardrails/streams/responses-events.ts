@@ -1,3 +1,4 @@
+import { textIn } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import { type TextPath, textPart } from '../../texts.ts';
 import {
@@ -41,8 +42,8 @@ const BYTES = /\.audio\.delta$|\.partial_image$/;
 /** The channel of an event: kind of text, item, and part of the item. */
 function channelOf(event: Members, type: string): string {
   const kind = type.replace(/\.(?:delta|done|annotation\.added)$/, '');
-  const item = indexIn(event['output_index']) ?? event['item_id'];
-  return `${kind} ${String(item)} ${indexIn(event['content_index'] ?? event['summary_index']) ?? '-'}`;
+  const item = indexIn(event['output_index']) ?? textIn(event['item_id']);
+  return `${kind} ${item} ${indexIn(event['content_index'] ?? event['summary_index']) ?? '-'}`;
 }
 
 function deltaText(event: Members, type: string, delta: string): EventText {
@@ -98,8 +99,8 @@ function wholeTexts(event: Members, type: string): EventText[] {
 function continuedKind({ path }: EventText, type: unknown): string | undefined {
   if (path.length !== 2) return undefined;
   const [owner, member] = path;
-  if (owner === 'part') return PARTS.get(`${String(type)} ${member}`);
-  return owner === 'item' ? ITEMS.get(`${String(type)} ${member}`) : undefined;
+  if (owner === 'part') return PARTS.get(`${textIn(type)} ${member}`);
+  return owner === 'item' ? ITEMS.get(`${textIn(type)} ${member}`) : undefined;
 }
 
 const PARTS = new Map([

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { shownValue } from '../../../../core/foreign.ts';
 import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';
 import { deltasOf, echoWords, flatText } from './words.ts';
 
@@ -58,7 +59,7 @@ export class EchoConversation {
   #create(item: Members): object[] {
     const id = typeof item['id'] === 'string' ? item['id'] : idOf('item');
     if (item['role'] === 'user') this.#prompt = flatText(item['content']).slice(0, LONGEST);
-    if (item['type'] === 'function_call_output') this.#prompt = String(item['output']).slice(0, LONGEST);
+    if (item['type'] === 'function_call_output') this.#prompt = shownValue(item['output']).slice(0, LONGEST);
     return this.#add({ object: 'realtime.item', status: 'completed', ...item, id });
   }
 
@@ -74,7 +75,7 @@ export class EchoConversation {
 
   #add(item: Members): object[] {
     const members = { previous_item_id: this.#lastItem, item };
-    this.#lastItem = String(item['id']);
+    this.#lastItem = shownValue(item['id']);
     return [event('conversation.item.added', members), event('conversation.item.done', members)];
   }
 
