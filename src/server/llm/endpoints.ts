@@ -3,6 +3,7 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import type { Format, FormatKey } from './formats/format.ts';
 import { formatOf, formats } from './formats/index.ts';
 import type { CallTarget } from './translation/chat-format.ts';
+import { modelResource } from './translation/generate-content/index.ts';
 
 /** What the path of a call determines. */
 export interface Endpoint extends Pick<Format, 'operation' | 'hasNoText' | 'defaultModel' | 'isFree'> {
@@ -75,21 +76,23 @@ export function endpointAt(method: string, path: string): Endpoint | undefined {
 }
 
 /** `/v1beta/models/gemini-2.5-pro:generateContent`. A name may contain slashes and colons. */
-const MODEL_METHOD = /^\/v1[a-z0-9]{0,8}\/(?:models|tunedModels)\/(.+):([A-Za-z]+)$/;
+const MODEL_METHOD = /^(\/v1[a-z0-9]{0,8}\/)(models|tunedModels)\/(.+):([A-Za-z]+)$/;
 
 function modelMethodAt(path: string): Endpoint | undefined {
-  const [, name = '', method = ''] = MODEL_METHOD.exec(path) ?? [];
+  const [, , kind, name = '', method = ''] = MODEL_METHOD.exec(path) ?? [];
   const found = formatOfMethod(method);
   if (found === undefined) return undefined;
   const { stream } = found.methods?.[method] ?? { stream: false };
-  return { ...found, format: found.key, target: { model: decodeSegment(name), stream } };
+  const decoded = decodeSegment(name);
+  // A tuned model is another one than that of the same name at `/models`.
+  const model = kind === 'models' ? decoded : `${kind}/${decoded}`;
+  return { ...found, format: found.key, target: { model, stream } };
 }
 
 /** The path with another model, if it names one as `/v1beta/models/{model}:generateContent` does. */
 export function withModel(path: string, model: string): string {
-  const [, name, method] = MODEL_METHOD.exec(path) ?? [];
-  if (name === undefined) return path;
-  return `${path.slice(0, -`${name}:${method}`.length)}${encodeURIComponent(model)}:${method}`;
+  const [, version, kind, , method] = MODEL_METHOD.exec(path) ?? [];
+  return kind === undefined ? path : `${version}${modelResource(model)}:${method}`;
 }
 
 function formatOfMethod(method: string): Format | undefined {

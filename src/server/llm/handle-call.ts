@@ -13,8 +13,9 @@ import {
 } from './call-model.ts';
 import { callWithFailover } from './call-with-failover.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
-import { modelListResponse, requireAllowed } from './model-list.ts';
+import { modelListResponse, requireAllowed, requireNamed } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
+import { namedModels } from './named-models.ts';
 import { isModelOptional, readRequest, requestedModel } from './read-request.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime.ts';
 import { routedEndpoint, typeOf } from './routed-calls.ts';
@@ -34,6 +35,7 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
   const { fixedModel } = runtime;
   const named = requestedModel(ctx, endpoint, body, { isOptional: fixedModel !== undefined });
   const requested = named ?? (isModelOptional(endpoint) ? undefined : fixedModel);
+  for (const each of namedModels(body.value)) if (each.name !== requested) requireNamed(ctx, each, runtime);
   if (requested === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
   requireAllowed(ctx, requested);
   const request = {

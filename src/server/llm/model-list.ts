@@ -9,6 +9,7 @@ import { llmError } from './errors.ts';
 import type { FormatKey } from './formats/format.ts';
 import type { Model } from './model.ts';
 import { matchesModel } from './model-patterns.ts';
+import type { NamedModel } from './named-models.ts';
 import type { VirtualModels } from './virtual-models.ts';
 
 /** The models that clients may request. */
@@ -109,6 +110,21 @@ export function requireAllowed(ctx: RequestContext, name: string): void {
 }
 
 // The client messages are fixed and contain no model names, because those may be confidential. The log has the details.
+
+/**
+ * Throws an `AppError` (403 or 404) for a model that a request names beside the model of the call, unless the caller may
+ * request it, too. The provider gets such a name as it is: a name that the gateway replaces is not known there.
+ */
+export function requireNamed(ctx: RequestContext, named: NamedModel, { models, listed }: ModelListing): void {
+  // The Gemini API writes names in bodies as paths.
+  const name = named.name.replace(/^models\//, '');
+  requireAllowed(ctx, name);
+  const entry = models.find(
+    (model) => model.isPublic && matchesModel(model.name, name) && model.matchesRequest(ctx),
+  );
+  if (entry === undefined || (entry.model ?? name) !== name) throw unknownModel(ctx, name, listed);
+  entry.authorize?.(ctx);
+}
 
 /** 404: the model does not exist. `listed`: existing names, for the log. */
 export function unknownModel(ctx: RequestContext, requested: string, listed: readonly string[]): AppError {

@@ -6,6 +6,7 @@ import { llmError } from './errors.ts';
 import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 import { JsonBody } from './json-body.ts';
+import { isModelParameter } from './named-models.ts';
 import { ANSWERS, checkRequestedNumbers, MAXIMUM_TOKENS } from './request-numbers.ts';
 import type { CallTarget } from './translation/chat-format.ts';
 
@@ -73,7 +74,7 @@ function modelInPath(
   const { model = named } = value;
   const plain = typeof model === 'string' ? model.replace(/^models\//, '') : '';
   const parameters = new URLSearchParams(query);
-  if (plain !== named || parameters.has('model')) throw ambiguousModel();
+  if (plain !== named || [...parameters.keys()].some(isModelParameter)) throw ambiguousModel();
   // Google would answer with a JSON list instead of events.
   if (stream && parameters.get('alt') !== 'sse')
     throw llmError('llm_invalid', 'unsupported_value', 'streams need the query `alt=sse`');
@@ -94,14 +95,26 @@ const ambiguousModel = (): Error =>
 const missingModel = (): Error =>
   llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");
 
-/** `/v1beta/models/x:generateContent`, `/openai/deployments/x/chat/completions`, `/engines/x/completions`. */
-const MODEL_IN_PATH = /\/(?:models?|deployments|engines)\/([^/:]+)/g;
+/**
+ * `/v1beta/models/x:generateContent`, `/openai/deployments/x/chat/completions`, `/engines/x/completions`, `/model/x/invoke`,
+ * `/v1/projects/p/locations/l/endpoints/x:predict`. In any case, and with encoded or repeated slashes, because the provider may
+ * read them so.
+ */
+const MODEL_IN_PATH =
+  /(?:\/|%2F)([a-z]*models?|deployments|engines|endpoints(?=[^:]*:[a-z]+$))(?:\/|%2F)+([^/]+)/gi;
+
+/** A method of Google's APIs at the end of a path. Ids of Amazon Bedrock contain a colon, too: `titan-embed-text-v2:0`. */
+const METHOD_AT_END = /:(?:[a-z]+[A-Z][A-Za-z]*|predict)$/;
 
 /** Model names in the query and, for `passthrough` endpoints, in the path. */
 function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpoint): string[] {
-  const inQuery = query === '' ? [] : new URLSearchParams(query).getAll('model');
+  const parameters = query === '' ? [] : [...new URLSearchParams(query)];
+  const inQuery = parameters.flatMap(([name, value]) => (isModelParameter(name) ? [value] : []));
   if (!isPassthrough) return inQuery;
-  const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, name = '']) => decodeSegment(name));
+  const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, kind = '', segment = '']) => {
+    const name = decodeSegment(segment.replace(METHOD_AT_END, ''));
+    return /^tunedModels$/i.test(kind) ? `tunedModels/${name}` : name;
+  });
   return [...inQuery, ...inPath];
 }
 

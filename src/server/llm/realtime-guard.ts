@@ -2,6 +2,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { elementsOf } from '../../core/foreign.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { allowedModels } from '../kernel/shared-slots.ts';
 import type { CheckedMessage } from '../transport/web-socket-relay.ts';
 import type { LlmCall } from './call.ts';
 import { LlmError, llmError } from './errors.ts';
@@ -10,6 +11,8 @@ import { runGuards } from './guardrails/guardrails.ts';
 import { requestTexts, type TextFields } from './guardrails/request-texts.ts';
 import { JsonBody } from './json-body.ts';
 import { membersOf } from './json-members.ts';
+import { requireAllowed } from './model-list.ts';
+import { namedModels } from './named-models.ts';
 import { countMedia } from './texts.ts';
 
 /** Events of clients without texts: OpenAI's Realtime API reference, "Client events". */
@@ -55,6 +58,35 @@ export function realtimeGuard(
     }
   };
 }
+
+/**
+ * Returns a function that checks the models that messages of a realtime client name, such as that of the transcription.
+ * `undefined` if the caller may use every model.
+ */
+export function realtimeModels(
+  ctx: RequestContext,
+  requested: string,
+): ((message: Buffer) => Promise<CheckedMessage>) | undefined {
+  if (allowedModels.get(ctx) === undefined) return undefined;
+  return async (message) => {
+    // Nearly all messages are pieces of audio. A backslash may begin an escaped letter of a name.
+    const text = message.toString('latin1');
+    if (!/^\s*\{/.test(text) || !MAY_NAME_MODELS.test(text)) return { for: 'upstream', message };
+    let event: Readonly<Record<string, unknown>> | undefined;
+    try {
+      event = (await JsonBody.parse(message)).value;
+      // The model of an event itself has no special place.
+      for (const { name } of namedModels({ event })) if (name !== requested) requireAllowed(ctx, name);
+      return { for: 'upstream', message };
+    } catch (error) {
+      ctx.error ??= messageOf(error);
+      if (error instanceof AppError) ctx.errorDetail ??= error.detail;
+      return { for: 'client', message: errorEvent(error, event?.['event_id']) };
+    }
+  };
+}
+
+const MAY_NAME_MODELS = /model|fallback|\\/i;
 
 /** The event with masked texts; undefined if it is unchanged. Throws an `AppError` if it must not be sent. */
 async function checkedEvent(

@@ -20,8 +20,9 @@ import type { Guardrails } from './guardrails/guardrails.ts';
 import type { EndpointStats } from './health.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 import { configuredName, type Model } from './model.ts';
+import { isModelParameter } from './named-models.ts';
 import { addProviderHeaders, type OutgoingRequest } from './providers/provider.ts';
-import { realtimeGuard } from './realtime-guard.ts';
+import { realtimeGuard, realtimeModels } from './realtime-guard.ts';
 import { realtimeResponseGuard } from './realtime-response-guard.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { chargeSoFar } from './token-limits.ts';
@@ -39,8 +40,9 @@ export function isRealtime({ method, path }: Pick<RequestContext, 'method' | 'pa
 export function realtimeModel(ctx: RequestContext): string {
   if (handshake.get(ctx) === undefined)
     throw llmError('llm_invalid', 'websocket_required', WEBSOCKET_REQUIRED);
-  const [model, ...others] = new URLSearchParams(ctx.query).getAll('model');
-  if (model === undefined || model === '' || others.length > 0)
+  const named = [...new URLSearchParams(ctx.query)].filter(([name]) => isModelParameter(name));
+  const [[key, model] = [], ...others] = named;
+  if (key !== 'model' || model === undefined || model === '' || others.length > 0)
     throw llmError('llm_invalid', 'missing_model', 'name one model in the URL: /v1/realtime?model=NAME');
   return model;
 }
@@ -220,11 +222,13 @@ function refused(
 function relayOptions(
   ctx: RequestContext,
   call: LlmCall,
-  { guardrails: { request, response } }: RealtimeSession,
+  { guardrails: { request, response }, requested }: RealtimeSession,
 ): RelayOptions {
   const streamed = response.filter(({ checksStreams }) => checksStreams);
+  const models = realtimeModels(ctx, requested);
+  const texts = request.length === 0 ? undefined : realtimeGuard(ctx, call, request);
   return {
-    check: request.length === 0 ? undefined : realtimeGuard(ctx, call, request),
+    check: models === undefined || texts === undefined ? (models ?? texts) : both(models, texts),
     release: streamed.length === 0 ? undefined : realtimeResponseGuard(ctx, call, streamed),
     maxMessage: call.limits.realtimeMessageBytes,
     received: (message) => readEvent(ctx, call, message),
@@ -238,6 +242,16 @@ function relayOptions(
     },
   };
 }
+
+type Check = NonNullable<RelayOptions['check']>;
+
+/** The second check gets what the first one lets pass. */
+const both =
+  (first: Check, second: Check): Check =>
+  async (message, isBinary) => {
+    const checked = await first(message, isBinary);
+    return checked.for === 'client' ? checked : second(message, isBinary);
+  };
 
 /** Events with token counts: of a response, and of the transcription of the user's speech. */
 const COUNTED = ['"response.done"', '"conversation.item.input_audio_transcription.completed"'].map((type) =>

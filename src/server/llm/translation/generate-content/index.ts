@@ -23,7 +23,7 @@ export const generateContent: ChatFormat = {
 };
 
 /** Clients name a model `gemini-2.5-pro` or `models/gemini-2.5-pro`. The name stays one segment of the path. */
-function modelResource(model: string): string {
+export function modelResource(model: string): string {
   const [, kind = 'models', name = model] = /^(models|tunedModels)\/(.+)$/.exec(model) ?? [];
   return `${kind}/${encodeURIComponent(name)}`;
 }
