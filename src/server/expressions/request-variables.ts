@@ -1,6 +1,7 @@
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { omitsOriginal } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Declaration } from './cel/declarations.ts';
 import { HeadersView } from './cel/headers-view.ts';
@@ -132,9 +133,9 @@ class RequestView extends CelStruct {
       case 'headers':
         return headersView(ctx);
       case 'body':
-        return ctx.body.captured;
+        return omitsOriginal(ctx) ? undefined : ctx.body.captured;
       case 'bodyPrefix':
-        return ctx.body.prefix;
+        return omitsOriginal(ctx) ? undefined : ctx.body.prefix;
       case 'startTime':
         return moment(ctx.timings.startedAt);
       case 'endTime':

@@ -7,7 +7,7 @@ import type { Database } from './database.ts';
 import type { ExpressionScope, TracedExpression } from './expression.ts';
 import type { Inspection } from './inspection.ts';
 import type { CallKind, CallMeter } from './observer.ts';
-import type { Backend } from './request-context.ts';
+import type { Backend, RequestContext } from './request-context.ts';
 import type { Operations, Shared, SharedState } from './shared-state.ts';
 import type { SlotHolder } from './slot.ts';
 import type { RequestValidation } from './validate-request.ts';
@@ -78,8 +78,12 @@ export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' |
 export interface SecretNames {
   readonly headers: Set<string>;
   readonly parameters: Set<string>;
+  /** Protocols whose calls guardrails check: traces omit content that these have not checked. */
+  readonly guarded: Set<RequestContext['protocol']>;
   /** Removes secrets with known values from a text. */
   readonly scrub?: (text: string) => string;
+  /** Whether the trace of this request omits what guardrails have not checked. */
+  readonly omitsUnchecked?: boolean;
 }
 
 /** Process-wide settings that compiled components read. Features keep their own in slots. */

@@ -55,6 +55,8 @@ export interface PolicyTraceNames {
   readonly listedAs?: string;
   /** The policy applies to the backend call: it is listed then, and not when the route is selected. */
   readonly isBackendPolicy?: boolean;
+  /** The policy checks content: traces omit what it has not checked. */
+  readonly guardsContent?: boolean;
 }
 
 /**

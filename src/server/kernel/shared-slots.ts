@@ -1,3 +1,4 @@
+import type { RequestContext } from './request-context.ts';
 import { Slot } from './slot.ts';
 
 // What one feature tells others of a request. Features do not import each other, so these slots belong to the kernel.
@@ -33,6 +34,13 @@ export const tokenListeners = new Slot<((tokens: number) => void)[]>();
  * `request.body`. Features record payloads for the log only if one does.
  */
 export const logReads = new Slot<{ reads(...paths: readonly string[]): boolean }>();
+
+/** Set when guardrails have changed or rejected the content of the request. */
+export const originalWithheld = new Slot<true>();
+
+/** Whether expressions of the log must not see what the client sent, because guardrails have changed or rejected it. */
+export const omitsOriginal = (ctx: RequestContext): boolean =>
+  ctx.timings.endedAt !== undefined && originalWithheld.get(ctx) === true;
 
 /** A secret that all workers share, for keys of features: `config.session.key`, or one that is generated at the start. */
 export const processSecret = new Slot<{ value(): Buffer; readonly isConfigured: boolean }>();

@@ -4,7 +4,7 @@ import { resolverFor } from '../expressions/variable.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { logReads } from '../kernel/shared-slots.ts';
+import { logReads, originalWithheld } from '../kernel/shared-slots.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 import { aiPolicy } from './ai-policy.ts';
 import { reserveBudget } from './budget.ts';
@@ -33,7 +33,7 @@ import { StreamStart } from './stream-start.ts';
 import { countMedia } from './texts.ts';
 import { countsTokensItself, tokenCountResponse } from './token-estimate.ts';
 import { chargeEarly } from './token-limits.ts';
-import { traceLlmReply, traceLlmRequest } from './trace-events.ts';
+import { traceLlmReply, traceLlmRequest, traceRequestBody } from './trace-events.ts';
 import { type ChosenFormat, chooseFormat, translateCall } from './translation/translation.ts';
 import type { VirtualTarget } from './virtual-models.ts';
 
@@ -118,7 +118,9 @@ export async function callModel(
   };
   llmCall.set(ctx, call);
   ctx.backend = model.backend ?? ctx.backend;
-  if (ctx.observer !== undefined) traceLlmRequest(ctx.observer, call, body.toString());
+  const guardrails = guardrailsOf(ctx, runtime, model);
+  const isGuarded = guardrails.request.length > 0;
+  if (ctx.observer !== undefined) traceLlmRequest(ctx.observer, call, isGuarded ? undefined : body);
   if (policy !== undefined) changeFields(body, policy.fields, resolverFor(ctx));
   changeFields(body, model.fields, resolverFor(ctx));
   // The requested model is already authorized; the provider's model name comes from the configuration.
@@ -127,8 +129,10 @@ export async function callModel(
   if (policy?.prompts !== undefined) enrichPrompts(body, endpoint.format, policy.prompts);
   // The texts go nowhere, so no guardrail needs to see them.
   if (countsTokens) return tokenCountResponse(ctx, call, body);
-  const guardrails = guardrailsOf(ctx, runtime, model);
-  if (guardrails.request.length > 0) await guardRequest(ctx, call, guardrails.request, body);
+  if (isGuarded) {
+    await guardRequest(ctx, call, guardrails.request, body);
+    if (ctx.observer !== undefined) traceRequestBody(ctx.observer, body);
+  }
   // The prompt as sent: a guardrail may have masked the client's texts.
   if (logReads.get(ctx)?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
   const isStreamed = endpoint.target?.stream ?? isStream(body.get('stream'));
@@ -160,7 +164,7 @@ export async function callModel(
     translation: translated?.translation,
   });
   const reply = awaitsOutput ? await withOutput(ctx, call, answer) : answer;
-  if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
+  if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply, guardrails.response.length > 0);
   model.changeResponseHeaders?.(reply.headers);
   const processed = processResponse(ctx, call, reply, {
     guardrails: guardrails.response,
@@ -244,11 +248,16 @@ async function guardRequest(
   const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
   if (media > 0) call.unseenMedia = media;
   const { texts, replace } = requestTexts(body);
-  const checked = await runGuards(guards, 'request', texts, resolverFor(ctx), ctx.signal);
-  const isMasked =
-    checked.length !== texts.length ||
-    checked.some(({ content }, index) => content !== texts[index]?.content);
-  if (isMasked) replace(checked);
+  let isUnchanged = false;
+  try {
+    const checked = await runGuards(guards, 'request', texts, resolverFor(ctx), ctx.signal);
+    isUnchanged =
+      checked.length === texts.length &&
+      checked.every(({ content }, index) => content === texts[index]?.content);
+    if (!isUnchanged) replace(checked);
+  } finally {
+    if (!isUnchanged) originalWithheld.set(ctx, true);
+  }
 }
 
 /** Requests the usage report of a stream. Returns whether it must be removed from the response. */

@@ -24,12 +24,16 @@ const ROUTE_TYPES: Readonly<Partial<Record<ProviderFormatKey, LlmRouteType>>> = 
 const routeTypeOf = (format: ProviderFormatKey | undefined): LlmRouteType =>
   (format && ROUTE_TYPES[format]) ?? 'Detect';
 
-/** Emits a parsed LLM request. `text`: the client's body. */
-export function traceLlmRequest(observer: RequestObserver, call: LlmCall, text: string): void {
+/** Emits a parsed LLM request. `body`: the client's; undefined if guardrails have not checked it yet. */
+export function traceLlmRequest(
+  observer: RequestObserver,
+  call: LlmCall,
+  body: { toString(): string } | undefined,
+): void {
   const { provider, format, upstreamFormat, requestModel, streaming } = call;
   const routeType = routeTypeOf(format);
   observer.emit({ type: 'llmRouteResolved', provider, routeType });
-  if (!observer.isBrief) observer.body('llm request before translation', Buffer.from(text));
+  if (body !== undefined) traceRequestBody(observer, body);
   observer.emit({
     type: 'llmRequestDetected',
     provider,
@@ -38,6 +42,10 @@ export function traceLlmRequest(observer: RequestObserver, call: LlmCall, text: 
     requestModel,
     streaming,
   });
+}
+
+export function traceRequestBody(observer: RequestObserver, body: { toString(): string }): void {
+  if (!observer.isBrief) observer.body('llm request before translation', Buffer.from(body.toString()));
 }
 
 /** Emits the eviction of a model after a failed call, if it is evicted now. */
@@ -69,8 +77,13 @@ export function traceEvictedTargets(
   }
 }
 
-/** Emits the provider's reply before it is processed. */
-export function traceLlmReply(observer: RequestObserver, call: LlmCall, reply: Reply): void {
+/** Emits the provider's reply before it is processed: its body only if no guardrails check it. */
+export function traceLlmReply(
+  observer: RequestObserver,
+  call: LlmCall,
+  reply: Reply,
+  isGuarded: boolean,
+): void {
   if (observer.isBrief) return;
   observer.responseSnapshot('raw response', reply);
   const { body } = reply;
@@ -85,6 +98,7 @@ export function traceLlmReply(observer: RequestObserver, call: LlmCall, reply: R
       streamFormat: 'sseJson',
     });
   }
+  if (isGuarded) return;
   if (body instanceof UpstreamBody) body.observers.push(observer.rawResponse());
   else if (typeof body === 'string') observer.body('llm raw response', Buffer.from(body));
   else if (body instanceof Uint8Array) observer.body('llm raw response', Buffer.from(body));

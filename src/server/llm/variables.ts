@@ -2,6 +2,7 @@ import type { Declaration } from '../expressions/cel/declarations.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../expressions/scopes.ts';
 import { defined, defineVariable, type Members } from '../expressions/variable.ts';
+import { omitsOriginal } from '../kernel/shared-slots.ts';
 import { type LlmCall, llmCall } from './call.ts';
 
 /** Token classes of costs and rates. */
@@ -41,7 +42,10 @@ const LLM = {
     outputAudioTokens: { type: 'int', doc: 'Audio output tokens.' },
     timeToFirstToken: { type: 'double', doc: 'Seconds from the request to the first token.' },
     timePerOutputToken: { type: 'double', doc: 'Seconds per token after the first.' },
-    params: { type: 'map', doc: "The client's unchanged request." },
+    params: {
+      type: 'map',
+      doc: "The client's unchanged request. In the log, absent if guardrails have changed or rejected it.",
+    },
     cost: {
       type: 'map',
       doc: 'Cost of the call in USD.',
@@ -75,7 +79,8 @@ const LLM = {
 
 export const llmVariable = defineVariable('llm', LLM, (ctx) => {
   const call = llmCall.get(ctx);
-  return toCel(call === undefined ? null : llmMembers(call));
+  if (call === undefined) return null;
+  return toCel({ ...llmMembers(call), ...(!omitsOriginal(ctx) && { params: call.request }) });
 });
 
 export const llmRequestVariable = defineVariable(
@@ -91,7 +96,7 @@ function llmMembers(call: LlmCall): object {
     firstTokenAfter === undefined || lastTokenAfter === undefined || !usage?.output
       ? undefined
       : (lastTokenAfter - firstTokenAfter) / usage.output / 1000;
-  return defined<Members<typeof LLM>>({
+  return defined<Omit<Members<typeof LLM>, 'params'>>({
     streaming: call.streaming,
     requestModel: call.requestModel,
     responseModel: call.responseModel,
@@ -110,7 +115,6 @@ function llmMembers(call: LlmCall): object {
     prompt: call.prompt,
     completion: completion?.texts,
     toolCalls: completion?.toolCalls,
-    params: call.request,
     cost: cost?.parts,
     costRates: cost?.rates,
   });

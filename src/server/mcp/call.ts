@@ -30,6 +30,8 @@ export interface ClientCall {
   /** Members of `_meta` for the gateway's own requests in the name of the caller, since revision 2026-07-28. */
   readonly meta?: Readonly<Record<string, unknown>>;
   readonly log: McpFields;
+  /** Whether an expression of the log reads arguments of tools. */
+  readonly keepsArguments: boolean;
   /** Whether an expression of the log reads results of tools. */
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
@@ -154,6 +156,10 @@ class ForwardedCall implements CallHandler {
     call.runsAt(target, rpc, id);
   }
 
+  get isChecked(): boolean {
+    return isChecked(this.#call);
+  }
+
   related(message: RpcMessage): void {
     const { session, stream } = this.#call;
     if (this.#rpc !== undefined) session.deliver(this.#connection, this.#rpc, message, stream);
@@ -206,9 +212,10 @@ class ForwardedCall implements CallHandler {
     this.#call.stream.end();
   }
 
-  failure(error: Error): void {
-    this.#span?.fail(error.message, errorType(error));
+  failure(original: Error): void {
     const call = this.#call;
+    const error = checkable(call, original);
+    this.#span?.fail(error.message, errorType(error));
     call.observer?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;
     if (isLost && call.session.isClientUnknown) {
@@ -236,14 +243,25 @@ export function answerFailure(call: ClientCall, error: unknown): void {
   if (!isOfProtocol) call.session.options.log.internalError('mcp', error, { method: call.message.method });
 }
 
+/** Whether guardrails check the response to a call. */
+const isChecked = ({ guards, message }: ClientCall): boolean =>
+  guards?.checksResponse(message.method) === true;
+
+/** The failure without words of the server, if guardrails check its results: these may be in any format. */
+function checkable<T>(call: ClientCall, error: T): T | Error {
+  if (!isChecked(call)) return error;
+  if (error instanceof TargetFailure) return error.unquoted ?? error;
+  if (error instanceof UpstreamSessionLost) return new UpstreamSessionLost();
+  if (!(error instanceof UpstreamStatusError)) return error;
+  const plain = { ...error.headers, 'content-type': 'text/plain; charset=utf-8' };
+  return new UpstreamStatusError(error.status, plain, error.message);
+}
+
 /** Answers a call whose target failed. */
-export function fail(call: ClientCall, connection: Connection, error: unknown): void {
+export function fail(call: ClientCall, connection: Connection, original: unknown): void {
+  const error = checkable(call, original);
   if (error instanceof UpstreamStatusError && call.session.connections.length === 1) {
-    const isChecked = call.guards?.checksResponse(call.message.method) === true;
-    // Guardrails cannot read the body: it may be in any format.
-    const { status, headers, message } = error;
-    const plain = { ...headers, 'content-type': 'text/plain; charset=utf-8' };
-    call.refused(isChecked ? new UpstreamStatusError(status, plain, message) : error);
+    call.refused(error);
     return;
   }
   if (error instanceof TargetFailure) call.log.errorDetail = error.detail;
@@ -268,6 +286,17 @@ export function answerError(call: ClientCall, error: RpcError): void {
 /** Whether the result of a tool has `isError`: tools report failures in the result so that the model can read them. */
 function isToolError(method: string, { result }: RpcMessage): boolean {
   return method === 'tools/call' && membersOf(result)['isError'] === true;
+}
+
+/**
+ * Records the arguments of a tool for expressions of the log, as they are sent to it: once guardrails have checked them.
+ * What they reject is not recorded.
+ */
+export function recordArguments(
+  { keepsArguments, log }: Pick<ClientCall, 'keepsArguments' | 'log'>,
+  { method, params }: RpcMessage,
+): void {
+  if (keepsArguments && method === 'tools/call') log.toolArguments = params['arguments'] ?? {};
 }
 
 /** Records the result of a tool for expressions of the log. Omitted over `LIMITS.loggedPayload` characters, never cut. */

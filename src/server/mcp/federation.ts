@@ -1,7 +1,7 @@
 import { membersOf } from '../../core/foreign.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall, Rewrite } from './call.ts';
-import { answerFailure, endList, forward } from './call.ts';
+import { answerFailure, endList, forward, recordArguments } from './call.ts';
 import type { Connection } from './connection.ts';
 import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
@@ -238,11 +238,10 @@ async function guarded(
   { target }: Connection,
   message: RpcMessage,
 ): Promise<RpcMessage> {
-  const { signal, log } = call;
-  const guarded = await guards.request(message, target.name, signal);
+  const guarded = await guards.request(message, target.name, call.signal);
   if (guarded === undefined) return message;
   const { message: checked, headers } = guarded;
-  if (log.toolArguments !== undefined) log.toolArguments = checked.params['arguments'] ?? {};
+  recordArguments(call, checked);
   if (headers !== undefined) call.headers = headers(call.headers);
   return checked;
 }

@@ -30,6 +30,8 @@ import { logInvalidMessage, logUnknownResponse } from './target-warnings.ts';
 
 /** Callbacks for a forwarded request. Exactly one of `response`, `failure` and `cancelled` is called, once. */
 export interface CallHandler {
+  /** Whether guardrails check the response: what they could not read is not logged. */
+  readonly isChecked?: boolean;
   /** A notification or request of the server that belongs to this call. */
   related(message: RpcMessage): void;
   /** The response; `text` has the id that the caller used. */
@@ -278,7 +280,9 @@ export class JsonRpcConnection {
   }
 
   #invalid(text: string, problem: string, id: number | undefined): void {
-    logInvalidMessage(this.#target, this.#log, problem, () => this.#start(text));
+    // It may be the response to any of them.
+    const isChecked = this.#pending.values().some(({ handler }) => handler.isChecked === true);
+    logInvalidMessage(this.#target, this.#log, problem, () => (isChecked ? undefined : this.#start(text)));
     if (id === undefined) return;
     this.#fail(this.#take(id), new Error(`the server's answer cannot be used: ${problem}`));
   }

@@ -53,6 +53,8 @@ export interface MessageGuards {
    * target, which may be an error. Never rejects.
    */
   answer(response: RpcMessage, method: string, target: string): Promise<GuardedRequest> | undefined;
+  /** Whether something checks requests of that method. */
+  checksRequest(method: string): boolean;
   /** Whether something checks the responses to requests of that method. */
   checksResponse(method: string): boolean;
   /**

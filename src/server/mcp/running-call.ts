@@ -7,7 +7,7 @@ import { stringOf } from '../kernel/json-text.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
-import { answerError, type ClientCall } from './call.ts';
+import { answerError, type ClientCall, recordArguments } from './call.ts';
 import { dispatch } from './federation.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
@@ -70,6 +70,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   headers: readonly string[];
   readonly headTimeout: number | undefined;
   readonly log: McpFields;
+  readonly keepsArguments: boolean;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
   readonly guards: MessageGuards | undefined;
@@ -103,11 +104,11 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.headers = headers;
     this.headTimeout = backendTimeouts.get(ctx)?.request;
     this.log = mcpFields.ensure(ctx, () => ({}));
+    this.keepsArguments = logReads.get(ctx)?.reads('mcp.tool.arguments') === true;
     this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
-    if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
-      this.log.toolArguments = message.params['arguments'] ?? {};
     this.access = itemAccess.get(ctx);
     this.guards = messageGuards.get(ctx);
+    if (this.guards?.checksRequest(message.method) !== true) recordArguments(this, message);
     this.span = ctx.span;
     if (message.id !== undefined && message.id !== 'null')
       this.span?.setAttribute('jsonrpc.request.id', idText(message.id).slice(0, LIMITS.logFieldLength));

@@ -12,6 +12,8 @@ export class TargetFailure extends Error {
   readonly isPredicate: boolean;
   /** The server does not accept a POST at this URL (405). */
   isRefusedMethod = false;
+  /** The same failure without words of the server, if `message` has some: guardrails cannot check them. */
+  unquoted: TargetFailure | undefined;
 
   constructor(message: string, detail: string, isPredicate = false) {
     super(message);

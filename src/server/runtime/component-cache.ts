@@ -108,6 +108,7 @@ export class ComponentCache {
     for (const header of output.secretNames.headers) options.settings.secretNames.headers.add(header);
     for (const parameter of output.secretNames.parameters)
       options.settings.secretNames.parameters.add(parameter);
+    for (const protocol of output.secretNames.guarded) options.settings.secretNames.guarded.add(protocol);
     for (const { path: inside, problem } of output.problems) options.report([...path, ...inside], problem);
     return component.value as T;
   }
@@ -179,7 +180,7 @@ function compileComponent<T extends object>(
   const output: CompileOutput = {
     expressions: [],
     inspection: new Inspection(),
-    secretNames: { headers: new Set(), parameters: new Set() },
+    secretNames: { headers: new Set(), parameters: new Set(), guarded: new Set() },
     problems: [],
     references: [],
     places: [],

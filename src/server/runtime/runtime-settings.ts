@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts';
 import { GatewayDatabase } from '../database/gateway-database.ts';
 import { databaseSchemas } from '../features.ts';
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { processSecret } from '../kernel/shared-slots.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
 import { setMcpProcess } from '../mcp/process.ts';
@@ -56,7 +57,11 @@ export function runtimeSettings(
 ): RuntimeSettings {
   const { config, frontendPolicies } = effective;
   const own = {
-    secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
+    secretNames: {
+      headers: new Set<string>(),
+      parameters: new Set<string>(),
+      guarded: new Set<RequestContext['protocol']>(),
+    },
     requestValidation: {
       ...config.http,
       headerCount: frontendPolicies.http.http1MaxHeaders,

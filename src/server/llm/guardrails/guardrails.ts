@@ -86,6 +86,7 @@ export interface ResponseGuard extends Guard {
 type Config = z.output<typeof guardrailsSchema>;
 
 export function compileGuardrails(config: Config, context: CompileContext): Guardrails {
+  if (config.request.length + config.response.length > 0) context.settings.secretNames.guarded.add('llm');
   const request = config.request.flatMap(
     (item, index) => compileItem(item, requestGuards, 'request', context.at('request', index)) ?? [],
   );

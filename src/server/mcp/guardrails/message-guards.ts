@@ -4,6 +4,7 @@ import type { VariableResolver } from '../../kernel/expression.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
 import { edit, type Span, valueAt } from '../../kernel/json-text.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
+import { originalWithheld } from '../../kernel/shared-slots.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol.ts';
 import { type GuardedRequest, type MessageGuards, mcpFields } from '../request-fields.ts';
@@ -42,6 +43,10 @@ export class ProcessorChain implements MessageGuards {
     const span =
       guards.length > 0 && ASKS_FOR_INPUT.test(method) ? valueAt(response.text, ['result']) : undefined;
     return span === undefined ? undefined : this.#checkAnswer(guards, response, span, method, target);
+  }
+
+  checksRequest(method: string): boolean {
+    return this.#guardsOf(method, 'request').length > 0;
   }
 
   checksResponse(method: string): boolean {
@@ -83,7 +88,12 @@ export class ProcessorChain implements MessageGuards {
     const span = valueAt(text, ['params']);
     const params = span === undefined ? '{}' : text.slice(span.start, span.end);
     const mutations: HeaderMutation[] = [];
-    const checked = await this.#run(guards, this.#requestOf(method, target, params), signal, mutations);
+    let checked: string | undefined;
+    try {
+      checked = await this.#run(guards, this.#requestOf(method, target, params), signal, mutations);
+    } finally {
+      if (checked !== params) originalWithheld.set(this.#ctx, true);
+    }
     const headers = mutations.length === 0 ? undefined : applying(mutations);
     if (checked === params || span === undefined) return { message, headers };
     return { message: parseMessage(edit(text, [{ ...span, text: checked }])), headers };

@@ -74,7 +74,7 @@ export const mcpGuardrails = definePolicy({
   isForBackendCall: true,
   requestExpressions: ['processors[].headers', 'processors[].metadata'],
   schema,
-  trace: { kind: 'mcp_guardrails', stage: 'mcp guardrails', isBackendPolicy: true },
+  trace: { kind: 'mcp_guardrails', stage: 'mcp guardrails', isBackendPolicy: true, guardsContent: true },
   checkRoute(_settings, { name, backends }, context) {
     if (backends.some(({ mcp }) => mcp !== undefined)) return;
     context.report({
@@ -87,6 +87,7 @@ export const mcpGuardrails = definePolicy({
     });
   },
   compile({ processors }, context) {
+    context.settings.secretNames.guarded.add('mcp');
     const guards = processors.flatMap((config, index) => {
       const guard = compileGuard(config, index, context.at('processors', index));
       return guard === undefined ? [] : [guard];

@@ -5,7 +5,7 @@ import { HeaderList } from '../../kernel/header-list.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { logReads } from '../../kernel/shared-slots.ts';
-import { answerError, type ClientCall } from '../call.ts';
+import { answerError, type ClientCall, recordArguments } from '../call.ts';
 import type { Connection } from '../connection.ts';
 import type { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
@@ -45,6 +45,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   readonly headTimeout: number | undefined;
   readonly stream = new EventStream();
   readonly log: McpFields;
+  readonly keepsArguments: boolean;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
   readonly guards: MessageGuards | undefined;
@@ -82,11 +83,11 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     this.headTimeout = backendTimeouts.get(ctx)?.request;
     this.log = log;
     this.meta = envelopeMeta(envelope);
+    this.keepsArguments = logReads.get(ctx)?.reads('mcp.tool.arguments') === true;
     this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
-    if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
-      log.toolArguments = message.params['arguments'] ?? {};
     this.access = itemAccess.get(ctx);
     this.guards = messageGuards.get(ctx);
+    if (this.guards?.checksRequest(message.method) !== true) recordArguments(this, message);
     this.span = ctx.span;
     this.observer = ctx.observer;
     this.stream.owner = this;

@@ -30,8 +30,12 @@ export function postRefused(address: string): TargetFailure {
 /** The failure of an answer that is neither JSON nor an event stream, such as a sign-in page. */
 export function unusableAnswer(server: RedirectingServer, type: string, text: string): TargetFailure {
   const kind = type === '' ? 'without a Content-Type' : `with ${type}`;
-  const problem = `the server answered ${kind} instead of JSON or an event stream${quoted(server, text, ': ')}`;
-  return new TargetFailure(problem, `${server.upstream.address}: ${problem}`);
+  const problem = `the server answered ${kind} instead of JSON or an event stream`;
+  const failureOf = (said: string): TargetFailure =>
+    new TargetFailure(`${problem}${said}`, `${server.upstream.address}: ${problem}${said}`);
+  const failure = failureOf(quoted(server, text, ': '));
+  failure.unquoted = failureOf('');
+  return failure;
 }
 
 /** The first 200 characters of a text of the server on one line, after `joint`; empty if there are none. */

@@ -13,8 +13,11 @@ import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { TracedExpression } from '../../kernel/expression.ts';
 import type { CelOutcome, Decision, PolicyNote } from '../../kernel/observer.ts';
 import type { Policy, RequestContext } from '../../kernel/request-context.ts';
-import { expressionState } from './request-state.ts';
+import { expressionState, readsUnchecked } from './request-state.ts';
 import { toTraceJson } from './trace-json.ts';
+
+/** Takes the place of a value that guardrails may not have checked yet. */
+const UNCHECKED_VALUE = '<not shown before guardrails have checked it>';
 
 const SEVERITIES = { apply: 'info', skip: 'info', deny: 'error', end: 'error', respond: 'info' } as const;
 
@@ -73,8 +76,11 @@ export function celMessage(
   names: SecretNames,
 ): CelMessage {
   const { source, variables, roots, place } = expression;
+  const omits = names.omitsUnchecked === true && readsUnchecked(expression);
   const printable = (text: string, result: CelOutcome): unknown => {
     if ('error' in result) return { error: result.error };
+    // A decision is not content.
+    if (omits && typeof result.value !== 'boolean') return UNCHECKED_VALUE;
     if (typeof result.value === 'string' && readsCredential(text, names)) return REDACTED;
     return (
       toTraceJson(result.value, { left: LIMITS.traceTextLength, scrub: names.scrub }, names.headers) ?? null

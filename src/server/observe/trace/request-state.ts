@@ -1,4 +1,5 @@
 import { redactTarget } from '../../../core/credentials.ts';
+import { isRecord } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestState } from '../../../core/trace/event.ts';
 import { HeadersView } from '../../expressions/cel/headers-view.ts';
@@ -6,6 +7,7 @@ import { CelStruct } from '../../expressions/cel/values.ts';
 import { ResponseView } from '../../expressions/request-variables.ts';
 import { variableOf } from '../../expressions/variable.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
+import type { Expression } from '../../kernel/expression.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { type SizeBudget, toTraceJson } from './trace-json.ts';
 
@@ -50,6 +52,19 @@ export function snapshotState(
   return stateOf(roots, read, ctx, names, LIMITS.traceStateLength, final);
 }
 
+/** Variables and members with content of a call that guardrails may not have checked yet. */
+const UNCHECKED = [
+  'request.body',
+  'request.bodyPrefix',
+  'llmRequest',
+  'llm.params',
+  'mcp.tool.arguments',
+] as const;
+
+/** Whether an expression may read content that guardrails have not checked. */
+export const readsUnchecked = (expression: Expression): boolean =>
+  UNCHECKED.some((path) => expression.reads(path));
+
 const noBody = (): undefined => undefined;
 
 /** The variables that an expression reads, up to `LIMITS.traceCelStateLength` characters. */
@@ -72,16 +87,28 @@ function stateOf(
 ): RequestState {
   const budget: SizeBudget = { left: length, scrub: names.scrub };
   const state: Record<string, unknown> = {};
+  const omits = names.omitsUnchecked === true;
   for (const root of roots) {
     const value = read(root) ?? null;
-    if (value === null) continue;
+    if (value === null || (omits && root === 'llmRequest')) continue;
     if (root === 'request') state[root] = requestOf(ctx, names, budget, final);
     else if (root === 'response') state[root] = responseOf(value, names, budget);
     else if (root === 'backend' && ctx.endpoint === undefined) continue;
-    else state[root] = toTraceJson(value, budget, names.headers);
+    else state[root] = checkedPart(root, toTraceJson(value, budget, names.headers), omits);
   }
   return state;
 }
+
+/** The value of a variable without content that guardrails have not checked. */
+function checkedPart(root: string, value: unknown, omits: boolean): unknown {
+  if (!omits || !isRecord(value)) return value;
+  if (root === 'llm') return without(value, 'params');
+  const { tool } = value;
+  return root === 'mcp' && isRecord(tool) ? { ...value, tool: without(tool, 'arguments') } : value;
+}
+
+const without = (value: Readonly<Record<string, unknown>>, omitted: string): object =>
+  Object.fromEntries(Object.entries(value).filter(([name]) => name !== omitted));
 
 /** The variable `request`. Before validation there is no canonical path, so the raw one is used. */
 function requestOf(
@@ -95,7 +122,7 @@ function requestOf(
   const [path = ''] = target.split('?', 1);
   const pathAndQuery = redactTarget(target, names.parameters);
   const host = final?.authority ?? (isRaw ? (ctx.request.headers.host?.toLowerCase() ?? '') : ctx.host);
-  const body = ctx.body.captured ?? ctx.body.prefix;
+  const body = names.omitsUnchecked === true ? undefined : (ctx.body.captured ?? ctx.body.prefix);
   const whole = ctx.body.captured !== undefined && ctx.body.captured.length <= LIMITS.traceTextLength;
   return toTraceJson(
     {

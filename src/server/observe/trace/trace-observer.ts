@@ -109,6 +109,7 @@ export class TraceObserver extends Tracer implements RequestObserver {
   }
 
   routed(routes: readonly Route[], selected: Route | undefined): void {
+    if (selected !== undefined && selected.delegates === undefined) this.knowRoute(selected);
     traceRoute(this, this.context, routes, selected);
   }
 

@@ -14,7 +14,7 @@ import { Scrubber } from '../../../core/trace/redact.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { TracedExpression } from '../../kernel/expression.ts';
 import type { CelOutcome, Decision, EventOptions, PolicyNote } from '../../kernel/observer.ts';
-import type { Policy, Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Policy, Reply, RequestContext, Route } from '../../kernel/request-context.ts';
 import { mcpFields } from '../../mcp/request-fields.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
 import { authorizationMessage, celMessage, policyMessage, severityOfNote } from './messages.ts';
@@ -46,7 +46,7 @@ export class Tracer {
   readonly #sink: TraceSink;
   readonly #begin = performance.now();
   readonly #scrubber = new Scrubber();
-  #names: SecretNames = { headers: new Set(), parameters: new Set() };
+  #names: SecretNames = { headers: new Set(), parameters: new Set(), guarded: new Set() };
   readonly #policies = new Map<string, Policy>();
   #response: BodyTap | undefined;
   /** The provider's response, before guardrails. */
@@ -69,7 +69,8 @@ export class Tracer {
 
   /** Starts the trace. Must be called first: nothing may be emitted before the request's credentials are known. */
   begin({ names, redactor }: TraceSettings): void {
-    this.#names = { ...names, scrub: (text) => this.#scrubber.text(text) };
+    const scrub = (text: string): string => this.#scrubber.text(text);
+    this.#names = { ...names, scrub, omitsUnchecked: names.guarded.size > 0 };
     this.#scrubber.redactor = redactor;
     this.#hideHeaders(this.context.headers.raw);
     const query = this.context.request.url?.split('?')[1] ?? '';
@@ -78,6 +79,14 @@ export class Tracer {
     if (!this.isBrief) this.#response = tapResponse(this.context.response);
     this.emit({ type: 'requestStarted' });
     this.requestSnapshot('initial request');
+  }
+
+  /** The route is known: content is shown unless guardrails check that of its calls. */
+  knowRoute({ api, policies, backends }: Route): void {
+    const own = [...policies, ...backends.flatMap((backend) => backend.policies)];
+    const omitsUnchecked =
+      this.#names.guarded.has(api?.protocol ?? 'http') || own.some(({ trace }) => trace?.guardsContent);
+    this.#names = { ...this.#names, omitsUnchecked };
   }
 
   /** Adds policies that are about to run, from which events take names and configuration locations. */
