@@ -32,7 +32,8 @@ const BUDGET = /^(\d{1,13})(?:\.(\d{1,6}))?\s*(usd|tokens?)\s*\/\s*(hour|day|wee
 export function parseBudget(text: string): BudgetLimit | undefined {
   const [, whole, fraction = '', unit, window] = BUDGET.exec(text.trim()) ?? [];
   if (whole === undefined || unit === undefined) return undefined;
-  const found = window?.toLowerCase() as BudgetWindow;
+  const found = window?.toLowerCase();
+  if (!isBudgetWindow(found)) return undefined;
   if (unit.toLowerCase() !== 'usd') {
     const amount = Number(whole);
     if (fraction !== '' || amount < 1 || amount > MAX_TOKENS) return undefined;

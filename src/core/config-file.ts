@@ -7,7 +7,7 @@ import { resolve } from 'node:path';
  */
 export function resolveConfigFile(folder: string, path: string): string {
   const places = placesOf(folder, path);
-  return places.find((place) => existsSync(place)) ?? (places[0] as string);
+  return places.find((place) => existsSync(place)) ?? resolve(folder, path);
 }
 
 /** Names the places where a file was looked for; undefined if there is one. */

@@ -22,7 +22,7 @@ export function durationText(milliseconds: number): string {
 function toMilliseconds(text: string): number {
   let total = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
-    total += Number(amount) * (UNITS[unit as string] as number);
+    total += Number(amount) * (UNITS[unit ?? ''] ?? 0);
   return total;
 }
 

@@ -1,3 +1,5 @@
+import { errorCode } from './foreign.ts';
+
 /**
  * Every failure that an HTTP client or a caller of the command line can see. Code throws `AppError` with a code where
  * the failure happens; `server/kernel/error-response.ts` turns it into a response, `cli/main.ts` into an exit code.
@@ -172,8 +174,8 @@ export function messageOf(error: unknown): string {
 
 /** The class of anything that was thrown, for `error.type` of spans: its code, such as `ECONNREFUSED`, or its class. */
 export function errorType(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown };
-  if (typeof code === 'string' && code !== '') return code;
+  const code = errorCode(error);
+  if (code !== '') return code;
   return error instanceof Error ? error.constructor.name : '_OTHER';
 }
 

@@ -18,6 +18,10 @@ export const stringIn = (value: unknown): string | undefined =>
 /** The value if it is a string, otherwise an empty string. */
 export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
+/** The value if it is a finite number. JSON can have others: `1e999` is read as infinity. */
+export const numberIn = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+
 /** The elements of an array; none for any other value. */
 export const elementsOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 

@@ -1,3 +1,4 @@
+import { isRecord, parseJson, textIn } from './foreign.ts';
 import { LIMITS } from './limits.ts';
 
 /**
@@ -93,16 +94,16 @@ export function repeatedMember(
 }
 
 function countMembers(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
   let count = 0;
   if (Array.isArray(value)) {
     for (const item of value) if (typeof item === 'object') count += countMembers(item);
     return count;
   }
+  if (!isRecord(value)) return 0;
   // A `for … in` loop allocates no list of names or values: a body may contain half a million empty objects.
   for (const name in value) {
     count += 1;
-    const member = (value as Readonly<Record<string, unknown>>)[name];
+    const member = value[name];
     if (typeof member === 'object') count += countMembers(member);
   }
   return count;
@@ -163,7 +164,7 @@ export function shownName(name: string): string {
 function nameIn(written: string): string {
   if (!written.includes('\\')) return written;
   try {
-    return JSON.parse(`"${written}"`) as string;
+    return textIn(parseJson(`"${written}"`));
   } catch {
     return written;
   }

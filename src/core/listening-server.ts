@@ -1,6 +1,8 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Server as TcpServer } from 'node:net';
+import { messageOf } from './errors.ts';
+import { errorCode } from './foreign.ts';
 import { LIMITS } from './limits.ts';
 import type { ListenAddress } from './listen.ts';
 
@@ -12,11 +14,12 @@ export class ListenError extends Error {
   /** The reason as a predicate, to be placed after a name for the address: `is already in use`. */
   readonly reason: string;
 
-  constructor(address: string, cause: NodeJS.ErrnoException) {
-    const reason = REASONS[cause.code ?? ''] ?? `could not be opened: ${cause.message}`;
+  constructor(address: string, cause: unknown) {
+    const code = errorCode(cause);
+    const reason = REASONS[code] ?? `could not be opened: ${messageOf(cause)}`;
     super(`${address} ${reason}`, { cause });
     this.name = 'ListenError';
-    this.code = cause.code ?? '';
+    this.code = code;
     this.address = address;
     this.reason = reason;
   }
@@ -63,16 +66,15 @@ export async function openAddresses(
         await listening(server, { port, host });
       } catch (error) {
         const isCoveredByIpv6 = opened.length > 0 && host === '0.0.0.0';
-        if (isOptionalHost(error as NodeJS.ErrnoException, index, address.hosts.length, isCoveredByIpv6))
-          continue;
-        throw new ListenError(hostAndPort(host, port), error as NodeJS.ErrnoException);
+        if (isOptionalHost(errorCode(error), index, address.hosts.length, isCoveredByIpv6)) continue;
+        throw new ListenError(hostAndPort(host, port), error);
       }
-      const actual = server.address() as AddressInfo;
+      const actual = tcpAddress(server);
       ({ port } = actual);
       opened.push({ server, text: hostAndPort(actual.address, port), port });
     }
     if (opened.length === 0)
-      throw new ListenError(hostAndPort(address.hosts[0] as string, port), new Error('no address'));
+      throw new ListenError(hostAndPort(address.hosts[0] ?? '', port), new Error('no address'));
     return opened;
   } catch (error) {
     await closeAll(opened);
@@ -101,8 +103,15 @@ export async function listenOn(
 ): Promise<ListeningServer | undefined> {
   if (address.kind === 'off') return undefined;
   const opened = await openAddresses(address, () => newServer(onRequest));
-  const { text, port } = opened[0] as OpenAddress;
-  return { address: text, port, close: () => closeAll(opened) };
+  const [first] = opened;
+  return { address: first?.text ?? '', port: first?.port, close: () => closeAll(opened) };
+}
+
+/** The address of a server that listens on TCP. */
+export function tcpAddress(server: Pick<TcpServer, 'address'>): AddressInfo {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no TCP address');
+  return address;
 }
 
 function newServer(onRequest: RequestListener): Server {
@@ -121,12 +130,7 @@ function newServer(onRequest: RequestListener): Server {
  * Whether a failed address may be skipped: an address family that the machine does not have, while another host is left
  * or open; and `0.0.0.0` if `::` is open, which usually includes IPv4.
  */
-function isOptionalHost(
-  { code }: NodeJS.ErrnoException,
-  index: number,
-  hosts: number,
-  isCoveredByIpv6: boolean,
-): boolean {
+function isOptionalHost(code: string, index: number, hosts: number, isCoveredByIpv6: boolean): boolean {
   if (code === 'EADDRINUSE') return isCoveredByIpv6;
   return (
     (code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL') && hosts > 1 && (index > 0 || hosts > index + 1)
@@ -141,7 +145,7 @@ async function openSocket(path: string, server: Server, mode: number | undefined
     // The file exists once the server listens; no connection has been accepted yet.
     if (mode !== undefined) chmodSync(path, mode);
   } catch (error) {
-    throw new ListenError(text, error as NodeJS.ErrnoException);
+    throw new ListenError(text, error);
   }
   return { server, text, port: undefined };
 }

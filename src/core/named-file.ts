@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { messageOf } from './errors.ts';
 import { CommandError } from './exit-codes.ts';
+import { errorCode } from './foreign.ts';
 import { escapeControls } from './log.ts';
 import { nearest } from './suggest.ts';
 
@@ -35,7 +36,7 @@ export function readNamedFile(
     return bytes.toString('utf8');
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+    if (errorCode(error) !== 'ENOENT')
       throw new CommandError('usage', `cannot read ${file}: ${messageOf(error)}`);
     const near = similarFile(resolve(cwd, file));
     throw new CommandError(

@@ -87,19 +87,24 @@ export class Redactor {
 
   /**
    * Copies a JSON value and redacts its keys and values. What nests deeper than `LIMITS.redactedDepth` becomes `REDACTED`: a value of
-   * someone else could nest deeper than calls of a function can.
+   * someone else could nest deeper than calls of a function can. `name` is the key of the value itself.
    */
-  value(value: unknown, name = '', depth = 0): unknown {
+  value<T>(value: T, name = ''): T {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only texts change, and what nests too deep
+    return this.#copy(value, name, 0) as T;
+  }
+
+  #copy(value: unknown, name: string, depth: number): unknown {
     if (depth > LIMITS.redactedDepth) return REDACTED;
     if (typeof value === 'string')
       return isCredentialName(name) && value !== '' ? REDACTED : this.text(value);
     if (Array.isArray(value))
       return name === 'args'
         ? this.#options(value, depth)
-        : value.map((item) => this.value(item, '', depth + 1));
+        : value.map((item) => this.#copy(item, '', depth + 1));
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(
-      Object.entries(value).map(([key, child]) => [this.text(key), this.value(child, key, depth + 1)]),
+      Object.entries(value).map(([key, child]) => [this.text(key), this.#copy(child, key, depth + 1)]),
     );
   }
 
@@ -109,7 +114,7 @@ export class Redactor {
       const before = args[index - 1];
       if (typeof before === 'string' && /^--?[\w-]+$/.test(before) && isCredentialName(before))
         return REDACTED;
-      if (typeof arg !== 'string') return this.value(arg, '', depth + 1);
+      if (typeof arg !== 'string') return this.#copy(arg, '', depth + 1);
       const option = OPTION.exec(arg)?.[1];
       return option !== undefined && isCredentialName(option) ? `${option}=${REDACTED}` : this.text(arg);
     });

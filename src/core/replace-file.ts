@@ -11,6 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { errorCode } from './foreign.ts';
 
 /**
  * Creates or replaces a file atomically: after a crash it has the old content or the new one. An existing file keeps its
@@ -49,7 +50,7 @@ function existing(path: string): { target: string; mode: number } {
     const target = realpathSync(path);
     return { target, mode: statSync(target).mode & 0o7777 };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    if (errorCode(error) !== 'ENOENT') throw error;
     return { target: path, mode: 0o644 };
   }
 }

@@ -1,13 +1,6 @@
+import { isRecord, textIn } from './foreign.ts';
 import type { TracePlace, TraceSeverity } from './trace/event.ts';
-import {
-  type AnyMessage,
-  isRecord,
-  placeOf,
-  type ReadEvent,
-  readEvent,
-  recordsOf,
-  textOf,
-} from './trace/read-event.ts';
+import { type AnyMessage, placeOf, type ReadEvent, readEvent, recordsOf } from './trace/read-event.ts';
 import { effectivePolicies, labelOf, policyName, summaryOf } from './trace/summary.ts';
 
 // The state of a trace, built from its events without Node.js or browser APIs, for `agctl proxy trace` and the web
@@ -152,7 +145,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
   authorizationResult: (trace, { message }) => {
     const isDenied = message['result'] === 'deny';
     const { place, reason } = decidingRule(message);
-    const text = textOf(message['reason']) || reason;
+    const text = textIn(message['reason']) || reason;
     return applyPolicyResult(trace, message, {
       outcome: isDenied ? 'denied' : 'applied',
       reason: text,
@@ -169,7 +162,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
       ? {}
       : {
           backend: {
-            target: textOf(message['target']),
+            target: textIn(message['target']),
             status: undefined,
             error: undefined,
             took: trace.backend?.took,
@@ -180,17 +173,17 @@ const CHANGES: Readonly<Record<string, Change>> = {
       ? {}
       : {
           backend: {
-            target: textOf(message['target']) || (trace.backend?.target ?? ''),
+            target: textIn(message['target']) || (trace.backend?.target ?? ''),
             status: numberOf(message['status']),
-            error: textOf(message['error']) || undefined,
+            error: textIn(message['error']) || undefined,
             took: start === undefined ? undefined : end - start,
           },
         },
   requestFinished: (trace, { message }) => ({
     verdict: {
       status: numberOf(message['status']),
-      error: textOf(message['error']) || undefined,
-      detail: textOf(message['detail']) || undefined,
+      error: textIn(message['error']) || undefined,
+      detail: textIn(message['detail']) || undefined,
     },
     decision: trace.decision,
   }),
@@ -204,8 +197,8 @@ const isPolicyCall = (scope: readonly string[]): boolean => scope.some((part) =>
 function selectRoute({ decision }: TraceModel, { message }: ReadEvent): Partial<TraceModel> {
   const selected = message['selectedRoute'];
   const skipped = recordsOf(message['skippedRoutes']).map((route) => ({
-    route: textOf(route['route']),
-    reason: textOf(route['reason']),
+    route: textIn(route['route']),
+    reason: textIn(route['reason']),
     place: placeOf(route),
   }));
   const place = placeOf(message);
@@ -221,7 +214,7 @@ function selectRoute({ decision }: TraceModel, { message }: ReadEvent): Partial<
 }
 
 function selectPolicies(trace: TraceModel, { message }: ReadEvent): Partial<TraceModel> {
-  const phase = textOf(message['phase']);
+  const phase = textIn(message['phase']);
   const places = isRecord(message['places']) ? message['places'] : {};
   const known = new Set(trace.policies.map(({ name }) => sameName(name)));
   const added = effectivePolicies(message['effectivePolicy'])
@@ -251,12 +244,12 @@ interface PolicyResult {
 
 function policyOutcome(message: AnyMessage, severity: TraceSeverity): PolicyResult {
   const result = isRecord(message['result']) ? message['result'] : {};
-  if (result['type'] === 'skip') return { outcome: 'skipped', reason: textOf(result['reason']) };
-  const reason = textOf(result['details']);
+  if (result['type'] === 'skip') return { outcome: 'skipped', reason: textIn(result['reason']) };
+  const reason = textIn(result['details']);
   const action = message['action'];
   if (action === 'deny' || (action === undefined && severity === 'error'))
     return { outcome: 'denied', reason };
-  return { outcome: OUTCOMES[textOf(action)] ?? 'applied', reason };
+  return { outcome: OUTCOMES[textIn(action)] ?? 'applied', reason };
 }
 
 /** Outcomes of actions that decide the request, except refusals. */
@@ -294,7 +287,7 @@ function decidingRule(message: AnyMessage): { place: TracePlace | undefined; rea
   const index = rules.findIndex((rule) => rule['decided'] === true);
   const rule = rules[index];
   if (rule === undefined) return { place: undefined, reason: '' };
-  return { place: placeOf(rule), reason: `rules[${index}] ${textOf(rule['name'])}` };
+  return { place: placeOf(rule), reason: `rules[${index}] ${textIn(rule['name'])}` };
 }
 
 function numberOf(value: unknown): number | undefined {

@@ -10,7 +10,7 @@
  */
 export class TransientMap<K extends string | number, V> {
   // Without a prototype, so that no key is special.
-  #entries = Object.create(null) as Record<string | number, V | undefined>;
+  #entries: Record<string | number, V | undefined> = Object.create(null);
   #size = 0;
 
   get size(): number {
@@ -39,11 +39,12 @@ export class TransientMap<K extends string | number, V> {
   }
 
   clear(): void {
-    this.#entries = Object.create(null) as Record<string | number, V | undefined>;
+    this.#entries = Object.create(null);
     this.#size = 0;
   }
 
   values(): V[] {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `delete` removes the names, so that no value is undefined
     return Object.values(this.#entries) as V[];
   }
 }

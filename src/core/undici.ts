@@ -8,6 +8,7 @@ let library: Undici | undefined;
  * compiles a configuration but connects to nothing, nor to a gateway whose MCP servers are child processes.
  */
 export function undici(): Undici {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package
   library ??= createRequire(import.meta.url)('undici') as Undici;
   return library;
 }

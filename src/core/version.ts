@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { membersOf, parseJson, textIn } from './foreign.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
 
 /** The version in package.json. */
-export const VERSION: string = (
-  JSON.parse(readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8')) as { version: string }
-).version;
+export const VERSION: string = textIn(
+  membersOf(parseJson(readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8')))['version'],
+);

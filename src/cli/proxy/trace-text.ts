@@ -1,5 +1,6 @@
+import { isRecord, shownValue, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/render/width.ts';
-import { type AnyMessage, isRecord, placeText, recordsOf, textOf } from '../../core/trace/read-event.ts';
+import { type AnyMessage, placeOf, placeText, recordsOf } from '../../core/trace/read-event.ts';
 import { requestLine, sourceOf } from '../../core/trace/request-line.ts';
 import { compact, effectivePolicies, policyName } from '../../core/trace/summary.ts';
 import { closingLine, durationText } from '../../core/trace/verdict.ts';
@@ -61,7 +62,7 @@ export function details({ message }: TraceStep): string[] {
   switch (message.type) {
     case 'routeSelection':
       return recordsOf(message['skippedRoutes']).map(
-        (route) => `not ${textOf(route['route'])}: ${textOf(route['reason'])}`,
+        (route) => `not ${textIn(route['route'])}: ${textIn(route['reason'])}`,
       );
     case 'cel':
       return celValues(message);
@@ -73,19 +74,19 @@ export function details({ message }: TraceStep): string[] {
 }
 
 export function ruleText(rule: Readonly<Record<string, unknown>>, index: number): string {
-  const place = placeText(rule as Parameters<typeof placeText>[0]);
-  const notes = [rule['decided'] === true ? 'decided' : '', textOf(rule['problem']), place].filter(
+  const place = placeText(placeOf(rule) ?? {});
+  const notes = [rule['decided'] === true ? 'decided' : '', textIn(rule['problem']), place].filter(
     (note) => note !== '',
   );
-  const mode = textOf(rule['mode']);
-  return `rules[${index}] ${mode === '' ? '' : `${mode}: `}${textOf(rule['name'])} => ${String(rule['matched'])}${notes.length === 0 ? '' : `   ${notes.join(', ')}`}`;
+  const mode = textIn(rule['mode']);
+  return `rules[${index}] ${mode === '' ? '' : `${mode}: `}${textIn(rule['name'])} => ${shownValue(rule['matched'])}${notes.length === 0 ? '' : `   ${notes.join(', ')}`}`;
 }
 
 const LONGEST = 200;
 
 /** `jwt.sub = "ann"` for every subexpression that is not a literal; upstream's gateway does not send them. */
 export function celValues({ expr, parts, result }: AnyMessage): string[] {
-  const source = textOf(expr);
+  const source = textIn(expr);
   const seen = new Set<string>([source]);
   const values: string[] = [];
   for (const part of recordsOf(parts)) {

@@ -1,6 +1,7 @@
+import { isRecord, textIn } from '../../core/foreign.ts';
 import type { Tone } from '../../core/render/span.ts';
 import { escapeControls } from '../../core/render/width.ts';
-import { isRecord, placeText, recordsOf, textOf } from '../../core/trace/read-event.ts';
+import { placeText, recordsOf } from '../../core/trace/read-event.ts';
 import { readable } from '../../core/trace/request-line.ts';
 import { resultText } from '../../core/trace/summary.ts';
 import { durationText, lastMoment } from '../../core/trace/verdict.ts';
@@ -53,7 +54,7 @@ function explained(_: TraceModel, step: TraceStep): DetailLine[] {
   if (message.type === 'cel') {
     lines.push(
       { text: '' },
-      { text: textOf(message['expr']) },
+      { text: textIn(message['expr']) },
       { text: `  => ${resultText(message['result'])}`, tone: severity === 'warn' ? 'yellow' : undefined },
     );
     const values = celValues(message);

@@ -1,3 +1,4 @@
+import { membersOf } from '../foreign.ts';
 import type { ClientEndpoint, ClientSettings, SettingsMember } from './client.ts';
 
 /** The setting of one client alone, as text for people to copy; without a line break at the end. */
@@ -21,9 +22,10 @@ function nested(members: readonly SettingsMember[]): object {
     let at = settings;
     for (const key of path.slice(0, -1)) {
       at[key] ??= {};
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the line above created it
       at = at[key] as Record<string, unknown>;
     }
-    at[path.at(-1) as string] = value;
+    at[path.at(-1) ?? ''] = value;
   }
   return settings;
 }
@@ -36,14 +38,14 @@ function tomlText(members: readonly SettingsMember[]): string {
   ];
   return [
     ...values.map(({ path: [key], value }) => tomlLine(key, value)),
-    ...tables.map(({ path, value }) => tomlTable(path, value as Readonly<Record<string, string>>)),
+    ...tables.map(({ path, value }) => tomlTable(path, membersOf(value))),
   ]
     .join('\n')
     .replaceAll(/(?<=[^\n])\n\[/g, '\n\n[');
 }
 
 /** A table of texts; `path` are bare keys. */
-export const tomlTable = (path: readonly string[], table: Readonly<Record<string, string>>): string =>
+export const tomlTable = (path: readonly string[], table: Readonly<Record<string, unknown>>): string =>
   [`[${path.join('.')}]`, ...Object.entries(table).map(([key, value]) => tomlLine(key, value))].join('\n');
 
 /** JSON's escapes are also those of TOML's basic strings. */

@@ -38,6 +38,8 @@ export const COMMANDS_LIMITS = {
   dumpBytes: 256 * MIB,
   /** Nesting of a dump. Every level is indented, so the cost grows with the square of the depth. */
   dumpDepth: 200,
+  /** Nesting of JSON that an admin server sends or a file has. Functions that print it call themselves. */
+  receivedDepth: 1_000,
   /** One event of a trace stream (upstream tests 8 MiB). */
   traceEventLength: 32 * MIB,
   /** Events of a trace that the screen keeps; further events are only counted. */

@@ -37,6 +37,7 @@ export function requestFilter(texts: FilterTexts): RequestFilter {
   const filters: RequestFilter[] = [];
   if (texts.status !== undefined) filters.push(statusFilter(texts.status));
   for (const [name, textOf] of Object.entries(TEXT_FILTERS)) {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
     const wanted = texts[name as TextFilter];
     if (wanted === undefined) continue;
     const patterns = partsOf(wanted).map(pattern);

@@ -1,3 +1,4 @@
+import { isRecord, membersOf, textIn } from '../foreign.ts';
 import { escapeControls } from '../render/width.ts';
 
 /** A request with the fields of its access-log line, as `/api/requests` lists it. */
@@ -14,11 +15,10 @@ export type RequestFields = Readonly<Record<string, unknown>>;
 
 /** Reads one request of `/api/requests`; undefined if it is something else. */
 export function readFinished(json: unknown): FinishedRequest | undefined {
-  const { id, time, fields } = (json ?? {}) as Readonly<Record<string, unknown>>;
-  const at = typeof time === 'string' ? Date.parse(time) : Number.NaN;
-  if (typeof id !== 'number' || Number.isNaN(at) || typeof fields !== 'object' || fields === null)
-    return undefined;
-  return { id, at, fields: fields as RequestFields };
+  const { id, time, fields } = membersOf(json);
+  const at = Date.parse(textIn(time));
+  if (typeof id !== 'number' || Number.isNaN(at) || !isRecord(fields)) return undefined;
+  return { id, at, fields };
 }
 
 /** A field as text that is safe to print; empty if it is absent. */
@@ -40,7 +40,7 @@ export const statusOf = (fields: RequestFields): number | undefined => fieldNumb
 
 /** In ms; the field is a text such as `12ms`. */
 export function durationOf(fields: RequestFields): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)ms$/.exec(String(fields['duration']));
+  const match = /^(\d+(?:\.\d+)?)ms$/.exec(textIn(fields['duration']));
   return match === null ? undefined : Number(match[1]);
 }
 

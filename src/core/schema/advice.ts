@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import { type Path, pathText } from '../diagnostic.ts';
+import { membersOf } from '../foreign.ts';
 import { completed, editDistance, nearest, shortened } from '../suggest.ts';
 import { exampleText } from './describe-types.ts';
 import {
@@ -40,8 +42,8 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
     allowed.length === 0 ? 'no fields are allowed here' : `fields allowed here: ${allowed.join(', ')}`;
   const elsewhere = objects
     .map((each) => metaOf(each).elsewhere ?? {})
-    .find((each) => Object.hasOwn(each, key));
-  if (elsewhere !== undefined) return { help: elsewhere[key] as string, note };
+    .find((each) => Object.hasOwn(each, key))?.[key];
+  if (elsewhere !== undefined) return { help: elsewhere, note };
   const native = nativeName(objects, key);
   if (native !== undefined)
     return { suggestion: native, help: `the field is called \`${native}\` here`, note };
@@ -155,14 +157,19 @@ export function mappingAdvice(schemas: readonly Schema[], value: unknown): Mappi
     objects.map((each) => definition(each).shape?.[key]).find((schema) => schema !== undefined);
   // The default of the mapping shows its usual key; required keys come next.
   const usual = Object.keys(defaultOf(schemas) ?? {});
-  const needed = keys.filter((key) => !isOptional(field(key) as Schema));
+  const needed = keys.filter((key) => {
+    const schema = field(key);
+    return schema !== undefined && !isOptional(schema);
+  });
   const ranked = [...new Set([...usual, ...needed, ...keys])];
   const takers = isPlainWord(value) ? ranked.filter((key) => accepts(field(key), value)) : [];
   // A value that could be a misplaced secret is not repeated.
   const taking = takers.some((key) => isSecret(field(key))) ? undefined : takers[0];
+  const [first = ''] = ranked;
+  const firstField = field(first);
   const example =
     taking === undefined
-      ? `${ranked[0]}:${exampleText(field(ranked[0] as string) as Schema)}`
+      ? `${first}:${firstField === undefined ? '' : exampleText(firstField)}`
       : `${taking}: ${String(value)}`;
   return {
     help: `write a mapping, such as \`{ ${example} }\``,
@@ -171,8 +178,7 @@ export function mappingAdvice(schemas: readonly Schema[], value: unknown): Mappi
 }
 
 function accepts(schema: Schema | undefined, value: unknown): boolean {
-  const { safeParse } = (schema ?? {}) as { safeParse?: (value: unknown) => { success: boolean } };
-  return safeParse?.(value).success === true;
+  return schema !== undefined && z.safeParse(schema, value).success;
 }
 
 function isSecret(schema: Schema | undefined): boolean {
@@ -188,6 +194,6 @@ function defaultOf(schemas: readonly Schema[]): object | undefined {
   const layers: Schema[] = [];
   for (const schema of schemas) alternatives(schema, layers);
   return layers
-    .map((layer) => (layer._zod.def as { defaultValue?: unknown }).defaultValue)
+    .map((layer) => membersOf(layer._zod.def)['defaultValue'])
     .find((value): value is object => typeof value === 'object' && value !== null);
 }

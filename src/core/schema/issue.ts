@@ -54,7 +54,7 @@ export class IssueTranslator {
 
   /** The findings for one issue, whose path is relative to `base`. */
   translate(issue: Issue, base: Base): Finding[] {
-    const path = [...base.path, ...issue.path] as Path;
+    const path = [...base.path, ...issue.path.filter((part) => typeof part !== 'symbol')];
     const value = valueAt(this.#value, path);
     if (value === undefined && path.length > 0 && issue.code !== 'custom') return [this.#missing(path, base)];
     switch (issue.code) {

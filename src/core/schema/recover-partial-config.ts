@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Path } from '../diagnostic.ts';
 import { YAML_LIMITS } from '../yaml/limits.ts';
 import type { YamlSource } from '../yaml/source.ts';
@@ -77,13 +77,15 @@ class PartialConfig {
       const holder = valueAt(this.value, at.slice(0, -1));
       // Its parent was already removed because of another problem.
       if (holder === null || typeof holder !== 'object') return true;
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a copy of its own, whose members may be replaced
       if (this.#repairAt(holder as Record<string | number, unknown>, at)) return true;
     }
     return false;
   }
 
   #repairAt(holder: Record<string | number, unknown>, at: Path): boolean {
-    const key = at.at(-1) as string | number;
+    const key = at.at(-1);
+    if (key === undefined) return false;
     const source = this.sourcePath(at);
     const place = pathKey(source);
     const done = this.#done.get(place);
@@ -145,8 +147,7 @@ const DEPTH = 4;
 function placeholder(schemas: readonly Schema[], depth = 0): { readonly value: unknown } | undefined {
   for (const schema of schemas)
     for (const branch of alternatives(schema))
-      for (const value of candidates(branch, depth))
-        if ((schema as z.ZodType).safeParse(value).success) return { value };
+      for (const value of candidates(branch, depth)) if (z.safeParse(schema, value).success) return { value };
   return undefined;
 }
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { isRecord } from '../foreign.ts';
 import { nearest } from '../suggest.ts';
 import { typeFits } from './describe-types.ts';
 import { alternatives, definition, isOptional, keysOf, objectSchemas, type Schema } from './walk.ts';
@@ -46,9 +47,8 @@ export function judgeUnion(branches: readonly Branch[], value: unknown): UnionVe
     alternatives(schema).some((each) => typeFits(each._zod.def.type, value)),
   );
   if (fitting.length === 0) return { kind: 'type' };
-  const isMapping = value !== null && typeof value === 'object' && !Array.isArray(value);
-  if (isMapping) {
-    const keys = Object.keys(value as object);
+  if (isRecord(value)) {
+    const keys = Object.keys(value);
     return isEntry(branches, keys) ? { kind: 'entry' } : judgeMappings(fitting, keys);
   }
   const detailed = fitting.find(({ issues }) => !issues.some((issue) => isRootLiteral(issue)));

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { membersOf } from '../foreign.ts';
 import { joinWords } from './describe-types.ts';
 import { alternatives, definition, layerMeta, type Schema } from './walk.ts';
 
@@ -69,10 +70,10 @@ function formatName(format: string): string | undefined {
 /** Message for a text that does not match its format. */
 export function describeFormat(issue: z.core.$ZodIssueInvalidStringFormat): CheckMessage {
   const { format, pattern } = issue;
-  const affixes = issue as { prefix?: string; suffix?: string; includes?: string };
-  if (affixes.prefix !== undefined) return { message: `the string must start with \`${affixes.prefix}\`` };
-  if (affixes.suffix !== undefined) return { message: `the string must end with \`${affixes.suffix}\`` };
-  if (affixes.includes !== undefined) return { message: `the string must contain \`${affixes.includes}\`` };
+  const { prefix, suffix, includes } = membersOf(issue);
+  if (typeof prefix === 'string') return { message: `the string must start with \`${prefix}\`` };
+  if (typeof suffix === 'string') return { message: `the string must end with \`${suffix}\`` };
+  if (typeof includes === 'string') return { message: `the string must contain \`${includes}\`` };
   const name = FORMATS[format];
   if (name !== undefined) return { message: `this is not ${name}` };
   return {

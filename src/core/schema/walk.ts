@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Path } from '../diagnostic.ts';
+import { membersOf } from '../foreign.ts';
 
 /** A schema of any kind. */
 export type Schema = z.core.$ZodType;
@@ -27,6 +28,7 @@ interface Definition {
 
 /** The definition of `schema`, with the properties of any kind of schema as optional ones. */
 export function definition(schema: Schema): Definition {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of zod have one definition per kind of schema
   return schema._zod.def as unknown as Definition;
 }
 
@@ -37,7 +39,7 @@ export function definition(schema: Schema): Definition {
 function inner(schema: Schema): Schema | undefined {
   const def = definition(schema);
   // zod caches the result of the getter; calling the getter again could build a new schema each time.
-  if (def.type === 'lazy') return (schema as z.core.$ZodLazy)._zod.innerType;
+  if (schema instanceof z.core.$ZodLazy) return schema._zod.innerType;
   // `z.preprocess` is a pipe that starts with a transform, which does not describe its input.
   if (def.type === 'pipe') return def.in && definition(def.in).type === 'transform' ? def.out : def.in;
   return def.innerType;
@@ -85,10 +87,11 @@ export function objectSchemas(schemas: readonly Schema[]): Schema[] {
 /** Drops the object schemas whose literal fields, such as the discriminator of a union, do not match `value`. */
 export function fittingObjects(schemas: readonly Schema[], value: unknown): Schema[] {
   const objects = objectSchemas(schemas);
+  const members = membersOf(value);
   const fitting = objects.filter((each) =>
     Object.entries(definition(each).shape ?? {}).every(([key, field]) => {
       const values = definition(field).values;
-      const given = (value as Readonly<Record<string, unknown>>)[key];
+      const given = members[key];
       return values === undefined || given === undefined || values.includes(given);
     }),
   );
@@ -119,6 +122,7 @@ interface SchemaMeta {
 
 /** `.meta()` of `schema` itself, without what it wraps. */
 export function metaOf(schema: Schema): SchemaMeta {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- schemas of this program set these fields
   return (z.globalRegistry.get(schema) ?? {}) as SchemaMeta;
 }
 
@@ -133,7 +137,7 @@ export function layerMeta(schema: Schema): readonly SchemaMeta[] {
 export function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>((at, segment) => {
     return at !== null && typeof at === 'object' && Object.hasOwn(at, segment)
-      ? (at as Record<string | number, unknown>)[segment]
+      ? Reflect.get(at, segment)
       : undefined;
   }, root);
 }

@@ -1,3 +1,4 @@
+import { membersOf } from '../foreign.ts';
 import type { TraceModel, TraceStep } from '../trace-model.ts';
 
 /**
@@ -6,8 +7,7 @@ import type { TraceModel, TraceStep } from '../trace-model.ts';
  */
 export function problemOf({ severity, message }: TraceStep): 'warn' | 'error' | undefined {
   if (message.type === 'policyEvent' && message['kind'] === 'llm_cost' && severity === 'warn') {
-    const { details } = message;
-    if ((details as { status?: unknown } | null | undefined)?.status === 'noCatalog') return undefined;
+    if (membersOf(message['details'])['status'] === 'noCatalog') return undefined;
   }
   return severity === 'warn' || severity === 'error' ? severity : undefined;
 }

@@ -1,3 +1,4 @@
+import { isRecord } from '../foreign.ts';
 import type { TracePlace, TraceSeverity } from './event.ts';
 
 /** A message of any type, including unknown types. Its fields are unvalidated. */
@@ -21,18 +22,20 @@ export function readEvent(json: unknown): ReadEvent | undefined {
   if (!isRecord(json)) return undefined;
   // `{"type":"serialization_error",…}` has no envelope.
   const message = isRecord(json['message']) ? json['message'] : json;
-  const { type } = message;
-  if (typeof type !== 'string') return undefined;
+  if (!isMessage(message)) return undefined;
   const { severity, scope, requestId } = json;
   return {
     start: micros(json['eventStart']),
     end: micros(json['eventEnd']) ?? 0,
-    severity: isSeverity(severity) ? severity : type === 'serialization_error' ? 'error' : 'info',
+    severity: isSeverity(severity) ? severity : message.type === 'serialization_error' ? 'error' : 'info',
     scope: Array.isArray(scope) ? scope.filter((part) => typeof part === 'string') : [],
     requestId: typeof requestId === 'string' ? requestId : undefined,
-    message: message as AnyMessage,
+    message,
   };
 }
+
+const isMessage = (value: Readonly<Record<string, unknown>>): value is AnyMessage =>
+  typeof value['type'] === 'string';
 
 function micros(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
@@ -40,15 +43,6 @@ function micros(value: unknown): number | undefined {
 
 function isSeverity(value: unknown): value is TraceSeverity {
   return value === 'success' || value === 'info' || value === 'warn' || value === 'error';
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The value if it is a string, otherwise an empty string. */
-export function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }
 
 export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {

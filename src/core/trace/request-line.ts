@@ -1,4 +1,4 @@
-import { isRecord, textOf } from './read-event.ts';
+import { isRecord, parseJson, textIn } from '../foreign.ts';
 
 type State = Readonly<Record<string, unknown>>;
 
@@ -6,7 +6,7 @@ type State = Readonly<Record<string, unknown>>;
 export function requestLine(state: State | undefined): string {
   const request = partOf(state, 'request');
   const parts = [
-    `${textOf(request['method'])} ${textOf(request['path'])}`.trim(),
+    `${textIn(request['method'])} ${textIn(request['path'])}`.trim(),
     mcpCall(state, request) || llmCall(state),
     subject(state),
   ];
@@ -16,27 +16,27 @@ export function requestLine(state: State | undefined): string {
 /** The source of the request, if the trace contains it. */
 export function sourceOf(state: State | undefined): string {
   const { address, port } = partOf(state, 'source');
-  return typeof port === 'number' ? `${textOf(address)}:${port}` : textOf(address);
+  return typeof port === 'number' ? `${textIn(address)}:${port}` : textIn(address);
 }
 
 function mcpCall(state: State | undefined, request: State): string {
   const { methodName, method, tool } = partOf(state, 'mcp');
-  const name = isRecord(tool) ? textOf(tool['name']) : textOf(tool);
-  const known = textOf(methodName) || textOf(method);
+  const name = isRecord(tool) ? textIn(tool['name']) : textIn(tool);
+  const known = textIn(methodName) || textIn(method);
   if (known !== '') return `${known} ${name}`.trim();
   const body = decodeBody(request['body']);
   if (!isRecord(body) || body['jsonrpc'] !== '2.0') return '';
   const params = isRecord(body['params']) ? body['params'] : {};
-  return `${textOf(body['method'])} ${textOf(params['name'])}`.trim();
+  return `${textIn(body['method'])} ${textIn(params['name'])}`.trim();
 }
 
 function llmCall(state: State | undefined): string {
-  const model = textOf(partOf(state, 'llmRequest')['model']) || textOf(partOf(state, 'llm')['requestModel']);
+  const model = textIn(partOf(state, 'llmRequest')['model']) || textIn(partOf(state, 'llm')['requestModel']);
   return model === '' ? '' : `model=${model}`;
 }
 
 function subject(state: State | undefined): string {
-  const sub = textOf(partOf(state, 'jwt')['sub']);
+  const sub = textIn(partOf(state, 'jwt')['sub']);
   return sub === '' ? '' : `sub=${sub}`;
 }
 
@@ -52,7 +52,7 @@ export function decodeBody(body: unknown): unknown {
     const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     try {
-      return JSON.parse(text);
+      return parseJson(text);
     } catch {
       return text;
     }

@@ -1,4 +1,5 @@
-import { type AnyMessage, isRecord, recordsOf, textOf } from './read-event.ts';
+import { isRecord, textIn } from '../foreign.ts';
+import { type AnyMessage, recordsOf } from './read-event.ts';
 
 /** The kind of an event, in one or two words. */
 const LABELS: Readonly<Record<string, string>> = {
@@ -41,43 +42,43 @@ export function summaryOf(message: AnyMessage): string {
 
 const SUMMARIES: Readonly<Record<string, (message: AnyMessage) => string>> = {
   requestStarted: () => 'request started',
-  requestSnapshot: ({ stage }) => textOf(stage),
-  responseSnapshot: ({ stage }) => textOf(stage),
-  bodySnapshot: ({ stage, truncated }) => `${textOf(stage)} body${truncated === true ? ' (cut)' : ''}`,
-  cel: ({ expr, result }) => `${textOf(expr)} => ${resultText(result)}`,
+  requestSnapshot: ({ stage }) => textIn(stage),
+  responseSnapshot: ({ stage }) => textIn(stage),
+  bodySnapshot: ({ stage, truncated }) => `${textIn(stage)} body${truncated === true ? ' (cut)' : ''}`,
+  cel: ({ expr, result }) => `${textIn(expr)} => ${resultText(result)}`,
   routeSelection: routeSummary,
   policySelection: ({ phase, effectivePolicy }) => {
     const names = effectivePolicies(effectivePolicy);
-    return `${PHASES[textOf(phase)] ?? textOf(phase)}: ${names.length === 0 ? 'none' : names.join(', ')}`;
+    return `${PHASES[textIn(phase)] ?? textIn(phase)}: ${names.length === 0 ? 'none' : names.join(', ')}`;
   },
   policy: (message) => {
     const { result } = message;
     const { type, reason, details } = isRecord(result) ? result : {};
     const name = policyName(message);
-    return type === 'skip' ? `${name} skipped: ${textOf(reason)}` : `${name}: ${textOf(details)}`;
+    return type === 'skip' ? `${name} skipped: ${textIn(reason)}` : `${name}: ${textIn(details)}`;
   },
   policyEvent: ({ kind, details }) =>
-    `${textOf(kind)}: ${typeof details === 'string' ? details : compact(details)}`,
-  traceSampling: ({ decision }) => textOf(decision),
+    `${textIn(kind)}: ${typeof details === 'string' ? details : compact(details)}`,
+  traceSampling: ({ decision }) => textIn(decision),
   authorizationResult: authorizationSummary,
   backendCallStart: ({ target, backendName, protocol }) =>
     ['calls', target, backendName, protocol].filter((part) => typeof part === 'string').join(' '),
-  backendCallResult: ({ target, status, error }) => [textOf(target), outcome(status, error)].join(' ').trim(),
+  backendCallResult: ({ target, status, error }) => [textIn(target), outcome(status, error)].join(' ').trim(),
   requestFinished: ({ status, error, detail }) =>
-    [outcome(status, error), textOf(detail)].filter((part) => part !== '').join('; ') || 'request finished',
-  llmRouteResolved: ({ provider, routeType }) => `${textOf(provider)} ${textOf(routeType)}`,
+    [outcome(status, error), textIn(detail)].filter((part) => part !== '').join('; ') || 'request finished',
+  llmRouteResolved: ({ provider, routeType }) => `${textIn(provider)} ${textIn(routeType)}`,
   llmRequestDetected: ({ provider, requestModel, inputFormat, upstreamRouteType, nativeFormat, streaming }) =>
     [
-      textOf(provider),
-      `model ${textOf(requestModel)}`,
-      `${textOf(inputFormat)} as ${textOf(upstreamRouteType) || textOf(nativeFormat) || 'it is'}`,
+      textIn(provider),
+      `model ${textIn(requestModel)}`,
+      `${textIn(inputFormat)} as ${textIn(upstreamRouteType) || textIn(nativeFormat) || 'it is'}`,
       streaming === true ? 'streaming' : '',
     ]
       .filter((part) => part !== '')
       .join(', '),
   llmStreamingTranslation: ({ provider, streamFormat }) =>
-    `${textOf(provider)} stream ${textOf(streamFormat)}`,
-  message: ({ message }) => textOf(message),
+    `${textIn(provider)} stream ${textIn(streamFormat)}`,
+  message: ({ message }) => textIn(message),
 };
 
 function routeSummary({ selectedRoute, evaluatedRoutes }: AnyMessage): string {
@@ -88,12 +89,12 @@ function routeSummary({ selectedRoute, evaluatedRoutes }: AnyMessage): string {
 }
 
 function authorizationSummary({ rules, result, reason, item }: AnyMessage): string {
-  const verdict = result === 'allow' ? 'allowed' : result === 'deny' ? 'denied' : textOf(result);
-  const about = isRecord(item) ? ` ${textOf(item['kind'])} ${textOf(item['name'])}` : '';
+  const verdict = result === 'allow' ? 'allowed' : result === 'deny' ? 'denied' : textIn(result);
+  const about = isRecord(item) ? ` ${textIn(item['kind'])} ${textIn(item['name'])}` : '';
   if (typeof reason === 'string' && reason !== '') return `${verdict}${about}: ${reason}`;
   const decided = recordsOf(rules).findIndex((rule) => rule['decided'] === true);
   if (decided !== -1)
-    return `${verdict}${about} by rules[${decided}] ${textOf(recordsOf(rules)[decided]?.['name'])}`;
+    return `${verdict}${about} by rules[${decided}] ${textIn(recordsOf(rules)[decided]?.['name'])}`;
   const count = (mode: string): number =>
     recordsOf(rules).filter((rule) => rule['mode'] === mode && rule['matched'] === true).length;
   return `${verdict}${about} (${count('allow')} allow, ${count('deny')} deny, ${count('require')} require matches)`;
@@ -127,7 +128,7 @@ export function camel(kind: string): string {
 /** The name of the policy that a message concerns. */
 export function policyName({ type, policy, kind }: AnyMessage): string {
   if (typeof policy === 'string') return policy;
-  return type === 'authorizationResult' ? 'authorization' : camel(textOf(kind));
+  return type === 'authorizationResult' ? 'authorization' : camel(textIn(kind));
 }
 
 /** The result of an expression in one line. */

@@ -1,6 +1,7 @@
 import type { Alias, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { isAlias, isMap, isNode, isScalar, isSeq, Schema } from 'yaml';
 import type { Path } from '../diagnostic.ts';
+import { membersOf } from '../foreign.ts';
 import { nearest } from '../suggest.ts';
 import { type Environment, envFileName, expandEnvironment } from './env.ts';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
@@ -78,7 +79,7 @@ class Builder {
     this.#definedIn = envFile === undefined ? 'with --env-from' : `in \`${envFile}\` beside this file`;
   }
 
-  build(node: Node | null | undefined, path: Path, depth: number): Part {
+  build(node: unknown, path: Path, depth: number): Part {
     if (!isNode(node)) return { value: null, size: 1, height: 0 };
     if (isAlias(node)) return this.#alias(node, path, depth);
     const anchor = node.anchor;
@@ -101,11 +102,11 @@ class Builder {
   }
 
   #report(
-    node: Node,
+    node: unknown,
     path: Path,
     rest: Pick<YamlProblem, 'code' | 'message' | 'label' | 'help' | 'notes'>,
   ): void {
-    const [start, end] = node.range ?? [0, 0];
+    const [start, end] = (isNode(node) ? node.range : undefined) ?? [0, 0];
     this.#push({ start, end, path, ...rest });
   }
 
@@ -154,7 +155,7 @@ class Builder {
     let size = 1;
     let height = 0;
     for (const [index, item] of node.items.entries()) {
-      const part = this.build(item as Node, [...path, index], depth + 1);
+      const part = this.build(item, [...path, index], depth + 1);
       value.push(part.value);
       size += part.size;
       height = Math.max(height, part.height);
@@ -172,14 +173,14 @@ class Builder {
       const key = this.#key(pair, seen, path);
       if (key === undefined) continue;
       const merge = isMerge(pair);
-      const part = this.build(pair.value as Node | null, [...path, key], merge ? depth : depth + 1);
+      const part = this.build(pair.value, [...path, key], merge ? depth : depth + 1);
       if (merge) merged.push(...this.#merges(pair, part, [...path, key]));
       else value[key] = part.value;
       size += part.size;
       height = Math.max(height, merge ? part.height - 1 : part.height);
     }
     for (const { value: from } of merged) {
-      for (const [key, inherited] of Object.entries(from as object)) {
+      for (const [key, inherited] of Object.entries(membersOf(from))) {
         if (!Object.hasOwn(value, key)) value[key] = inherited;
       }
     }
@@ -187,9 +188,9 @@ class Builder {
   }
 
   #key(pair: Pair, seen: Map<string, Node>, path: Path): string | undefined {
-    const node = pair.key as Node;
+    const node = pair.key;
     const key = keyText(node);
-    if (key === undefined || key === '') {
+    if (!isNode(node) || key === undefined || key === '') {
       const message = key === '' ? 'a key is missing here' : 'a key must be plain text';
       this.#report(node, path, { code: key === '' ? 'AGW0001' : 'AGW0003', message });
       return undefined;
@@ -218,11 +219,10 @@ class Builder {
   #merges(pair: Pair, part: Part, path: Path): Part[] {
     // Undefined values were reported already: an alias without an anchor, or one over the limit.
     const parts = [part.value].flat().filter((each) => each !== undefined);
-    const node = pair.value as Node;
     if (parts.every((each) => each !== null && typeof each === 'object' && !Array.isArray(each))) {
       return parts.map((value) => ({ ...part, value }));
     }
-    this.#report(node ?? (pair.key as Node), path, {
+    this.#report(pair.value ?? pair.key, path, {
       code: 'AGW0003',
       message: 'only mappings can be merged with `<<`',
     });

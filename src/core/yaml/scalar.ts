@@ -1,4 +1,4 @@
-import type { Node, Scalar } from 'yaml';
+import type { Scalar } from 'yaml';
 
 /**
  * Maps each decoded character of a YAML scalar to its place in the source. The YAML library gives only the range of a
@@ -234,7 +234,7 @@ const STYLES: Readonly<Record<string, ScalarStyle>> = {
 /** The range and style of `node`; undefined for a node that is not in the source. */
 export function scalarSite(node: Scalar): ScalarSite | undefined {
   const style = STYLES[node.type ?? ''];
-  const range = (node as Node).range;
+  const { range } = node;
   if (style === undefined || !range) return undefined;
   const token = node.srcToken;
   const parentIndent = token !== undefined && 'indent' in token ? token.indent : 0;

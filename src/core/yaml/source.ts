@@ -200,7 +200,7 @@ export class YamlSource {
     if (!isMap(target)) return undefined;
     const pair = this.#pairsOf(target).get(String(segment));
     if (pair === undefined) return undefined;
-    const key = pair.key as Node;
+    const key = isNode(pair.key) ? pair.key : undefined;
     return { node: isNode(pair.value) ? pair.value : key, key };
   }
 

@@ -4,7 +4,7 @@ import { describeErrors } from './syntax-error.ts';
 
 /** The tree of one document, or the problem that prevented it. */
 export type SyntaxResult =
-  | { readonly document: Document.Parsed | undefined }
+  | { readonly document: Pick<Document, 'contents' | 'toJS'> | undefined }
   | { readonly problem: YamlProblem };
 
 /**
@@ -27,7 +27,7 @@ export function parseYamlSyntax(text: string): SyntaxResult {
   const [document] = composer.compose(tokens, true, text.length);
   const problem = document && describeErrors(document, text);
   if (problem !== undefined) return { problem };
-  return { document: document as Document.Parsed | undefined };
+  return { document };
 }
 
 function problemAt(

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { isRecord, textOf } from '../../../core/trace/read-event.ts';
+import { isRecord, textIn } from '../../../core/foreign.ts';
 import type { TraceModel, TraceStep } from '../../../core/trace-model.ts';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
@@ -75,7 +75,7 @@ function effectsOf({ steps }: TraceModel): Effect[] {
     const { message, severity } = step;
     const tone = severity === 'error' ? 'bad' : severity === 'warn' ? 'warn' : 'good';
     const what = describe(step);
-    const where = step.place?.configPath ?? textOf(message['configPath']);
+    const where = step.place?.configPath ?? textIn(message['configPath']);
     return what === undefined ? [] : [{ what, where, tone }];
   });
 }
@@ -83,7 +83,7 @@ function effectsOf({ steps }: TraceModel): Effect[] {
 function describe({ message, summary, isSkip, label }: TraceStep): string | undefined {
   const { type } = message;
   if (type === 'cel') {
-    const field = /\.transformation\.(.+)$/.exec(textOf(message['configPath']))?.[1];
+    const field = /\.transformation\.(.+)$/.exec(textIn(message['configPath']))?.[1];
     if (field === undefined) return undefined;
     const { result } = message as { readonly result?: unknown };
     const problem = isRecord(result) ? result['error'] : undefined;

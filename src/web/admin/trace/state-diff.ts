@@ -1,4 +1,4 @@
-import { isRecord } from '../../../core/trace/read-event.ts';
+import { isRecord } from '../../../core/foreign.ts';
 import { readable } from '../../../core/trace/request-line.ts';
 
 /** One value that a step changed, by its path: `request.headers["x-user"]`. */

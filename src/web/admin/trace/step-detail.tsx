@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
-import { isRecord, placeText, recordsOf, textOf } from '../../../core/trace/read-event.ts';
+import { isRecord, textIn } from '../../../core/foreign.ts';
+import { placeText, recordsOf } from '../../../core/trace/read-event.ts';
 import { readable } from '../../../core/trace/request-line.ts';
 import type { TraceStep } from '../../../core/trace-model.ts';
 import { navigate } from '../../shared/router.tsx';
@@ -43,7 +44,7 @@ export function StepDetail({
         <button
           type="button"
           onClick={() => {
-            passToCel(message.type === 'cel' ? textOf(message['expr']) : '', state);
+            passToCel(message.type === 'cel' ? textIn(message['expr']) : '', state);
             navigate('/cel');
           }}
         >
@@ -105,7 +106,7 @@ type Message = TraceStep['message'];
 
 /** The expression, the results of its subexpressions, and the variables that it read. */
 function Expression({ message }: { readonly message: Message }): ReactNode {
-  const expression = textOf(message['expr']);
+  const expression = textIn(message['expr']);
   const parts = recordsOf(message['parts']);
   return (
     <>
@@ -163,9 +164,9 @@ function Rules({ rules }: { readonly rules: readonly Readonly<Record<string, unk
               {matched === true ? '✓ true' : '✗ false'}
             </span>{' '}
             <span className="quiet">
-              {textOf(mode)} rules[{index}]
+              {textIn(mode)} rules[{index}]
             </span>{' '}
-            <code>{visible(textOf(name))}</code>
+            <code>{visible(textIn(name))}</code>
             {typeof configLine === 'number' ? (
               <span className="quiet">
                 {' '}
@@ -208,11 +209,11 @@ function WhyNot({ message }: { readonly message: Message }): ReactNode {
           </thead>
           <tbody>
             {skipped.map(({ route, reason }) => (
-              <tr key={textOf(route)}>
+              <tr key={textIn(route)}>
                 <th scope="row" className="mono">
-                  {visible(textOf(route))}
+                  {visible(textIn(route))}
                 </th>
-                <td>{visible(textOf(reason))}</td>
+                <td>{visible(textIn(reason))}</td>
               </tr>
             ))}
           </tbody>
