@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { fastifyStatic } from '@fastify/static';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { messageOf } from '../core/errors.ts';
+import { membersOf, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
@@ -47,7 +48,8 @@ function addEndpoint(app: FastifyInstance, { path, methods, isSlow, handle }: En
 }
 
 function onError(error: unknown, reply: FastifyReply, admin: Admin): FastifyReply {
-  const { statusCode = 500 } = error as { statusCode?: number };
+  const { statusCode: status } = membersOf(error);
+  const statusCode = typeof status === 'number' ? status : 500;
   const text = admin.redactor().text(messageOf(error));
   if (statusCode >= 500) admin.log.warn('admin', 'an admin request failed', { problem: text });
   return reply.code(statusCode).type('text/plain; charset=utf-8').send(`${text}\n`);
@@ -69,7 +71,7 @@ async function serveWebApp(app: FastifyInstance, folder: string | undefined): Pr
   });
   app.get('/ui', { exposeHeadRoute: false }, (_request, reply) => reply.sendFile('index.html'));
   app.get('/ui/*', { exposeHeadRoute: false }, (request, reply) => {
-    const name = (request.params as { '*': string })['*'];
+    const name = textIn(membersOf(request.params)['*']);
     const isFile = name.includes('.') || name.startsWith('assets/');
     // Names of built files change with their content.
     if (name.startsWith('assets/'))

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf } from '../core/errors.ts';
+import { membersOf, parseJson, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import { isLoopback } from '../core/listen.ts';
 import { replaceFile } from '../core/replace-file.ts';
@@ -115,6 +116,7 @@ export async function saveConfig(
       checkedJson(checked, admin, full.range),
     );
   const bytes = Buffer.from(full.text);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `writeRefusal` refuses without a file
   const path = admin.configFile as string;
   if (!replaceFile(path, bytes, () => hashOf(readFileSync(path)) === asked.hash)) return refuse(409, CHANGED);
   const isWatched = admin.reloadState?.().isWatching === true;
@@ -133,13 +135,8 @@ export async function saveConfig(
 
 function readBody(body: unknown): { readonly text: string; readonly hash: string } | undefined {
   try {
-    const value = JSON.parse(typeof body === 'string' ? body : '') as {
-      text?: unknown;
-      hash?: unknown;
-    } | null;
-    return typeof value?.text === 'string' && typeof value.hash === 'string'
-      ? { text: value.text, hash: value.hash }
-      : undefined;
+    const { text, hash } = membersOf(parseJson(textIn(body)));
+    return typeof text === 'string' && typeof hash === 'string' ? { text, hash } : undefined;
   } catch {
     return undefined;
   }

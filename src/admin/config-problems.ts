@@ -44,5 +44,6 @@ export function diagnosticsJson(diagnostics: readonly Diagnostic[], redactor: Re
     .map(({ notesQuoteFile, notes, ...each }) =>
       notes === undefined || notesQuoteFile ? each : { ...each, notes },
     );
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `renderJson` has written it
   return redactor.value(JSON.parse(renderJson(ordered))) as ProblemsView;
 }

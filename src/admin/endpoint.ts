@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { membersOf, stringIn } from '../core/foreign.ts';
 import type { Admin } from './sources.ts';
 
 export type Method = 'GET' | 'POST';
@@ -22,8 +23,8 @@ export function defineEndpoint(endpoint: Endpoint): Endpoint {
 
 /** A query parameter: the first of several values, or undefined. */
 export function parameter(request: FastifyRequest, name: string): string | undefined {
-  const value = (request.query as Readonly<Record<string, string | string[] | undefined>>)[name];
-  return Array.isArray(value) ? value[0] : value;
+  const value = membersOf(request.query)[name];
+  return stringIn(Array.isArray(value) ? value[0] : value);
 }
 
 /** Sends JSON indented by two spaces without a trailing line break, as upstream's endpoints do. */

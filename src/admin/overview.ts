@@ -36,7 +36,7 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
       gatewayView(each.plan, port, admin, backends),
     ),
   };
-  return redactor.value(overview) as Overview;
+  return redactor.value(overview);
 }
 
 function reloadView(admin: Admin): Pick<Overview, 'reload'> {

@@ -1,6 +1,7 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { messageOf } from '../core/errors.ts';
+import { isRecord, parseJson, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
 
@@ -44,13 +45,13 @@ export function readPlaygroundRequest(
   text: unknown,
   listeners: Gateway['listeners'],
 ): PlaygroundRequest | Problem {
-  let value: Readonly<Record<string, unknown>> | null;
+  let value: unknown;
   try {
-    value = JSON.parse(typeof text === 'string' ? text : '') as typeof value;
+    value = parseJson(textIn(text));
   } catch {
-    value = null;
+    value = undefined;
   }
-  if (typeof value !== 'object' || value === null)
+  if (!isRecord(value))
     return { problem: 'expected a JSON object with `port`, `method`, `path`, `headers` and `body`' };
   const { port, method = 'POST', path, headers = {}, body = '' } = value;
   const listener = listeners.find((each) => each.port === port);
@@ -71,9 +72,8 @@ export function readPlaygroundRequest(
 }
 
 function readHeaders(headers: unknown): { readonly headers: Record<string, string> } | Problem {
-  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
-    return { problem: 'headers: expected an object of strings' };
-  const entries = Object.entries(headers as Record<string, unknown>);
+  if (!isRecord(headers)) return { problem: 'headers: expected an object of strings' };
+  const entries = Object.entries(headers);
   if (entries.length > LIMITS.playgroundHeaders)
     return { problem: `headers: at most ${LIMITS.playgroundHeaders} can be sent` };
   const checked: Record<string, string> = {};

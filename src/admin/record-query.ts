@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { durationSchema } from '../core/duration.ts';
 import { AppError } from '../core/errors.ts';
+import { membersOf } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Database } from '../server/kernel/database.ts';
 import { FILTER_NAMES, type Search } from '../server/record/search.ts';
@@ -19,7 +20,7 @@ type Parameters = ReadonlyMap<string, string>;
 /** The parameters, each once and not empty. @throws InvalidParameter for one that is not `known` */
 function parametersOf(request: FastifyRequest, known: readonly string[]): Parameters {
   const all = new Map<string, string>();
-  for (const [name, value] of Object.entries(request.query as Record<string, string | string[]>)) {
+  for (const [name, value] of Object.entries(membersOf(request.query))) {
     if (!known.includes(name))
       throw new InvalidParameter(`unknown parameter ${JSON.stringify(name)}: expected ${known.join(', ')}`);
     if (typeof value !== 'string') throw new InvalidParameter(`${name} is given more than once`);
@@ -56,13 +57,16 @@ export function searchOf(request: FastifyRequest): Search {
 export function usageQueryOf(request: FastifyRequest): UsageQuery {
   const filters = USAGE_GROUPS.filter((name) => name !== 'day' && name !== 'hour');
   const given = parametersOf(request, ['by', ...filters, ...TIMES]);
-  const by = (given.get('by') ?? 'model').split(',');
-  for (const name of by)
-    if (!USAGE_GROUPS.some((group) => group === name))
-      throw new InvalidParameter(
-        `by has the unknown value ${JSON.stringify(name)}: expected ${USAGE_GROUPS.join(', ')}, or several of them`,
-      );
-  return { ...timesOf(given, 7 * DAY), by: [...new Set(by as UsageGroup[])], equal: picked(given, filters) };
+  const by = (given.get('by') ?? 'model').split(',').map(groupOf);
+  return { ...timesOf(given, 7 * DAY), by: [...new Set(by)], equal: picked(given, filters) };
+}
+
+function groupOf(name: string): UsageGroup {
+  const group = USAGE_GROUPS.find((each) => each === name);
+  if (group !== undefined) return group;
+  throw new InvalidParameter(
+    `by has the unknown value ${JSON.stringify(name)}: expected ${USAGE_GROUPS.join(', ')}, or several of them`,
+  );
 }
 
 const DAY = 24 * 3600 * 1000;
@@ -71,6 +75,7 @@ function picked<Name extends string>(
   given: Parameters,
   names: readonly Name[],
 ): Partial<Record<Name, string>> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- these names, and texts
   return Object.fromEntries(
     names.flatMap((name) => (given.has(name) ? [[name, given.get(name)]] : [])),
   ) as Partial<Record<Name, string>>;

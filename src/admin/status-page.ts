@@ -75,16 +75,8 @@ const LINKS = [
   ['/debug/pprof/heap', 'a heap profile of ten seconds'],
 ] as const;
 
-interface Problem {
-  readonly severity: string;
-  readonly code: string;
-  readonly message: string;
-  readonly help?: string;
-  readonly range: { readonly file: string; readonly start: { readonly line: number } };
-}
-
 function problems(title: string, of: Overview['problems'] | undefined): Html {
-  const found = (of?.['diagnostics'] ?? []) as readonly Problem[];
+  const found = of?.diagnostics ?? [];
   if (found.length === 0) return html``;
   return html`<section class="problems"><h2>${title}</h2><ul>
 ${found.map(

@@ -38,6 +38,7 @@ function budgetsOf({ gateways }: Runtime): ConfiguredBudget[] {
     ...routesOf(plan).flatMap((route) => route.policies),
   ]);
   const all = policies.flatMap(({ key, config }) =>
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
     key === 'budgets' ? (config as readonly ConfiguredBudget[]) : [],
   );
   const known = new Map(

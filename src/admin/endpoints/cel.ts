@@ -1,3 +1,4 @@
+import { isRecord, parseJson, textIn } from '../../core/foreign.ts';
 import {
   CelEvaluationError,
   CelSyntaxError,
@@ -50,17 +51,13 @@ interface Asked {
 function readBody(body: unknown): Asked | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(typeof body === 'string' ? body : '');
+    value = parseJson(textIn(body));
   } catch {
     return undefined;
   }
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { expression, requestState = {} } = value;
-  return typeof expression === 'string' && isObject(requestState)
+  return typeof expression === 'string' && isRecord(requestState)
     ? { expression, state: requestState }
     : undefined;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

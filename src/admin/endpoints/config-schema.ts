@@ -1,4 +1,5 @@
 import type { Path } from '../../core/diagnostic.ts';
+import { parseJson } from '../../core/foreign.ts';
 import { schemaAt } from '../../server/config/schema-at.ts';
 import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
 
@@ -26,13 +27,14 @@ export const configSchemaHint = defineEndpoint({
 
 function pathOf(text: string): Path | undefined {
   try {
-    const path: unknown = JSON.parse(text);
-    const isPath =
-      Array.isArray(path) &&
-      path.length <= DEEPEST &&
-      path.every((part) => typeof part === 'string' || Number.isSafeInteger(part));
-    return isPath ? (path as Path) : undefined;
+    const path = parseJson(text);
+    return isPath(path) ? path : undefined;
   } catch {
     return undefined;
   }
 }
+
+const isPath = (value: unknown): value is Path =>
+  Array.isArray(value) &&
+  value.length <= DEEPEST &&
+  value.every((part) => typeof part === 'string' || Number.isSafeInteger(part));

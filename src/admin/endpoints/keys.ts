@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { AppError } from '../../core/errors.ts';
+import { membersOf, parseJson, textIn } from '../../core/foreign.ts';
 import { readKeySettings } from '../../core/virtual-key.ts';
 import { type Spending, spendingOf } from '../../server/budgets/spending.ts';
 import { shownKeys } from '../../server/budgets/usage.ts';
@@ -38,7 +39,7 @@ export const revokeKey = defineEndpoint({
   methods: ['POST'],
   handle: (request, reply, admin) =>
     withSpending(admin, reply, async (spending) => {
-      const { key: wanted } = (parsed(request.body) ?? {}) as { key?: unknown };
+      const { key: wanted } = membersOf(parsed(request.body));
       if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
       const key = await spending.keys.revoke(wanted);
       if (key === undefined)
@@ -75,7 +76,7 @@ export async function withSpending(
 
 function parsed(body: unknown): unknown {
   try {
-    return JSON.parse(typeof body === 'string' ? body : '');
+    return parseJson(textIn(body));
   } catch {
     return undefined;
   }

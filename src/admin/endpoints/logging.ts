@@ -1,4 +1,5 @@
 import { durationSchema } from '../../core/duration.ts';
+import { membersOf, stringIn } from '../../core/foreign.ts';
 import { InvalidDirectives, LOG_LEVEL_HELP } from '../../core/log-directives.ts';
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 
@@ -36,7 +37,7 @@ export const logging = defineEndpoint({
 
 /** The last of several values counts, as in upstream. */
 function last(query: unknown, name: string): string | undefined {
-  return [(query as Record<string, string | string[] | undefined>)[name]].flat().at(-1);
+  return stringIn([membersOf(query)[name]].flat().at(-1));
 }
 
 /** Text from a client, shortened and on one line. */

@@ -1,3 +1,4 @@
+import { isRecord, membersOf } from '../../core/foreign.ts';
 import type { ShownBound } from '../../server/workers/bounds.ts';
 import { type MemoryUsage, memoryUsage } from '../../server/workers/memory-usage.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
@@ -24,7 +25,7 @@ export const memory = defineEndpoint({
     return sendJson(reply, {
       captured_at_unix_ms: Date.now(),
       capture_mode: 'v8',
-      ...(others.reduce(sum, first) as object),
+      ...membersOf(others.reduce<unknown>(sum, first)),
       // The kernel limits all processes together.
       cgroup: each[0]?.cgroup ?? null,
       bounds: [...each.flatMap(({ name, bounds }) => located(name, bounds)), ...(await ownBounds(admin))],
@@ -44,7 +45,6 @@ function located(name: string | undefined, bounds: readonly ShownBound[]): reado
 /** Adds the numbers of two values of the same shape; anything else is that of the first. */
 function sum(a: unknown, b: unknown): unknown {
   if (typeof a === 'number' && typeof b === 'number') return a + b;
-  if (typeof a !== 'object' || a === null || typeof b !== 'object' || b === null) return a;
-  const other = b as Readonly<Record<string, unknown>>;
-  return Object.fromEntries(Object.entries(a).map(([key, value]) => [key, sum(value, other[key])]));
+  if (!isRecord(a) || !isRecord(b)) return a;
+  return Object.fromEntries(Object.entries(a).map(([key, value]) => [key, sum(value, b[key])]));
 }

@@ -1,3 +1,4 @@
+import { membersOf, textIn } from '../../core/foreign.ts';
 import { recordById } from '../../server/record/search.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { answerFromDatabase, InvalidParameter } from '../record-query.ts';
@@ -8,7 +9,7 @@ export const record = defineEndpoint({
   methods: ['GET'],
   handle: (request, reply, admin) =>
     answerFromDatabase(reply, admin, (database) => {
-      const { id } = request.params as { id: string };
+      const id = textIn(membersOf(request.params)['id']);
       if (!/^\d{1,15}$/.test(id)) throw new InvalidParameter('the id of a record is a number');
       return recordById(database, Number(id));
     }),

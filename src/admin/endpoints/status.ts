@@ -15,7 +15,7 @@ export const statusPage = defineEndpoint({
     const recent = admin.gateway.requests
       .list(SHOWN)
       .reverse()
-      .map((request) => redactor.value(request) as typeof request);
+      .map((request) => redactor.value(request));
     return reply.type('text/html; charset=utf-8').send(render(await overviewOf(admin), recent));
   },
 });

@@ -216,7 +216,11 @@ function terminalLine(
   { color, columns }: TerminalFormat,
 ): string {
   const shown = Object.fromEntries(fields);
-  const spans = requestLineSpans(shown, { at: Date.now(), columns, added: added as [string, FieldValue][] });
+  const spans = requestLineSpans(shown, {
+    at: Date.now(),
+    columns,
+    added: added.map(([name, value]) => [name, value]),
+  });
   return `${spansText(spans, color)}\n`;
 }
 
@@ -224,8 +228,8 @@ function textLine(fields: readonly Field[]): string {
   let text = '';
   // By index: destructuring each field doubles the cost of the loop.
   for (let index = 0; index < fields.length; index += 1) {
-    const field = fields[index] as Field;
-    if (field[1] !== undefined) text += ` ${field[0]}=${textOf(field[1], field[2])}`;
+    const field = fields[index];
+    if (field?.[1] !== undefined) text += ` ${field[0]}=${textOf(field[1], field[2])}`;
   }
   // Control characters are escaped once per line: ten times cheaper than once per field.
   return `${timestamp(Date.now())}\tinfo\trequest${escapeControls(text)}\n`;

@@ -1,3 +1,4 @@
+import { elementsOf, parseJson, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Field, FieldValue } from './request-fields.ts';
 
@@ -39,7 +40,7 @@ export class RecentRequests {
     let size = 0;
     for (let id = this.#oldest; id <= this.#newest; id += 1) {
       const slot = id % LIMITS.recentRequests;
-      size += (this.#ends[slot] as number) - (this.#starts[slot] as number);
+      size += (this.#ends[slot] ?? 0) - (this.#starts[slot] ?? 0);
     }
     return size;
   }
@@ -95,7 +96,7 @@ export class RecentRequests {
   /** Texts are stored in the order of their ids, so the texts in the way of the next one are the oldest. */
   #forgetWithin(from: number, to: number): void {
     while (this.#oldest <= this.#newest) {
-      const start = this.#starts[this.#oldest % LIMITS.recentRequests] as number;
+      const start = this.#starts[this.#oldest % LIMITS.recentRequests] ?? 0;
       if (start < from || start >= to) return;
       this.#oldest += 1;
     }
@@ -104,10 +105,10 @@ export class RecentRequests {
   #read(id: number): RecentRequest {
     const slot = id % LIMITS.recentRequests;
     const text = this.#text.toString('utf8', this.#starts[slot], this.#ends[slot]);
-    const flat = JSON.parse(text) as unknown[];
+    const flat = elementsOf(parseJson(text));
     const fields: Record<string, unknown> = {};
-    for (let at = 0; at < flat.length; at += 2) fields[flat[at] as string] = flat[at + 1];
-    return { id, time: new Date(this.#endedAt[slot] as number).toISOString(), fields };
+    for (let at = 0; at < flat.length; at += 2) fields[textIn(flat[at])] = flat[at + 1];
+    return { id, time: new Date(this.#endedAt[slot] ?? 0).toISOString(), fields };
   }
 }
 
@@ -123,9 +124,9 @@ function shortened(fields: readonly Field[]): unknown[] {
   let left: number = LIMITS.recentRequestLength;
   // By index, because destructuring each field in the loop's head costs as much as the rest of it.
   for (let index = 0; index < fields.length; index += 1) {
-    const field = fields[index] as Field;
-    const value = field[1];
-    if (value === undefined) continue;
+    const field = fields[index];
+    const value = field?.[1];
+    if (field === undefined || value === undefined) continue;
     const text = typeof value === 'string' ? value : textOf(value);
     const isLong = text.length > LIMITS.logFieldLength;
     left -= field[0].length + (isLong ? LIMITS.logFieldLength : text.length);

@@ -178,7 +178,7 @@ class TraceStream extends Readable {
     this.#isPassing = true;
     while (this.#wantsMore && this.#frames.length > 0) {
       this.#wantsMore = false;
-      const frame = this.#frames.shift() as string;
+      const frame = this.#frames.shift() ?? '';
       this.#length -= frame.length;
       if (this.push(frame)) this.#wantsMore = true;
     }

@@ -1,5 +1,6 @@
 import type { SendHandle } from 'node:child_process';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
+import { elementsOf, isRecord, shownValue } from '../../core/foreign.ts';
 import { TransientMap } from '../../core/transient-map.ts';
 
 /** The end of an IPC channel: a child process, or `process` in a child. */
@@ -50,7 +51,7 @@ export class Link<Local extends Calls, Other extends Calls> {
     this.#port = port;
     this.#local = local;
     this.#onSocket = onSocket;
-    port.on('message', (message, handle) => this.#receive(message, handle as Socket | undefined));
+    port.on('message', (message, handle) => this.#receive(message, handle));
   }
 
   /** Calls a function of the other process. Rejects with its error message, or with `LinkClosed`. */
@@ -63,6 +64,7 @@ export class Link<Local extends Calls, Other extends Calls> {
     const waiter = Promise.withResolvers<unknown>();
     this.#waiting.set(id, waiter);
     this.#post({ id, call: name, args });
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the other process runs the same program
     return waiter.promise as Promise<Awaited<ReturnType<Other[Name]>>>;
   }
 
@@ -108,24 +110,31 @@ export class Link<Local extends Calls, Other extends Calls> {
     this.#port.send?.(frames, undefined, {}, () => undefined);
   }
 
-  #receive(message: unknown, handle: Socket | undefined): void {
+  /**
+   * Messages of another shape are left out: a module of the other process can use the channel, too (`process.send`), and a
+   * worker that is replaced after an update of the package runs the new version.
+   */
+  #receive(message: unknown, handle: unknown): void {
     if (typeof message === 'string') {
-      this.#onSocket?.(message, handle);
+      this.#onSocket?.(message, handle instanceof Socket ? handle : undefined);
       return;
     }
-    for (const frame of message as readonly Frame[]) this.#handle(frame);
+    if (Array.isArray(message)) for (const frame of message) this.#handle(frame);
   }
 
-  #handle(frame: Frame): void {
-    if ('call' in frame) {
-      const called = this.#local[frame.call] as ((...args: readonly unknown[]) => unknown) | undefined;
-      void this.#answer(frame.id, () => called?.(...frame.args));
+  #handle(frame: unknown): void {
+    if (!isRecord(frame) || typeof frame['id'] !== 'number') return;
+    const { id, call, args, result, error } = frame;
+    if (typeof call === 'string') {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same program has checked the types of the arguments
+      const called = this.#local[call] as ((...all: readonly unknown[]) => unknown) | undefined;
+      void this.#answer(id, () => called?.(...elementsOf(args)));
       return;
     }
-    const waiter = this.#waiting.get(frame.id);
-    this.#waiting.delete(frame.id);
-    if (frame.error === undefined) waiter?.resolve(frame.result);
-    else waiter?.reject(new Error(frame.error));
+    const waiter = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error === undefined) waiter?.resolve(result);
+    else waiter?.reject(new Error(shownValue(error)));
   }
 
   async #answer(id: number, perform: () => unknown): Promise<void> {

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts';
+import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { forwardToWorker } from '../transport/forward.ts';
@@ -83,6 +84,6 @@ export class Peers {
 
 /** The socket has no listener: its worker has ended. */
 function wasNotSent(error: unknown): boolean {
-  const { code } = ((error instanceof AppError ? error.cause : undefined) ?? {}) as { code?: string };
+  const code = error instanceof AppError ? errorCode(error.cause) : '';
   return code === 'ECONNREFUSED' || code === 'ENOENT';
 }

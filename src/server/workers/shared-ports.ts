@@ -1,5 +1,6 @@
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { overlap } from '../../core/listen.ts';
+import { tcpAddress } from '../../core/listening-server.ts';
 import { addressOf, type GatewayPlan } from '../config/plan/plan.ts';
 import { PortError, portKey } from '../runtime/port.ts';
 import type { PortList } from './calls.ts';
@@ -84,6 +85,6 @@ export class SharedPorts {
       );
       server.listen({ port, host: address }, () => resolve());
     });
-    this.#open.set(portKey(plan), { id, port: (server.address() as AddressInfo).port, plan, server });
+    this.#open.set(portKey(plan), { id, port: tcpAddress(server).port, plan, server });
   }
 }

@@ -16,6 +16,7 @@ export class HeldState implements SharedState {
     const key = keyOf();
     this.#components.set(key, operations);
     return {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a direct call has the type of the operation
       call: operations as unknown as Remote<T>,
       isRemote: false,
       publish: (event) => this.#publish(key, event),
@@ -30,6 +31,7 @@ export class HeldState implements SharedState {
    * has since been replaced.
    */
   perform(key: string, name: string, args: readonly unknown[]): unknown {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `RemoteState.join` has the types of the arguments
     const operation = this.#components.get(key)?.[name] as
       | ((...args: readonly unknown[]) => unknown)
       | undefined;
@@ -56,6 +58,7 @@ export class RemoteState implements SharedState {
     receive?: (event: never) => void,
   ): Shared<T> {
     const key = keyOf();
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one function for each operation
     const call = Object.fromEntries(
       Object.keys(operations).map((name) => [
         name,
@@ -77,6 +80,7 @@ export class RemoteState implements SharedState {
 
   /** Passes an event on to the component that it was published for. */
   received(key: string, event: unknown): void {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `publish` of the same component has sent it
     for (const receive of this.#receivers.get(key) ?? []) receive(event as never);
   }
 }

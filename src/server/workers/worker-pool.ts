@@ -269,8 +269,7 @@ export class WorkerPool
     } catch (error) {
       worker.kill();
       const { code, signal } = await worker.ended;
-      const reason =
-        error instanceof LinkClosed ? `it ended with ${signal ?? code}` : (error as Error).message;
+      const reason = error instanceof LinkClosed ? `it ended with ${signal ?? code}` : messageOf(error);
       throw new WorkerError(`worker ${index} did not start: ${reason}`);
     }
     if (this.#records) worker.link.tell('recordRequests');

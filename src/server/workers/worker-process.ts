@@ -72,7 +72,7 @@ export class WorkerProcess implements ProcessView {
     this.#limits = options.limits;
     this.#lostConnections = options.lostConnections;
     this.#child = fork(options.program, options.args, {
-      env: options.env as NodeJS.ProcessEnv,
+      env: { ...options.env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       // The port of a debugger can be opened once.
       execArgv: process.execArgv.filter((argument) => !argument.startsWith('--inspect')),

@@ -152,7 +152,7 @@ export class Worker {
     const view = new OwnProcess({
       name: `worker ${index}`,
       gateway,
-      runtime: () => this.#runtime as Runtime,
+      runtime: () => this.#runtime ?? runtime,
       sinks,
     });
     this.#running = { start, log, sinks, gateway, ports, peers, view };

@@ -51,6 +51,7 @@ export async function mergeValues(metrics: readonly MetricValues[]): Promise<Met
   const { AggregatorRegistry } = promClient();
   const registry = AggregatorRegistry.aggregate(metrics.map((metric) => [metric]));
   const [merged] = await registry.getMetricsAsJSON();
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package say less than it returns
   return merged as MetricValues;
 }
 

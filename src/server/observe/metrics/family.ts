@@ -34,6 +34,7 @@ let library: PromClient | undefined;
 
 /** Loads prom-client at the first scrape. Loading takes 35 ms, and most commands print no metrics. */
 export function promClient(): PromClient {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package
   library ??= createRequire(import.meta.url)('prom-client') as PromClient;
   return library;
 }

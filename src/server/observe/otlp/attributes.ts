@@ -1,4 +1,5 @@
 import { redactTarget } from '../../../core/credentials.ts';
+import { stringIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem, TOOL_ERROR } from '../../../core/outcome.ts';
 import type { CelResult } from '../../kernel/expression.ts';
@@ -154,7 +155,7 @@ export function requestName(ctx: RequestContext, attributes: Readonly<MutableAtt
   const { method } = ctx;
   const mcp = mcpFields.get(ctx);
   if (mcp?.method !== undefined) return join(mcp.method, mcp.tool ?? mcp.prompt);
-  return join(METHODS.has(method) ? method : 'HTTP', attributes['http.route'] as string | undefined);
+  return join(METHODS.has(method) ? method : 'HTTP', stringIn(attributes['http.route']));
 }
 
 const join = (operation: string, target: string | undefined): string =>

@@ -89,7 +89,7 @@ export class RecordedRequest implements RequestSpan {
       'agentgateway.outbound.subtype': subtype,
       ...known,
       // Without the query, which may hold credentials.
-      'url.full': origin + withoutTokens(path.split('?')[0] as string),
+      'url.full': origin + withoutTokens(path.split('?')[0] ?? ''),
       ...model?.attributes,
     };
     const call = this.call(

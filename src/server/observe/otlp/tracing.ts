@@ -119,15 +119,14 @@ export class Tracing {
 
   /** Ends the spans of a finished request. `fields`: its built-in access-log fields. */
   ended(ctx: RequestContext, span: RequestSpan, fields: readonly Field[]): void {
-    if (!this.#settings.isExported(ctx)) return;
-    const recorded = span as RecordedRequest;
-    const attributes = requestAttributes(ctx, fields, recorded.route);
+    if (!this.#settings.isExported(ctx) || !(span instanceof RecordedRequest)) return;
+    const attributes = requestAttributes(ctx, fields, span.route);
     for (const name of this.#settings.removed)
       for (const attribute of attributesNamed(name)) delete attributes[attribute];
     for (const [name, value] of this.#settings.added(ctx))
       if (!this.#settings.removed.has(name)) attributes[name] = addedAttribute(value);
     const name = attributes['span.name'] ?? requestName(ctx, attributes);
-    recorded.end(String(name), attributes, failureOf(ctx));
+    span.end(String(name), attributes, failureOf(ctx));
   }
 
   /** Exports queued spans, for at most `LIMITS.spanFlush` ms. */
@@ -173,7 +172,8 @@ function resourceOf({ serviceName, resources }: TracingSettings): Resource {
  * own propagator would accept the first of several.
  */
 export function parseTraceparent(values: readonly string[]): SpanContext | undefined {
-  const parsed = values.length === 1 ? parseTraceParent((values[0] as string).trim()) : null;
+  const [value, second] = values;
+  const parsed = value === undefined || second !== undefined ? null : parseTraceParent(value.trim());
   return parsed === null ? undefined : { ...parsed, isRemote: true };
 }
 
@@ -208,6 +208,7 @@ class ExpressionSampler implements Sampler {
   }
 
   shouldSample(context: Context, traceId: string): SamplingResult {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `#sampled` has set it
     const value = this.#rule(context.getValue(REQUEST) as RequestContext);
     if (typeof value === 'number') return new TraceIdRatioBasedSampler(value).shouldSample(context, traceId);
     return { decision: value === true ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD };

@@ -8,8 +8,11 @@ export class BodyTap {
   #size = 0;
 
   add(chunk: unknown): void {
-    if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return;
-    const bytes = Buffer.from(chunk as string);
+    if (typeof chunk === 'string') this.#keep(Buffer.from(chunk));
+    else if (chunk instanceof Uint8Array) this.#keep(Buffer.from(chunk));
+  }
+
+  #keep(bytes: Buffer): void {
     const room = LIMITS.traceBodyBytes - this.#size;
     this.#size += bytes.length;
     if (room > 0) this.#chunks.push(bytes.subarray(0, room));
@@ -36,7 +39,9 @@ export class BodyTap {
 /** Copies everything written to a client's response. Only used for traced requests. */
 export function tapResponse(response: BodyWriter): BodyTap {
   const tap = new BodyTap();
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- gets what the caller of the function below passes
   const write = response.write.bind(response) as (...all: unknown[]) => boolean;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
   const end = response.end.bind(response) as (...all: unknown[]) => unknown;
   response.write = (...all: unknown[]) => {
     tap.add(all[0]);

@@ -8,6 +8,7 @@ import type {
   TracePlace,
   TraceSeverity,
 } from '../../../core/trace/event.ts';
+import { placeOf } from '../../../core/trace/read-event.ts';
 import { explainExpression } from '../../expressions/cel/explain.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { TracedExpression } from '../../kernel/expression.ts';
@@ -62,9 +63,7 @@ export function authorizationMessage(
 }
 
 function placeIn(place: TracePlace | undefined): TracePlace {
-  if (place?.configPath === undefined) return {};
-  const { configPath, configFile, configLine, configColumn } = place;
-  return { configPath, configFile, configLine, configColumn } as TracePlace;
+  return place?.configPath === undefined ? {} : (placeOf({ ...place }) ?? {});
 }
 
 /** The event of an evaluated expression, with the values of its subexpressions. */
@@ -107,6 +106,6 @@ export function celMessage(
 function readsCredential(text: string, names: SecretNames): boolean {
   if (/\bcookie\b/i.test(text)) return true;
   for (const [, name] of text.matchAll(/["'.]([\w-]+)/g))
-    if (isSensitiveName(name as string, names.headers)) return true;
+    if (isSensitiveName(name ?? '', names.headers)) return true;
   return false;
 }

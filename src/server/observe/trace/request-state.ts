@@ -1,5 +1,5 @@
 import { redactTarget } from '../../../core/credentials.ts';
-import { isRecord } from '../../../core/foreign.ts';
+import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestState } from '../../../core/trace/event.ts';
 import { HeadersView } from '../../expressions/cel/headers-view.ts';
@@ -116,7 +116,7 @@ function requestOf(
   names: SecretNames,
   budget: SizeBudget,
   final?: FinalRequest,
-): object {
+): unknown {
   const isRaw = ctx.path === '';
   const target = final?.path ?? (isRaw ? (ctx.request.url ?? '') : ctx.path + ctx.query);
   const [path = ''] = target.split('?', 1);
@@ -140,7 +140,7 @@ function requestOf(
     },
     budget,
     names.headers,
-  ) as object;
+  );
 }
 
 /** The variable `response`. The body is included only if an expression reads it; it has its own event otherwise. */
@@ -148,5 +148,5 @@ function responseOf(response: unknown, names: SecretNames, budget: SizeBudget): 
   const value = toTraceJson(response, budget, names.headers);
   if (!(response instanceof CelStruct)) return value;
   const body = toTraceJson(response.field('body'), budget, names.headers);
-  return body === undefined ? value : { ...(value as object), body };
+  return body === undefined ? value : { ...membersOf(value), body };
 }

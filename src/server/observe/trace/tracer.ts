@@ -113,6 +113,7 @@ export class Tracer {
       severity: severity ?? severityOf(message),
       ...(scope === undefined ? {} : { scope: [scope] }),
       ...(this.#sink.requestId === undefined ? {} : { requestId: this.#sink.requestId }),
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a copy with the same members
       message: redactMessage(message, this.#scrubber) as TraceMessage,
     });
   }
@@ -285,8 +286,8 @@ export class Tracer {
 
   #hideHeaders(raw: readonly string[]): void {
     for (let i = 0; i < raw.length; i += 2) {
-      if (!isSensitiveName(raw[i] as string, this.#names.headers)) continue;
-      const value = raw[i + 1] as string;
+      if (!isSensitiveName(raw[i] ?? '', this.#names.headers)) continue;
+      const value = raw[i + 1] ?? '';
       this.hide(value);
       // A cookie header holds several values.
       for (const pair of value.split(';')) this.hide(pair.slice(pair.indexOf('=') + 1).trim());

@@ -2,6 +2,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { lstat, readlink, stat } from 'node:fs/promises';
 import { basename, dirname, join, parse, resolve, sep } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
+import { errorCode } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 
@@ -154,7 +155,7 @@ async function signatureOf(file: string): Promise<string> {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
     return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? 'unreadable';
+    return errorCode(error) || 'unreadable';
   }
 }
 

@@ -288,8 +288,7 @@ export class LiveConfig {
       ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
     });
     // The redactor that is used when the state is shown knows only the secrets of the active configuration.
-    const shown =
-      errors.length > 0 ? (redactor.value(diagnostics) as Diagnostic[]) : [this.#fileProblem(problem)];
+    const shown = errors.length > 0 ? redactor.value(diagnostics) : [this.#fileProblem(problem)];
     this.#state = { ...this.#state, failure: { at: Date.now(), diagnostics: shown } };
     gateway.metrics.isSynchronized = false;
   }

@@ -1,4 +1,4 @@
-import { type HeapProfiler as Inspector, Session } from 'node:inspector/promises';
+import { Session } from 'node:inspector/promises';
 import { LIMITS } from '../../../core/limits.ts';
 import { type CallFrame, measured, type Samples, type Stack } from './samples.ts';
 
@@ -19,13 +19,13 @@ export async function sampleHeap(seconds: number, signal: AbortSignal): Promise<
   const startedAt = Date.now();
   try {
     session.connect();
-    await session.post('HeapProfiler.startSampling', {
-      samplingInterval: LIMITS.heapSampleBytes,
-      stackDepth: LIMITS.heapSampleDepth,
-    } as Inspector.StartSamplingParameterType);
+    // The types of Node.js lack the depth.
+    const settings = { samplingInterval: LIMITS.heapSampleBytes, stackDepth: LIMITS.heapSampleDepth };
+    await session.post('HeapProfiler.startSampling', settings);
     await measured(seconds, signal);
     await session.post('HeapProfiler.collectGarbage');
     const { profile } = await session.post('HeapProfiler.stopSampling');
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of Node.js have fewer members
     const stacks = stacksOf(profile as unknown as SamplingProfile);
     return { startedAt, duration: Date.now() - startedAt, stacks };
   } finally {
