@@ -122,6 +122,7 @@ type Write = 'putDocument' | 'putEntities' | 'changeGraph' | 'importBatch' | 'er
 /** The store, which wakes a queue after each of these writes, because it may leave something to do. */
 export function wakingAfter(store: Store, writes: readonly Write[], wake: () => void): Store {
   const waking = writes.map((name) => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passes on the arguments that it gets
     const write = store[name] as (...args: readonly unknown[]) => Promise<unknown>;
     return [
       name,
@@ -132,5 +133,6 @@ export function wakingAfter(store: Store, writes: readonly Write[], wake: () => 
       },
     ];
   });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a function for each name
   return { ...store, ...(Object.fromEntries(waking) as Pick<Store, Write>) };
 }

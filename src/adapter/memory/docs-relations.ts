@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { elementsOf, membersOf } from '../../core/foreign.ts';
 import type { Backend } from './documents.ts';
 import { workspaceId } from './ids.ts';
 import { linkedDocument } from './markdown/links.ts';
@@ -25,7 +26,9 @@ export async function relateLinks(
     signal.throwIfAborted();
     const page = documents.slice(start, start + PAGE);
     const files = await store.entities(page.map(({ id }) => id));
-    const isNew = (key: unknown): boolean => changed === undefined || changed.has(String(key));
+    // Metadata of an imported document is that of its author.
+    const isNew = (key: unknown): boolean =>
+      changed === undefined || (typeof key === 'string' && changed.has(key));
     const relations: Relation[] = [];
     for (const { id: fromId, metadata } of files) {
       const from = metadata['path'];
@@ -34,12 +37,14 @@ export async function relateLinks(
           relations.push({ fromId, toId, relationType, weight });
       };
       for (const [link, count] of linksIn(metadata)) {
-        const target = linkedDocument(link, (path) => ids.has(path));
-        if (target !== undefined) relate(ids.get(target) as string, target, 'REFERENCES', count);
+        const target = linkedDocument(link, (path) => ids.has(path)) ?? '';
+        const toId = ids.get(target);
+        if (toId !== undefined) relate(toId, target, 'REFERENCES', count);
       }
       for (const name of dependenciesIn(metadata)) {
-        const target = linkedDocument(name, (path) => ids.has(path));
-        if (target !== undefined) relate(ids.get(target) as string, target, 'DEPENDS_ON', 1);
+        const target = linkedDocument(name, (path) => ids.has(path)) ?? '';
+        const toId = ids.get(target);
+        if (toId !== undefined) relate(toId, target, 'DEPENDS_ON', 1);
         else
           for (const found of await titled(store, name))
             relate(found.id, found.metadata['path'], 'DEPENDS_ON', 1);
@@ -73,14 +78,13 @@ async function titled(store: Store, title: string): Promise<readonly Entity[]> {
 const SAME_TITLE = 20;
 
 function dependenciesIn(metadata: Readonly<Record<string, unknown>>): string[] {
-  const names = metadata['dependsOn'];
-  return Array.isArray(names) ? names.map(String) : [];
+  return elementsOf(metadata['dependsOn']).filter((name) => typeof name === 'string');
 }
 
 function linksIn(metadata: Readonly<Record<string, unknown>>): [string, number][] {
-  const links = metadata['links'];
-  if (typeof links !== 'object' || links === null) return [];
-  return Object.entries(links).map(([link, count]) => [link, Number(count)]);
+  return Object.entries(membersOf(metadata['links'])).flatMap(([link, count]) =>
+    typeof count === 'number' ? [[link, count]] : [],
+  );
 }
 
 /** Stores the folders of documents as workspaces: a document belongs to its folder, a folder to its parent. */

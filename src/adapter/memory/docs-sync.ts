@@ -1,4 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
+import { elementsOf, membersOf, numberIn, stringIn, textIn } from '../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
 import { FolderWorkspaces, relateLinks } from './docs-relations.ts';
@@ -252,6 +253,32 @@ class SyncRun {
 
 /** The state of a sync while it runs. */
 type SyncCounts = { -readonly [Key in keyof SyncStatus]: SyncStatus[Key] } & { errors: SyncError[] };
+
+const STATES = ['idle', 'running', 'done', 'failed'] as const;
+
+/** Reads a status that was stored; undefined if the row has something else. */
+export function storedSync(value: unknown): SyncStatus | undefined {
+  const members = membersOf(value);
+  const state = STATES.find((each) => each === members['state']);
+  if (state === undefined) return undefined;
+  const count = (name: string): number => numberIn(members[name]) ?? 0;
+  return {
+    state,
+    scanned: count('scanned'),
+    total: count('total'),
+    added: count('added'),
+    updated: count('updated'),
+    unchanged: count('unchanged'),
+    removed: count('removed'),
+    failed: count('failed'),
+    errors: elementsOf(members['errors'])
+      .map(membersOf)
+      .map(({ path, message }) => ({ path: textIn(path), message: textIn(message) })),
+    embedded: count('embedded'),
+    startedAt: stringIn(members['startedAt']) ?? null,
+    durationMs: count('durationMs'),
+  };
+}
 
 function noSync(): SyncCounts {
   return {

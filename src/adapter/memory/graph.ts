@@ -53,9 +53,9 @@ const SAME_NAME = 20;
  * An entity of agents takes precedence, then a workspace over a file, chunk and message of the same name, because the
  * wider one is usually meant.
  */
-const ORDER = new Map(
+const ORDER: ReadonlyMap<EntityType, number> = new Map(
   (['entity', 'workspace', 'doc_file', 'doc_chunk', 'chat_message'] satisfies EntityType[]).map(
-    (type, index) => [type as EntityType, index],
+    (type, index) => [type, index],
   ),
 );
 

@@ -13,10 +13,10 @@ export interface Lifetimes {
 }
 
 /** The collections of the specification that can have a time-to-live, and what it is called here. */
-const COLLECTIONS = new Map([
+const COLLECTIONS = new Map<string, keyof Lifetimes>([
   ['chat_history', 'turns'],
   ['entities', 'entities'],
-] as const);
+]);
 
 /**
  * Parses `MEMORY_TTL`, such as `chat_history=30d,entities=365d`.
@@ -28,7 +28,7 @@ export function lifetimesFrom(text: string | undefined): Lifetimes {
   for (const part of (text ?? '').split(',').map((one) => one.trim())) {
     if (part === '') continue;
     const [collection = '', ...rest] = part.split('=');
-    const key = COLLECTIONS.get(collection.trim() as 'entities');
+    const key = COLLECTIONS.get(collection.trim());
     const duration = durationSchema.safeParse(rest.join('=').trim());
     if (key === undefined)
       throw invalid(`${JSON.stringify(collection.slice(0, 40))} is not a collection with a time-to-live`);

@@ -5,7 +5,7 @@ import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncStatus } from '../../core/memory-model.ts';
 import { wakingAfter } from './background-queue.ts';
 import { indexTurn } from './chat-index.ts';
-import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
+import { createDocsSync, type DocsSync, SYNC_NOTE, storedSync } from './docs-sync.ts';
 import type { Embedder } from './embed/embedder.ts';
 import { EmbeddingQueue } from './embed/embedding-queue.ts';
 import type { Extractor } from './extract/chat-extractor.ts';
@@ -101,7 +101,7 @@ export function createMemory(options: MemoryOptions): Memory {
     },
     async syncStatus() {
       const status = sync.status();
-      return status.state === 'idle' ? (((await store.note(SYNC_NOTE)) as SyncStatus) ?? status) : status;
+      return status.state === 'idle' ? (storedSync(await store.note(SYNC_NOTE)) ?? status) : status;
     },
     async index(turn) {
       if (!indexesChat) return;

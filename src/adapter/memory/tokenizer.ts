@@ -44,7 +44,8 @@ function fold(text: string): string {
 
 function addPairs(word: string, words: string[]): void {
   const letters = [...fold(word)];
-  if (letters.length === 1) words.push(letters[0] as string);
+  const [first] = letters;
+  if (first !== undefined && letters.length === 1) words.push(first);
   for (let index = 0; index + 1 < letters.length; index += 1)
     words.push(`${letters[index]}${letters[index + 1]}`);
 }

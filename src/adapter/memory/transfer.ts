@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { parseJson } from '../../core/foreign.ts';
 import { chunkId, documentId } from './ids.ts';
 import {
   type DocumentRecord,
@@ -121,11 +122,18 @@ export function importLines(store: Store, lines: readonly string[], embedder: st
   };
   for (const [index, one] of lines.entries()) {
     if (one.trim() === '') continue;
-    const { type, ...value } = parsed(one, index + 1);
-    if (type === 'entity') batch.entities.push(value as never);
-    else if (type === 'relation') batch.relations.push(value as never);
-    else if (type === 'turn') batch.turns.push(value as never);
-    else batch.documents.push(documentOf(value as Omit<DocumentLine, 'type'>, embedder));
+    const value = parsed(one, index + 1);
+    if (value.type === 'document') batch.documents.push(documentOf(value, embedder));
+    else if (value.type === 'entity') {
+      const { type: _, ...entity } = value;
+      batch.entities.push(entity);
+    } else if (value.type === 'relation') {
+      const { type: _, ...relation } = value;
+      batch.relations.push(relation);
+    } else {
+      const { type: _, ...turn } = value;
+      batch.turns.push(turn);
+    }
   }
   return store.importBatch(batch);
 }
@@ -133,7 +141,7 @@ export function importLines(store: Store, lines: readonly string[], embedder: st
 function parsed(text: string, number: number): TransferLine {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     throw new AppError('memory_invalid', { message: `line ${number}: is not JSON` });
   }
@@ -146,7 +154,7 @@ function parsed(text: string, number: number): TransferLine {
   });
 }
 
-function documentOf(value: Omit<DocumentLine, 'type'>, embedder: string): NewDocument {
+function documentOf(value: DocumentLine, embedder: string): NewDocument {
   const { key, hash, title, summary, metadata, chunks } = value;
   const id = documentId('ingest', key);
   const storedAt = new Date().toISOString();

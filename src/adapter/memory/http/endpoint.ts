@@ -66,6 +66,7 @@ export function defineEndpoint<
     run(call: Call<z.output<Params>, z.output<Query>, z.output<Body>>): Promise<Answer>;
   },
 ): Endpoint {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `addEndpoint` checks what it passes against its schemas
   return { ...endpoint, isForAll: false } as unknown as Endpoint;
 }
 
@@ -79,6 +80,7 @@ export function defineEndpointForAll<
     run(call: CallForAll<z.output<Params>, z.output<Query>, z.output<Body>>): Promise<Answer>;
   },
 ): Endpoint {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
   return { ...endpoint, isForAll: true } as unknown as Endpoint;
 }
 

@@ -58,6 +58,7 @@ function topLevel(text: string): Token[] {
       isInside = false;
     }
   };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- returns `tokens`, as it does
   lexer.blockTokens = once as typeof lexer.blockTokens;
   return lexer.blockTokens(text, []);
 }
@@ -69,9 +70,11 @@ function blocksOf(text: string, longList: number): Block[] {
   const blocks: Block[] = [];
   for (const token of topLevel(text)) {
     if (token.type === 'heading') {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type says so
       const { depth, text: title } = token as Tokens.Heading;
       blocks.push({ raw: token.raw, heading: { depth, text: plain(title) } });
     } else if (token.type === 'list' && token.raw.length > longList) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
       const items = (token as Tokens.List).items.map(({ raw }) => raw);
       const isWhole = items.join('') === token.raw;
       for (const raw of isWhole ? items : [token.raw]) blocks.push({ raw, heading: undefined });

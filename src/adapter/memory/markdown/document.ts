@@ -1,4 +1,5 @@
 import { parse } from 'yaml';
+import { membersOf } from '../../../core/foreign.ts';
 import { type Chunk, chunksOf } from './chunk.ts';
 import { dependenciesOf, linksOf } from './links.ts';
 import { withoutJsx } from './mdx.ts';
@@ -110,11 +111,7 @@ function frontMatter(text: string): FrontMatter {
   if (fence === '+++') return { ...none, body };
   try {
     const values: unknown = parse(head.slice(1, end + 1), { logLevel: 'silent', maxAliasCount: 20 });
-    const {
-      title,
-      description,
-      depends_on: dependsOn,
-    } = (typeof values === 'object' ? (values ?? {}) : {}) as Record<string, unknown>;
+    const { title, description, depends_on: dependsOn } = membersOf(values);
     return { title: words(title), description: words(description), dependsOn: listed(dependsOn), body };
   } catch {
     return { ...none, body };

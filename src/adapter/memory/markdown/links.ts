@@ -30,7 +30,7 @@ function dependenciesIn(line: string): string[] {
     for (const one of between.matchAll(phrase)) last = one.index + one[0].length;
     follows =
       NEAR.test(last === undefined ? between : between.slice(last)) && (last !== undefined || follows);
-    if (follows) found.push(link[1] as string);
+    if (follows) found.push(link[1] ?? '');
     end = link.index + link[0].length;
   }
   return found;

@@ -131,7 +131,7 @@ export function coverageOf(
     if (possible === undefined) return -1;
     // A loop, because a function would be called for each word of each text.
     let index = 0;
-    while (index < possible.length && !word.startsWith(possible[index] as string)) index += 1;
+    while (index < possible.length && !word.startsWith(possible[index] ?? '')) index += 1;
     if (index === possible.length) return -1;
     let place = known.get(word);
     if (place === undefined) {
@@ -149,7 +149,7 @@ export function coverageOf(
     const near = new Set<number>();
     const words = wordsOf(searchText);
     for (let index = 0; index < words.length; index += 1) {
-      const place = placeOf(words[index] as string);
+      const place = placeOf(words[index] ?? '');
       if (place === -1) continue;
       add(counts, place, 1);
       if (index - (last[place - 1] ?? Number.NEGATIVE_INFINITY) <= NEAR) near.add(place - 1);
@@ -159,7 +159,7 @@ export function coverageOf(
     const length = 1 - LENGTH + (LENGTH * words.length) / AVERAGE_LENGTH;
     const covered = new Map<string, number>();
     for (const [place, stem] of stems.entries()) {
-      const occurrences = (counts[place] as number) / length + (named[place] as number);
+      const occurrences = (counts[place] ?? 0) / length + (named[place] ?? 0);
       if (occurrences > 0) covered.set(stem, occurrences / (occurrences + SATURATION));
     }
     for (const [stem, parts] of compounds) {
@@ -172,14 +172,14 @@ export function coverageOf(
 }
 
 function add(counts: number[], place: number, count: number): void {
-  if (place !== -1) counts[place] = (counts[place] as number) + count;
+  if (place !== -1) counts[place] = (counts[place] ?? 0) + count;
 }
 
 /** The share of neighboring pairs; a pair has the weight of its more common word. */
 function neighborShare(weights: readonly number[], near: ReadonlySet<number>): number {
   let [found, total] = [0, 0];
   for (let index = 0; index + 1 < weights.length; index += 1) {
-    const pair = Math.min(weights[index] as number, weights[index + 1] as number);
+    const pair = Math.min(weights[index] ?? 0, weights[index + 1] ?? 0);
     total += pair;
     if (near.has(index)) found += pair;
   }

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { errorCode, membersOf, parseJson } from '../../../core/foreign.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 import { damaged, openError } from './errors.ts';
 import { migrate } from './schema.ts';
@@ -42,7 +43,8 @@ export function openDatabase(path: string): OpenDatabase {
     writeOwner(path);
   } catch (error) {
     if (database?.isOpen) database.close();
-    if (!owned && [RESULT.busy, RESULT.locked].includes(resultCode(error) as 5)) throw inUse(path);
+    const code = resultCode(error);
+    if (!owned && (code === RESULT.busy || code === RESULT.locked)) throw inUse(path);
     throw openError(path, error);
   }
   const open = database;
@@ -98,8 +100,9 @@ export function ownerFile(database: string): string {
 
 export function readOwner(database: string): Owner | undefined {
   try {
-    const owner = JSON.parse(readFileSync(ownerFile(database), 'utf8'));
-    return Number.isInteger(owner?.pid) ? owner : undefined;
+    const { pid, host, since } = membersOf(parseJson(readFileSync(ownerFile(database), 'utf8')));
+    const isOwner = typeof pid === 'number' && typeof host === 'string' && typeof since === 'string';
+    return isOwner ? { pid, host, since } : undefined;
   } catch {
     return undefined;
   }
@@ -111,7 +114,7 @@ function wasLeftOpen(database: string): boolean {
     readFileSync(ownerFile(database));
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ENOENT';
+    return errorCode(error) !== 'ENOENT';
   }
 }
 

@@ -39,6 +39,7 @@ interface Wasm {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object, imports: object) => { exports: { dots(...addresses: number[]): void } };
 }
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
 const { Memory, Module, Instance } = (globalThis as unknown as { WebAssembly: Wasm }).WebAssembly;
 
 /** Memory for vectors of one length in consecutive slots, and their dot products with a query. */

@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import type { Row } from '../../../core/sql-row.ts';
+import { bytes, number, type Row } from '../../../core/sql-row.ts';
 import { plainWords } from '../plain-words.ts';
 import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
 import {
@@ -21,6 +21,7 @@ import { WordIndex } from './word-index.ts';
 
 /** Values by the names that SQLite gives to `$1`, `$2`, …; Node.js 22 cannot bind numbered parameters by position. */
 function named(values: readonly Value[]): Record<string, SQLInputValue> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the driver accepts every `Value`
   return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value as SQLInputValue]));
 }
 
@@ -135,9 +136,11 @@ export class SqliteEngine implements Engine {
   /** After a commit: removes deleted vectors from the caches; new ones are read by the next search. */
   committed(): void {
     this.#words.changed();
-    const gone = this.#prepare('SELECT vector FROM gone').all() as { vector: number }[];
+    const gone = this.#prepare('SELECT vector FROM gone')
+      .all()
+      .map((row) => number(row, 'vector'));
     if (gone.length === 0) return;
-    for (const cache of this.#caches.values()) for (const { vector } of gone) cache.remove(vector);
+    for (const cache of this.#caches.values()) for (const vector of gone) cache.remove(vector);
     this.#prepare('DELETE FROM gone').run();
   }
 
@@ -165,7 +168,7 @@ export class SqliteEngine implements Engine {
          WHERE ${this.among('e.row', '$1')} AND ${isAlive(2, 'e')}`,
       )
         .all(named([JSON.stringify(rows), ...cutoffValues(expired)]))
-        .map((row) => [row['row'] as number, foundEntityOf(row)]),
+        .map((row) => [number(row, 'row'), foundEntityOf(row)]),
     );
   }
 
@@ -204,7 +207,8 @@ export class SqliteEngine implements Engine {
          WHERE ${this.among('row', '$1')} AND embedder = $2 AND length(embedding) = $3`,
       )
         .all(named([JSON.stringify(rows), embedder, vector.byteLength]))
-        .map(({ row, embedding }) => [row as number, cosine(vector, vectorOf(embedding as Uint8Array))]),
+        .map((row) => [number(row, 'row'), cosine(vector, vectorOf(bytes(row, 'embedding')))] as const)
+        .filter(([, value]) => !Number.isNaN(value)),
     );
   }
 

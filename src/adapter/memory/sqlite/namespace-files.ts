@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { errorCode, membersOf } from '../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 import { DEFAULT_NAMESPACE } from '../../namespace.ts';
@@ -100,8 +101,8 @@ export class NamespaceFiles {
       return new OwnedFile(this.#pathOf(namespace), this.#log);
     } catch (error) {
       // The message names a path and is for the operator.
-      const { cause } = error as { readonly cause?: unknown };
-      const isFull = resultCode(cause) === RESULT.full || (cause as { code?: unknown })?.code === 'ENOSPC';
+      const { cause } = membersOf(error);
+      const isFull = resultCode(cause) === RESULT.full || errorCode(cause) === 'ENOSPC';
       throw new AppError(isFull ? 'memory_full' : 'memory_unavailable', {
         ...(isFull ? {} : { message: 'the memory store cannot open this namespace; its log has the reason' }),
         detail: messageOf(error),
@@ -195,7 +196,7 @@ function entries(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if (errorCode(error) === 'ENOENT') return [];
     throw error;
   }
 }

@@ -50,12 +50,13 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Namespace
     async namespaces(page) {
       checkLimit(page.limit);
       // The order of answers to one namespace is the order of its calls: a namespace that was just created is listed.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `NamespaceFiles.list` has this result
       return (await thread.call(DEFAULT_NAMESPACE, 'list', [page])) as never;
     },
-    removeNamespace: async (name) => (await thread.call(name, 'remove', [])) as boolean,
+    removeNamespace: async (name) => (await thread.call(name, 'remove', [])) === true,
     async backup(name) {
       const copy = backupPath(path);
-      const bytes = (await thread.call(name, 'backup', [copy])) as number;
+      const bytes = Number(await thread.call(name, 'backup', [copy]));
       return { path: copy, bytes, discard: () => rm(copy, { force: true }) };
     },
     close: () => thread.close(),

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../../core/errors.ts';
+import { number } from '../../../core/sql-row.ts';
 
 /** "agcm": identifies the file as ours (`PRAGMA application_id`). */
 export const APPLICATION_ID = 0x6167636d;
@@ -169,8 +170,8 @@ export const MIGRATIONS: readonly string[] = [
  */
 export function migrate(database: DatabaseSync, path: string, migrations = MIGRATIONS): void {
   const version = pragma(database, 'user_version');
-  const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get() as { n: number };
-  if (pragma(database, 'application_id') !== APPLICATION_ID && (tables.n > 0 || version !== 0))
+  const tables = number(database.prepare('SELECT count(*) AS n FROM sqlite_schema').get() ?? {}, 'n');
+  if (pragma(database, 'application_id') !== APPLICATION_ID && (tables > 0 || version !== 0))
     throw new AppError('memory_not_opened', {
       message: `${path}: is a database of another program: use another folder with --data`,
     });

@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { ENTITY_TYPES, type EntityType, type SearchScope } from '../store.ts';
+import { bytes, number, text } from '../../../core/sql-row.ts';
+import { ENTITY_TYPES, type SearchScope } from '../store.ts';
 import { DotProducts } from './dot-products.ts';
 
 const ALL_TYPES = 0xff;
@@ -46,9 +47,10 @@ export class VectorCache {
     // A vector of another length cannot be compared: its model was changed under the same name.
     const fresh = 'FROM memory_vectors WHERE vector > ? AND embedder = ? AND length(embedding) = ?';
     const parameters = [this.#last, this.#embedder, this.#dimensions * 4] as const;
-    const { n: total } = this.#database.prepare(`SELECT count(*) AS n ${fresh}`).get(...parameters) as {
-      n: number;
-    };
+    const total = number(
+      this.#database.prepare(`SELECT count(*) AS n ${fresh}`).get(...parameters) ?? {},
+      'n',
+    );
     if (total === 0) return;
     if (this.#products.size(this.#count + total) > MEMORY_STORE_LIMITS.vectorBytes)
       throw new AppError('memory_unavailable', {
@@ -59,8 +61,8 @@ export class VectorCache {
       .prepare(`SELECT vector, row, type, embedding ${fresh} ORDER BY vector`)
       .iterate(...parameters);
     let done = 0;
-    for (const { vector, row, type, embedding } of rows as Iterable<Record<string, unknown>>) {
-      this.#add(vector as number, row as number, type as EntityType, embedding as Uint8Array);
+    for (const row of rows) {
+      this.#add(number(row, 'vector'), number(row, 'row'), text(row, 'type'), bytes(row, 'embedding'));
       done++;
       if (done % 100_000 === 0) progress?.(done, total);
     }
@@ -80,7 +82,7 @@ export class VectorCache {
     this.#vectors = vectors;
   }
 
-  #add(vector: number, row: number, type: EntityType, embedding: Uint8Array): void {
+  #add(vector: number, row: number, type: string, embedding: Uint8Array): void {
     const slot = this.#count++;
     copyInto(this.#products.slot(slot), embedding);
     this.#rows[slot] = row;
@@ -98,10 +100,11 @@ export class VectorCache {
     this.#slots.delete(vector);
     if (slot === last) return;
     this.#products.move(last, slot);
-    this.#rows[slot] = this.#rows[last] as number;
-    this.#types[slot] = this.#types[last] as number;
-    this.#vectors[slot] = this.#vectors[last] as number;
-    this.#slots.set(this.#vectors[slot] as number, slot);
+    const moved = this.#vectors[last] ?? 0;
+    this.#rows[slot] = this.#rows[last] ?? 0;
+    this.#types[slot] = this.#types[last] ?? 0;
+    this.#vectors[slot] = moved;
+    this.#slots.set(moved, slot);
   }
 
   /** Rows with the highest cosine, best first; of equal ones, the older row first. */
@@ -112,15 +115,21 @@ export class VectorCache {
     const best: { row: number; cosine: number }[] = [];
     let floor = Number.NEGATIVE_INFINITY;
     for (let slot = 0; slot < scores.length; slot++) {
-      const cosine = scores[slot] as number;
-      if (cosine < floor || ((this.#types[slot] as number) & wanted) === 0) continue;
-      const candidate = { row: this.#rows[slot] as number, cosine };
+      const cosine = scores[slot] ?? Number.NaN;
+      // Also of a vector in the file that has no direction: nothing is nearer or farther than NaN.
+      if (!(cosine >= floor) || ((this.#types[slot] ?? 0) & wanted) === 0) continue;
+      const candidate = { row: this.#rows[slot] ?? 0, cosine };
       let at = best.length;
-      while (at > 0 && isBefore(candidate, best[at - 1] as typeof candidate)) at--;
+      for (
+        let before = best[at - 1];
+        before !== undefined && isBefore(candidate, before);
+        before = best[at - 1]
+      )
+        at--;
       if (at >= scope.limit) continue;
       best.splice(at, 0, candidate);
       if (best.length > scope.limit) best.pop();
-      if (best.length === scope.limit) floor = (best.at(-1) as typeof candidate).cosine;
+      if (best.length === scope.limit) floor = best.at(-1)?.cosine ?? floor;
     }
     // Rounding in Float32 can make the cosine of two equal vectors 1.0000001.
     return best.map(({ row, cosine }) => ({ row, cosine: clamp(cosine) }));
@@ -131,8 +140,11 @@ function isBefore(a: { row: number; cosine: number }, b: { row: number; cosine: 
   return a.cosine > b.cosine || (a.cosine === b.cosine && a.row < b.row);
 }
 
-function typeBit(type: EntityType): number {
-  return 1 << ENTITY_TYPES.indexOf(type);
+const TYPES: readonly string[] = ENTITY_TYPES;
+
+/** No bit of eight for a type that a newer version may have written. */
+function typeBit(type: string): number {
+  return 1 << TYPES.indexOf(type);
 }
 
 function clamp(cosine: number): number {
@@ -164,6 +176,6 @@ function copyInto(vector: Float32Array, blob: Uint8Array): void {
 /** Of two unit vectors of the same length. */
 export function cosine(a: Float32Array, b: Float32Array): number {
   let sum = 0;
-  for (let index = 0; index < a.length; index++) sum += (a[index] as number) * (b[index] as number);
+  for (let index = 0; index < a.length; index++) sum += (a[index] ?? 0) * (b[index] ?? 0);
   return clamp(sum);
 }

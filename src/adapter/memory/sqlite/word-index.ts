@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { number, text } from '../../../core/sql-row.ts';
 import { FIELD_WEIGHTS, selectiveTerms } from '../sql/sql.ts';
 import type { SearchScope } from '../store.ts';
 
@@ -44,7 +45,7 @@ export class WordIndex {
     let stems = this.#stems.get(term);
     if (stems === undefined) {
       this.#probe.run(term);
-      stems = this.#cut.all().map((row) => row['term'] as string);
+      stems = this.#cut.all().map((row) => text(row, 'term'));
       this.#empty.run();
       if (this.#stems.size >= MEMORY_STORE_LIMITS.stems) this.#stems.clear();
       this.#stems.set(term, stems);
@@ -89,7 +90,7 @@ export class WordIndex {
     const types = scope.types === undefined ? null : JSON.stringify(scope.types);
     return this.#search
       .all({ $query: matchQuery(selecting, ranking), $types: types, $limit: scope.limit })
-      .map((row) => ({ row: row['row'] as number, rank: -(row['rank'] as number) }));
+      .map((row) => ({ row: number(row, 'row'), rank: -number(row, 'rank') }));
   }
 }
 

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../../core/errors.ts';
+import { membersOf, textIn } from '../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { EMPTY_ENGINE } from '../sql/empty-engine.ts';
 import { OPERATIONS, runOperation } from '../sql/operations.ts';
@@ -67,30 +68,30 @@ class Scheduler {
   /** Runs one call, or a batch of writes. */
   async #turn(namespace: string, queue: Call[]): Promise<Result[]> {
     const batch = nextCalls(queue);
-    const ids = batch.map(({ id }) => id);
+    const [first] = batch;
+    if (first === undefined) return [];
     try {
-      if (!isOperation(batch[0]))
-        return [{ kind: 'result', id: ids[0] as number, value: this.#task(batch[0] as Call) }];
-      return await this.#run(namespace, batch as OperationCall[]);
+      if (!isOperation(first)) return [{ kind: 'result', id: first.id, value: this.#task(first) }];
+      return await this.#run(namespace, first, batch.filter(isOperation));
     } catch (error) {
       const failure = failureOf(callError(error));
-      return ids.map((id) => ({ kind: 'failure', id, failure }));
+      return batch.map(({ id }) => ({ kind: 'failure', id, failure }));
     }
   }
 
   #task({ name, namespace, args }: Call): unknown {
     if (name === 'remove') return this.#files.remove(namespace);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `openSqliteStore` passes a page
     if (name === 'list') return this.#files.list(args[0] as { limit: number });
     const file = this.#files.existing(namespace);
     if (file === undefined) throw new AppError('memory_not_found', { message: 'no such namespace' });
-    return file.copyTo(args[0] as string);
+    return file.copyTo(textIn(args[0]));
   }
 
-  async #run(namespace: string, batch: readonly OperationCall[]): Promise<Result[]> {
+  async #run(namespace: string, first: OperationCall, batch: readonly OperationCall[]): Promise<Result[]> {
     const known = this.#files.existing(namespace);
     if (known === undefined && !creates(batch)) return onNothing(batch);
     const file = known ?? this.#files.created(namespace);
-    const [first] = batch as [OperationCall];
     const results = OPERATIONS[first.name].writes ? await file.write(batch) : [await file.read(first)];
     // A first write that failed leaves no namespace.
     if (known === undefined && results.every(({ kind }) => kind === 'failure')) this.#files.remove(namespace);
@@ -140,4 +141,4 @@ function start(path: string): void {
   }
 }
 
-start((workerData as { path: string }).path);
+start(textIn(membersOf(workerData)['path']));

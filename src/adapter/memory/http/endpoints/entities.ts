@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseJson } from '../../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { defineEndpoint, entityTypes, NOT_A_CURSOR, pageLimit } from '../endpoint.ts';
 
@@ -34,7 +35,7 @@ export const entities = defineEndpoint({
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -35,5 +35,6 @@ export const graphChanges = defineEndpoint({
   method: 'POST',
   path: '/graph',
   body: change,
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema leaves out members, and has none that is undefined
   run: async ({ body, memory }) => ({ body: await memory.store.changeGraph(body as GraphChange) }),
 });
