@@ -106,6 +106,10 @@ export const policyKinds = [
   requestMirror, // copies what the backend receives
 ] as const satisfies readonly PolicyKind[];
 
+/** The same, for code that treats them all alike: their settings have unknown types. */
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each kind gets what its own schema has checked
+export const anyPolicyKinds = policyKinds as unknown as readonly PolicyKind[];
+
 /** The policies that can be configured at a place. */
 export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][] {
   return policyKinds.filter(({ places = ['route'] }: PolicyKind) => places.includes(place));

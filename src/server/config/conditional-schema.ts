@@ -41,10 +41,12 @@ const schemas = new WeakMap<z.ZodType, z.ZodType>();
 
 /** The schema itself, if its kind builds it at its first use. */
 const built = (schema: z.ZodType): z.ZodType =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- schemas are made with this package, not with its core
   schema instanceof z.ZodLazy ? (schema._zod.innerType as z.ZodType) : schema;
 
 function unionOf(kind: PolicyKind): z.ZodType {
   const { schema } = kind;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
   const settings = built(schema instanceof z.ZodArray ? (schema.element as z.ZodType) : schema);
   if (!(settings instanceof z.ZodObject)) throw new Error(`${kind.key} has no form with conditions`);
   const entry = settings.safeExtend({

@@ -15,6 +15,7 @@ const MAPS = ['properties', 'patternProperties'];
  * twentieth of its size, and descriptions are also in `markdownDescription`, because editors show Markdown from there only.
  */
 export function editorSchema(): object {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a JSON schema
   const schema = configJsonSchema() as Schema;
   const counts = new Map<string, number>();
   count(schema, counts);

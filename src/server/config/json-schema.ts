@@ -35,7 +35,7 @@ function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSche
 function allowEmptyMappings({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   for (const [key, member] of Object.entries(jsonSchema.properties ?? {}))
     if (typeof member === 'object' && member.type === 'object' && !jsonSchema.required?.includes(key))
-      (member as { type: unknown }).type = ['object', 'null'];
+      Object.assign(member, { type: ['object', 'null'] });
 }
 
 /** Zod leaves out the examples of types that are converted, because they might be converted ones; ours are as written. */

@@ -1,6 +1,7 @@
 import { isCredentialName } from '../../core/credentials.ts';
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
+import { valueAt } from '../../core/schema/walk.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { configSchema } from './schema.ts';
 
@@ -86,8 +87,4 @@ function literal(source: YamlSource, path: Path, help: string): Diagnostic {
     label: 'anyone who can read the file can read it',
     help,
   };
-}
-
-function valueAt(root: unknown, path: Path): unknown {
-  return path.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], root);
 }

@@ -1,5 +1,4 @@
-import { backendKinds, policyKinds } from '../features.ts';
-import type { PolicyKind } from '../kernel/policy.ts';
+import { anyPolicyKinds, backendKinds } from '../features.ts';
 import { appliesAlways } from './conditional-schema.ts';
 import { type GatewayPlan, type LocatedProblem, type PolicyPlan, settingsPath } from './plan/plan.ts';
 
@@ -25,6 +24,7 @@ export function openBackends(gateway: GatewayPlan): OpenBackend[] {
         if ([...ofListener, ...route.policies, ...backend.policies].some(restrictsClients)) return [];
         const kinds: Readonly<Record<string, unknown>> = backend.config;
         return backendKinds.flatMap(({ key, exposes }) => {
+          // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema of the kind has checked it
           const exposed = kinds[key] === undefined ? undefined : exposes?.(kinds[key] as never);
           return exposed === undefined ? [] : [{ path: settingsPath(backend, key), exposes: exposed }];
         });
@@ -34,9 +34,8 @@ export function openBackends(gateway: GatewayPlan): OpenBackend[] {
 }
 
 function restrictsClients(policy: PolicyPlan): boolean {
-  const kinds: readonly PolicyKind[] = policyKinds as unknown as readonly PolicyKind[];
   return (
-    kinds.some((kind) => kind.key === policy.key && kind.restrictsClients === true) &&
+    anyPolicyKinds.some((kind) => kind.key === policy.key && kind.restrictsClients === true) &&
     appliesAlways(policy.config)
   );
 }

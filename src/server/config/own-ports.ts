@@ -1,3 +1,4 @@
+import { membersOf, stringIn } from '../../core/foreign.ts';
 import { isOptionalAddress, overlap, parseListenAddress, type TcpAddress } from '../../core/listen.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { addressOf, type GatewayPlan, type LocatedProblem } from './plan/plan.ts';
@@ -22,7 +23,7 @@ export function ownPortProblems(
   source: YamlSource,
   env: Readonly<Record<string, string | undefined>>,
 ): LocatedProblem[] {
-  const configuredAdminAddr = (source.value as { config?: { adminAddr?: string } } | null)?.config?.adminAddr;
+  const configuredAdminAddr = stringIn(membersOf(membersOf(source.value)['config'])['adminAddr']);
   const server = (
     name: string,
     key: string,
@@ -85,7 +86,7 @@ function serverProblem(earlier: OwnServer, later: OwnServer): LocatedProblem {
 
 /** The problem of a file without ports: a warning at start, an error on a reload that would close all ports. */
 export function noPortProblem(isReload: boolean, source: YamlSource): LocatedProblem {
-  const hasKey = (source.value as { gateways?: unknown } | null)?.gateways !== undefined;
+  const hasKey = membersOf(source.value)['gateways'] !== undefined;
   return {
     code: 'AGW0305',
     severity: isReload ? 'error' : 'warning',

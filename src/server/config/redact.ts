@@ -3,6 +3,7 @@ import { isCredentialName, REDACTED } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
 import { credentialsIn, Redactor } from '../../core/redact.ts';
 import { secretPaths, secretRanges } from '../../core/schema/secrets.ts';
+import { valueAt } from '../../core/schema/walk.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';
 
@@ -13,10 +14,10 @@ export function redactConfig(config: Config): Config {
   return copy;
 }
 
-function replaceAt(root: unknown, path: Path): void {
-  let parent = root as Record<string | number, unknown>;
-  for (const key of path.slice(0, -1)) parent = parent[key] as Record<string | number, unknown>;
-  parent[path.at(-1) as string | number] = REDACTED;
+function replaceAt(root: object, path: Path): void {
+  const parent = valueAt(root, path.slice(0, -1));
+  const key = path.at(-1);
+  if (typeof parent === 'object' && parent !== null && key !== undefined) Reflect.set(parent, key, REDACTED);
 }
 
 /** A redactor for the secrets of a configuration: values marked as secret, and environment variables it uses with secret names. */
@@ -41,10 +42,6 @@ function isHarmlessVariable(path: Path, source: YamlSource): boolean {
     !source.isFromEnvironment(path) &&
     !/\d/.test(String(valueAt(source.value, path)))
   );
-}
-
-function valueAt(root: unknown, path: Path): unknown {
-  return path.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], root);
 }
 
 /** The text of the configuration without secrets: marked values, and comments that name a credential, are `<redacted>`. */

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Path } from '../../core/diagnostic.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { configSchema } from './schema.ts';
 
 /** What may be written at a place of the configuration, for completion in editors. */
@@ -92,8 +93,8 @@ function kindOf(schema: Schema): KeyHint['kind'] {
 /** The first description, from the outside in: wrappers such as `optional` may carry it. */
 function described(schemas: readonly Schema[]): { description?: string } {
   for (const schema of schemas) {
-    const { description } = schema as { description?: string };
-    if (description !== undefined) return { description };
+    const { description } = membersOf(schema);
+    if (typeof description === 'string') return { description };
     const { innerType, in: input, out } = defOf(schema);
     const inner = described([innerType, input, out].filter((each) => each !== undefined));
     if (inner.description !== undefined) return inner;

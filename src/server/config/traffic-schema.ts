@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { backendKinds, policyKinds, policyKindsAt } from '../features.ts';
+import { anyPolicyKinds, backendKinds, policyKinds, policyKindsAt } from '../features.ts';
 import { matchSchema } from '../kernel/match.ts';
 import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
 import { serverTlsSchema } from '../transport/server-tls.ts';
@@ -15,12 +15,14 @@ type Optional<Kind extends { key: string; schema: z.ZodType }> = {
 function optionalKeys<Kind extends { key: string; schema: z.ZodType }>(
   kinds: readonly Kind[],
 ): Optional<Kind> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a schema for each kind
   return Object.fromEntries(kinds.map((kind) => [kind.key, kind.schema.optional()])) as Optional<Kind>;
 }
 
 // One schema per kind: it is the same at every place before the backend is known.
 const conditionalKinds = policyKinds.map((kind) => ({
   ...kind,
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only its key and schema are read
   schema: withConditional(kind as unknown as PolicyKind),
 }));
 
@@ -33,15 +35,14 @@ function policiesAt(place: PolicyPlace): Optional<(typeof policyKinds)[number]> 
   if (place === 'backend') return optionalKeys<(typeof policyKinds)[number]>(kinds);
   const keys = new Set<string>(kinds.map(({ key }) => key));
   return optionalKeys(
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type leaves out the forms with conditions, see above
     conditionalKinds.filter(({ key }) => keys.has(key)) as unknown as (typeof policyKinds)[number][],
   );
 }
 
 /** Where to write the policies that a place does not have. */
 const elsewhereThan = (place: PolicyPlace) => {
-  const others = (policyKinds as readonly PolicyKind[]).filter(
-    ({ places = ['route'] }) => !places.includes(place),
-  );
+  const others = anyPolicyKinds.filter(({ places = ['route'] }) => !places.includes(place));
   const where = ({ places = ['route'] }: PolicyKind): string =>
     places.includes('route') ? 'set it under `policies` of a route' : 'set it under `policies` of a backend';
   return { ...OTHER_POLICIES, ...Object.fromEntries(others.map((kind) => [kind.key, where(kind)])) };

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
 import type { ai } from '../llm/ai-policy.ts';
-import type { llm } from '../llm/backend.ts';
 import { overlaps } from '../llm/model-patterns.ts';
 import type { apiKey } from '../policies/api-key.ts';
 import { type GatewayPlan, type LocatedProblem, policyOf, type RoutePlan, routesOf } from './plan/plan.ts';
@@ -11,7 +10,7 @@ export function unmatchedModelProblems(gateways: readonly GatewayPlan[]): Locate
 }
 
 function problemsOf({ policies, backends }: RoutePlan): LocatedProblem[] {
-  const models = (backends[0]?.config as { readonly llm?: z.output<typeof llm.schema> } | undefined)?.llm;
+  const models = backends[0]?.config.llm;
   // Backends of other kinds have no names of models, or accept every name.
   if (models === undefined) return [];
   const keys = policyOf(policies, 'apiKey');
@@ -21,6 +20,7 @@ function problemsOf({ policies, backends }: RoutePlan): LocatedProblem[] {
     ...models.virtualModels.map(({ name }) => name),
   ];
   const aliases = Object.entries(
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
     (aiPolicy?.config as z.output<typeof ai.schema> | undefined)?.modelAliases ?? {},
   );
   const known = [...served, ...aliases.map(([name]) => name)];
@@ -33,6 +33,7 @@ function problemsOf({ policies, backends }: RoutePlan): LocatedProblem[] {
     message: `\`${name}\` matches no model of this route`,
     help: `models that clients may request: ${[...new Set(served)].join(', ') || 'none'}`,
   });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
   const allowed = (keys?.config as z.output<typeof apiKey.schema> | undefined)?.keys ?? [];
   return [
     ...allowed.flatMap(({ allowedModels = [] }, key) =>

@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import { parseJson, textIn } from '../../core/foreign.ts';
 import type { Declaration } from './cel/declarations.ts';
 
 /** Members of `source` that come from the certificate of the client. */
@@ -74,7 +75,7 @@ function namesIn(subjectAltName: string): string[] {
   for (const [, type, text = ''] of subjectAltName.matchAll(
     /(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,]*)/gy,
   )) {
-    const value = text.startsWith('"') ? (JSON.parse(text) as string) : text;
+    const value = text.startsWith('"') ? textIn(parseJson(text)) : text;
     if (type === 'URI' || type === 'DNS') names.push(value);
     if (type === 'IP Address')
       names.push(isIPv6(value) ? new URL(`http://[${value}]`).hostname.slice(1, -1) : value);

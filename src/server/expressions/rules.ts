@@ -23,6 +23,13 @@ export const ruleSchema = z.union([
 export type RuleConfig = z.output<typeof ruleSchema>;
 type Effect = 'allow' | 'deny' | 'require';
 
+/** The effect of a rule, and its expression. `plain`: the effect without a keyword. */
+export function effectOf(rule: RuleConfig, plain: Effect): readonly [Effect, string] {
+  if (typeof rule === 'string') return [plain, rule];
+  if ('allow' in rule) return ['allow', rule.allow];
+  return 'deny' in rule ? ['deny', rule.deny] : ['require', rule.require];
+}
+
 interface Rule {
   readonly effect: Effect;
   readonly expression: TracedExpression;
@@ -49,8 +56,7 @@ export function compileRules(
 ): RuleSet {
   const compiled = rules.map((rule, index): Rule => {
     const at = context.at('rules', index);
-    const [effect, source] =
-      typeof rule === 'string' ? [plain, rule] : (Object.entries(rule)[0] as [Effect, string]);
+    const [effect, source] = effectOf(rule, plain);
     const inside = typeof rule === 'string' ? at : at.at(effect);
     const expression = inside.condition(source, scope);
     if (effect === 'deny') warnOfMissingHeader(expression, inside);

@@ -1,3 +1,4 @@
+import { membersOf } from '../../core/foreign.ts';
 import { type BackendPlan, settingsPath } from '../config/plan/plan.ts';
 import { backendKinds, sectionBackendKinds } from '../features.ts';
 import type { BackendKind } from '../kernel/backend.ts';
@@ -71,6 +72,7 @@ function openBackend(plan: BackendPlan, context: CompileContext): Backend {
 
 function kindsOf({ config }: BackendPlan): BackendKind[] {
   const kinds: Readonly<Record<string, unknown>> = config;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each kind gets what its own schema has checked
   const all: readonly BackendKind[] = [
     ...backendKinds,
     ...sectionBackendKinds,
@@ -78,5 +80,4 @@ function kindsOf({ config }: BackendPlan): BackendKind[] {
   return all.filter(({ key }) => kinds[key] !== undefined);
 }
 
-const settingsOf = ({ config }: BackendPlan, { key }: BackendKind): unknown =>
-  (config as Readonly<Record<string, unknown>>)[key];
+const settingsOf = ({ config }: BackendPlan, { key }: BackendKind): unknown => membersOf(config)[key];

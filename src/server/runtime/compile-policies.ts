@@ -2,7 +2,7 @@ import type { Path } from '../../core/diagnostic.ts';
 import { withoutSecrets } from '../../core/schema/secrets.ts';
 import { withConditional } from '../config/conditional-schema.ts';
 import type { PolicyPlan } from '../config/plan/plan.ts';
-import { policyKinds } from '../features.ts';
+import { anyPolicyKinds } from '../features.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import type { PolicyKind } from '../kernel/policy.ts';
@@ -19,16 +19,13 @@ export interface CompileScope {
   readonly expressions: Expression[];
 }
 
-/** All kinds, with settings of unknown types. */
-export const KINDS = policyKinds as unknown as readonly PolicyKind[];
-
 export function contextAt(path: Path, { options, hostnames, expressions }: CompileScope): CompileContext {
   return createContext(options, path, hostnames, expressions);
 }
 
 /** Compiles policies, or takes them from the active configuration, and returns them in the order of `policyKinds`. */
 export function compilePolicies(plans: readonly PolicyPlan[], scope: CompileScope): Policy[] {
-  return KINDS.flatMap((kind) => {
+  return anyPolicyKinds.flatMap((kind) => {
     const own = plans.filter(({ key }) => key === kind.key).map((plan) => compilePolicy(kind, plan, scope));
     const last = own.at(-1);
     if (last === undefined || own.length === 1) return own;

@@ -1,6 +1,7 @@
+import { membersOf } from '../../core/foreign.ts';
 import { allSettings, appliesAlways } from '../config/conditional-schema.ts';
 import { type BackendPlan, type PolicyPlan, policyOf, type RoutePlan } from '../config/plan/plan.ts';
-import { backendKinds } from '../features.ts';
+import { anyPolicyKinds, backendKinds } from '../features.ts';
 import type { BackendKind } from '../kernel/backend.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { compileMatches } from '../kernel/match.ts';
@@ -10,7 +11,7 @@ import { canonicalName } from '../kernel/request-target.ts';
 import { createRouter } from '../kernel/router.ts';
 import { compileBackend } from './compile-backend.ts';
 import type { ContextOptions } from './compile-context.ts';
-import { bodyUse, type CompileScope, compilePolicies, contextAt, KINDS } from './compile-policies.ts';
+import { bodyUse, type CompileScope, compilePolicies, contextAt } from './compile-policies.ts';
 import type { ComponentCache } from './component-cache.ts';
 
 /**
@@ -84,14 +85,14 @@ function ownPaths(policies: readonly Policy[]): RequestMatcher[] {
 /** The API of the first backend that has one: all clients of a route use the same API. */
 function apiOf(backends: readonly BackendPlan[]): ClientApi | undefined {
   const kinds = backendKinds as readonly BackendKind[];
-  const configured = backends.map(({ config }) => config as Readonly<Record<string, unknown>>);
+  const configured = backends.map(({ config }) => membersOf(config));
   return kinds.find(
     ({ key, api }) => api !== undefined && configured.some((backend) => backend[key] !== undefined),
   )?.api;
 }
 
 function isAnsweredByPolicy({ policies }: RoutePlan): boolean {
-  return KINDS.some(({ key, answersAll }) => {
+  return anyPolicyKinds.some(({ key, answersAll }) => {
     const policy = answersAll === true ? policyOf(policies, key) : undefined;
     return policy !== undefined && appliesAlways(policy.config);
   });
@@ -105,7 +106,7 @@ function checkPolicies(
   scope: CompileScope,
 ): void {
   const configured = [...before, ...policies, ...backends.flatMap((backend) => backend.policies)];
-  for (const { key, sets } of KINDS)
+  for (const { key, sets } of anyPolicyKinds)
     if (
       sets !== undefined &&
       [key, ...(sets.others ?? [])].every((each) => policyOf(configured, each) === undefined) &&
@@ -113,7 +114,7 @@ function checkPolicies(
     )
       contextAt(path, scope).report(sets.missingFrom(name));
   const kinds = backends.map(({ config }) => config);
-  for (const kind of KINDS) {
+  for (const kind of anyPolicyKinds) {
     checkEach(kind, policies, { name, backends: kinds, matches }, scope);
     for (const { config, policies: own } of backends)
       checkEach(kind, own, { name, backends: [config], matches }, scope);

@@ -90,6 +90,7 @@ export class ComponentCache {
     const shared = this.#components.get(name);
     if (shared !== undefined && isDeepStrictEqual(shared.path, path)) {
       expressions.push(...shared.component.output.expressions);
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a component of this name, compiled the same way
       return shared.component.value as T;
     }
     const previous = this.#previous;
@@ -110,6 +111,7 @@ export class ComponentCache {
       options.settings.secretNames.parameters.add(parameter);
     for (const protocol of output.secretNames.guarded) options.settings.secretNames.guarded.add(protocol);
     for (const { path: inside, problem } of output.problems) options.report([...path, ...inside], problem);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
     return component.value as T;
   }
 

@@ -287,7 +287,8 @@ export class RunningGateway implements Gateway {
   async #forward(ctx: RequestContext, worker: number): Promise<Reply> {
     isForwarded.set(ctx, true);
     try {
-      return await (this.#worker as WorkerRole).forward(ctx, worker);
+      if (this.#worker === undefined) throw new Error('only a worker has others to forward to');
+      return await this.#worker.forward(ctx, worker);
     } catch (error) {
       // Nobody else logs it.
       isForwarded.set(ctx, false);

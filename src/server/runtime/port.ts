@@ -1,5 +1,6 @@
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { messageOf } from '../../core/errors.ts';
+import { errorCode } from '../../core/foreign.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan/plan.ts';
 import { transportOf } from '../config/plan/protocols.ts';
@@ -37,7 +38,8 @@ export function activeConfigFor(
   worker: WorkerRole | undefined,
   port?: number,
 ): ActiveConfig {
-  const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
+  const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName);
+  if (gateway === undefined) throw new Error(`the configuration has no gateway ${gatewayName}`);
   return {
     runtime,
     gateway: tracing === undefined ? gateway : { ...gateway, listenerOf: tracing.around(gateway.listenerOf) },
@@ -55,11 +57,11 @@ export class PortError extends Error {
   readonly path: Path;
   readonly code: string;
 
-  constructor(path: Path, port: number, cause: NodeJS.ErrnoException, isOwnPort = false) {
+  constructor(path: Path, port: number, cause: unknown, isOwnPort = false) {
     super(explainPort(port, cause, isOwnPort), { cause });
     this.name = 'PortError';
     this.path = path;
-    this.code = cause.code ?? '';
+    this.code = errorCode(cause);
   }
 }
 
@@ -143,13 +145,14 @@ export async function openPort(
     disconnected: (received, sent) => state.active.bind?.disconnected(received, sent),
   }).catch((error: unknown) => {
     if (acceptor !== undefined) throw new Error(`its Unix socket could not be opened: ${messageOf(error)}`);
-    throw new PortError(portPath, port, error as NodeJS.ErrnoException, isOwnPort);
+    throw new PortError(portPath, port, error, isOwnPort);
   });
   state.active = activeConfigFor(listener.port);
   return Object.assign(state, { listener });
 }
 
-function explainPort(port: number, { code, message }: NodeJS.ErrnoException, isOwnPort: boolean): string {
+function explainPort(port: number, cause: unknown, isOwnPort: boolean): string {
+  const code = errorCode(cause);
   if (isOwnPort && code === 'EADDRINUSE')
     return `port ${port} is already open under another address or protocol: changing the address or protocol of a port requires a restart`;
   switch (code) {
@@ -160,6 +163,6 @@ function explainPort(port: number, { code, message }: NodeJS.ErrnoException, isO
     case 'EADDRNOTAVAIL':
       return `the address for port ${port} does not exist on this machine`;
     default:
-      return `port ${port} could not be opened: ${message}`;
+      return `port ${port} could not be opened: ${messageOf(cause)}`;
   }
 }

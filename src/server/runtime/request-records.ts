@@ -97,7 +97,9 @@ export class RequestRecords {
   /** Called when the reply is ready, before it is written. */
   replied(ctx: RequestContext, reply: Reply): void {
     if (isForwarded.get(ctx) === true) return;
-    const { logReads, settings } = (activeConfig.get(ctx) as ActiveConfig).runtime;
+    const active = activeConfig.get(ctx);
+    if (active === undefined) return;
+    const { logReads, settings } = active.runtime;
     if (logReads.reads('response.body', 'response.bodyPrefix'))
       recordBody(ctx, reply, settings.maxBufferSize);
     ctx.timings.replied = performance.now();
@@ -109,7 +111,8 @@ export class RequestRecords {
    */
   ended(ctx: RequestContext, status: number, bodyBytes: number): void {
     if (isForwarded.get(ctx) === true) return;
-    const active = activeConfig.get(ctx) as ActiveConfig;
+    const active = activeConfig.get(ctx);
+    if (active === undefined) return;
     if (ctx.internalError !== undefined) this.#log.internalError('request', ctx.internalError, placeOf(ctx));
     const ended: EndedRequest = { ctx, active, status, bodyBytes };
     for (const step of STEPS) {

@@ -13,7 +13,8 @@ export class UnreachedRoutes {
   add(plans: readonly RoutePlan[], routes: readonly Route[]): void {
     const shadowed = new Map(shadowedRoutes(routes).map(({ route, by }) => [route, by]));
     for (const [index, { path, config, isShortForm }] of plans.entries()) {
-      const route = routes[index] as Route;
+      const route = routes[index];
+      if (route === undefined) continue;
       const by = shadowed.get(route);
       const id = JSON.stringify(path);
       if (by === undefined) this.#reached.add(id);

@@ -24,11 +24,12 @@ export function convertBinds(root: YAMLMap, changes: string[]): void {
   for (const [index, bind] of binds.items.entries()) {
     if (!isMap(bind)) continue;
     const name = freeName(root, gateways, bind, hadDefault);
-    const gateway = newPair(name, new YAMLMap());
+    const settings = new YAMLMap();
+    const gateway = newPair(name, settings);
     if (index === 0) prependComment(gateway, commentsOf(bindsPair?.key, binds));
     prependComment(gateway, commentsOf(bind));
     gateways.items.push(gateway);
-    convertBind(root, bind, name, gateway.value as YAMLMap, renamed);
+    convertBind(root, bind, name, settings, renamed);
     changes.push(`binds[${index}] is now gateways.${name}`);
   }
   takePair(root, 'binds');

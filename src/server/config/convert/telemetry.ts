@@ -1,4 +1,4 @@
-import { isMap, type Pair, type YAMLMap } from 'yaml';
+import { isMap, isScalar, type Pair, type YAMLMap } from 'yaml';
 import { ensureMap, mapAt, newPair, pairOf, takePair, textOf } from './yaml-edit.ts';
 
 /** `config.logging.fields` and `.filter`, and `frontendPolicies.logging`, become `frontendPolicies.accessLog`. */
@@ -69,10 +69,12 @@ export function convertTracing(root: YAMLMap, changes: string[]): void {
 }
 
 function rename(pair: Pair, name: string): void {
-  const { key } = newPair(name, '') as { key: { commentBefore?: string | null; spaceBefore?: boolean } };
-  const old = pair.key as { commentBefore?: string | null; spaceBefore?: boolean };
-  if (old.commentBefore !== undefined) key.commentBefore = old.commentBefore;
-  if (old.spaceBefore !== undefined) key.spaceBefore = old.spaceBefore;
+  const { key } = newPair(name, '');
+  const old = pair.key;
+  if (isScalar(key) && isScalar(old)) {
+    if (old.commentBefore !== undefined) key.commentBefore = old.commentBefore;
+    if (old.spaceBefore !== undefined) key.spaceBefore = old.spaceBefore;
+  }
   pair.key = key;
 }
 

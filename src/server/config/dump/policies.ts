@@ -1,21 +1,20 @@
-import { policyKinds } from '../../features.ts';
+import { membersOf } from '../../../core/foreign.ts';
+import { anyPolicyKinds } from '../../features.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
-import type { PolicyKind } from '../../kernel/policy.ts';
 import { entrySettings, isConditional } from '../conditional-schema.ts';
 import type { Config } from '../schema.ts';
 
 /** One `{key: settings}` per policy of a route or backend, in upstream's names and shapes. */
 export function inlinePolicies(policies: object | undefined): Readonly<Record<string, unknown>>[] {
-  const kinds = policyKinds as unknown as readonly PolicyKind[];
   return Object.entries(policies ?? {}).flatMap(([key, settings]: [string, unknown]) => {
     if (settings === undefined) return [];
-    const kind = kinds.find((each) => each.key === key);
+    const kind = anyPolicyKinds.find((each) => each.key === key);
     if (kind === undefined || !isConditional(settings))
       return [kind?.dump?.(settings) ?? { [key]: settings }];
     const conditional = settings.conditional.map((entry) => {
       const own = entrySettings(kind, entry);
       const [shown] = [kind.dump?.(own)[key] ?? own].flat();
-      return { ...(entry.condition !== undefined && { condition: entry.condition }), ...(shown as object) };
+      return { ...(entry.condition !== undefined && { condition: entry.condition }), ...membersOf(shown) };
     });
     return [{ [key]: { conditional } }];
   });

@@ -57,7 +57,7 @@ function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Ge
       answeringRoutes(listener.routes).map((route): ListenerRoute => [listener, route]),
     ),
   );
-  const redact = (value: unknown): unknown => redactor.value(value);
+  const redact: Redact = (value) => redactor.value(value);
   yield '{\n  "workloads": [],\n  "services": [],\n  "binds": ';
   yield* list(2, bindTexts(gateways, portOf, redact));
   yield ',\n  "routes": {\n    "httpMesh": {},\n    "tcpMesh": {},\n    "routeGroups": ';
@@ -75,7 +75,7 @@ function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Ge
 function* bindTexts(
   gateways: readonly GatewayPlan[],
   portOf: DumpOptions['portOf'],
-  redact: (value: unknown) => unknown,
+  redact: Redact,
 ): Generator<Generator<string>> {
   for (const gateway of gateways)
     yield (function* () {
@@ -89,12 +89,15 @@ function* bindTexts(
     })();
 }
 
-function* listenerTexts(listener: ListenerPlan, redact: (value: unknown) => unknown): Generator<string> {
-  yield withoutClosingBrace(redact(listenerWithoutRoutes(listener)) as object, 8);
+/** A copy without secrets. */
+type Redact = <T>(value: T) => T;
+
+function* listenerTexts(listener: ListenerPlan, redact: Redact): Generator<string> {
+  yield withoutClosingBrace(redact(listenerWithoutRoutes(listener)), 8);
   if (listener.routes.length > 0) {
     yield ',\n          "routes": {';
     for (const [index, plan] of listener.routes.entries()) {
-      const route = redact(dumpRoute(plan)) as { key: string };
+      const route = redact(dumpRoute(plan));
       yield `${index === 0 ? '' : ','}\n            ${JSON.stringify(route.key)}: ${pretty(route, 12)}`;
     }
     yield '\n          }';
@@ -231,6 +234,7 @@ function dumpReference({ weight, name, policies }: BackendPlan): DumpBackendRefe
 function dumpMatch({ headers, path, method, query }: NonNullable<RouteConfig['matches']>[number]): DumpMatch {
   return {
     ...(headers.length === 0 ? {} : { headers }),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of its members is set
     path: path as Record<string, string>,
     ...(method === undefined ? {} : { method }),
     ...(query.length === 0 ? {} : { query }),

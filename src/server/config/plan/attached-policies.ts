@@ -1,7 +1,6 @@
 import type { Path } from '../../../core/diagnostic.ts';
-import { policyKinds, policyKindsAt } from '../../features.ts';
+import { anyPolicyKinds, policyKindsAt } from '../../features.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
-import type { PolicyKind } from '../../kernel/policy.ts';
 import type { Config } from '../schema.ts';
 import type { NamedBackends } from './named-backends.ts';
 import type {
@@ -52,7 +51,7 @@ function planAttachment(
   path: Path,
   problems: LocatedProblem[],
 ): Attached[] {
-  const kinds = Object.keys(target).filter((key) => target[key as keyof typeof target] !== undefined);
+  const kinds = Object.entries(target).flatMap(([key, value]) => (value === undefined ? [] : [key]));
   if (kinds.length !== 1) {
     problems.push({
       code: 'AGW0105',
@@ -164,8 +163,7 @@ function finishBackend(
 }
 
 function isForBackendCall({ key }: PolicyPlan): boolean {
-  const kinds = policyKinds as unknown as readonly PolicyKind[];
-  return kinds.some((kind) => kind.key === key && kind.isForBackendCall === true);
+  return anyPolicyKinds.some((kind) => kind.key === key && kind.isForBackendCall === true);
 }
 
 /** The policies of these attachments, which are used now. */

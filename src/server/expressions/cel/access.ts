@@ -40,7 +40,7 @@ export function compileName(node: NodeOf<'name'>, scope: Scope | undefined, c: C
   const local = findLocal(scope, node.name);
   if (local !== undefined) {
     const { slot } = local;
-    return (frame) => frame.slots[slot] as Value;
+    return (frame) => frame.slots[slot] ?? null;
   }
   if (c.variables.has(node.name)) {
     c.note(node.name, node);
@@ -85,12 +85,12 @@ export function compileTarget(node: Access, scope: Scope | undefined, c: Compila
 function compilePrefix(node: Node, scope: Scope | undefined, c: Compilation): Step {
   c.nodes++;
   if (node.kind === 'name') return c.root(node.name);
-  const { target, optional } = node as Access;
-  const name = memberName(node) as string;
+  const name = memberName(node);
+  if (name === undefined || !('optional' in node)) throw new Error('a path has members only');
   return reader(
-    compilePrefix(target, scope, c),
+    compilePrefix(node.target, scope, c),
     (value) => member(value, name),
-    optional,
+    node.optional,
     `no such key \`${name}\``,
   );
 }
@@ -100,11 +100,12 @@ export function staticPath(node: Node, scope: Scope | undefined, c: Compilation)
   if (node.kind === 'name') {
     return findLocal(scope, node.name) === undefined && c.variables.has(node.name) ? [node.name] : undefined;
   }
+  if (node.kind !== 'member' && node.kind !== 'index') return undefined;
   const name = memberName(node);
   if (name === undefined) return undefined;
-  const before = staticPath((node as Access).target, scope, c);
+  const before = staticPath(node.target, scope, c);
   if (before === undefined) return undefined;
-  checkMember(node as Access, before, name);
+  checkMember(node, before, name);
   return [...before, name];
 }
 
@@ -177,8 +178,9 @@ export function compileHas(node: NodeOf<'call'>, scope: Scope | undefined, c: Co
     throw problem('AGW0201', access ?? node, '`has` needs a member, as in `has(jwt.sub)`');
   }
   const target = compileTarget(access, scope, c);
-  const name = memberName(access);
-  const index: Step = name === undefined ? c.compile((access as NodeOf<'index'>).index, scope) : () => name;
+  const name = access.kind === 'member' ? access.name : memberName(access);
+  const index: Step =
+    name === undefined && access.kind === 'index' ? c.compile(access.index, scope) : () => name ?? '';
   return (frame) => {
     const value = target(frame);
     const at = index(frame);

@@ -24,11 +24,11 @@ export function compileCall(call: Call, scope: Scope | undefined, c: Compilation
   if (macro?.arity.includes(call.args.length)) return macro.compile(call, scope, c);
   const definitions = FUNCTIONS.get(key) ?? [];
   const fitting = definitions.filter(({ min, max }) => call.args.length >= min && call.args.length <= max);
-  if (fitting.length === 0) throw unknownFunction(call, key, definitions, macro?.arity ?? []);
+  const [first] = fitting;
+  if (first === undefined) throw unknownFunction(call, key, definitions, macro?.arity ?? []);
   checkPattern(call, key);
   const args = call.args.map((arg) => c.compile(arg, scope));
-  if (!key.startsWith('.') || call.target === undefined)
-    return callStep((fitting[0] as FunctionDefinition).call, args);
+  if (!key.startsWith('.') || call.target === undefined) return callStep(first.call, args);
   return callStep(dispatch(call.name, fitting), [c.compile(call.target, scope), ...args]);
 }
 
@@ -48,29 +48,26 @@ function lookupKey(call: Call, scope: Scope | undefined, c: Compilation): string
 }
 
 function callStep(run: (...args: Value[]) => Value, args: readonly Step[]): Step {
-  const [a, b] = args as [Step, Step];
-  switch (args.length) {
-    case 1:
-      return (frame) => {
-        charge(1);
-        return run(a(frame));
-      };
-    case 2:
-      return (frame) => {
-        charge(1);
-        return run(a(frame), b(frame));
-      };
-    default:
-      return (frame) => {
-        charge(1);
-        return run(...args.map((arg) => arg(frame)));
-      };
-  }
+  const [a, b, c] = args;
+  if (a === undefined || c !== undefined)
+    return (frame) => {
+      charge(1);
+      return run(...args.map((arg) => arg(frame)));
+    };
+  if (b === undefined)
+    return (frame) => {
+      charge(1);
+      return run(a(frame));
+    };
+  return (frame) => {
+    charge(1);
+    return run(a(frame), b(frame));
+  };
 }
 
 function dispatch(name: string, candidates: readonly FunctionDefinition[]): (...args: Value[]) => Value {
   return (...args) => {
-    const receiver = args[0] as Value;
+    const [receiver = null] = args;
     for (const candidate of candidates) if (candidate.on?.(receiver) === true) return candidate.call(...args);
     throw new CelEvaluationError('no_such_overload', `${typeName(receiver)} has no method \`${name}\``);
   };
@@ -127,6 +124,6 @@ function count(args: number): string {
 
 function arities(definitions: readonly FunctionDefinition[], macro: readonly number[]): string {
   const numbers = [...definitions.flatMap(({ min, max }) => [min, max]), ...macro].sort((a, b) => a - b);
-  const [least, most] = [numbers[0] as number, numbers.at(-1) as number];
+  const [least, most] = [numbers[0] ?? 0, numbers.at(-1) ?? 0];
   return least === most ? count(least) : `${least} to ${count(most)}`;
 }

@@ -96,9 +96,8 @@ function isText(node: Node, scope: Scope | undefined, c: Compilation): boolean {
 function compileLiteral(node: NodeOf<'literal'>): Step {
   const { value } = node;
   if (typeof value === 'bigint') return constant(fitting(value, node));
-  const plain =
-    typeof value === 'object' && value !== null && 'uint' in value ? new Uint(value.uint) : (value as Value);
-  return constant(plain);
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return constant(value);
+  return constant(new Uint(value.uint));
 }
 
 function constant(value: Value): Step {

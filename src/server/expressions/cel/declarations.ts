@@ -57,7 +57,7 @@ export function declarationOf([root = '', ...path]: readonly string[]): Declarat
 /** The first member of a path that this gateway never sets; undefined if there is none. */
 export function foreignMember(path: readonly string[]): string | undefined {
   for (let length = 1; length < path.length; length++) {
-    const name = path[length] as string;
+    const name = path[length] ?? '';
     if (declarationOf(path.slice(0, length))?.elsewhere?.includes(name) === true)
       return path.slice(0, length + 1).join('.');
   }

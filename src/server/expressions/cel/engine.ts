@@ -30,6 +30,7 @@ let loaded: { readonly grammar: Environment; readonly ParseError: Package['Parse
 /** Loads the package at the first expression: it declares all functions of its evaluator, which takes 10 ms. */
 function engine(): NonNullable<typeof loaded> {
   if (loaded === undefined) {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package
     const library = createRequire(import.meta.url)('@marcbachmann/cel-js') as Package;
     loaded = { grammar: createGrammar(library), ParseError: library.ParseError };
   }
@@ -161,5 +162,6 @@ function bytes(written: string, read: Uint8Array): Uint8Array {
       .toString('hex')
       .replace(/../g, (byte) => `\\x${byte}`),
   );
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the text is a literal of bytes
   return engine().grammar.parse(escaped).ast.args as Uint8Array;
 }

@@ -27,8 +27,9 @@ export function explainExpression(
   const root = parse(source);
   const parts: ExplainedPart[] = [];
   const pending = [...partsOf(root)];
-  while (pending.length > 0 && parts.length < limit) {
-    const node = pending.shift() as Node;
+  while (parts.length < limit) {
+    const node = pending.shift();
+    if (node === undefined) break;
     pending.unshift(...partsOf(node));
     if (node.kind === 'literal') continue;
     const outcome = evaluate(node, variables, lookup);

@@ -55,8 +55,8 @@ export class HeadersView extends CelObject {
   /** One cookie of the `cookie` fields (RFC 6265 §5.4), or undefined. Never redacted, because it is read by name. */
   cookie(name: string): string | undefined {
     for (let i = 0; i < this.#raw.length; i += 2) {
-      if (!sameName(this.#raw[i] as string, 'cookie')) continue;
-      for (const pair of (this.#raw[i + 1] as string).split(';')) {
+      if (!sameName(this.#raw[i] ?? '', 'cookie')) continue;
+      for (const pair of (this.#raw[i + 1] ?? '').split(';')) {
         const equals = pair.indexOf('=');
         if (equals > 0 && name !== '' && pair.slice(0, equals).trim() === name) {
           return unquote(pair.slice(equals + 1).trim());
@@ -69,7 +69,7 @@ export class HeadersView extends CelObject {
   /** Every name once, in lower case, in the order of arrival. */
   names(): string[] {
     const names = new Set<string>();
-    for (let i = 0; i < this.#raw.length; i += 2) names.add((this.#raw[i] as string).toLowerCase());
+    for (let i = 0; i < this.#raw.length; i += 2) names.add((this.#raw[i] ?? '').toLowerCase());
     return [...names];
   }
 
@@ -79,8 +79,8 @@ export class HeadersView extends CelObject {
     let first: string | undefined;
     let all: string[] | undefined;
     for (let i = 0; i < raw.length; i += 2) {
-      if (!sameName(raw[i] as string, name)) continue;
-      const value = raw[i + 1] as string;
+      if (!sameName(raw[i] ?? '', name)) continue;
+      const value = raw[i + 1] ?? '';
       if (first === undefined) first = value;
       else if (all === undefined) all = [first, value];
       else all.push(value);

@@ -27,6 +27,19 @@ function nameOf(node: Node | undefined, call: Call): string {
   );
 }
 
+/** An argument that the arity of a macro guarantees. */
+function argument({ args, name }: Call, index: number): Node {
+  const node = args[index];
+  if (node === undefined) throw new Error(`\`${name}\` was compiled without its arguments`);
+  return node;
+}
+
+/** What stands before the dot of a method, whose name begins with one. */
+function receiver({ target, name }: Call): Node {
+  if (target === undefined) throw new Error(`\`${name}\` was compiled without its receiver`);
+  return target;
+}
+
 /** A loop over a range with one name bound: what most macros are made of. */
 interface Loop {
   readonly range: Step;
@@ -35,13 +48,8 @@ interface Loop {
   readonly weight: number;
 }
 
-function compileLoop(
-  call: Call,
-  scope: Scope | undefined,
-  c: Compilation,
-  body = call.args[1] as Node,
-): Loop {
-  const range = c.compile(call.target as Node, scope);
+function compileLoop(call: Call, scope: Scope | undefined, c: Compilation, body = argument(call, 1)): Loop {
+  const range = c.compile(receiver(call), scope);
   const inner = c.bind(nameOf(call.args[0], call), scope);
   const { step, weight } = c.compileLoop(body, inner);
   return { range, slot: inner.slot, body: step, weight };
@@ -113,7 +121,7 @@ const map: Macro = {
     if (call.args.length === 2)
       return (frame) => iterable(loop.range(frame)).map((item) => turn(loop, frame, item));
     const inner: Scope = { name: nameOf(call.args[0], call), slot: loop.slot, outer: scope };
-    const { step, weight } = c.compileLoop(call.args[2] as Node, inner);
+    const { step, weight } = c.compileLoop(argument(call, 2), inner);
     return (frame) => {
       const result: Value[] = [];
       for (const item of iterable(loop.range(frame))) {
@@ -198,7 +206,7 @@ const defaultTo: Macro = {
   arity: [2],
   usage: 'default(value, other)',
   compile(call, scope, c) {
-    const [value, other] = call.args.map((arg) => c.compile(arg, scope)) as [Step, Step];
+    const [value, other] = [c.compile(argument(call, 0), scope), c.compile(argument(call, 1), scope)];
     return (frame) => {
       try {
         const found = value(frame);
@@ -241,8 +249,8 @@ function alternative(unwrap: boolean): Macro {
     arity: [1],
     usage: unwrap ? 'optional.orValue(other)' : 'optional.or(other)',
     compile(call, scope, c) {
-      const target = c.compile(call.target as Node, scope);
-      const other = c.compile(call.args[0] as Node, scope);
+      const target = c.compile(receiver(call), scope);
+      const other = c.compile(argument(call, 0), scope);
       return (frame) => {
         const optional = target(frame);
         if (!(optional instanceof CelOptional)) {
@@ -260,17 +268,16 @@ const variables: Macro = {
   arity: [0],
   usage: 'variables()',
   compile(call, _scope, c) {
-    const names = [...c.variables];
-    const roots = names.map((name) => {
+    const roots = [...c.variables].map((name) => {
       c.note(name, call);
-      return c.root(name);
+      return [name, c.root(name)] as const;
     });
     return (frame) => {
       const all = new Map<MapKey, Value>();
-      roots.forEach((root, index) => {
+      for (const [name, root] of roots) {
         const value = root(frame);
-        if (value !== null) all.set(names[index] as string, value);
-      });
+        if (value !== null) all.set(name, value);
+      }
       return all;
     };
   },
@@ -285,8 +292,7 @@ export const MACROS: ReadonlyMap<string, Macro> = new Map<string, Macro>([
     {
       arity: [2],
       usage: 'value.with(x, expression)',
-      compile: (call, scope, c) =>
-        bind(call, call.args[0] as Node, call.target as Node, call.args[1] as Node, scope, c),
+      compile: (call, scope, c) => bind(call, argument(call, 0), receiver(call), argument(call, 1), scope, c),
     },
   ],
   [
@@ -295,7 +301,7 @@ export const MACROS: ReadonlyMap<string, Macro> = new Map<string, Macro>([
       arity: [3],
       usage: 'cel.bind(x, value, expression)',
       compile: (call, scope, c) =>
-        bind(call, call.args[0] as Node, call.args[1] as Node, call.args[2] as Node, scope, c),
+        bind(call, argument(call, 0), argument(call, 1), argument(call, 2), scope, c),
     },
   ],
   ['default', defaultTo],

@@ -65,8 +65,8 @@ export function isMap(value: Value): boolean {
 
 /** The keys of a map, or undefined for any other value. Charges for them. */
 export function mapKeys(value: Value): MapKey[] | undefined {
-  if (!isMap(value)) return undefined;
-  const keys: MapKey[] = value instanceof Map ? [...value.keys()] : hostKeys(value as object);
+  if (typeof value !== 'object' || value === null || !isMap(value)) return undefined;
+  const keys: MapKey[] = value instanceof Map ? [...value.keys()] : hostKeys(value);
   chargeItems(keys.length);
   return keys;
 }
@@ -74,7 +74,7 @@ export function mapKeys(value: Value): MapKey[] | undefined {
 function hostKeys(value: object): string[] {
   if (value instanceof HeadersView) return value.names();
   if (value instanceof CelStruct) return value.fields().filter((name) => value.field(name) !== undefined);
-  return Object.keys(value).filter((name) => (value as Record<string, unknown>)[name] !== undefined);
+  return Object.keys(value).filter((name) => Reflect.get(value, name) !== undefined);
 }
 
 /** The entries of a map, or undefined for any other value. Charges for them. */

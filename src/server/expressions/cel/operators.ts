@@ -48,7 +48,7 @@ function objectsEqual(a: Value, b: Value): boolean {
 function listsEqual(a: readonly Value[], b: readonly Value[]): boolean {
   if (a.length !== b.length) return false;
   chargeItems(a.length);
-  return a.every((value, index) => equal(value, b[index] as Value));
+  return a.every((value, index) => equal(value, b[index] ?? null));
 }
 
 function mapsEqual(a: Value, b: Value): boolean {
@@ -56,7 +56,7 @@ function mapsEqual(a: Value, b: Value): boolean {
   if (keys.length !== (mapKeys(b) ?? []).length) return false;
   return keys.every((key) => {
     const other = item(b, key);
-    return other !== undefined && equal(item(a, key) as Value, other);
+    return other !== undefined && equal(item(a, key) ?? null, other);
   });
 }
 

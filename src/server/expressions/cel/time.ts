@@ -94,8 +94,8 @@ export function parseDuration(text: string): Duration {
   }
   let nanos = 0n;
   for (const [, whole, part, unit] of text.matchAll(DURATION_PART)) {
-    const size = UNITS[unit as string] as bigint;
-    nanos += BigInt(whole as string) * size;
+    const size = UNITS[unit ?? ''] ?? 0n;
+    nanos += BigInt(whole ?? '') * size;
     if (part) nanos += (BigInt(part) * size) / 10n ** BigInt(part.length);
   }
   return new Duration(text.startsWith('-') ? -nanos : nanos);

@@ -26,8 +26,6 @@ export function unguardedEntry(
   return needed(tree, true, map).find(({ name }) => !uses.guarded.has(name.toLowerCase()));
 }
 
-type Access = Extract<Node, { kind: 'member' | 'index' }>;
-
 /** The name of the entry that `node` reads; undefined for anything else, and for a computed one. */
 function entryOf(node: Node | undefined, map: string): string | undefined {
   if (node?.kind !== 'member' && node?.kind !== 'index') return undefined;
@@ -53,7 +51,7 @@ function survey(node: Node, uses: Uses): void {
   if (node.kind === 'member' && dottedName(node) !== undefined && entryOf(node, map) === undefined) return;
   const name = entryOf(node, map);
   if (name !== undefined) {
-    if ((node as Access).optional) guarded.add(name.toLowerCase());
+    if ('optional' in node && node.optional) guarded.add(name.toLowerCase());
     return;
   }
   if (node.kind === 'binary' && node.operator === 'in' && dottedName(node.right) === map) {
@@ -101,8 +99,8 @@ function isEmptyTest({ left, right }: Extract<Node, { kind: 'binary' }>): boolea
 function readIn(node: Node, map: string): NeededEntry[] {
   const name = entryOf(node, map);
   if (name !== undefined) {
-    const { start, end, optional } = node as Access;
-    return optional ? [] : [{ name, start, end }];
+    const { start, end } = node;
+    return 'optional' in node && node.optional ? [] : [{ name, start, end }];
   }
   if (node.kind === 'binary') return [...readIn(node.left, map), ...readIn(node.right, map)];
   if (node.kind !== 'call' || !STRICT.has(node.name)) return [];

@@ -123,6 +123,7 @@ function listToCel(list: readonly unknown[]): readonly Value[] {
     if (typeof item !== 'object' || item === null || Array.isArray(item) || !isHostMap(item))
       return copyList(list);
   }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- texts and objects, as the loop has found
   return list as readonly Value[];
 }
 
@@ -131,11 +132,12 @@ function copyList(list: readonly unknown[]): readonly Value[] {
   return list.map(toCel);
 }
 
-const TYPE_NAMES = { string: 'string', boolean: 'bool', bigint: 'int', number: 'double' } as const;
-
 /** The CEL name of a value's type, as `type(x)` gives it. */
 export function typeName(value: Value): string {
-  if (typeof value !== 'object') return TYPE_NAMES[typeof value as keyof typeof TYPE_NAMES];
+  if (typeof value === 'string') return 'string';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'bigint') return 'int';
+  if (typeof value === 'number') return 'double';
   if (value === null) return 'null_type';
   if (Array.isArray(value)) return 'list';
   if (value instanceof Uint8Array) return 'bytes';

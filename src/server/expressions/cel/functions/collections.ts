@@ -10,7 +10,16 @@ import {
   type MapValue,
   type Value,
 } from '../values.ts';
-import { asBytes, asString, type FunctionDefinition, fn, isString, method, mismatch } from './define.ts';
+import {
+  asBytes,
+  asString,
+  type FunctionDefinition,
+  fn,
+  given,
+  isString,
+  method,
+  mismatch,
+} from './define.ts';
 
 function size(value: Value): bigint {
   if (typeof value === 'string') {
@@ -43,7 +52,7 @@ const isAny = (_value: Value): _value is Value => true;
 
 /** Functions over lists, maps and other values of a size. */
 export const collections: readonly FunctionDefinition[] = [
-  fn('size', 1, (value) => size(value as Value)),
+  fn('size', 1, (value) => size(given(value))),
   method(isAny, 'size', 0, size),
   method(isString, 'contains', 1, (value, part) => {
     chargeRead(value.length);
@@ -53,7 +62,7 @@ export const collections: readonly FunctionDefinition[] = [
     chargeRead(value.length);
     return Buffer.from(value.buffer, value.byteOffset, value.length).includes(asBytes(part));
   }),
-  method(isList, 'contains', 1, (items, wanted) => contains(items, wanted as Value)),
-  method(isAnyMap, 'contains', 1, (map, key) => contains(map, key as Value)),
-  method(isAnyMap, 'merge', 1, (left, right) => merge(left, right as Value)),
+  method(isList, 'contains', 1, (items, wanted) => contains(items, given(wanted))),
+  method(isAnyMap, 'contains', 1, (map, key) => contains(map, given(key))),
+  method(isAnyMap, 'merge', 1, (left, right) => merge(left, given(right))),
 ];

@@ -3,7 +3,7 @@ import { chargeRead } from '../limits.ts';
 import { int, uint } from '../operators.ts';
 import { Duration, Timestamp } from '../time.ts';
 import { CelType, isBytes, Keyed, typeName, Uint, type Value } from '../values.ts';
-import { asString, type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
+import { asString, type FunctionDefinition, fn, given, invalid, mismatch } from './define.ts';
 
 const SECOND = 1_000_000_000n;
 // Longer texts than any 64-bit number has; without a bound BigInt() takes quadratic time.
@@ -124,12 +124,12 @@ export function timestampOf(seconds: bigint): Timestamp {
 
 /** Conversions between types, named after their result. */
 export const conversions: readonly FunctionDefinition[] = [
-  fn('int', 1, (value) => toInt(value as Value)),
-  fn('uint', 1, (value) => toUint(value as Value)),
-  fn('double', 1, (value) => toDouble(value as Value)),
-  fn('string', 1, (value) => toText(value as Value)),
-  fn('bool', 1, (value) => toBool(value as Value)),
-  fn('bytes', 1, (value) => toBytes(value as Value)),
-  fn('dyn', 1, (value) => value as Value),
-  fn('type', 1, (value) => new CelType(typeName(value as Value))),
+  fn('int', 1, (value) => toInt(given(value))),
+  fn('uint', 1, (value) => toUint(given(value))),
+  fn('double', 1, (value) => toDouble(given(value))),
+  fn('string', 1, (value) => toText(given(value))),
+  fn('bool', 1, (value) => toBool(given(value))),
+  fn('bytes', 1, (value) => toBytes(given(value))),
+  fn('dyn', 1, (value) => given(value)),
+  fn('type', 1, (value) => new CelType(typeName(given(value)))),
 ];

@@ -32,7 +32,14 @@ export function method<R extends Value>(
   arity: number | readonly [number, number],
   call: (receiver: R, ...args: Value[]) => Value,
 ): FunctionDefinition {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `dispatch` calls it for values that `on` accepts
   return { ...fn(`.${name}`, arity, call as (...args: Value[]) => Value), on };
+}
+
+/** An argument that the arity guarantees. */
+export function given(value: Value | undefined): Value {
+  if (value === undefined) throw mismatch('value', value);
+  return value;
 }
 
 export function isString(value: Value): value is string {

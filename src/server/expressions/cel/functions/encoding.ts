@@ -56,7 +56,7 @@ function decodeForm(value: Value | undefined): Value {
   for (const [name, entry] of new URLSearchParams(source)) {
     const earlier = form.get(name);
     form.set(name, earlier === undefined ? entry : [...(isList(earlier) ? earlier : [earlier]), entry]);
-    chargeItems(isList(earlier ?? null) ? (earlier as readonly Value[]).length : form.size >> 6);
+    chargeItems(earlier !== undefined && isList(earlier) ? earlier.length : form.size >> 6);
   }
   return form;
 }

@@ -63,16 +63,15 @@ function toJsonValue(value: CelResult): unknown {
     return Buffer.from(value).toString('base64');
   }
   if (Array.isArray(value)) return value.map(toJsonValue);
-  for (const key of Object.keys(value)) value[key] = toJsonValue(value[key] as CelResult) as CelResult;
-  return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toJsonValue(member)]));
 }
 
 /** The claims of a token, without looking at its signature (RFC 7515 §3.1: three parts, base64url). */
 function unvalidatedJwtPayload(token: Value | undefined): Value {
-  const parts = asUtf8(token).split('.');
-  if (parts.length !== 3 || !/^[\w-]*$/.test(parts[1] as string))
+  const [, payload = '', signature, more] = asUtf8(token).split('.');
+  if (signature === undefined || more !== undefined || !/^[\w-]*$/.test(payload))
     throw invalid('unvalidatedJwtPayload() needs a JWT');
-  return parseJson(Buffer.from(parts[1] as string, 'base64url'));
+  return parseJson(Buffer.from(payload, 'base64url'));
 }
 
 /** JSON texts and what is made of them. */

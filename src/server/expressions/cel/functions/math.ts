@@ -1,16 +1,17 @@
 import { chargeItems } from '../limits.ts';
 import { compare, int, numeric, uint } from '../operators.ts';
 import { isList, Uint, type Value } from '../values.ts';
-import { type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
+import { type FunctionDefinition, fn, given, invalid, mismatch } from './define.ts';
 
 const MAX_ARGUMENTS = 32;
 
 /** The smallest (`sign` 1) or largest (-1) of the arguments or of one list; ties keep the first, NaN is skipped. */
 function extreme(sign: 1 | -1, args: readonly Value[]): Value | undefined {
-  const values = args.length === 1 && isList(args[0] as Value) ? (args[0] as readonly Value[]) : args;
+  const [first = null] = args;
+  const values = args.length === 1 && isList(first) ? first : args;
   chargeItems(values.length);
-  let best = values[0];
-  for (const value of values.slice(1)) if (compare(value, best as Value) * sign < 0) best = value;
+  let best: Value | undefined;
+  for (const value of values) if (best === undefined || compare(value, best) * sign < 0) best = value;
   return best;
 }
 
@@ -70,9 +71,9 @@ export const math: readonly FunctionDefinition[] = [
   fn('max', [0, MAX_ARGUMENTS], anyExtreme(-1)),
   fn('math.least', [1, MAX_ARGUMENTS], numericExtreme(1)),
   fn('math.greatest', [1, MAX_ARGUMENTS], numericExtreme(-1)),
-  fn('math.abs', 1, (value) => abs(value as Value)),
-  fn('math.sign', 1, (value) => sign(value as Value)),
-  fn('math.sqrt', 1, (value) => sqrt(value as Value)),
+  fn('math.abs', 1, (value) => abs(given(value))),
+  fn('math.sign', 1, (value) => sign(given(value))),
+  fn('math.sqrt', 1, (value) => sqrt(given(value))),
   doubleFunction('ceil', Math.ceil),
   doubleFunction('floor', Math.floor),
   doubleFunction('round', round),

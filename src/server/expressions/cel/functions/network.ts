@@ -94,16 +94,16 @@ function v4Text(bits: bigint): string {
 // The platform prints the canonical form of RFC 5952.
 function v6Text(bits: bigint): string {
   charge(6);
-  const groups = bits.toString(16).padStart(32, '0').match(/.{4}/g) as string[];
+  const groups = bits.toString(16).padStart(32, '0').match(/.{4}/g) ?? [];
   return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address;
 }
 
 /** Reads `address/length`. Throws `invalid_argument`. */
 function parseCidr(source: string): Cidr {
-  const parts = /^([^/]+)\/(\d{1,3})$/.exec(source);
-  const length = Number(parts?.[2]);
-  if (parts === null || isIP(parts[1] as string) === 0) throw invalid('cidr() needs a block like 10.0.0.0/8');
-  const address = parseAddress(parts[1] as string);
+  const [, base = '', digits] = /^([^/]+)\/(\d{1,3})$/.exec(source) ?? [];
+  const length = Number(digits);
+  if (isIP(base) === 0) throw invalid('cidr() needs a block like 10.0.0.0/8');
+  const address = parseAddress(base);
   if (length > width(address.family)) throw invalid('cidr() needs a prefix length that fits the address');
   return new Cidr(address, length);
 }

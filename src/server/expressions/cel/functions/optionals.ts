@@ -2,7 +2,7 @@ import { CelEvaluationError } from '../errors.ts';
 import { mapKeys } from '../maps.ts';
 import { Duration } from '../time.ts';
 import { CelOptional, isBytes, isList, NONE, Uint, type Value } from '../values.ts';
-import { type FunctionDefinition, fn, method } from './define.ts';
+import { type FunctionDefinition, fn, given, method } from './define.ts';
 
 const isOptional = (value: Value): value is CelOptional => value instanceof CelOptional;
 
@@ -29,7 +29,7 @@ function content(optional: CelOptional): Value {
 export const optionals: readonly FunctionDefinition[] = [
   fn('optional.none', 0, () => NONE),
   fn('optional.of', 1, (value) => new CelOptional(value)),
-  fn('optional.ofNonZeroValue', 1, (value) => (isZero(value as Value) ? NONE : new CelOptional(value))),
+  fn('optional.ofNonZeroValue', 1, (value) => (isZero(given(value)) ? NONE : new CelOptional(value))),
   method(isOptional, 'hasValue', 0, (optional) => optional.value !== undefined),
   method(isOptional, 'value', 0, content),
 ];

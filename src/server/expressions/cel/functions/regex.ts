@@ -19,8 +19,7 @@ export function compilePattern(source: string): RE2JS {
     }
     // Measured: 30 µs for a plain pattern, 2 to 6 ms for the worst of 1000 characters or 2000 instructions.
     charge(100 + source.length * 5 + regex.programSize() * 3);
-    if (patternCache.size >= CEL_LIMITS.patterns)
-      patternCache.delete(patternCache.keys().next().value as string);
+    if (patternCache.size >= CEL_LIMITS.patterns) patternCache.delete(patternCache.keys().next().value ?? '');
   } else patternCache.delete(source);
   patternCache.set(source, regex);
   return regex;

@@ -153,8 +153,8 @@ function trim(value: string): string {
   chargeRead(value.length);
   let start = 0;
   let end = value.length;
-  while (start < end && WHITE_SPACE.test(value[start] as string)) start++;
-  while (end > start && WHITE_SPACE.test(value[end - 1] as string)) end--;
+  while (start < end && WHITE_SPACE.test(value[start] ?? '')) start++;
+  while (end > start && WHITE_SPACE.test(value[end - 1] ?? '')) end--;
   return value.slice(start, end);
 }
 

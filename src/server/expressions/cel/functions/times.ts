@@ -2,7 +2,7 @@ import { charge } from '../limits.ts';
 import { Duration, parseDuration, parseTimestamp, Timestamp } from '../time.ts';
 import type { Value } from '../values.ts';
 import { timestampOf } from './conversions.ts';
-import { asString, type FunctionDefinition, fn, invalid, method } from './define.ts';
+import { asString, type FunctionDefinition, fn, given, invalid, method } from './define.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -66,8 +66,8 @@ function durationMethod(name: string, unit: bigint): FunctionDefinition {
 
 /** Times and spans. Months, days of the month and days of the year count from 0, except in `getDate`. */
 export const times: readonly FunctionDefinition[] = [
-  fn('timestamp', 1, (value) => timestamp(value as Value)),
-  fn('duration', 1, (value) => duration(value as Value)),
+  fn('timestamp', 1, (value) => timestamp(given(value))),
+  fn('duration', 1, (value) => duration(given(value))),
   timestampMethod('getFullYear', (date) => date.getUTCFullYear()),
   timestampMethod('getMonth', (date) => date.getUTCMonth()),
   timestampMethod('getDate', (date) => date.getUTCDate()),
