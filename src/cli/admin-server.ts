@@ -3,6 +3,7 @@ import { type AdminServer, startAdmin } from '../admin/server.ts';
 import type { AdminSources } from '../admin/sources.ts';
 import type { Diagnostic } from '../core/diagnostic.ts';
 import { CommandError } from '../core/exit-codes.ts';
+import { membersOf } from '../core/foreign.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../core/listen.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { parseAddress } from './proxy/address.ts';
@@ -65,7 +66,7 @@ export async function openAdminServer(sources: AdminSources): Promise<AdminServe
 }
 
 function isWritten({ value }: YamlSource): boolean {
-  return (value as { config?: { adminAddr?: unknown } } | null)?.config?.adminAddr !== undefined;
+  return membersOf(membersOf(value)['config'])['adminAddr'] !== undefined;
 }
 
 function diagnosticOf(error: AdminAddressError, source: YamlSource): Diagnostic {

@@ -57,6 +57,7 @@ function oldGeneration(): number {
 /** V8's `gc`, which a new context has while the flag is set. */
 function collector(): () => void {
   setFlagsFromString('--expose-gc');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a function of V8
   const gc = runInNewContext('gc') as () => void;
   setFlagsFromString('--no-expose-gc');
   return gc;

@@ -6,7 +6,7 @@ import { createProgram } from './program.ts';
 /** Runs `agctl` with the arguments after the program's name. Resolves to the exit code and never rejects. */
 export async function main(argv: readonly string[], context: Context = processContext()): Promise<number> {
   quietOnClosedPipe(context);
-  let exit = EXIT_CODES.ok.code as number;
+  let exit: number = EXIT_CODES.ok.code;
   const setExit = (code: number): void => {
     exit = code;
   };

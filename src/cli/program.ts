@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { exitCodeTable } from '../core/exit-codes.ts';
 import { VERSION } from '../core/version.ts';
 import { configCommands, FILE_OPTION } from './config-program.ts';
@@ -20,13 +20,15 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   const run: Bind =
     (load) =>
     async (...args) => {
-      const command = args.at(-1) as Command;
+      const command = args.at(-1);
+      if (!(command instanceof Command)) return;
       const { run: runCommand } = await load();
       const operands = command.args.length > 0 ? { operands: command.args } : {};
       const { envFrom, ...given } = command.optsWithGlobals<{ envFrom?: string }>();
       const options = { ...given, ...operands };
       setExit(
         await runCommand(
+          // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the options that the command declares
           options as unknown as Parameters<typeof runCommand>[0],
           withEnvFile(context, envFrom),
         ),

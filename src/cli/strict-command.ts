@@ -38,6 +38,7 @@ export class StrictCommand extends Command {
 
   /** Called by Commander for operands that a command does not take: in `serve x`, the `-f` before `x` is missing. */
   _excessArguments(operands: readonly string[]): void {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of Commander lack it
     if ((this as unknown as { _allowExcessArguments: boolean })._allowExcessArguments) return;
     const [extra] = operands.slice(this.registeredArguments.length);
     const file = this.options.find(({ long }) => long === '--file');

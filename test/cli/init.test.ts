@@ -498,3 +498,34 @@ test.runIf(hasTerminal)('Ctrl-C at a question of init writes nothing and exits w
   await screen.shows('code 130');
   expect(existsSync(join(mine.cwd, 'gateway.yaml'))).toBe(false);
 });
+
+// Files of other programs have members of any type; `String` fails for an object with a member `toString`.
+test.each(['null', '1', 'true', '[]', '[null]', '{}', '{"toString":1,"valueOf":1}'])(
+  'init imports the servers and models of files that also have %s as members, and says what it leaves out',
+  async (odd) => {
+    const good = JSON.stringify(server());
+    const servers = [
+      `"good":${good}`,
+      `"odd":${odd}`,
+      `"command":{"command":${odd}}`,
+      `"env":{"command":"x","args":${odd},"env":{"A":${odd}},"cwd":${odd},"includeTools":${odd}}`,
+      `"envs":{"command":"x","env":${odd},"disabled":${odd},"type":${odd}}`,
+      `"headers":{"url":"http://127.0.0.1:9/mcp","headers":{"Authorization":${odd}}}`,
+    ];
+    await using mine = await laptop({
+      '~/.cursor/mcp.json': `{"mcpServers":{${servers.join(',')}},"projects":${odd}}`,
+      'litellm.yaml': `{"model_list":[{"model_name":"a","litellm_params":{"model":"ollama/a"}},${odd},
+        {"model_name":${odd},"litellm_params":{"model":${odd},"api_key":${odd}}},
+        {"model_name":"b","litellm_params":{"model":"constructor/b"}}],
+        "litellm_settings":{"fallbacks":[${odd},{"a":${odd}},{"a":[${odd}]}]},"router_settings":${odd},
+        "general_settings":{"master_key":${odd}},"mcp_servers":{"x":${odd}}}`,
+    });
+    const clients = await mine.init(['clients']);
+    expect(clients.stderr).toBe('');
+    expect([clients.code, clients.stdout]).toEqual([0, expect.stringMatching(/MCP servers?: good/)]);
+    const models = await mine.init(['models', '--from', 'litellm.yaml']);
+    expect(models.stderr).toBe('');
+    expect([models.code, models.stdout]).toEqual([0, expect.stringContaining('1 model')]);
+    expect(models.stdout).toContain('b in litellm.yaml: the provider `constructor` has no counterpart');
+  },
+);

@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cli, type Ran } from '../kit/cli.ts';
+import { fakeAdmin, says } from '../kit/fake-admin.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import type { Json } from '../kit/mcp.ts';
 import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';
@@ -149,4 +151,58 @@ test('export, import and forget with --namespace touch that namespace only', asy
     );
   expect(await names('--namespace', 'team')).toEqual(['Bob']);
   expect(await names()).toEqual(['Alice', 'Bob']);
+});
+
+// What listens at the address may be another server, or a proxy in front of the backend.
+test.each([
+  ['export', ['export']],
+  ['backup', ['backup', 'copy.db', '--namespace', 'default']],
+])('memory %s of a server that answers without a body says so', async (_, args) => {
+  await using folder = await temporaryFolder();
+  const empty = (response: ServerResponse) => void response.writeHead(204).end();
+  await using other = await fakeAdmin({
+    '/api/memory/export': empty,
+    '/api/memory/namespaces/default/backup': empty,
+  });
+  const { code, stderr } = await cli(['memory', ...args], {
+    env: { MEMORY_API_URL: `http://${other.address}` },
+    cwd: folder.path,
+  });
+  expect([code, stderr]).toEqual([
+    3,
+    expect.stringContaining('the memory backend sent an unexpected response'),
+  ]);
+  expect(readdirSync(folder.path)).toEqual([]);
+});
+
+test.each([
+  'null',
+  '5',
+  '"x"',
+  '[]',
+  '{}',
+  '<html>',
+  '{"stored":"1","unchanged":null,"token":{},"counts":1}',
+])('memory import, forget and backup of a server that answers %s say so', async (body) => {
+  await using folder = await temporaryFolder();
+  writeFileSync(join(folder.path, 'lines.jsonl'), '{}\n');
+  await using other = await fakeAdmin({
+    '/api/memory/import': says(body),
+    '/api/memory/forget': says(body),
+    '/api/memory/namespaces': says(body),
+  });
+  for (const args of [
+    ['import', 'lines.jsonl'],
+    ['forget', 'Ann'],
+    ['backup', 'copies'],
+  ]) {
+    const { code, stderr } = await cli(['memory', ...args], {
+      env: { MEMORY_API_URL: `http://${other.address}` },
+      cwd: folder.path,
+    });
+    expect([code, stderr]).toEqual([
+      3,
+      expect.stringContaining('the memory backend sent an unexpected response'),
+    ]);
+  }
 });

@@ -128,15 +128,9 @@ test.each([null, 5, {}, { group: null }, { group: { key: 5 }, requests: '7', cos
   },
 );
 
-test.each([
-  null,
-  5,
-  [[]],
-  {},
-  { keys: 5 },
-  { keys: [null, {}, { budgets: 5, allowedModels: 'x', createdAt: 1 }] },
-])('`agctl keys list` shows an answer of %j without failing', async (answer) => {
-  await using server = await fakeAdmin({ '/api/keys': says(JSON.stringify(answer)) });
-  const { code } = await cli(['keys', 'list', '--admin', server.address]);
-  expect(code).toBe(0);
+test('`agctl keys list` shows keys that lack members', async () => {
+  const keys = [null, {}, { budgets: 5, allowedModels: 'x', createdAt: 1 }];
+  await using server = await fakeAdmin({ '/api/keys': says(JSON.stringify({ keys })) });
+  const { code, stdout } = await cli(['keys', 'list', '--admin', server.address]);
+  expect([code, stdout.split('\n').length]).toEqual([0, 5]);
 });

@@ -51,14 +51,12 @@ export interface CheckGroup {
   readonly run: (context: CheckContext) => readonly Check[];
 }
 
-type Found = CheckResult | readonly CheckResult[];
+type Found = CheckResult | CheckResult[];
 
 /** A check with its results, or a promise of them. */
 export const check = (name: string, found: Found | Promise<Found>): Check => ({
   name,
-  results: Promise.resolve(found).then((results) =>
-    Array.isArray(results) ? (results as readonly CheckResult[]) : [results as CheckResult],
-  ),
+  results: Promise.resolve(found).then((results) => (Array.isArray(results) ? results : [results])),
 });
 
 /** Result of a group that requires a valid configuration. */

@@ -45,6 +45,7 @@ function policiesOf({ gateways }: CheckContext): McpAuthenticationConfig[] {
   const all = gateways.flatMap((gateway) =>
     routesOf(gateway).flatMap(({ policies }) => {
       const policy = policyOf(policies, 'mcpAuthentication');
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
       return policy === undefined ? [] : [policy.config as McpAuthenticationConfig];
     }),
   );

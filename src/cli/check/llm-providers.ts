@@ -1,4 +1,5 @@
 import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
+import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { type BackendPlan, routesOf, settingsPath } from '../../server/config/plan/plan.ts';
@@ -172,7 +173,7 @@ const TLS_FIXES: Readonly<Record<string, string>> = {
 };
 
 function connectionFix({ url, isConfigured, provider }: LlmEndpoint, error: Error): string {
-  const { code = '' } = error as { code?: string };
+  const code = errorCode(error);
   const known = TLS_FIXES[code];
   if (known !== undefined) return known;
   if (/CERT|SIGNATURE/.test(code))
@@ -212,15 +213,16 @@ function llmEndpoints({ gateways, loaded: { source } }: CheckContext): LlmEndpoi
   for (const { backends } of gateways.flatMap(routesOf)) {
     for (const backend of backends) {
       const { llm } = backend.config;
+      if (llm === undefined) continue;
       const at = settingsPath(backend, 'llm');
-      for (const [place] of (llm?.models ?? []).entries()) {
-        const endpoint = endpointOf(llm as LlmConfig, place, at, source);
+      for (const [place, model] of llm.models.entries()) {
+        const endpoint = endpointOf(llm, model, place, at, source);
         if (endpoint === undefined) continue;
         const { url, key, headers, models } = endpoint;
         const id = JSON.stringify([url.href, key, headers]);
         const known = endpoints.get(id);
         if (known === undefined) endpoints.set(id, endpoint);
-        else if (!known.models.includes(models[0] as string)) known.models.push(...models);
+        else for (const name of models) if (!known.models.includes(name)) known.models.push(name);
       }
     }
   }
@@ -229,12 +231,12 @@ function llmEndpoints({ gateways, loaded: { source } }: CheckContext): LlmEndpoi
 
 /** Undefined for a model that the gateway answers itself, and for one whose mistakes the `config` group reports. */
 function endpointOf(
-  { models, providers }: LlmConfig,
+  { providers }: LlmConfig,
+  model: LlmConfig['models'][number],
   place: number,
   at: Path,
   source: YamlSource,
 ): LlmEndpoint | undefined {
-  const model = models[place] as LlmConfig['models'][number];
   const { provider, params, requestHeaders } = model;
   const entry = entryOf(provider, providers);
   const kind = kindOf(provider, providers);

@@ -41,10 +41,12 @@ export async function gather(
     for (;;) {
       current ??= nextGroup(mayOvertake);
       if (current === undefined) return;
-      for (const started of [...current].filter(isReady)) {
+      for (const started of current) {
+        const outcome = outcomes.get(started);
+        if (outcome === undefined) continue;
         current.delete(started);
         progress.clear();
-        print(outcomes.get(started) as Outcome);
+        print(outcome);
       }
       if (current.size > 0) return;
       current = undefined;
@@ -68,7 +70,7 @@ export async function gather(
     clearInterval(tick);
     progress.clear();
   }
-  return all.map((started) => outcomes.get(started) as Outcome);
+  return all.flatMap((started) => outcomes.get(started) ?? []);
 }
 
 const MOST_NAMES = 3;

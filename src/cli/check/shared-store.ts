@@ -1,3 +1,4 @@
+import { messageOf } from '../../core/errors.ts';
 import { createLog } from '../../core/log.ts';
 import { sharedStore } from '../../server/kernel/shared-store.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
@@ -27,7 +28,7 @@ async function checkStore({ config, loaded, env, folder, options }: CheckContext
     await shared?.run({ lua: "return redis.call('GET', KEYS[1])" }, [shared.key('probe')], []);
     return ok('accepts the connection and a write');
   } catch (error) {
-    const { message } = error as Error;
+    const message = messageOf(error);
     return fail(`not available: ${message}`, fixOf(message));
   } finally {
     await runtime.close();

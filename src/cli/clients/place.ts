@@ -11,8 +11,8 @@ export interface Place {
 }
 
 /** Paths of the settings files of a client, in the order in which it reads them. */
-export const filesOf = ({ files }: ClientSettings, place: Place): readonly [string, ...string[]] =>
-  files.map(({ root, path }) => join(ROOTS[root](place), ...path.split('/'))) as [string, ...string[]];
+export const filesOf = ({ files }: ClientSettings, place: Place): readonly string[] =>
+  files.map(({ root, path }) => join(ROOTS[root](place), ...path.split('/')));
 
 const xdg = ({ home, env }: Place): string => env['XDG_CONFIG_HOME'] || join(home, '.config');
 const roaming = ({ home, env }: Place): string => env['APPDATA'] || join(home, 'AppData', 'Roaming');

@@ -1,11 +1,13 @@
 import { createRequire } from 'node:module';
 import { parse as parseToml } from 'smol-toml';
+import { isRecord, membersOf } from '../../core/foreign.ts';
 
 type JsoncParser = typeof import('jsonc-parser');
 let library: JsoncParser | undefined;
 
 /** Loads jsonc-parser at the first file: its module for `import` cannot be loaded by Node.js. */
 export function jsonc(): JsoncParser {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package
   library ??= createRequire(import.meta.url)('jsonc-parser') as JsoncParser;
   return library;
 }
@@ -20,10 +22,10 @@ export const formatOf = (path: string): SettingsFormat => (path.endsWith('.toml'
  *
  * @throws Error that says what is wrong, and where, without text of the file
  */
-export function parseSettings(text: string, format: SettingsFormat): Record<string, unknown> {
+export function parseSettings(text: string, format: SettingsFormat): Readonly<Record<string, unknown>> {
   if (text.trim() === '') return {};
   const value = format === 'toml' ? tomlValue(text) : jsonValue(text);
-  if (!isObject(value)) throw new Error('expected an object');
+  if (!isRecord(value)) throw new Error('expected an object');
   return value;
 }
 
@@ -41,11 +43,7 @@ function tomlValue(text: string): unknown {
     return parseToml(text);
   } catch (error) {
     // Its message quotes the file.
-    const line = (error as { line?: number }).line;
-    throw new Error(line === undefined ? 'not valid TOML' : `line ${line} is not valid TOML`);
+    const { line } = membersOf(error);
+    throw new Error(typeof line !== 'number' ? 'not valid TOML' : `line ${line} is not valid TOML`);
   }
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -7,7 +7,7 @@ import { policyOf, type RoutePlan, routesOf } from '../../server/config/plan/pla
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { CelEvaluationError, compileExpression } from '../../server/expressions/cel/expression.ts';
 import { toCel } from '../../server/expressions/cel/values.ts';
-import type { RuleConfig } from '../../server/expressions/rules.ts';
+import { effectOf, type RuleConfig } from '../../server/expressions/rules.ts';
 import { requestScope } from '../../server/expressions/scopes.ts';
 import type { ExpressionScope } from '../../server/kernel/expression.ts';
 import { mcpAuthorizationScope } from '../../server/mcp/variables.ts';
@@ -182,10 +182,7 @@ function explainRules(
   jwt: unknown,
 ): ExplainedRules {
   const explained = rules.map((rule): ExplainedRule => {
-    const [effect, source] = (typeof rule === 'string' ? [plain, rule] : Object.entries(rule)[0]) as [
-      Effect,
-      string,
-    ];
+    const [effect, source] = effectOf(rule, plain);
     return { effect, rule: source, result: evaluate(source, scope, jwt) };
   });
   return { rules: explained, refusal: refusalOf(explained) };

@@ -53,7 +53,9 @@ export const run: Run<Options> = async (options, context) => {
   if (!/^[\w-]{1,64}$/.test(options.name))
     throw new CommandError('usage', '--name: expected letters, digits, `_` and `-`');
   const settings =
-    options.settings === undefined ? filesOf(client, place)[0] : resolve(context.cwd, options.settings);
+    options.settings === undefined
+      ? (filesOf(client, place)[0] ?? '')
+      : resolve(context.cwd, options.settings);
   const endpoint = options.remove ? NOWHERE : await endpointOf(options, context);
   const keyVariable = options.keyVariable ?? keyVariableOf(endpoint);
   const model = options.llm ? (options.model ?? endpoint.model) : undefined;

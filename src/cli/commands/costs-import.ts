@@ -3,6 +3,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import { readNamedFile } from '../../core/named-file.ts';
@@ -53,7 +54,7 @@ function imported(
 function readList(file: string, cwd: string): unknown {
   const text = readNamedFile(file, { cwd, maxBytes: LIMITS.modelListBytes });
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     throw new CommandError('usage', `${file} is not JSON: ${messageOf(error)}`);
   }

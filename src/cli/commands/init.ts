@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { membersOf, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { convertConfig } from '../../server/config/convert/convert.ts';
@@ -97,7 +98,7 @@ export const run: Run<Options> = async (options, context) => {
 
 function featuresOf(list: string): readonly Feature[] {
   const names = list.split(',').map((name) => name.trim());
-  const unknown = names.find((name) => !(FEATURES as readonly string[]).includes(name));
+  const unknown = names.find((name) => !FEATURES.some((feature) => feature === name));
   if (unknown !== undefined)
     throw new CommandError(
       'usage',
@@ -164,8 +165,8 @@ async function composed(plan: Plan, context: Context): Promise<string> {
 function leaveOutItself(imported: Imported, port: number): void {
   const own = new RegExp(`^http://(?:127\\.0\\.0\\.1|localhost|\\[::1\\]):${port}/`);
   for (const [index, { value, source }] of [...imported.targets.entries()].reverse()) {
-    const { host = '' } = (value['mcp'] ?? value['sse'] ?? {}) as { host?: string };
-    if (!own.test(host)) continue;
+    const { host } = membersOf(value['mcp'] ?? value['sse']);
+    if (!own.test(textIn(host))) continue;
     imported.targets.splice(index, 1);
     imported.leftOut.push({ what: `${value.name} in ${source}`, reason: 'it is this gateway' });
   }

@@ -1,11 +1,11 @@
 import { durationSchema } from '../../core/duration.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
-import { readKeySettings, type ShownKey } from '../../core/virtual-key.ts';
+import { readKeySettings } from '../../core/virtual-key.ts';
 import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
-import { ask } from '../proxy/admin-client.ts';
-import { answered } from '../proxy/answered.ts';
+import { ask, notAnAdmin } from '../proxy/admin-client.ts';
+import { answered, answeredKey } from '../proxy/answered.ts';
 
 interface Options extends AdminOptions {
   readonly name: string;
@@ -38,7 +38,10 @@ export const run: Run<Options> = async (options, context) => {
     path: '/api/keys',
     body: JSON.stringify(settings),
   });
-  const { secret, key } = answered<{ secret: string; key: ShownKey }>(address, body, '/api/keys');
+  const answer = answered(address, body.toString('utf8'), '/api/keys');
+  const key = answeredKey(address, answer, '/api/keys');
+  const { secret } = answer;
+  if (typeof secret !== 'string') throw notAnAdmin(address.shown, 'its /api/keys answers without a key');
   if (output === 'json') context.stdout.write(`${JSON.stringify({ secret, key }, null, 2)}\n`);
   else {
     context.stdout.write(`${escapeControls(secret)}\n`);

@@ -1,26 +1,21 @@
-import { elementsOf, membersOf, stringIn, textIn } from '../../core/foreign.ts';
-import { escapeControls } from '../../core/log.ts';
+import { elementsOf, membersOf, shownValue, stringIn, textIn } from '../../core/foreign.ts';
+import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
+import { table } from '../proxy/print.ts';
 import { type ShowOptions, showJson } from '../proxy/show-json.ts';
 
 export const run: Run<ShowOptions> = (options, context) => showJson('/api/keys', textOf, options, context);
 
 const HEADER = ['NAME', 'ID', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'MODELS', 'BUDGETS'];
 
-function textOf(value: unknown): string {
-  const keys = elementsOf(membersOf(value)['keys']).map(membersOf);
+function textOf({ keys }: Members): string | undefined {
+  if (!Array.isArray(keys)) return undefined;
   if (keys.length === 0) return 'no keys: agctl keys create creates one\n';
-  const rows = [HEADER, ...keys.map(rowOf)].map((row) => row.map(escapeControls));
-  const widths = HEADER.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
+  const rows = [HEADER, ...keys.map(membersOf).map(rowOf)];
+  return table(
+    rows.map((row) => row.map(escapeControls)),
+    displayWidth,
+  );
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -39,4 +34,4 @@ function rowOf(key: Members): string[] {
   ];
 }
 
-const budgetOf = ({ limit, spent }: Members): string => `${String(spent)} of ${textIn(limit)}`;
+const budgetOf = ({ limit, spent }: Members): string => `${shownValue(spent)} of ${textIn(limit)}`;

@@ -1,10 +1,9 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
-import type { ShownKey } from '../../core/virtual-key.ts';
 import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask } from '../proxy/admin-client.ts';
-import { answered } from '../proxy/answered.ts';
+import { answered, answeredKey } from '../proxy/answered.ts';
 
 interface Options extends AdminOptions {
   readonly operands: readonly string[];
@@ -18,7 +17,8 @@ export const run: Run<Options> = async (options, context) => {
     path: '/api/keys/revoke',
     body: JSON.stringify({ key: options.operands[0] }),
   });
-  const { key } = answered<{ key: ShownKey }>(address, body, '/api/keys/revoke');
+  const path = '/api/keys/revoke';
+  const key = answeredKey(address, answered(address, body.toString('utf8'), path), path);
   if (options.output === 'json') context.stdout.write(`${JSON.stringify({ key }, null, 2)}\n`);
   else context.stdout.write(`revoked \`${escapeControls(key.name)}\` (${escapeControls(key.id)})\n`);
   return EXIT_CODES.ok.code;

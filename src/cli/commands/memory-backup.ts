@@ -1,6 +1,5 @@
 import { createWriteStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DATABASE_FILE, namespaceFolder } from '../../adapter/memory/sqlite/namespace-folder.ts';
 import { DEFAULT_NAMESPACE, isNamespace } from '../../adapter/namespace.ts';
@@ -11,7 +10,7 @@ import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { Run } from '../context.ts';
 import { namespaceFrom } from '../memory/options.ts';
-import { membersIn, type RestOptions, request, unexpected } from '../memory/rest.ts';
+import { membersIn, type RestOptions, request, streamOf, unexpected } from '../memory/rest.ts';
 
 interface Options extends RestOptions {
   readonly operands: readonly string[];
@@ -78,13 +77,13 @@ async function* namespaces(get: Get): AsyncGenerator<string> {
 
 /** Appears under its name when it is complete. */
 async function copy(get: Get, namespace: string, path: string): Promise<void> {
-  const response = await get(`/${encodeURIComponent(namespace)}/backup`);
+  const bytes = streamOf(await get(`/${encodeURIComponent(namespace)}/backup`));
   const partial = `${path}.partial`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // On disk before it gets its name.
     const file = createWriteStream(partial, { mode: 0o600, flush: true });
-    await pipeline(Readable.fromWeb(response.body as never), file);
+    await pipeline(bytes, file);
     renameSync(partial, path);
   } catch (error) {
     rmSync(partial, { force: true });

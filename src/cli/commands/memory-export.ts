@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { createWriteStream, renameSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { membersOf } from '../../core/foreign.ts';
 import type { Run } from '../context.ts';
-import { lost, type RestOptions, request } from '../memory/rest.ts';
+import { lost, type RestOptions, request, streamOf } from '../memory/rest.ts';
 
 interface Options extends RestOptions {
   readonly out?: string;
@@ -15,7 +15,7 @@ interface Options extends RestOptions {
 /** Copies everything that calls have stored, as JSON Lines; a file appears when it is complete. */
 export const run: Run<Options> = async ({ out, ...options }, context) => {
   const response = await request(options, context, '/export');
-  const lines = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
+  const lines = streamOf(response);
   const cut = (error: unknown): never => {
     throw lost(new URL(response.url), error);
   };
@@ -30,7 +30,7 @@ export const run: Run<Options> = async ({ out, ...options }, context) => {
     renameSync(draft, path);
   } catch (error) {
     rmSync(draft, { force: true });
-    if ((error as NodeJS.ErrnoException).syscall === undefined) cut(error);
+    if (membersOf(error)['syscall'] === undefined) cut(error);
     throw new CommandError('not_ok', `cannot write ${path}: ${messageOf(error)}`);
   }
   return EXIT_CODES.ok.code;

@@ -1,8 +1,9 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
 import { type Dump, type DumpOptions, loadDump } from '../proxy/dump.ts';
-import { isObject, objects, type RouteRow, routesOf, text } from '../proxy/dump-parts.ts';
+import { objects, type RouteRow, routesOf, text } from '../proxy/dump-parts.ts';
 import { escapeUnsafe, indentJson } from '../proxy/json-text.ts';
 import { print, table } from '../proxy/print.ts';
 
@@ -32,7 +33,7 @@ function indented({ text, value }: Dump): Iterable<string> {
 /** A one-screen overview: listeners with their routes, and the number of other objects. */
 function overviewOf({ source, value }: Dump): string {
   const routes = routesOf(value);
-  const { version } = isObject(value['version']) ? value['version'] : { version: '' };
+  const { version } = membersOf(value['version']);
   const head = [source, text(version) === '' ? '' : `version ${escapeControls(text(version))}`];
   const counts = [
     plural(objects(value['binds']).length, 'port'),

@@ -1,15 +1,15 @@
+import { isRecord, shownValue } from '../../core/foreign.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
-import { isObject } from '../proxy/dump-parts.ts';
 import { table } from '../proxy/print.ts';
 import { type ShowOptions, showJson } from '../proxy/show-json.ts';
 
 export const run: Run<ShowOptions> = (options, context) => showJson('/memory', textOf, options, context);
 
 /** One line per figure, byte counts in MiB, followed by the bounds. The set of figures differs between gateways. */
-function textOf(value: unknown): string {
-  const { bounds, ...figures } = isObject(value) ? value : {};
-  const hasBounds = Array.isArray(bounds) && bounds.length > 0 && bounds.every(isObject);
+function textOf(value: Readonly<Record<string, unknown>>): string {
+  const { bounds, ...figures } = value;
+  const hasBounds = Array.isArray(bounds) && bounds.length > 0 && bounds.every(isRecord);
   const main = print(rowsOf(hasBounds ? figures : value, ''));
   return hasBounds ? `${main}\n${print([['BOUND', 'USE', 'CAP'], ...bounds.map(boundRow)])}` : main;
 }
@@ -25,13 +25,14 @@ function print(rows: readonly (readonly string[])[]): string {
  * `connections (default) 2 10000`: name and place, current use if known, maximum, and items dropped at the maximum.
  */
 function boundRow({ name, at, used, max, dropped }: Readonly<Record<string, unknown>>): string[] {
-  const isBytes = /bytes$/i.test(String(name));
+  const shownName = shownValue(name);
+  const isBytes = /bytes$/i.test(shownName);
   const shown = (amount: unknown): string => {
     if (typeof amount !== 'number') return '-';
     return isBytes ? mebibytes(amount) : String(amount);
   };
   const lost = typeof dropped === 'number' && dropped > 0 ? [`${dropped} dropped`] : [];
-  return [typeof at === 'string' ? `${name} (${at})` : String(name), shown(used), shown(max), ...lost];
+  return [typeof at === 'string' ? `${shownName} (${at})` : shownName, shown(used), shown(max), ...lost];
 }
 
 function rowsOf(value: unknown, path: string): string[][] {

@@ -1,6 +1,7 @@
 import { appendFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls, escapeInJson } from '../../core/log.ts';
 import { matches } from '../../core/trace/fail-on.ts';
@@ -103,7 +104,7 @@ async function begin(save: string, { cwd }: Context): Promise<void> {
   } catch (error) {
     throw new CommandError(
       'usage',
-      `cannot write ${escapeControls(save)}: ${(error as NodeJS.ErrnoException).code}`,
+      `cannot write ${escapeControls(save)}: ${errorCode(error)}`,
       '--save must name another file',
     );
   }

@@ -1,11 +1,11 @@
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { membersOf, parseJson, textIn } from '../../core/foreign.ts';
+import { membersOf, numberIn, parseJson, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { displayWidth } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
-import { print, table } from '../proxy/print.ts';
+import { print, table, widest } from '../proxy/print.ts';
 
 interface Options extends AdminOptions {
   readonly by: string;
@@ -73,10 +73,7 @@ function rowIn(row: unknown): Usage['rows'][number] {
 
 function sumsIn(value: unknown): Sums {
   const members = membersOf(value);
-  const sum = (name: string): number => {
-    const found = members[name];
-    return typeof found === 'number' ? found : 0;
-  };
+  const sum = (name: string): number => numberIn(members[name]) ?? 0;
   const cost = textIn(members['costUsd']);
   return {
     requests: sum('requests'),
@@ -90,8 +87,10 @@ function sumsIn(value: unknown): Sums {
 
 function shown({ by, rows, total }: Usage, { since }: Options): string {
   if (rows.length === 0) return `no requests since ${escapeControls(since)}\n`;
+  // `toLocaleString` would make one for each number.
+  const counts = new Intl.NumberFormat('en-US');
   const cells = (sums: Sums): string[] =>
-    SUMS.map((name) => (name === 'costUsd' ? dollars(sums.costUsd) : sums[name].toLocaleString('en-US')));
+    SUMS.map((name) => (name === 'costUsd' ? dollars(sums.costUsd) : counts.format(sums[name])));
   const lines = [
     [...by.map((name) => name.toUpperCase()), ...TITLES],
     ...rows.map((row) => [...by.map((name) => escapeControls(row.group[name] || '-')), ...cells(row)]),
@@ -102,9 +101,7 @@ function shown({ by, rows, total }: Usage, { since }: Options): string {
 
 /** Numbers end in the same column. */
 function rightAligned(lines: readonly string[][], first: number): string[][] {
-  const widths = TITLES.map((_, index) =>
-    Math.max(...lines.map((line) => (line[first + index] ?? '').length)),
-  );
+  const widths = TITLES.map((_, index) => widest(lines, first + index, ({ length }) => length));
   return lines.map((line) =>
     line.map((cell, index) => (index < first ? cell : cell.padStart(widths[index - first] ?? 0))),
   );

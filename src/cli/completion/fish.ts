@@ -30,7 +30,7 @@ function linesOf({ path, subcommands, options, operand }: CommandWords): string[
   const start = `complete -c agctl -n ${quoted(`__agctl_at ${quoted(path)}`)}`;
   return [
     ...subcommands.map(
-      ({ names, description }) => `${start} -a ${quoted(names[0] as string)} -d ${quoted(description)}`,
+      ({ names, description }) => `${start} -a ${quoted(names[0] ?? '')} -d ${quoted(description)}`,
     ),
     ...options.map(
       (option) =>

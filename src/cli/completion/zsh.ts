@@ -23,7 +23,7 @@ export function zshCompletion(commands: readonly CommandWords[]): string {
   );
   const words = commands.map(({ path, subcommands, options, operand }) => {
     const flags = options.flatMap((each) => each.flags.map((flag) => described(flag, each.description)));
-    const names = subcommands.map((each) => described(each.names[0] as string, each.description));
+    const names = subcommands.map((each) => described(each.names[0] ?? '', each.description));
     return `    (${quoted(path)}) flags=(${flags.join(' ')}); names=(${names.join(' ')}); operand=${quoted(operand === undefined ? ':' : reply(operand))} ;;`;
   });
   return `#compdef agctl

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import type { Path } from '../../core/diagnostic.ts';
+import { isRecord, membersOf, stringIn } from '../../core/foreign.ts';
 import { type Schema, schemasAt } from '../../core/schema/walk.ts';
 
 /** One difference between two configurations. */
@@ -37,7 +39,7 @@ function compare(before: unknown, after: unknown, place: Place): Difference[] {
   if (isDeepStrictEqual(before, after)) return [];
   if (before === undefined) return [{ kind: 'added', ...place, path: place.afterPath, after }];
   if (after === undefined) return [{ kind: 'removed', ...place, before }];
-  if (isObject(before) && isObject(after)) return compareObjects(before, after, place);
+  if (isRecord(before) && isRecord(after)) return compareObjects(before, after, place);
   if (Array.isArray(before) && Array.isArray(after)) return compareLists(before, after, place);
   return [{ kind: 'changed', ...place, before, after }];
 }
@@ -80,21 +82,15 @@ function compareLists(before: readonly unknown[], after: readonly unknown[], pla
 
 /** The names of all entries, if they all have one of their own. */
 function namesOf(list: readonly unknown[]): readonly string[] | undefined {
-  const names = list.map((each) =>
-    isObject(each) && typeof each['name'] === 'string' ? each['name'] : undefined,
-  );
-  const isNamed = names.every((name) => name !== undefined) && new Set(names).size === names.length;
-  return isNamed ? (names as string[]) : undefined;
+  const names = list.flatMap((each) => stringIn(membersOf(each)['name']) ?? []);
+  return names.length === list.length && new Set(names).size === names.length ? names : undefined;
 }
 
 /** Whether a key was only added or removed with its default as value. */
 function isDefault({ kind, path, before, after }: Difference, schema: Schema): boolean {
   if (kind !== 'added' && kind !== 'removed') return false;
   return schemasAt(schema, path).some((each) => {
-    const parsed = (each as { safeParse?: (value: unknown) => { success: boolean; data?: unknown } })
-      .safeParse;
-    if (parsed === undefined) return false;
-    const [absent, given] = [parsed.call(each, undefined), parsed.call(each, before ?? after)];
+    const [absent, given] = [z.safeParse(each, undefined), z.safeParse(each, before ?? after)];
     return (
       absent.success &&
       given.success &&
@@ -102,8 +98,4 @@ function isDefault({ kind, path, before, after }: Difference, schema: Schema): b
       isDeepStrictEqual(absent.data, given.data)
     );
   });
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import { parseEnv } from 'node:util';
 import type { ClientEndpoint, ClientSettings, SettingsMember } from '../../core/clients/client.ts';
-import { isObject, jsonc, parseSettings } from '../clients/settings-file.ts';
+import { isRecord, membersOf } from '../../core/foreign.ts';
+import { jsonc, parseSettings } from '../clients/settings-file.ts';
 import { envLineSet } from './env-text.ts';
 import { tomlWith } from './toml-text.ts';
 
@@ -23,7 +24,7 @@ export function withSetting(text: string, { client, name, endpoint }: Setting): 
   if (addition === undefined) return changed;
   const list = parseSettings(changed, 'json')[addition.list] ?? [];
   if (!Array.isArray(list)) throw new Error(`\`${addition.list}\` is not a list`);
-  const isKnown = list.some((each) => isObject(each) && each['id'] === addition.item.id);
+  const isKnown = list.some((each) => membersOf(each)['id'] === addition.item.id);
   return isKnown ? changed : jsonWith(changed, [addition.list, list.length], addition.item, true);
 }
 
@@ -40,14 +41,14 @@ export function withoutSetting(text: string, { client, name, endpoint }: Setting
   const addition = client.addition?.(whole);
   const list = addition && parseSettings(without, 'json')[addition.list];
   if (addition === undefined || !Array.isArray(list)) return without;
-  const index = list.findIndex((each) => isObject(each) && each['id'] === addition.item.id);
+  const index = list.findIndex((each) => membersOf(each)['id'] === addition.item.id);
   return index === -1 ? without : jsonWith(without, [addition.list, index], undefined);
 }
 
 function has(text: string, { format }: ClientSettings, path: SettingsMember['path']): boolean {
   let at: unknown = format === 'env' ? parseEnv(text) : parseSettings(text, format);
   for (const key of path) {
-    if (!isObject(at) || !(key in at)) return false;
+    if (!isRecord(at) || !Object.hasOwn(at, key)) return false;
     at = at[key];
   }
   return true;
@@ -65,7 +66,7 @@ const jsonSet = (text: string, path: readonly string[], value: unknown): string 
 function jsonWith(text: string, path: (string | number)[], value: unknown, isInsertion = false): string {
   const whole = text.trim() === '' ? '{}\n' : text;
   const settings = parseSettings(whole, 'json');
-  const [section] = path as [string];
+  const section = String(path[0]);
   if (settings[section] !== undefined && typeof settings[section] !== 'object')
     throw new Error(`\`${section}\` is not an object`);
   const [, indent] = /^([ \t]+)\S/m.exec(whole) ?? [];

@@ -1,6 +1,6 @@
 /** A file with lines such as `NAME=value`, with one of them set, or removed if there is no value. */
 export function envLineSet(text: string, path: readonly string[], value: unknown): string {
-  const name = path.at(-1) as string;
+  const name = path.at(-1) ?? '';
   const own = new RegExp(`^\\s*(?:export\\s+)?${name}\\s*=`);
   const lines = text.split('\n');
   const at = lines.findIndex((line) => own.test(line));

@@ -17,7 +17,7 @@ export function loadForReading(
   const unset = loaded.diagnostics
     .filter(({ code }) => code === 'AGW0004')
     .flatMap(({ range }) => (range === undefined ? [] : [text.slice(range.start.offset, range.end.offset)]))
-    .flatMap((written) => [...written.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name]) => name as string));
+    .flatMap((written) => [...written.matchAll(/\$\{?([A-Za-z_]\w*)/g)].flatMap(([, name]) => name ?? []));
   if (unset.length === 0) return { loaded, unset };
   const placeholders = Object.fromEntries(unset.map((name) => [name, PLACEHOLDER]));
   return { loaded: loadConfigText(text, file, { ...env, ...placeholders }), unset: [...new Set(unset)] };

@@ -2,9 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { parse as parseToml } from 'smol-toml';
 import { tomlLine, tomlTable } from '../../core/clients/setting-text.ts';
 import { CommandError } from '../../core/exit-codes.ts';
-import { isObject, parseSettings } from '../clients/settings-file.ts';
-
-type Settings = Record<string, unknown>;
+import { membersOf, parseJson } from '../../core/foreign.ts';
+import { parseSettings } from '../clients/settings-file.ts';
 
 /**
  * The text of a TOML file with one value of the file itself set (`path` has one key), or one table of texts (two). Without
@@ -13,9 +12,8 @@ type Settings = Record<string, unknown>;
  */
 export function tomlWith(text: string, path: readonly string[], value: unknown): string {
   const wanted = expected(text, path, value);
-  const [section, name] = path as [string, string | undefined];
-  const result =
-    name === undefined ? withLine(text, section, value) : withTable(text, section, name, value as Settings);
+  const [section = '', name] = path;
+  const result = name === undefined ? withLine(text, section, value) : withTable(text, section, name, value);
   if (!isDeepStrictEqual(parsed(result), wanted))
     throw new CommandError(
       'not_ok',
@@ -34,16 +32,16 @@ function parsed(text: string): unknown {
 }
 
 /** What the file should contain afterwards. */
-function expected(text: string, [section, name]: readonly string[], value: unknown): unknown {
-  const { [section as string]: former, ...rest } = plain(parseSettings(text, 'toml')) as Settings;
-  if (name === undefined) return value === undefined ? rest : { ...rest, [section as string]: value };
-  const { [name]: _, ...others } = isObject(former) ? former : {};
+function expected(text: string, [section = '', name]: readonly string[], value: unknown): unknown {
+  const { [section]: former, ...rest } = membersOf(plain(parseSettings(text, 'toml')));
+  if (name === undefined) return value === undefined ? rest : { ...rest, [section]: value };
+  const { [name]: _, ...others } = membersOf(former);
   const all = value === undefined ? others : { ...others, [name]: value };
-  return Object.keys(all).length === 0 ? rest : { ...rest, [section as string]: all };
+  return Object.keys(all).length === 0 ? rest : { ...rest, [section]: all };
 }
 
 /** Objects of the parser have no prototype. */
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;
+const plain = (value: unknown): unknown => parseJson(JSON.stringify(value));
 
 /** Values of the file itself come before its first table. */
 function withLine(text: string, key: string, value: unknown): string {
@@ -57,10 +55,10 @@ function withLine(text: string, key: string, value: unknown): string {
   return `${line}\n${/^\s*\[/.test(text) ? '\n' : ''}${text}`;
 }
 
-function withTable(text: string, section: string, name: string, table: Settings | undefined): string {
+function withTable(text: string, section: string, name: string, table: unknown): string {
   const kept = withoutTable(text, section, name);
   if (table === undefined) return kept;
-  const added = tomlTable([section, name], table as Readonly<Record<string, string>>);
+  const added = tomlTable([section, name], membersOf(table));
   return `${kept.trimEnd()}${kept.trim() === '' ? '' : '\n\n'}${added}\n`;
 }
 

@@ -1,4 +1,4 @@
-import { isObject } from '../clients/settings-file.ts';
+import { elementsOf, membersOf, shownValue } from '../../core/foreign.ts';
 import type { Imported, ImportedEntry } from './imported.ts';
 
 /** One entry of `model_list`: the name that clients request, which several entries may have. */
@@ -34,7 +34,7 @@ export function addDeployments(
         imported.models.push({
           source,
           value: {
-            name: names[index] as string,
+            name: names[index] ?? name,
             ...(isVirtual(name) && { visibility: 'internal' }),
             ...model,
           },
@@ -46,7 +46,7 @@ export function addDeployments(
       next === undefined
         ? {
             weighted: {
-              targets: members.map(({ weight }, index) => weighted(names[index] as string, weight)),
+              targets: members.map(({ weight }, index) => weighted(names[index] ?? name, weight)),
             },
           }
         : {
@@ -70,10 +70,8 @@ function fallbacksOf(
   { leftOut }: Imported,
 ): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, readonly string[]>();
-  for (const [name, others] of (Array.isArray(list) ? list : []).flatMap((each) =>
-    Object.entries(isObject(each) ? each : {}),
-  )) {
-    const names = Array.isArray(others) ? others.map(String) : [];
+  for (const [name, others] of elementsOf(list).flatMap((each) => Object.entries(membersOf(each)))) {
+    const names = elementsOf(others).map(shownValue);
     const unknown = [name, ...names].filter((each) => !groups.has(each) || each.includes('*'));
     if (unknown.length > 0)
       leftOut.push({

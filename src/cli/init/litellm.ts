@@ -1,5 +1,5 @@
 import { parse } from 'yaml';
-import { isObject } from '../clients/settings-file.ts';
+import { elementsOf, isRecord, membersOf, stringIn } from '../../core/foreign.ts';
 import { type Imported, NotImported } from './imported.ts';
 import { addDeployments, type Deployment } from './litellm-groups.ts';
 import { readServers } from './mcp-servers.ts';
@@ -56,14 +56,13 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 
 export const isLitellm = (value: unknown): value is Entry =>
-  isObject(value) && Array.isArray(value['model_list']);
+  isRecord(value) && Array.isArray(value['model_list']);
 
 /** Adds the models of LiteLLM's `config.yaml`, the key of its clients, and its MCP servers. */
 export function readLitellm(file: Entry, context: PlaceholderContext, imported: Imported): void {
   const deployments: Deployment[] = [];
-  for (const [index, each] of (file['model_list'] as unknown[]).entries()) {
-    const name =
-      isObject(each) && typeof each['model_name'] === 'string' ? each['model_name'] : `model_list[${index}]`;
+  for (const [index, each] of elementsOf(file['model_list']).entries()) {
+    const name = stringIn(membersOf(each)['model_name']) ?? `model_list[${index}]`;
     try {
       deployments.push(readModel(name, each, context, imported));
     } catch (error) {
@@ -79,18 +78,17 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
     imported.clientKeys.push(secret('LITELLM_MASTER_KEY', masterKey, 'general_settings', context));
   addDeployments(deployments, litellm['fallbacks'] ?? router['fallbacks'], context.source, imported);
   const servers = file['mcp_servers'];
-  if (isObject(servers)) readServers(withBearerTokens(servers), context, imported);
+  if (isRecord(servers)) readServers(withBearerTokens(servers), context, imported);
   reportRest(file, { general, litellm, router }, context, imported);
 }
 
-const section = (file: Entry, key: string): Entry => (isObject(file[key]) ? file[key] : {});
+const section = (file: Entry, key: string): Entry => membersOf(file[key]);
 
 function readModel(name: string, each: unknown, context: PlaceholderContext, imported: Imported): Deployment {
-  const params = isObject(each) ? each['litellm_params'] : undefined;
-  if (!isObject(params) || typeof params['model'] !== 'string')
-    throw new NotImported('it has no `litellm_params.model`');
+  const params = membersOf(membersOf(each)['litellm_params']);
+  if (typeof params['model'] !== 'string') throw new NotImported('it has no `litellm_params.model`');
   const [kind, model] = providerAndModel(params['model'], params['custom_llm_provider']);
-  const provider = PROVIDERS[kind];
+  const provider = Object.hasOwn(PROVIDERS, kind) ? PROVIDERS[kind] : undefined;
   if (provider === undefined) throw new NotImported(`the provider \`${kind}\` has no counterpart`);
   const overrides = Object.fromEntries(
     FIELDS.flatMap((key) => (params[key] === undefined ? [] : [[key, params[key]]])),
@@ -206,7 +204,7 @@ function secret(name: string, value: string, owner: string, context: Placeholder
 function withBearerTokens(servers: Entry): Entry {
   return Object.fromEntries(
     Object.entries(servers).map(([name, each]) => {
-      if (!isObject(each)) return [name, each];
+      if (!isRecord(each)) return [name, each];
       const { auth_type: type, auth_value: value, authentication_token: token, ...rest } = each;
       const given = [value, token].find((one) => typeof one === 'string');
       if (type !== 'bearer_token' || typeof given !== 'string') return [name, rest];

@@ -1,4 +1,4 @@
-import { isObject } from '../clients/settings-file.ts';
+import { isRecord, membersOf, textIn } from '../../core/foreign.ts';
 import { type Imported, NotImported } from './imported.ts';
 import { hasReference, type PlaceholderContext, withReferences } from './placeholders.ts';
 import { isSecretName, isSecretVariable, isToken } from './variables.ts';
@@ -42,7 +42,9 @@ export function readServers(section: Entry, context: PlaceholderContext, importe
       const base = value.name;
       for (let count = 2; taken(value.name); count += 1) value.name = `${base}-${count}`;
       imported.targets.push({ value, source: context.source });
-      const ignored = Object.keys(entry as Entry).filter((key) => !READ.has(key) && !OF_THE_CLIENT.has(key));
+      const ignored = Object.keys(membersOf(entry)).filter(
+        (key) => !READ.has(key) && !OF_THE_CLIENT.has(key),
+      );
       if (ignored.length > 0)
         imported.leftOut.push({
           what: `${ignored.map((key) => `\`${key}\``).join(', ')} of ${what}`,
@@ -71,19 +73,21 @@ function targetName(name: string): string {
 }
 
 function target(name: string, entry: unknown, context: PlaceholderContext): Entry {
-  if (!isObject(entry)) throw new NotImported('not an object');
+  if (!isRecord(entry)) throw new NotImported('not an object');
   if (entry['disabled'] === true || entry['enabled'] === false) throw new NotImported('disabled there');
   const url = [entry['url'], entry['serverUrl'], entry['httpUrl']].find((each) => typeof each === 'string');
   const { command } = entry;
-  if (command === undefined && url === undefined)
+  const tools = toolView(entry);
+  if (command !== undefined) return withTools(local(name, entry, context), tools);
+  if (url === undefined)
     throw new NotImported(
       'settings' in entry ? 'an extension of the editor starts it' : 'it has neither a command nor a URL',
     );
-  const tools = toolView(entry);
-  const server =
-    command === undefined ? remote(name, url as string, entry, context) : local(name, entry, context);
-  return { ...server, ...(tools === undefined ? {} : { tools }) };
+  return withTools(remote(name, url, entry, context), tools);
 }
+
+const withTools = (server: Entry, tools: Entry | undefined): Entry =>
+  tools === undefined ? server : { ...server, tools };
 
 /**
  * Commands that install the server at their first start, which takes longer than a client waits. A process that is started
@@ -94,8 +98,8 @@ const DOWNLOADS = /^(?:npx|bunx|uvx|pipx)$/;
 /** `command` is a text, a list with the arguments, or, in older settings of Zed, an object. */
 function local(name: string, entry: Entry, context: PlaceholderContext): Entry {
   const { command } = entry;
-  const whole = isObject(command) ? { ...entry, ...command } : entry;
-  const words = Array.isArray(command) ? command : [isObject(command) ? command['path'] : command];
+  const whole = isRecord(command) ? { ...entry, ...command } : entry;
+  const words = Array.isArray(command) ? command : [isRecord(command) ? command['path'] : command];
   const [cmd, ...more] = texts(words, 'command');
   if (cmd === undefined || cmd === '') throw new NotImported('its command is empty');
   const args = [...more, ...texts(whole['args'] ?? [], 'args')];
@@ -114,14 +118,21 @@ function local(name: string, entry: Entry, context: PlaceholderContext): Entry {
 
 function variables(name: string, entry: Entry, context: PlaceholderContext): Record<string, string> {
   const given = entry['env'] ?? entry['environment'] ?? {};
-  if (!isObject(given)) throw new NotImported('`env` is not an object');
+  if (!isRecord(given)) throw new NotImported('`env` is not an object');
   const passed = Array.isArray(entry['env_vars']) ? texts(entry['env_vars'], 'env_vars') : [];
   return Object.fromEntries([
     ...passed.map((variable) => [variable, withReferences(`\${${variable}}`, context)]),
     ...Object.entries(given)
       .filter(([, value]) => value !== null)
-      .map(([variable, value]) => [variable, variableValue(name, variable, String(value), context)]),
+      .map(([variable, value]) => [variable, variableValue(name, variable, scalarText(value), context)]),
   ]);
+}
+
+/** A value of TOML may be a date. */
+function scalarText(value: unknown): string {
+  if (typeof value === 'object' && !(value instanceof Date))
+    throw new NotImported('a value of `env` is not a text');
+  return String(value);
 }
 
 function variableValue(owner: string, name: string, value: string, context: PlaceholderContext): string {
@@ -137,7 +148,7 @@ function argument(
   owner: string,
   context: PlaceholderContext,
 ): string {
-  const text = args[index] as string;
+  const text = args[index] ?? '';
   const before = args[index - 1] ?? '';
   if (text.includes('${')) return withReferences(text, context);
   const from = `\`args\` of ${owner} in ${context.source}`;
@@ -156,9 +167,9 @@ function argument(
     header !== undefined &&
     secret !== undefined &&
     !/^\w+:\/\//.test(text) &&
-    (isSecretName(header.split(':')[0] as string) || isToken(secret))
+    (isSecretName(header.replace(/:.*/s, '')) || isToken(secret))
   )
-    return header + reference(header.split(':')[0] as string, secret);
+    return header + reference(header.replace(/:.*/s, ''), secret);
   const isValue = /^--?[\w-]{1,64}$/.test(before) && !text.startsWith('-');
   if (isValue && isSecretName(before.replace(/^-+/, ''))) return reference(before, text);
   return isToken(text) ? reference('ARGUMENT', text) : withReferences(text, context);
@@ -201,18 +212,17 @@ function bearerToken(owner: string, entry: Entry, context: PlaceholderContext): 
   const variable = entry['bearer_token_env_var'];
   if (typeof variable === 'string') return withReferences(`\${${variable}}`, context);
   const headers = entry['headers'] ?? entry['http_headers'] ?? {};
-  if (!isObject(headers)) throw new NotImported('`headers` is not an object');
-  const others = [
-    ...Object.keys(headers),
-    ...Object.keys(isObject(entry['env_http_headers']) ? entry['env_http_headers'] : {}),
-  ].filter((name) => !/^(?:authorization|accept|content-type|user-agent)$/i.test(name));
+  if (!isRecord(headers)) throw new NotImported('`headers` is not an object');
+  const others = [...Object.keys(headers), ...Object.keys(membersOf(entry['env_http_headers']))].filter(
+    (name) => !/^(?:authorization|accept|content-type|user-agent)$/i.test(name),
+  );
   if (others.length > 0)
     throw new NotImported(
       `it needs the header ${others.map((name) => `\`${name}\``).join(', ')}; targets can have \`Authorization: Bearer\` alone`,
     );
   const [, value] = Object.entries(headers).find(([name]) => /^authorization$/i.test(name)) ?? [];
   if (value === undefined) return undefined;
-  const [, token] = /^Bearer\s+(\S+)$/i.exec(String(value)) ?? [];
+  const [, token] = /^Bearer\s+(\S+)$/i.exec(textIn(value)) ?? [];
   if (token === undefined) throw new NotImported('its `Authorization` header is no bearer token');
   if (hasReference(token)) return withReferences(token, { ...context, expandsBareNames: true });
   return context.variables.reference(
@@ -227,9 +237,7 @@ function toolView(entry: Entry): Entry | undefined {
   const list = (...keys: readonly string[]): readonly string[] => {
     const value = keys.map((key) => entry[key]).find((each) => Array.isArray(each));
     // `tool(argument)` restricts a tool of Gemini CLI to some arguments; without it, all are allowed.
-    return value === undefined
-      ? []
-      : texts(value, keys[0] as string).map((tool) => tool.replace(/\(.*$/, ''));
+    return value === undefined ? [] : texts(value, keys[0] ?? '').map((tool) => tool.replace(/\(.*$/, ''));
   };
   const include = list('includeTools', 'enabled_tools');
   const exclude = list('excludeTools', 'disabled_tools', 'disabledTools');

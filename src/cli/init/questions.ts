@@ -17,7 +17,7 @@ export async function askFeatures(): Promise<readonly Feature[]> {
     await multiselect({
       message: 'What should this gateway offer?  (space selects, enter continues)',
       options: FEATURES.map((value) => ({ value, ...LABELS[value] })),
-      initialValues: ['mcp'] as Feature[],
+      initialValues: FEATURES.filter((feature) => feature === 'mcp'),
       required: true,
     }),
   );
@@ -55,5 +55,6 @@ export async function askSecrets(file: string, variables: readonly Variable[]): 
 /** @throws CommandError with exit name `interrupted` after Ctrl-C or Escape */
 function answered<T>(answer: T): Exclude<T, symbol> {
   if (isCancel(answer)) throw new CommandError('interrupted', 'nothing was written');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the symbol means that the user has cancelled
   return answer as Exclude<T, symbol>;
 }

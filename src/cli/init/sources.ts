@@ -4,10 +4,11 @@ import { parse } from 'yaml';
 import { type McpClient, mcpClients } from '../../core/clients/mcp-clients.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
+import { elementsOf, isRecord, membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { readNamedFile } from '../../core/named-file.ts';
 import { filesOf, type Place } from '../clients/place.ts';
-import { formatOf, isObject, parseSettings } from '../clients/settings-file.ts';
+import { formatOf, parseSettings } from '../clients/settings-file.ts';
 import type { Imported } from './imported.ts';
 import { isLitellm, readLitellm } from './litellm.ts';
 import { readServers } from './mcp-servers.ts';
@@ -98,15 +99,15 @@ function yamlContent(text: string, shown: string): Source['content'] {
   try {
     value = parse(text);
   } catch (error) {
-    const [line] = (error as { linePos?: { line: number }[] }).linePos ?? [];
+    const { line } = membersOf(elementsOf(membersOf(error)['linePos'])[0]);
     throw new CommandError(
       'usage',
-      `cannot import ${shown}: not valid YAML${line === undefined ? '' : `, line ${line.line}`}`,
+      `cannot import ${shown}: not valid YAML${typeof line === 'number' ? `, line ${line}` : ''}`,
     );
   }
   if (isLitellm(value)) return { litellm: value };
   if (
-    isObject(value) &&
+    isRecord(value) &&
     ['binds', 'gateways', 'mcp', 'llm', 'routes', 'backends'].some((key) => key in value)
   )
     return { gateway: text };
@@ -118,19 +119,19 @@ function yamlContent(text: string, shown: string): Source['content'] {
 }
 
 function serverSections(settings: Entry, { cwd }: Place): readonly Entry[] {
-  const projects = isObject(settings['projects']) ? settings['projects'] : {};
-  const scopes = [settings, settings['mcp'], projects[cwd]].filter(isObject);
+  const projects = membersOf(settings['projects']);
+  const scopes = [settings, settings['mcp'], projects[cwd]].filter(isRecord);
   return scopes.flatMap((scope) =>
     ['mcpServers', 'servers', 'context_servers', 'mcp_servers'].flatMap((key) => {
       const section = scope[key];
-      return isObject(section) ? [section] : [];
+      return isRecord(section) ? [section] : [];
     }),
   );
 }
 
 /** Number of servers or models in a source. */
 export function countOf({ content }: Source): number {
-  if ('litellm' in content) return (content.litellm['model_list'] as unknown[]).length;
+  if ('litellm' in content) return elementsOf(content.litellm['model_list']).length;
   return 'servers' in content ? content.servers.reduce((sum, each) => sum + Object.keys(each).length, 0) : 1;
 }
 

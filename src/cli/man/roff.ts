@@ -16,7 +16,7 @@ const LITERAL: Readonly<Record<string, string>> = {
 
 /** Escapes text that a reader may type or copy, for any place in a page. */
 export function literal(text: string): string {
-  return ascii(text.replace(/[\\\-'"`^~]/g, (character) => LITERAL[character] as string));
+  return ascii(text.replace(/[\\\-'"`^~]/g, (character) => LITERAL[character] ?? character));
 }
 
 /** Literal input, in bold. */
@@ -47,7 +47,7 @@ function proseCharacters(text: string): string {
 function ascii(text: string): string {
   return text.replace(
     /[^\n -~]/gu,
-    (character) => `\\[u${(character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}]`,
+    (character) => `\\[u${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}]`,
   );
 }
 

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { NAMESPACE_HEADER } from '../../adapter/namespace.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -69,6 +70,12 @@ export async function membersIn(response: Response): Promise<Readonly<Record<str
     .catch(() => undefined);
   if (isRecord(value)) return value;
   throw unexpected();
+}
+
+/** The bytes of a response. @throws CommandError if it has no body (status 204 or 205), which no backend sends */
+export function streamOf({ body }: Response): Readable {
+  if (body === null) throw unexpected();
+  return Readable.from(body);
 }
 
 /** A response that is none of a memory backend. */

@@ -1,7 +1,9 @@
-import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { tcpAddress } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 
@@ -19,17 +21,16 @@ export async function listen(
   try {
     await app.listen({ host, port });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'EADDRINUSE') {
+    if (errorCode(error) === 'EADDRINUSE') {
       throw new CommandError(
         'not_ok',
         `port ${port} is already in use`,
         `stop the other process, or choose another port with ${setBy}`,
       );
     }
-    throw new CommandError('not_ok', `cannot listen on ${host}:${port}: ${message}`);
+    throw new CommandError('not_ok', `cannot listen on ${host}:${port}: ${messageOf(error)}`);
   }
-  const { port: actual } = app.server.address() as AddressInfo;
+  const { port: actual } = tcpAddress(app.server);
   const named = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
   return `http://${named.includes(':') ? `[${named}]` : named}:${actual}`;
 }

@@ -1,6 +1,7 @@
 import { type Readable, Transform, type Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 
 /** A request that is not answered within a bounded time, if ever: a subscription. */
@@ -43,7 +44,7 @@ export function stdioTransport(output: Writable): StdioTransport {
   const transport: Transport = {
     start() {
       inner.onmessage = (message) => {
-        const { id, method } = message as { id?: unknown; method?: string };
+        const { id, method } = membersOf(message);
         if (id !== undefined && method !== undefined && method !== ENDLESS) open.add(id);
         transport.onmessage?.(message);
         if (method === 'notifications/cancelled') complete(cancelledOf(message));
@@ -58,7 +59,7 @@ export function stdioTransport(output: Writable): StdioTransport {
       return inner.start();
     },
     async send(message) {
-      const { id, method } = message as { id?: unknown; method?: string };
+      const { id, method } = membersOf(message);
       try {
         await inner.send(message);
       } finally {
@@ -71,7 +72,7 @@ export function stdioTransport(output: Writable): StdioTransport {
 }
 
 function cancelledOf(message: JSONRPCMessage): unknown {
-  return (message as { params?: { requestId?: unknown } }).params?.requestId;
+  return membersOf(membersOf(message)['params'])['requestId'];
 }
 
 /** Calls back when all written data has been read. */

@@ -89,10 +89,10 @@ export class Queries {
     const { labels } = this.describe(name, type);
     const asked = [
       ...(options.by ?? []),
-      ...[...(options.where ?? '').matchAll(/(\w+)[=!]/g)].map(([, label]) => label),
+      ...[...(options.where ?? '').matchAll(/(\w+)[=!]/g)].map(([, label = '']) => label),
     ];
     for (const label of asked)
-      if (!labels.includes(label as string) && label !== 'instance')
+      if (!labels.includes(label) && label !== 'instance')
         throw new Error(`${PREFIX}${name} has no label ${label}`);
     this.used.add(PREFIX + name);
     const matchers = [...this.#scope, ...(options.where === undefined ? [] : [options.where])];

@@ -86,7 +86,7 @@ export function parseAddress(text: string, source: string): AdminAddress {
   } else {
     const [, v6, name, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([\w.-]*)):?(?<=:|^)(\d+)$/.exec(text) ?? [];
     const port = portNumber(digits ?? '');
-    if (port !== undefined) return plain(v6 ?? (name === '' ? '127.0.0.1' : (name as string)), port);
+    if (port !== undefined) return plain(v6 ?? (name || '127.0.0.1'), port);
   }
   throw new CommandError(
     'usage',

@@ -1,3 +1,5 @@
+import { isRecord } from '../../core/foreign.ts';
+
 /** One route of a dump, formatted for display. */
 export interface RouteRow {
   readonly address: string;
@@ -50,17 +52,17 @@ function policyNames(policy: Json): string[] {
     .filter(([, value]) => value !== null)
     .map(([name, value]) => {
       if (name === 'aPIKey') return 'apiKey';
-      return name === 'jwtAuth' && isObject(value) && value['mcp'] !== undefined ? 'mcpAuthentication' : name;
+      return name === 'jwtAuth' && isRecord(value) && value['mcp'] !== undefined ? 'mcpAuthentication' : name;
     });
 }
 
 function matchesOf(route: Json): string[] {
   const hosts = Array.isArray(route['hostnames']) ? route['hostnames'].map(text) : [];
   const matches = objects(route['matches']).map((match) => {
-    const [[kind, path] = ['', '']] = isObject(match['path']) ? Object.entries(match['path']) : [];
+    const [[kind, path] = ['', '']] = isRecord(match['path']) ? Object.entries(match['path']) : [];
     const conditions = ['headers', 'query'].filter((key) => objects(match[key]).length > 0);
     const method =
-      text(match['method']) || (isObject(match['method']) ? text(match['method']['method']) : '');
+      text(match['method']) || (isRecord(match['method']) ? text(match['method']['method']) : '');
     return [method, `${text(path)}${kind === 'pathPrefix' ? '*' : ''}`, ...conditions]
       .filter((part) => part !== '')
       .join(' ');
@@ -73,8 +75,8 @@ function matchesOf(route: Json): string[] {
 function backendKinds(dump: Json): ReadonlyMap<string, string> {
   const kinds = new Map<string, string>();
   for (const { backend } of objects(dump['backends'])) {
-    for (const [kind, value] of isObject(backend) ? Object.entries(backend) : [])
-      if (isObject(value))
+    for (const [kind, value] of isRecord(backend) ? Object.entries(backend) : [])
+      if (isRecord(value))
         kinds.set(
           `${text(value['namespace'])}/${text(value['name'])}`,
           `${kind}${targetsOf(value['target'])}`,
@@ -85,10 +87,10 @@ function backendKinds(dump: Json): ReadonlyMap<string, string> {
 
 function targetsOf(target: unknown): string {
   if (typeof target === 'string') return ` ${target}`;
-  if (!isObject(target)) return '';
+  if (!isRecord(target)) return '';
   const names = [
     ...objects(target['targets']).map(({ name }) => text(name)),
-    ...objects(target['providers']).flatMap(({ active }) => (isObject(active) ? Object.keys(active) : [])),
+    ...objects(target['providers']).flatMap(({ active }) => (isRecord(active) ? Object.keys(active) : [])),
   ];
   return names.length === 0 ? '' : ` (${names.join(', ')})`;
 }
@@ -99,7 +101,7 @@ function backendOf(ref: Json, kinds: ReadonlyMap<string, string>): string {
   for (const [key, value] of Object.entries(ref)) {
     if (key === 'weight' || key === 'inlinePolicies') continue;
     if (typeof value === 'string') return value;
-    if (isObject(value)) return `${key} ${text(value['name'])}`.trim();
+    if (isRecord(value)) return `${key} ${text(value['name'])}`.trim();
   }
   return '';
 }
@@ -110,9 +112,9 @@ export function endpointsOf(dump: Json): EndpointRow[] {
     rowsOf('Service', service, service['endpoints']),
   );
   for (const { backend } of objects(dump['backends'])) {
-    for (const value of isObject(backend) ? Object.values(backend) : [])
-      if (isObject(value) && isObject(value['target']))
-        rows.push(...rowsOf('Backend', value, value['target']['providers']));
+    for (const value of isRecord(backend) ? Object.values(backend) : [])
+      if (isRecord(value) && isRecord(value['target']))
+        for (const row of rowsOf('Backend', value, value['target']['providers'])) rows.push(row);
   }
   const key = ({ type, namespace, name, endpoint }: EndpointRow): string =>
     [type, namespace, name, endpoint].join('\0');
@@ -122,7 +124,7 @@ export function endpointsOf(dump: Json): EndpointRow[] {
 /** Backends without endpoints of their own, which have no row: MCP servers and services. */
 export function uncountedBackends(dump: Json): number {
   const values = objects(dump['backends']).flatMap(({ backend }) =>
-    isObject(backend) ? Object.entries(backend) : [],
+    isRecord(backend) ? Object.entries(backend) : [],
   );
   return values.filter(([kind]) => kind === 'mcp' || kind === 'host').length;
 }
@@ -148,8 +150,8 @@ function endpointRow(
   namespace: string,
   isRejected: boolean,
 ): Pick<EndpointRow, 'endpoint' | 'health' | 'requests' | 'latencyMs'> {
-  const info = isObject(entry['info']) ? entry['info'] : {};
-  const details = isObject(entry['endpoint']) ? entry['endpoint'] : {};
+  const info = isRecord(entry['info']) ? entry['info'] : {};
+  const details = isRecord(entry['endpoint']) ? entry['endpoint'] : {};
   return {
     endpoint: shortKey(key, namespace) || text(details['name']) || text(details['workloadUid']),
     health: isRejected ? evicted(info['evictedUntil']) : number(info['health']).toFixed(2),
@@ -180,27 +182,20 @@ const UNITS: Readonly<Record<string, number>> = {
 function evicted(until: unknown): string {
   const parts = typeof until === 'string' ? [...until.matchAll(/([\d.]+)(ms|us|µs|ns|[hms])/g)] : [];
   if (parts.length === 0) return 'evicted';
-  const seconds = parts.reduce(
-    (sum, [, amount, unit]) => sum + Number(amount) * (UNITS[unit as string] ?? 0),
-    0,
-  );
+  const seconds = parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (UNITS[unit ?? ''] ?? 0), 0);
   return `Evict (${seconds.toFixed(1)}s)`;
 }
 
 function entriesOf(value: unknown): [string, Json][] {
-  return isObject(value)
-    ? Object.entries(value).filter((entry): entry is [string, Json] => isObject(entry[1]))
+  return isRecord(value)
+    ? Object.entries(value).filter((entry): entry is [string, Json] => isRecord(entry[1]))
     : [];
 }
 
 /** The objects in a list, or the values of an object that are objects. */
 export function objects(value: unknown): Json[] {
-  const items: unknown[] = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
-  return items.filter(isObject);
-}
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  const items: unknown[] = Array.isArray(value) ? value : isRecord(value) ? Object.values(value) : [];
+  return items.filter(isRecord);
 }
 
 export function text(value: unknown): string {

@@ -2,7 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
+import { errorCode, isRecord, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
@@ -74,11 +76,11 @@ export async function readInput(file: string, cwd: string): Promise<Buffer> {
     return Buffer.concat(parts);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
+    const code = errorCode(error);
     if (code === 'ENOENT') throw new CommandError('usage', `no such file: ${shown}`);
     if (code === 'EISDIR') throw new CommandError('usage', `${shown} is a directory`);
     if (code === 'EACCES') throw new CommandError('usage', `this user may not read ${shown}`);
-    throw new CommandError('usage', `cannot read ${shown}: ${escapeControls(message)}`);
+    throw new CommandError('usage', `cannot read ${shown}: ${escapeControls(messageOf(error))}`);
   }
 }
 
@@ -101,9 +103,9 @@ function parseDump(
         'is a gateway configuration, not a dump',
         `run agctl config validate -f ${escapeControls(file ?? '')}`,
       );
-    throw fail(`is not JSON${place(text, error as Error)}`, MAKE_ONE);
+    throw fail(`is not JSON${place(text, messageOf(error))}`, MAKE_ONE);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
+  if (!isRecord(value))
     throw fail(
       'is JSON, but not a dump: expected an object with binds, routes, policies and backends',
       MAKE_ONE,
@@ -111,7 +113,7 @@ function parseDump(
   const parts = ['binds', 'backends', 'services', 'config', 'policies', 'workloads'];
   if (!parts.some((part) => Object.hasOwn(value, part)))
     throw fail(`is JSON, but not a dump: it has none of ${parts.join(', ')}`, MAKE_ONE);
-  return { text, value: value as Dump['value'] };
+  return { text, value };
 }
 
 /**
@@ -119,7 +121,7 @@ function parseDump(
  * numbers.
  */
 function parseExactly(text: string): unknown {
-  if (!/\d[\d.]{15}/.test(text)) return JSON.parse(text);
+  if (!/\d[\d.]{15}/.test(text)) return parseJson(text);
   const reviver = (_: string, value: unknown, context?: { source?: string }): unknown => {
     const source = context?.source;
     return typeof value === 'number' && source !== undefined && String(value) !== source && source.length > 15
@@ -130,7 +132,7 @@ function parseExactly(text: string): unknown {
 }
 
 /** The position of a parser error, if known, as in `, line 3, column 8`. */
-function place(text: string, { message }: Error): string {
+function place(text: string, message: string): string {
   const [, digits] = /at position (\d+)/.exec(message) ?? [];
   if (digits === undefined) return /end of JSON/i.test(message) ? ': it ends unexpectedly' : '';
   const before = text.slice(0, Number(digits));

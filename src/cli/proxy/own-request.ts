@@ -3,6 +3,7 @@ import { type IncomingMessage, STATUS_CODES, request as sendHttp } from 'node:ht
 import { request as sendHttps } from 'node:https';
 import { resolve } from 'node:path';
 import { CommandError } from '../../core/exit-codes.ts';
+import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import { nearest } from '../../core/suggest.ts';
@@ -86,10 +87,9 @@ const IGNORED_SHORT = /^[sSivN]+$/;
  */
 export async function ownRequest(words: readonly string[], cwd: string): Promise<OwnRequest> {
   const draft: Draft = { headers: [], data: [] };
-  for (let index = 0; index < words.length; index++) {
-    const used = takeWord(words[index] as string, words[index + 1], draft);
-    index += used;
-  }
+  let skips = 0;
+  for (const [index, word] of words.entries())
+    skips = skips > 0 ? 0 : takeWord(word, words[index + 1], draft);
   if (draft.url === undefined)
     throw wrong('expected a URL after --', 'agctl proxy trace -- http://127.0.0.1:3000/mcp');
   const url = readUrl(draft.url);
@@ -170,7 +170,7 @@ async function readBodyFile(name: string, cwd: string): Promise<Buffer> {
     return name === '-' ? await readInput(name, cwd) : await readFile(resolve(cwd, name));
   } catch (error) {
     throw wrong(
-      `cannot read ${name} for the body: ${(error as NodeJS.ErrnoException).code}`,
+      `cannot read ${name} for the body: ${errorCode(error)}`,
       'a value that begins with @ names a file; use --data-raw to send it unchanged',
     );
   }

@@ -21,8 +21,8 @@ function canGoOn(stream: Writable): Promise<void> {
 
 /** Formats rows as left-aligned columns, separated by two spaces. Cells must be safe to print. */
 export function table(rows: readonly (readonly string[])[], width: (text: string) => number): string {
-  const columns = Math.max(0, ...rows.map((row) => row.length));
-  const widths = Array.from({ length: columns }, (_, index) => maximum(rows, index, width));
+  const columns = rows.reduce((most, row) => Math.max(most, row.length), 0);
+  const widths = Array.from({ length: columns }, (_, index) => widest(rows, index, width));
   return rows
     .map((row) =>
       row
@@ -34,7 +34,8 @@ export function table(rows: readonly (readonly string[])[], width: (text: string
     .join('');
 }
 
-function maximum(
+/** Width of the widest cell of a column. A loop: a server can send more rows than a call can have arguments. */
+export function widest(
   rows: readonly (readonly string[])[],
   index: number,
   width: (text: string) => number,

@@ -1,6 +1,8 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
@@ -41,11 +43,11 @@ export async function saveProfile(
   try {
     await writeFile(target, body);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const code = errorCode(error);
     if (code !== 'ENOENT' && code !== 'EISDIR' && code !== 'EACCES') await rm(target, { force: true });
     throw new CommandError(
       'usage',
-      `cannot write ${escapeControls(file)}: ${escapeControls(message)}`,
+      `cannot write ${escapeControls(file)}: ${escapeControls(messageOf(error))}`,
       '-o must name another file',
     );
   }

@@ -1,10 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { CommandError } from '../../core/exit-codes.ts';
-import { membersOf, parseJson } from '../../core/foreign.ts';
+import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { type FinishedRequest, readFinished } from '../../core/requests/finished.ts';
 import type { AdminAddress } from './address.ts';
 import { ask, notAnAdmin, open, unreachable } from './admin-client.ts';
+import { receivedJson } from './answered.ts';
 import { traceItems } from './trace-lines.ts';
 
 /** A finished request, and the JSON that the gateway sent. */
@@ -29,12 +30,7 @@ export interface FeedListener {
  */
 export async function keptRequests(address: AdminAddress): Promise<FedRequest[]> {
   const { body } = await ask(address, { method: 'GET', path: '/api/requests' });
-  let requests: unknown;
-  try {
-    ({ requests } = membersOf(parseJson(body.toString('utf8'))));
-  } catch {
-    // Told below.
-  }
+  const { requests } = membersOf(receivedJson(body.toString('utf8')));
   if (!Array.isArray(requests)) throw notAnAdmin(address.shown, 'its /api/requests is not a list');
   return requests.flatMap((json) => {
     const request = readFinished(json);
@@ -76,9 +72,7 @@ export async function followRequests(
     } catch (error) {
       if (signal.aborted) return;
       const known =
-        error instanceof CommandError
-          ? error
-          : unreachable(address, error as NodeJS.ErrnoException, 'closed the connection');
+        error instanceof CommandError ? error : unreachable(address, error, 'closed the connection');
       if (connections === 0) throw known;
       listener.lost(known);
     }
@@ -87,12 +81,8 @@ export async function followRequests(
 }
 
 function parse(text: string): FedRequest | undefined {
-  try {
-    const request = readFinished(JSON.parse(text));
-    return request === undefined ? undefined : { ...request, text };
-  } catch {
-    return undefined;
-  }
+  const request = readFinished(receivedJson(text));
+  return request === undefined ? undefined : { ...request, text };
 }
 
 /**

@@ -7,6 +7,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
 import type { AdminAddress } from './address.ts';
 import { notAnAdmin, open, unreachable } from './admin-client.ts';
+import { receivedJson } from './answered.ts';
 import { type OwnReply, type OwnRequest, sendOwn } from './own-request.ts';
 import { traceItems } from './trace-lines.ts';
 
@@ -193,7 +194,7 @@ async function read(
     }
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw unreachable(address, error as NodeJS.ErrnoException, brokenOff(traces.events));
+    throw unreachable(address, error, brokenOff(traces.events));
   } finally {
     clearTimeout(missing);
     isWhole = traces.end();
@@ -247,12 +248,8 @@ function notTraced({ shown }: AdminAddress, { words }: OwnReply): CommandError {
  * @throws CommandError with the exit name `exit` for invalid JSON, such as half a line
  */
 export function parseEvent(text: string, source: string, exit: 'unreachable' | 'usage'): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value;
-  } catch {
-    // Told below.
-  }
+  const value = receivedJson(text);
+  if (typeof value === 'object' && value !== null) return value;
   throw new CommandError(
     exit,
     `${source} has an event that is not JSON, or is incomplete`,

@@ -7,7 +7,7 @@ const EXACT_NUMBER: ScalarTag = {
   default: true,
   identify: (value) => value instanceof NumberText,
   resolve: (text) => new NumberText(text),
-  stringify: ({ value }) => (value as NumberText).text,
+  stringify: ({ value }) => (value instanceof NumberText ? value.text : String(value)),
 };
 
 /** Line breaks, and characters that could drive a terminal or reorder its text. */

@@ -1,5 +1,6 @@
 import { appendFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/render/width.ts';
@@ -158,7 +159,7 @@ export class TraceStore {
       );
       this.note(`saved to ${name}`);
     } catch (error) {
-      this.note(`not saved: ${(error as Error).message}`);
+      this.note(`not saved: ${messageOf(error)}`);
     }
   }
 

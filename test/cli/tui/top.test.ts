@@ -108,7 +108,7 @@ describe('the keys of agctl top', () => {
     ].map((each) => ({ ...each, text: '' })),
     open: [],
     openCount: 0,
-    overview: undefined,
+    gateway: undefined,
     skew: 0,
     completeSince: 0,
     isRecording: false,

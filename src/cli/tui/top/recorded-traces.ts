@@ -1,11 +1,12 @@
+import { isRecord, membersOf, textIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { durationOf, type FinishedRequest, fieldText } from '../../../core/requests/finished.ts';
-import { isRecord } from '../../../core/trace/read-event.ts';
 import { sourceOf } from '../../../core/trace/request-line.ts';
 import { lastMoment } from '../../../core/trace/verdict.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-model.ts';
 import type { AdminAddress } from '../../proxy/address.ts';
 import { open } from '../../proxy/admin-client.ts';
+import { receivedJson } from '../../proxy/answered.ts';
 import { traceItems } from '../../proxy/trace-lines.ts';
 
 /** A complete trace of a request. */
@@ -71,8 +72,8 @@ export class RecordedTraces {
   }
 
   #event(text: string): void {
-    const json = JSON.parse(text) as { requestId?: string };
-    const id = json.requestId ?? '';
+    const json = receivedJson(text);
+    const id = textIn(membersOf(json)['requestId']);
     const running = this.#running.get(id) ?? { model: EMPTY_TRACE, texts: [], length: 0 };
     this.#running.set(id, running);
     running.length += text.length;

@@ -44,6 +44,7 @@ export const GROUPS = {
   sessions: sessionOf,
 } as const;
 export type GroupKind = keyof typeof GROUPS;
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
 export const GROUP_KINDS = Object.keys(GROUPS) as readonly GroupKind[];
 
 export interface Figures {
@@ -103,7 +104,7 @@ export function groupsOf(requests: readonly FinishedRequest[], kind: GroupKind, 
 }
 
 /** Windows of the figures, in seconds. */
-export const WINDOWS = [60, 300, 3600] as const;
+export const WINDOWS: readonly number[] = [60, 300, 3600];
 
 /** The requests that finished in the last `window` seconds, and for how many of these requests are known. */
 export function inWindow(

@@ -74,10 +74,10 @@ const PHASES: Readonly<Record<TopView['phase'], { readonly mark: string; readonl
 };
 
 function headRows(view: TopView, ui: TopUi, width: number, now: number): Row[] {
-  const { phase, source, overview } = view;
+  const { phase, source, gateway } = view;
   const { mark, tone } =
     ui.paused === undefined ? PHASES[phase] : { mark: '❚❚ paused', tone: 'yellow' as const };
-  const up = overview === undefined ? '' : `  up ${tookText(now - Date.parse(overview.startedAt))}`;
+  const up = gateway === undefined ? '' : `  up ${tookText(now - gateway.startedAt)}`;
   const right = `${view.isRecording ? '◉ traces  ' : ''}${mark}${up}`;
   const line = ends(` agctl top  ${source}`, right, width);
   return [
@@ -124,23 +124,20 @@ function figuresRow(view: TopView, ui: TopUi, width: number, now: number): Row {
 function backendsRow(view: TopView, ui: TopUi, now: number): Row {
   const { requests } = inWindow(view.requests, ui.window, now, view.completeSince);
   const { input, output, cost } = figuresOf(requests, 1);
-  const backends = (view.overview?.gateways ?? []).flatMap(({ routes }) =>
-    routes.flatMap((route) => route.backends),
-  );
-  const sessions = backends.reduce((sum, backend) => sum + (backend.sessions ?? 0), 0);
+  const backends = view.gateway?.backends ?? [];
+  const sessions = backends.reduce((sum, backend) => sum + backend.sessions, 0);
   const spans: Span[] = [
     { text: ` ${view.openCount} in flight` },
-    ...(backends.some(({ kind }) => kind === 'mcp') ? [{ text: `  ${counted(sessions, 'session')}` }] : []),
+    ...(backends.some(({ isMcp }) => isMcp) ? [{ text: `  ${counted(sessions, 'session')}` }] : []),
     ...(input + output === 0 ? [] : [{ text: `  ${compactCount(input)} → ${compactCount(output)} tokens` }]),
     ...(cost === undefined ? [] : [{ text: `  ${moneyText(cost)}` }]),
   ];
-  for (const { targets = [], models = [] } of backends) {
-    for (const { name, state, problem } of targets)
-      if (state === 'failing')
-        spans.push({
-          text: `  ✗ ${escapeControls(name)}${problem === undefined ? '' : `: ${escapeControls(problem)}`}`,
-          tone: 'red',
-        });
+  for (const { failing, models } of backends) {
+    for (const { name, problem } of failing)
+      spans.push({
+        text: `  ✗ ${escapeControls(name)}${problem === undefined ? '' : `: ${escapeControls(problem)}`}`,
+        tone: 'red',
+      });
     for (const { name, failures } of models)
       if (failures > 0)
         spans.push({

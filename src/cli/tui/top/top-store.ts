@@ -1,23 +1,16 @@
+import { messageOf } from '../../../core/errors.ts';
 import { CommandError } from '../../../core/exit-codes.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Overview } from '../../../core/overview.ts';
 import { escapeControls } from '../../../core/render/width.ts';
-import type { RequestFields } from '../../../core/requests/finished.ts';
 import type { AdminAddress } from '../../proxy/address.ts';
 import { ask } from '../../proxy/admin-client.ts';
+import { receivedJson } from '../../proxy/answered.ts';
 import { type FedRequest, followRequests, keptRequests } from '../../proxy/request-feed.ts';
+import { type GatewayState, gatewayStateIn, type OpenRequests, openRequestsIn } from './gateway-state.ts';
 import { RecordedTraces } from './recorded-traces.ts';
 
-/** A request in flight. */
-export interface OpenRow {
-  readonly key: string;
-  /** In ms since 1970. */
-  readonly startedAt: number;
-  readonly fields: RequestFields;
-}
-
 /** The data that the screen displays; a new object for every change. */
-export interface TopView {
+export interface TopView extends OpenRequests {
   readonly phase: 'connecting' | 'live' | 'lost';
   /** Address, safe to print. */
   readonly source: string;
@@ -25,10 +18,7 @@ export interface TopView {
   readonly problem: string;
   /** Oldest first. */
   readonly requests: readonly FedRequest[];
-  /** In flight, oldest first; `openCount` of them, of which the gateway lists some. */
-  readonly open: readonly OpenRow[];
-  readonly openCount: number;
-  readonly overview: Overview | undefined;
+  readonly gateway: GatewayState | undefined;
   /** The clock of this machine minus the gateway's, in ms. */
   readonly skew: number;
   /** From when on every request is known, in ms since 1970 by the gateway's clock. */
@@ -68,7 +58,7 @@ export class TopStore {
       requests: [],
       open: [],
       openCount: 0,
-      overview: undefined,
+      gateway: undefined,
       skew: 0,
       completeSince: 0,
       isRecording: false,
@@ -192,7 +182,11 @@ export class TopStore {
         this.#json('/api/requests/open'),
         this.#json('/api/overview'),
       ]);
-      this.#set({ ...openView(open), ...overviewView(overview as Overview, this.#view.requests) });
+      const gateway = gatewayStateIn(overview);
+      this.#set({
+        ...openRequestsIn(open),
+        ...(gateway === undefined ? {} : stateView(gateway, this.#view.requests)),
+      });
     } catch {
       // The feed reports a gateway that is gone.
     }
@@ -203,7 +197,7 @@ export class TopStore {
 
   async #json(path: string): Promise<unknown> {
     const { body } = await ask(this.address, { method: 'GET', path, signal: this.#stop.signal });
-    return JSON.parse(body.toString('utf8'));
+    return receivedJson(body.toString('utf8'));
   }
 
   #set(change: Partial<TopView>): void {
@@ -212,34 +206,17 @@ export class TopStore {
   }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-function openView(json: unknown): Pick<TopView, 'open' | 'openCount'> {
-  const { requests, total } = json as {
-    total: number;
-    requests: { worker?: string; key: number; startedAt: string; fields: RequestFields }[];
-  };
-  return {
-    openCount: total,
-    open: requests.map(({ worker = '', key, startedAt, fields }) => ({
-      key: `open-${worker}-${key}`,
-      startedAt: Date.parse(startedAt),
-      fields,
-    })),
-  };
-}
-
-function overviewView(
-  overview: Overview,
+function stateView(
+  gateway: GatewayState,
   requests: readonly FedRequest[],
-): Pick<TopView, 'overview' | 'skew' | 'completeSince'> {
-  const startedAt = Date.parse(overview.startedAt);
-  const skew = Date.now() - (startedAt + overview.uptimeSeconds * 1000);
+): Pick<TopView, 'gateway' | 'skew' | 'completeSince'> {
+  const { startedAt, uptimeSeconds } = gateway;
+  const skew = Date.now() - (startedAt + uptimeSeconds * 1000);
   const [oldest] = requests;
   // The gateway keeps the last requests only: earlier ones are known if the first of all is still there.
   const isComplete = oldest === undefined || oldest.id === 1;
   return {
-    overview,
+    gateway,
     skew: Math.abs(skew) < SKEW ? 0 : skew,
     completeSince: isComplete ? Math.min(startedAt, oldest?.at ?? startedAt) : oldest.at,
   };

@@ -184,7 +184,10 @@ const CHANGES: Readonly<Record<string, Change>> = {
   enter,
   o: (ui, on) => nextColumn(ui, on),
   O: (ui) => ({ ...ui, isReversed: !ui.isReversed }),
-  w: (ui) => ({ ...ui, window: WINDOWS[(WINDOWS.indexOf(ui.window as 60) + 1) % WINDOWS.length] ?? 60 }),
+  w: (ui) => ({
+    ...ui,
+    window: WINDOWS[(WINDOWS.indexOf(ui.window) + 1) % WINDOWS.length] ?? 60,
+  }),
   l: (ui) => ({ ...ui, shown: NEXT_SHOWN[ui.shown], ...FIRST_ROW }),
   p: (ui, { view, now }) => ({ ...ui, paused: ui.paused === undefined ? { view, now } : undefined }),
   '/': (ui) => ({ ...ui, isTyping: true, filter: '' }),
@@ -222,7 +225,8 @@ function enter(ui: TopUi, { view, now, width }: Pressing): TopUi {
   if (row === undefined) return ui;
   // The row is kept from here on: the first one would change with the next request.
   if ('row' in row) return { ...ui, isDetailed: !ui.isDetailed, selected: row.key, index, top: 0 };
-  const kind = ui.tab as GroupKind;
+  const kind = ui.tab;
+  if (kind === 'requests') return ui;
   return {
     ...ui,
     tab: 'requests',
