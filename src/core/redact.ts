@@ -18,7 +18,8 @@ const USERINFO = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi;
 const PARAMETER = /([?&;]([^\s=&;#?"'<>`]{1,64})=)([^\s&#;"'`]+)/g;
 // A challenge also starts with the scheme, followed by parameters instead of a credential (RFC 9110 §11.6.1).
 const BEARER = /\b(Bearer|Basic)\s+(?!(?:realm|error|scope|resource_metadata)=")[A-Za-z0-9._~+/-]{8,}=*/g;
-const OPTION = /^(--?[\w-]{0,64})=/;
+// Options and, as for `docker run -e`, variables of the environment.
+const ASSIGNMENT = /^((?:--?)?[\w-]{1,64})=(.+)$/s;
 // Forms in which programs print credentials: `password=x`, `"api_key": "x"`, `Authorization: Bearer x`, `--token x`.
 const WORDS = `(?:secret|passw|passphrase|pwd|credential|token|api[-_]?key|private[-_]?key|access[-_]?key|authorization|cookie)`;
 const ASSIGNED = new RegExp(
@@ -108,14 +109,14 @@ export class Redactor {
     );
   }
 
-  /** Arguments of a command: `--token x` and `--token=x`. */
+  /** Arguments of a command: `--token x`, `--token=x` and `PASSWORD=x`. */
   #options(args: readonly unknown[], depth: number): unknown[] {
     return args.map((arg, index) => {
       const before = args[index - 1];
       if (typeof before === 'string' && /^--?[\w-]+$/.test(before) && isCredentialName(before))
         return REDACTED;
       if (typeof arg !== 'string') return this.#copy(arg, '', depth + 1);
-      const option = OPTION.exec(arg)?.[1];
+      const option = ASSIGNMENT.exec(arg)?.[1];
       return option !== undefined && isCredentialName(option) ? `${option}=${REDACTED}` : this.text(arg);
     });
   }
@@ -130,8 +131,7 @@ export function credentialsIn(value: unknown, name = ''): string[] {
   if (Array.isArray(value)) {
     return value.flatMap((item, index) => {
       const before = name === 'args' ? value[index - 1] : undefined;
-      const [, option, assigned] =
-        /^(--?[\w-]{1,64})=(.+)$/s.exec(typeof item === 'string' ? item : '') ?? [];
+      const [, option, assigned] = ASSIGNMENT.exec(typeof item === 'string' ? item : '') ?? [];
       if (option !== undefined && isCredentialName(option)) return [assigned ?? ''];
       return credentialsIn(item, typeof before === 'string' && /^--?[\w-]+$/.test(before) ? before : '');
     });

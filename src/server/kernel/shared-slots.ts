@@ -23,6 +23,9 @@ export const scopeChallenge = new Slot<(ruleSource: string) => string>();
 /** Query parameters that carried credentials in this request. Logs omit them. */
 export const credentialParameters = new Slot<ReadonlySet<string>>();
 
+/** Names of query parameters, in lower case, that carry credentials somewhere in the configuration. Logs redact their values. */
+export const configuredParameters = new Slot<ReadonlySet<string>>();
+
 /**
  * Called with the sum of input and output tokens when a model call has ended. Set by policies that limit tokens. A call may
  * be charged with an estimate first; the last number is then the difference, which may be negative.

@@ -5,7 +5,13 @@ import type { CelResult } from '../kernel/expression.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
-import { a2aCall, credentialParameters, jwtClaims, retryAttempt } from '../kernel/shared-slots.ts';
+import {
+  a2aCall,
+  configuredParameters,
+  credentialParameters,
+  jwtClaims,
+  retryAttempt,
+} from '../kernel/shared-slots.ts';
 import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 import type { RelayedConnection } from '../transport/entrance.ts';
@@ -177,6 +183,7 @@ function redactedTarget(ctx: RequestContext): string | undefined {
   const url = path === '' ? request.url : (requestedTarget ?? path + query);
   const at = url?.indexOf('?') ?? -1;
   if (url === undefined) return undefined;
-  if (secretParameters === undefined || at === -1) return redactTarget(url);
-  return redactTarget(url.slice(0, at) + withoutParameters(url.slice(at), secretParameters));
+  const configured = configuredParameters.get(ctx);
+  if (secretParameters === undefined || at === -1) return redactTarget(url, configured);
+  return redactTarget(url.slice(0, at) + withoutParameters(url.slice(at), secretParameters), configured);
 }

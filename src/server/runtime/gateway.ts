@@ -5,7 +5,7 @@ import { addressOf } from '../config/plan/plan.ts';
 import { replyToError } from '../kernel/error-response.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { logReads } from '../kernel/shared-slots.ts';
+import { configuredParameters, logReads } from '../kernel/shared-slots.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
 import { callPrices } from '../llm/budget.ts';
 import { DroppedLinesReporter, type RequestFinishedListener } from '../observe/access-log.ts';
@@ -263,6 +263,8 @@ export class RunningGateway implements Gateway {
   #handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply> {
     const { runtime } = active;
     activeConfig.set(ctx, active);
+    const { parameters } = runtime.secretNames;
+    if (parameters.size > 0) configuredParameters.set(ctx, parameters);
     logReads.set(ctx, runtime.logReads);
     callPrices.set(ctx, runtime.catalog);
     runtime.trustedProxies?.apply(ctx);

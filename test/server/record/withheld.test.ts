@@ -13,10 +13,9 @@ import {
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { overHttp } from '../../kit/scripted-server.ts';
 import { send } from '../../kit/send.ts';
-import { openTrace, traceServer } from '../../kit/trace.ts';
-import { until } from '../../kit/until.ts';
 import { type Answer, httpUpstream } from '../../kit/upstream.ts';
-import { llmSection, recordingGateway } from './recorded.ts';
+import { observed } from './observed.ts';
+import { llmSection } from './recorded.ts';
 
 // What guardrails mask or reject is kept nowhere: not in the log, the record, a trace, a page, the metrics or a file.
 
@@ -47,45 +46,10 @@ const EVERYTHING = {
   database: { payloads: 'full', redaction: { rules: [] } },
 };
 
+const frontendPolicies = { accessLog: EVERYTHING };
+
 /** Reads what was said before guardrails check it. */
 const RULE = { authorization: { rules: [{ require: 'string(request.body) != ""' }] } };
-
-interface Observed extends AsyncDisposable {
-  readonly url: string;
-  /** All that is kept or shown, once a line with this word is in the access log. */
-  everything(word: string): Promise<string>;
-}
-
-async function observed(sections: object): Promise<Observed> {
-  const recording = await recordingGateway({
-    more: { frontendPolicies: { accessLog: EVERYTHING }, ...sections },
-  });
-  const { gate } = recording;
-  const traces = await traceServer(gate.running);
-  const trace = await openTrace(traces, '?follow=true');
-  const page = async (path: string): Promise<string> => (await fetch(gate.admin + path)).text();
-  return {
-    url: gate.url,
-    async everything(word) {
-      await until(() => gate.accessLog.some((line) => line.includes(word)));
-      const count = gate.accessLog.length;
-      const records = await recording.records('limit=100', count);
-      await until(() => trace.of('requestFinished').length >= count);
-      // Bodies in traces are base64.
-      const bodies = trace.of('bodySnapshot').map(({ body }) => Buffer.from(body, 'base64').toString());
-      const pages = ['/api/requests', '/api/overview', '/config_dump', '/api/state'].map(page);
-      const details = records.map(({ id }) => page(`/api/records/${id}`));
-      const metrics = await gate.running.metrics.render();
-      const kept = [...gate.accessLog, ...gate.log, trace.text, ...bodies, metrics, recording.bytes()];
-      return [...kept, ...(await Promise.all([...pages, ...details]))].join('\n');
-    },
-    [Symbol.asyncDispose]: async () => {
-      trace.leave();
-      await traces[Symbol.asyncDispose]();
-      await recording[Symbol.asyncDispose]();
-    },
-  };
-}
 
 const UNREACHABLE = { kind: 'webhook', host: '127.0.0.1:1' };
 const regex = (action: 'mask' | 'reject', phase: 'request' | 'response') => ({
@@ -105,7 +69,7 @@ describe.each(ERAS)('in revision %s, of a tool call', (_, connect) => {
       mcpGuardrails: { processors: [processor] },
     };
     const routes = [{ name: 'tools', policies, backends: [{ mcp: { targets } }] }];
-    await using sinks = await observed({ gateways: { default: { port: 0, routes } } });
+    await using sinks = await observed({ frontendPolicies, gateways: { default: { port: 0, routes } } });
     const caller = await connect(`${sinks.url}/mcp`);
     const { text, error } = await caller.call(name, args);
     return { text, error, found: found(await sinks.everything('tools/call')) };
@@ -193,7 +157,10 @@ describe('of a model call', () => {
   /** Sends a call through a gateway with these guardrails, and returns the reply and all that is kept of it. */
   async function called(guardrails: object, answer: Answer | undefined, path: string, body: object) {
     await using provider = await llmProvider(answer);
-    await using sinks = await observed(llmSection(provider, { guardrails, policies: RULE }));
+    await using sinks = await observed({
+      frontendPolicies,
+      ...llmSection(provider, { guardrails, policies: RULE }),
+    });
     const headers = { 'content-type': 'application/json' };
     const reply = await send(`${sinks.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
     return { status: reply.status, text: reply.text, found: found(await sinks.everything('POST')) };

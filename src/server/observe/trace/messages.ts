@@ -75,12 +75,14 @@ export function celMessage(
   names: SecretNames,
 ): CelMessage {
   const { source, variables, roots, place } = expression;
+  // Such as a header's value that is written as a CEL string.
+  const hasSecret = names.scrub !== undefined && names.scrub(source) !== source;
   const omits = names.omitsUnchecked === true && readsUnchecked(expression);
   const printable = (text: string, result: CelOutcome): unknown => {
     if ('error' in result) return { error: result.error };
     // A decision is not content.
     if (omits && typeof result.value !== 'boolean') return UNCHECKED_VALUE;
-    if (typeof result.value === 'string' && readsCredential(text, names)) return REDACTED;
+    if (typeof result.value === 'string' && (hasSecret || readsCredential(text, names))) return REDACTED;
     return (
       toTraceJson(result.value, { left: LIMITS.traceTextLength, scrub: names.scrub }, names.headers) ?? null
     );
