@@ -160,6 +160,12 @@ export function shownName(name: string): string {
   return JSON.stringify(name.length > most ? `${name.slice(0, most)}…` : name);
 }
 
+/**
+ * A name as readers compare it that match names without case, such as Go's `encoding/json` and those of .NET. Upper then lower case:
+ * also folds the letters that they fold (U+017F, U+212A).
+ */
+export const foldedName = (name: string): string => name.toUpperCase().toLowerCase();
+
 /** Decodes the escapes of a name: `\u0063ontent` is `content`. */
 function nameIn(written: string): string {
   if (!written.includes('\\')) return written;

@@ -19,13 +19,13 @@ export function expressionsPage(): string {
       'Expressions are CEL, the Common Expression Language (https://cel.dev). They are checked when the configuration is read: an unknown variable or function is an error, and so is a member that is probably misspelt.',
     ),
     paragraph(
-      'A variable that is available in a scope but not set is null; a member that is never set in its scope causes a warning (AGW0309). Reading an absent member is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails allows nothing, and a `deny` rule that fails rejects the request; a field, header or attribute whose expression fails is omitted.',
+      'A variable that is available in a scope but not set is null; a member that is never set in its scope causes a warning (AGW0309). Reading an absent member is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. They fail themselves for a member of a value that can have none, such as a string, and `has` also for one of null, unless the null is that of a variable that is not set. A rule that fails allows nothing, and a `deny` rule that fails rejects the request; a field, header or attribute whose expression fails is omitted.',
     ),
     paragraph(
       'The right side of `in` is a list or a map. With a string, the expression fails; validation warns if that is certain (AGW0310). To search in a string, use `text.contains(part)`. Claims are the exception: a value of `jwt`, `apiKey` or `extauthz` on the right side of `in` that is a string counts as a list of one, because identity providers write a list with a single role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Elsewhere such a claim is a string, so an OAuth scope must be split first: `"write" in jwt.scope.split(" ")`.',
     ),
     paragraph(
-      `If an expression of a policy or backend reads \`request.body\` or \`request.bodyPrefix\`, a JSON body in which an object has a duplicate member is answered with status 400, because the server behind the gateway could read the other member; so is a body with more than ${LIMITS.jsonKeys} members or ${LIMITS.jsonDepth} levels. \`json(text)\` fails for such a text.`,
+      `If an expression of a policy or backend reads \`request.body\` or \`request.bodyPrefix\`, a JSON body in which an object has a duplicate member is answered with status 400, because the server behind the gateway could read the other member; so is a body with more than ${LIMITS.jsonKeys} members or ${LIMITS.jsonDepth} levels. \`json(text)\` fails for such a text. If a rule of \`authorization\` reads a member of \`json(request.body)\`, or one of \`mcpAuthorization\` a member of \`mcp.tool.arguments\`, so is a body, or call, with a member at the same place whose name differs in case only.`,
     ),
     heading('Scopes'),
     paragraph(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { readsOfBody, rejectCaseVariants } from '../expressions/read-members.ts';
 import { compileRules, reportPlainRules, ruleSchema } from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -16,7 +17,7 @@ export const modelAuthorizationSchema = z
   })
   .describe('Who may call this model, also as a target of a virtual model.');
 
-/** Throws an `AppError` (403) for a request that the rules of a model reject. */
+/** Throws an `AppError` for a request that the rules of a model reject (403), or whose body may mean something else (400). */
 export type ModelAuthorization = (ctx: RequestContext) => void;
 
 /** Compiles the rules of a model. */
@@ -26,9 +27,11 @@ export function compileModelAuthorization(
 ): ModelAuthorization {
   reportPlainRules(rules, context);
   const decide = compileRules(rules, 'require', requestScope, context);
+  const reads = readsOfBody(decide.rules);
   return (ctx) => {
     const decision = decide(resolverFor(ctx));
     ctx.observer?.authorization('authorization', decision);
     if (!decision.allowed) throw new AppError('authorization_failed', { detail: decision.reason });
+    rejectCaseVariants(reads, ctx);
   };
 }

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts';
+import { foldedName } from '../../core/json-members.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type CallBody, OpaqueBody } from './call-body.ts';
 import { decodeSegment, type Endpoint } from './endpoints.ts';
@@ -7,7 +8,7 @@ import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 import { JsonBody } from './json-body.ts';
 import { isModelParameter } from './named-models.ts';
-import { ANSWERS, checkRequestedNumbers, MAXIMUM_TOKENS } from './request-numbers.ts';
+import { ANSWERS, checkRequestedNumbers, GENERATION_CONFIG, MAXIMUM_TOKENS } from './request-numbers.ts';
 import type { CallTarget } from './translation/chat-format.ts';
 
 /**
@@ -34,7 +35,12 @@ export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit
 /** The error for a body over the limit in the OpenAI format; undefined for other errors. */
 function tooLargeForLlm(error: unknown): AppError | undefined {
   if (!(error instanceof AppError) || error.code !== 'body_too_large') return undefined;
-  return llmError('body_too_large', 'request_body_too_large', 'LLM request body exceeded the buffer limit');
+  return llmError(
+    'body_too_large',
+    'request_body_too_large',
+    'LLM request body exceeded the buffer limit',
+    error.message,
+  );
 }
 
 /** Whether a provider might parse the body as JSON, whatever its content type. Such a body may name a model. */
@@ -118,13 +124,13 @@ function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpo
   return [...inQuery, ...inPath];
 }
 
-const CHECKED_MEMBERS: ReadonlySet<string> = new Set([
-  'model',
-  'stream',
-  ...MAXIMUM_TOKENS,
-  ...ANSWERS,
-  ...TEXT_FIELDS,
-]);
+/** Members that the gateway reads, by their folded names. */
+const CHECKED_MEMBERS: ReadonlyMap<string, string> = new Map(
+  ['model', 'stream', ...MAXIMUM_TOKENS, ...ANSWERS, ...GENERATION_CONFIG, ...TEXT_FIELDS].map((name) => [
+    foldedName(name),
+    name,
+  ]),
+);
 
 /**
  * Rejects members such as `Model`: some decoders (Go's `encoding/json`) match names without case and use the last one,
@@ -132,12 +138,12 @@ const CHECKED_MEMBERS: ReadonlySet<string> = new Set([
  */
 function rejectCaseVariants({ value }: JsonBody): void {
   for (const member of Object.keys(value)) {
-    const lower = member.toLowerCase();
-    if (lower !== member && CHECKED_MEMBERS.has(lower))
+    const expected = CHECKED_MEMBERS.get(foldedName(member));
+    if (expected !== undefined && expected !== member)
       throw llmError(
         'llm_invalid',
         'invalid_request_body',
-        `LLM request body has a member that differs from \`${lower}\` only by case: write \`${lower}\``,
+        `LLM request body has a member that differs from \`${expected}\` only by case: write \`${expected}\``,
       );
   }
 }

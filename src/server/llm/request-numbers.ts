@@ -9,7 +9,7 @@ export const MAXIMUM_TOKENS = ['max_tokens', 'max_completion_tokens', 'max_outpu
 export const ANSWERS = ['n', 'best_of'] as const;
 
 /** Both spellings are accepted by Google (protobuf's JSON mapping). */
-const GENERATION_CONFIG = ['generationConfig', 'generation_config'] as const;
+export const GENERATION_CONFIG = ['generationConfig', 'generation_config'] as const;
 const CONFIG_TOKENS = ['maxOutputTokens', 'max_output_tokens'] as const;
 const CONFIG_ANSWERS = ['candidateCount', 'candidate_count'] as const;
 

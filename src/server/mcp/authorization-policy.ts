@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { shownName } from '../../core/json-members.ts';
 import { readsUnguarded } from '../expressions/cel/expression.ts';
+import { ReadMembers } from '../expressions/read-members.ts';
 import {
   combineRules,
   compileRules,
@@ -13,6 +15,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression } from '../kernel/expression.ts';
 import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { RPC, RpcError } from './protocol.ts';
 import type { ItemAccess } from './request-fields.ts';
 import { itemAccess, mcpFields } from './request-fields.ts';
 import { mcpAuthorizationScope } from './variables.ts';
@@ -64,12 +67,19 @@ interface ItemPolicy extends CompiledPolicy {
 const isItemPolicy = (policy: CompiledPolicy): policy is ItemPolicy => 'rules' in policy;
 
 function policyOf(rules: RuleSet): ItemPolicy {
+  const reads = new ReadMembers(
+    rules.rules.map(({ expression }) => expression),
+    ['mcp', 'tool', 'arguments'],
+  );
   return {
     rules,
     request(ctx) {
       // Rules of the backend join those of the route, so that neither can undo a `deny` rule of the other.
       const before = itemAccess.get(ctx);
-      itemAccess.set(ctx, before instanceof ItemRules ? before.with(rules) : new ItemRules(ctx, rules));
+      itemAccess.set(
+        ctx,
+        before instanceof ItemRules ? before.with(rules, reads) : new ItemRules(ctx, rules, [reads]),
+      );
       return undefined;
     },
   };
@@ -79,15 +89,17 @@ function policyOf(rules: RuleSet): ItemPolicy {
 class ItemRules implements ItemAccess {
   readonly #ctx: RequestContext;
   readonly #decide: RuleSet;
+  readonly #reads: readonly ReadMembers[];
 
-  constructor(ctx: RequestContext, decide: RuleSet) {
+  constructor(ctx: RequestContext, decide: RuleSet, reads: readonly ReadMembers[]) {
     this.#ctx = ctx;
     this.#decide = decide;
+    this.#reads = reads;
   }
 
-  /** These rules and further ones. */
-  with(others: RuleSet): ItemRules {
-    return new ItemRules(this.#ctx, combineRules([this.#decide, others]));
+  /** These rules and further ones, with what those read of arguments. */
+  with(others: RuleSet, reads: ReadMembers): ItemRules {
+    return new ItemRules(this.#ctx, combineRules([this.#decide, others]), [...this.#reads, reads]);
   }
 
   allows(kind: string, target: string, name: string, args?: unknown): boolean {
@@ -98,7 +110,20 @@ class ItemRules implements ItemAccess {
       resolverFor(ctx, { mcp: { methodName: mcpFields.get(ctx)?.method ?? null, [member]: item } }),
     );
     ctx.observer?.authorization('mcpAuthorization', decision, { kind, target, name });
+    if (decision.allowed && args !== undefined) this.#rejectCaseVariants(args);
     return decision.allowed;
+  }
+
+  /** Of a call that the rules allow: for others, the client must not learn whether the tool exists. */
+  #rejectCaseVariants(args: unknown): void {
+    for (const reads of this.#reads) {
+      const variant = reads.isEmpty ? undefined : reads.caseVariant(args);
+      if (variant !== undefined)
+        throw new RpcError(
+          RPC.invalidParams,
+          `the argument ${shownName(variant.name)} differs from ${shownName(variant.expected)} in case only`,
+        );
+    }
   }
 }
 

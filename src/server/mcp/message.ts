@@ -1,5 +1,5 @@
 import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
-import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
+import { foldedName, isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { eachMember, edit, members, type Span } from '../kernel/json-text.ts';
 import { META, RPC, RpcError } from './protocol.ts';
@@ -110,11 +110,8 @@ interface Keys {
 
 const keys = (...names: string[]): Keys => ({
   names: new Set(names),
-  byFoldedName: new Map(names.map((name) => [folded(name), name])),
+  byFoldedName: new Map(names.map((name) => [foldedName(name), name])),
 });
-
-// Upper then lower case: also folds the letters that case-insensitive readers fold (U+017F, U+212A).
-const folded = (key: string): string => key.toUpperCase().toLowerCase();
 
 const TOP_KEYS = keys('jsonrpc', 'id', 'method', 'params', 'result', 'error');
 const PARAM_KEYS = keys(
@@ -165,7 +162,7 @@ function checkKeys(
     visit?.(key, start, end);
     // Usually true, and cheaper than folding the key.
     if (protocolKeys.names.has(key)) return;
-    const expected = protocolKeys.byFoldedName.get(folded(key));
+    const expected = protocolKeys.byFoldedName.get(foldedName(key));
     if (expected === undefined) return;
     throw new RpcError(
       RPC.invalidRequest,
@@ -245,7 +242,7 @@ export const numberOfId = (id: unknown): number | undefined =>
 export function idOfRequest(text: string): string | undefined {
   if (!/^\s*\{/.test(text)) return undefined;
   try {
-    const found = members(text).map(([key, span]) => ({ key: folded(key), ...span }));
+    const found = members(text).map(([key, span]) => ({ key: foldedName(key), ...span }));
     const [id, other] = found.filter(({ key }) => key === 'id');
     const isResponse = found.some(({ key }) => key === 'result' || key === 'error');
     if (id === undefined || other !== undefined || isResponse) return undefined;

@@ -1,4 +1,4 @@
-import { membersOf } from '../../core/foreign.ts';
+import { isRecord, membersOf } from '../../core/foreign.ts';
 import { type Edit, edit, elements, stringOf, valueAt } from '../kernel/json-text.ts';
 import { RPC, RpcError } from './protocol.ts';
 
@@ -100,7 +100,18 @@ export function namedItem(method: string, params: Readonly<Record<string, unknow
   // Strings of C programs end at NUL. A lone surrogate has no UTF-8 encoding and becomes another character.
   if (name.includes('\0') || !name.isWellFormed())
     throw new RpcError(RPC.invalidParams, `expected ${path} to be a string without NUL and lone surrogates`);
+  if (item.namePath[0] === 'name') checkArguments(params);
   return { ...item, name };
+}
+
+/**
+ * Throws `RpcError` for arguments of a tool or prompt that are no object. Servers differ in what they make of a text with JSON (python-sdk's FastMCP
+ * parses it), which rules and guardrails would not have read. Null counts as absent.
+ */
+function checkArguments(params: Readonly<Record<string, unknown>>): void {
+  const { arguments: args } = params;
+  if (args !== undefined && args !== null && !isRecord(args))
+    throw new RpcError(RPC.invalidParams, 'expected params.arguments to be an object');
 }
 
 /** The error for an item that does not exist, or that the caller must not know of. `name` is the client's. */

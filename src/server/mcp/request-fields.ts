@@ -27,7 +27,10 @@ export const mcpFields = new Slot<McpFields>();
 
 /** Decides whether this caller may use an item of an MCP target. Names are those of the target. */
 export interface ItemAccess {
-  /** `args`: the arguments of a tool call; undefined for other methods. */
+  /**
+   * `args`: the arguments of a tool call; undefined for other methods. Throws `RpcError` for arguments that the target may
+   * read in another way than the rules.
+   */
   allows(kind: string, target: string, name: string, args?: unknown): boolean;
 }
 

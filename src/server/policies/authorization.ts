@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { readsOfBody, rejectCaseVariants } from '../expressions/read-members.ts';
 import {
   combineRules,
   compileRules,
@@ -47,13 +48,17 @@ interface AuthorizationPolicy extends CompiledPolicy {
 }
 
 function policyOf(rules: RuleSet): AuthorizationPolicy {
+  const reads = readsOfBody(rules.rules);
   return {
     rules,
     request(ctx) {
       const decision = rules(resolverFor(ctx));
       const { allowed, reason, rule } = decision;
       ctx.observer?.authorization('authorization', decision);
-      if (allowed) return undefined;
+      if (allowed) {
+        rejectCaseVariants(reads, ctx);
+        return undefined;
+      }
       // A client can replace a token without the required scope by one with it (RFC 6750 §3.1).
       const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;
       const challenge =

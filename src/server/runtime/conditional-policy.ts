@@ -1,5 +1,6 @@
 import { type ConditionalConfig, entrySettings, isConditional } from '../config/conditional-schema.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { readsOfBody, rejectCaseVariants } from '../expressions/read-members.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
@@ -33,10 +34,15 @@ function compileConditional(
       policy: kind.compile(settings, contextOf(at, index, Array.isArray(settings))),
     };
   });
+  const reads = readsOfBody(
+    entries.flatMap(({ condition }) => (condition === undefined ? [] : [{ expression: condition }])),
+  );
   /** The entry that applies to a request, for its response phase. */
   const chosen = new WeakMap<RequestContext, CompiledPolicy>();
   return {
     request(ctx) {
+      // Otherwise a body could choose another entry than its content should.
+      rejectCaseVariants(reads, ctx);
       const entry = entries.find(
         ({ condition }) => condition === undefined || tryEvaluate(condition, resolverFor(ctx)) === true,
       );

@@ -61,6 +61,8 @@ describe('macros', () => {
   it.each([
     ['has(jwt.roles) && !has(jwt.other) && has(jwt.empty) && has(jwt.nested["n"])', true],
     ['has(json("{\\"a\\":1}").a)', true],
+    ['!has(jwt.?other.n) && !has(jwt.nested.m)', true],
+    ['default(jwt.empty.n, 1) + jwt.?empty.?n.orValue(1)', 2],
     ['jwt.roles.all(r, r < "c") && jwt.roles.exists(r, r == "b")', true],
     ['jwt.roles.exists_one(r, r == "a") && jwt.roles.existsOne(r, r == "a")', true],
     ['[1, 0].exists(x, 1 / x == 1) && ![0, 3].all(x, 1 / x == 1)', true],
@@ -96,6 +98,18 @@ describe('macros', () => {
 
   it.each([
     ['has(jwt.other.n)', 'no_such_key'],
+    ['has("a".b)', 'no_such_overload'],
+    ['has(jwt.roles[0].b)', 'no_such_overload'],
+    ['has(jwt.nested.n.b)', 'no_such_overload'],
+    ['has(jwt.empty.b)', 'no_such_overload'],
+    ['has(cel.bind(x, null, x).b)', 'no_such_overload'],
+    ['[null].exists(x, has(x.b))', 'no_such_overload'],
+    ['has(jwt.roles.b)', 'no_such_overload'],
+    ['has(true.b)', 'no_such_overload'],
+    ['has(jwt.?nested.n.b)', 'no_such_overload'],
+    ['default(jwt.nested.n.b, 1)', 'no_such_key'],
+    ['default(jwt.roles.b, 1)', 'no_such_key'],
+    ['jwt.?nested.?n.?b.orValue(1)', 'no_such_key'],
     ['default(1 / 0, 1)', 'division_by_zero'],
     ['default([1][3], 1)', 'index_out_of_range'],
     ['coalesce(jwt.other, 1 / 0)', 'division_by_zero'],

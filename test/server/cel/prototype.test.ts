@@ -34,6 +34,17 @@ const RECEIVERS = [
   'duration("1s")',
 ];
 
+/** Receivers that have members, or may have. */
+const MAPS = new Set([
+  'jwt.claims',
+  'request.headers',
+  'json("{}")',
+  '{"a": 1}',
+  'optional.of({})',
+  'jwt',
+  'request',
+]);
+
 const variables = {
   jwt: { list: ['a'], text: 'x', claims: {}, host: Object.create({ inherited: 1 }) },
   request: { headers: new HeadersView(['a', 'b']) },
@@ -57,9 +68,9 @@ describe('JavaScript prototypes in CEL', () => {
         fc.constantFrom('dot', 'index', 'has'),
         (receiver, name, how) => {
           if (how === 'has') {
-            expect(
-              run(`has(${receiver}["${name}"])`.replace(/has\((\[1\]|jwt\.list)\["/, 'has({}["'), variables),
-            ).toBe(false);
+            const source = `has(${receiver}["${name}"])`;
+            if (MAPS.has(receiver)) expect(run(source, variables)).toBe(false);
+            else expect(reason(source, variables)).toBe('no_such_overload');
             return;
           }
           const source = how === 'dot' ? `${receiver}.${name}` : `${receiver}["${name}"]`;

@@ -136,6 +136,20 @@ describe('authorization of a model', () => {
     expect((await chat(gate, { ...CHAT, model: 'v' }, { 'x-team': 'red' })).status).toBe(200);
   });
 
+  test('a body with a member that differs only in case from one that a rule of the model reads is 400', async () => {
+    await using provider = await llmProvider();
+    const deny = 'has(json(request.body).user) && json(request.body).user == "root"';
+    await using gate = await through(provider, { authorization: { rules: [{ deny }] } });
+    expect((await chat(gate, { ...CHAT, user: 'ada' })).status).toBe(200);
+    expect((await chat(gate, { ...CHAT, user: 'root' })).status).toBe(403);
+    const refused = await chat(gate, { ...CHAT, User: 'root' });
+    expect(refused.status).toBe(400);
+    expect(errorOf(refused).message).toBe(
+      'the member "User" of the request body differs from "user" in case only',
+    );
+    expect(provider.received).toHaveLength(1);
+  });
+
   test('a rule that is no expression is refused at its place', async () => {
     await using provider = await llmProvider();
     await expect(through(provider, { authorization: { rules: ['request.'] } })).rejects.toThrow(

@@ -37,6 +37,52 @@ test.each([
   expect((await ask(Buffer.from('{"role":"réader"}'))).status).toBe(200);
 });
 
+describe('members of the body that differ only in case from those that rules read', () => {
+  const NO_ADMIN = { deny: 'has(json(request.body).role) && json(request.body).role == "admin"' };
+  const refused = (name: string, expected: string): object => ({
+    status: 400,
+    text: `the member "${name}" of the request body differs from "${expected}" in case only`,
+  });
+
+  // Go's encoding/json takes any case: what a rule on `role` reads is not what such a service reads.
+  test.each([
+    ['{"Role":"admin"}', NO_ADMIN, 'Role', 'role'],
+    ['{"role":"reader","ROLE":"admin"}', NO_ADMIN, 'ROLE', 'role'],
+    ['[{"Role":"admin"}]', { deny: 'json(request.body).exists(x, has(x.role))' }, 'Role', 'role'],
+    ['{"a":{"B":1}}', '!has(json(string(request.body)).a.b)', 'B', 'b'],
+    [
+      '{"b":1,"Role":"admin"}',
+      'jsonField(request.body, "b") == 1 && !has(json(request.bodyPrefix).role)',
+      'Role',
+      'role',
+    ],
+    ['{"b":"","B":"x"}', 'default(jsonField(request.body, "b"), "") == ""', 'B', 'b'],
+  ])('the body %s is rejected with 400 under %j', async (body, rule, name, expected) => {
+    await using gate = await answeringGateway({ authorization: { rules: [rule] } });
+    expect(await send(gate.url, { method: 'POST', body })).toMatchObject(refused(name, expected));
+  });
+
+  test('a body cannot pass a condition of a policy by another case', async () => {
+    const conditional = [{ condition: 'json(request.body).amount > 10', host: '127.0.0.1:9' }];
+    await using gate = await answeringGateway({ extAuthz: { conditional } });
+    const post = (body: string): ReturnType<typeof send> => send(gate.url, { method: 'POST', body });
+    expect((await post('{"amount":1}')).status).toBe(200);
+    expect((await post('{"amount":11}')).status).toBe(403);
+    expect(await post('{"Amount":11}')).toMatchObject(refused('Amount', 'amount'));
+  });
+
+  test.each([
+    ['{"role":"reader","a":{"Role":"admin"}}', NO_ADMIN],
+    ['{"Other":1}', NO_ADMIN],
+    ['{"role":1,"Role":2}', 'has(json(request.body).role) && has(json(request.body).Role)'],
+    ['no JSON, Role', 'size(request.body) > 0 || has(json(request.body).role)'],
+    ['{"Role":1}', 'string(request.body).contains("Role")'],
+  ])('the body %s passes under %j', async (body, rule) => {
+    await using gate = await answeringGateway({ authorization: { rules: [rule] } });
+    expect((await send(gate.url, { method: 'POST', body })).status).toBe(200);
+  });
+});
+
 describe('authorization rules', () => {
   test('authorization requires every rule without a keyword to be true', async () => {
     expect(await decide([is('x-a'), is('x-b')], BOTH, A, B, NEITHER)).toEqual([200, 403, 403, 403]);

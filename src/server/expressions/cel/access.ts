@@ -1,9 +1,9 @@
 import { type Compilation, findLocal, problem, type Scope, type Step } from './compilation.ts';
-import { misspelledMember, unknownVariable } from './declarations.ts';
+import { declarationOf, misspelledMember, unknownVariable } from './declarations.ts';
 import { CelEvaluationError } from './errors.ts';
-import { item, member, throughOptional } from './maps.ts';
+import { isMap, item, member, missingMember, throughOptional } from './maps.ts';
 import type { Node, NodeOf } from './syntax.ts';
-import { CelOptional, CelType, isList, type Value } from './values.ts';
+import { CelOptional, CelType, isList, typeName, type Value } from './values.ts';
 
 type Access = NodeOf<'member'> | NodeOf<'index'>;
 
@@ -59,7 +59,7 @@ export function compileAccess(node: Access, scope: Scope | undefined, c: Compila
   const target = compileTarget(node, scope, c);
   if (node.kind === 'member') {
     const { name } = node;
-    return reader(target, (value) => member(value, name), node.optional, `no such key \`${name}\``);
+    return reader(target, (value) => named(value, name), node.optional, `no such key \`${name}\``);
   }
   if (node.index.kind === 'literal' && typeof node.index.value === 'string') {
     const name = node.index.value;
@@ -89,7 +89,7 @@ function compilePrefix(node: Node, scope: Scope | undefined, c: Compilation): St
   if (name === undefined || !('optional' in node)) throw new Error('a path has members only');
   return reader(
     compilePrefix(node.target, scope, c),
-    (value) => member(value, name),
+    (value) => named(value, name),
     node.optional,
     `no such key \`${name}\``,
   );
@@ -143,6 +143,12 @@ function compileQualified(node: Access, scope: Scope | undefined, c: Compilation
 
 type Read = (value: Value) => Value | undefined;
 
+/** The member with that name. Items of a list have no names. */
+function named(value: Value, name: string): Value | undefined {
+  if (isList(value)) throw missingMember(value, `no such key \`${name}\``);
+  return member(value, name);
+}
+
 function reader(target: Step, read: Read, optional: boolean, missing: string): Step {
   if (optional) return (frame) => readOptional(target(frame), read);
   return (frame) => {
@@ -150,7 +156,7 @@ function reader(target: Step, read: Read, optional: boolean, missing: string): S
     const found = read(value);
     if (found !== undefined) return found;
     if (value instanceof CelOptional) return throughOptional(value, read);
-    throw new CelEvaluationError('no_such_key', missing);
+    throw missingMember(value, missing);
   };
 }
 
@@ -163,7 +169,7 @@ function indexReader(target: Step, index: Step, optional: boolean): Step {
     const found = item(value, at);
     if (found !== undefined) return found;
     if (isList(value)) throw new CelEvaluationError('index_out_of_range', 'a list has no item at that index');
-    throw new CelEvaluationError('no_such_key', 'no such key');
+    throw missingMember(value, 'no such key');
   };
 }
 
@@ -171,12 +177,18 @@ function readOptional(value: Value, read: Read): CelOptional {
   return throughOptional(value instanceof CelOptional ? value : new CelOptional(value), read);
 }
 
-/** `has(a.b)`: whether the last member of a path exists. The members before it must exist. */
+/**
+ * `has(a.b)`: whether the last member of a path exists. The members before it must exist, and a value that has no members is an
+ * error, as in CEL ("Field Selection"): otherwise a rule on arguments would say of a text that it has no path, where a server
+ * may read the text as JSON. A variable that is not set is null, and has no members.
+ */
 export function compileHas(node: NodeOf<'call'>, scope: Scope | undefined, c: Compilation): Step {
   const [access] = node.args;
   if (access?.kind !== 'member' && access?.kind !== 'index') {
     throw problem('AGW0201', access ?? node, '`has` needs a member, as in `has(jwt.sub)`');
   }
+  const path = staticPath(access.target, scope, c);
+  const mayBeUnset = path !== undefined && (path.length === 1 || declarationOf(path) !== undefined);
   const target = compileTarget(access, scope, c);
   const name = access.kind === 'member' ? access.name : memberName(access);
   const index: Step =
@@ -185,7 +197,13 @@ export function compileHas(node: NodeOf<'call'>, scope: Scope | undefined, c: Co
     const value = target(frame);
     const at = index(frame);
     if (value instanceof CelOptional)
-      return throughOptional(value, (inner) => item(inner, at)).value !== undefined;
-    return item(value, at) !== undefined;
+      return value.value !== undefined && hasItem(value.value, at, mayBeUnset);
+    return hasItem(value, at, mayBeUnset);
   };
+}
+
+function hasItem(value: Value, at: Value, mayBeUnset: boolean): boolean {
+  if (isList(value) || isMap(value)) return item(value, at) !== undefined;
+  if (value === null && mayBeUnset) return false;
+  throw new CelEvaluationError('no_such_overload', `\`has\` needs a map, not ${typeName(value)}`);
 }

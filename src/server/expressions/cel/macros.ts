@@ -2,7 +2,7 @@ import { compileHas } from './access.ts';
 import { type Compilation, type Frame, problem, type Scope, type Step } from './compilation.ts';
 import { absorbable, CelEvaluationError } from './errors.ts';
 import { charge } from './limits.ts';
-import { iterable, mapEntries } from './maps.ts';
+import { iterable, mapEntries, NoMembersError } from './maps.ts';
 import type { Node, NodeOf } from './syntax.ts';
 import { CelOptional, type MapKey, type Value } from './values.ts';
 
@@ -201,7 +201,7 @@ function bind(
   };
 }
 
-/** `default(expr, other)`: the other for null and for a missing key; any other failure stays one. */
+/** `default(expr, other)`: the other for null and for a missing key; any other failure stays one, also a member of a text. */
 const defaultTo: Macro = {
   arity: [2],
   usage: 'default(value, other)',
@@ -212,7 +212,7 @@ const defaultTo: Macro = {
         const found = value(frame);
         if (found !== null) return found;
       } catch (error) {
-        if (absorbable(error).reason !== 'no_such_key') throw error;
+        if (absorbable(error).reason !== 'no_such_key' || error instanceof NoMembersError) throw error;
       }
       return other(frame);
     };

@@ -1,7 +1,17 @@
 import { CelEvaluationError } from './errors.ts';
 import { HeadersView } from './headers-view.ts';
 import { chargeItems } from './limits.ts';
-import { CelOptional, CelStruct, isHostMap, isList, type MapKey, toCel, Uint, type Value } from './values.ts';
+import {
+  CelOptional,
+  CelStruct,
+  isHostMap,
+  isList,
+  type MapKey,
+  toCel,
+  typeName,
+  Uint,
+  type Value,
+} from './values.ts';
 
 /**
  * Reading of members and items. Only own members of plain objects count, so that `jwt.constructor` is a missing key and
@@ -94,7 +104,21 @@ export function iterable(value: Value): readonly Value[] {
   return keys;
 }
 
-/** Member of an optional: an optional again, empty when anything on the way is missing. */
+/** Member of an optional: an optional again, empty when anything on the way is missing. Throws for a value without members. */
 export function throughOptional(target: CelOptional, read: (inner: Value) => Value | undefined): CelOptional {
-  return new CelOptional(target.value === undefined ? undefined : read(target.value));
+  const { value } = target;
+  const found = value === undefined ? undefined : read(value);
+  const mayBeMissing = value === undefined || value === null || isList(value) || isMap(value);
+  if (found === undefined && !mayBeMissing) throw missingMember(value, 'no such key');
+  return new CelOptional(found);
+}
+
+/** A member was read of a text, a number or the like. `default()` does not replace it: something else may read it in another way. */
+export class NoMembersError extends CelEvaluationError {}
+
+/** The error for a member that `target` does not have. Null stands for a value that is not set. */
+export function missingMember(target: Value, message: string): CelEvaluationError {
+  return target === null || isMap(target)
+    ? new CelEvaluationError('no_such_key', message)
+    : new NoMembersError('no_such_key', `${message}: ${typeName(target)} has no members`);
 }

@@ -1,0 +1,110 @@
+import { type Node, type NodeOf, operandsOf } from './syntax.ts';
+
+/** Names from a root variable down to a value. Items of a list have the path of the list; `json(x)` adds a step of its own. */
+export type ValuePath = readonly string[];
+
+/** The step for what `json()` makes of a text. No member has this name. */
+export const JSON_STEP = 'json()';
+
+/** A name that an expression reads, with the value that it reads it from. */
+export interface NameRead {
+  readonly of: ValuePath;
+  readonly name: string;
+  /** False if the value is somewhere below the path, where only the evaluation shows: `x[key].name`, `f(x).name`. */
+  readonly isExact: boolean;
+}
+
+interface Place {
+  readonly path: ValuePath;
+  readonly isExact: boolean;
+}
+
+type Locals = ReadonlyMap<string, readonly Place[]>;
+
+/** Every name of a member that an expression reads or looks for, also of items of lists and of values with a local name. */
+export function namesRead(tree: Node): readonly NameRead[] {
+  const reads: NameRead[] = [];
+  placesOf(tree, new Map(), reads);
+  return reads;
+}
+
+/** Where the value of a node may come from. Records the names that are read on the way. */
+function placesOf(node: Node, locals: Locals, reads: NameRead[]): readonly Place[] {
+  switch (node.kind) {
+    case 'name':
+      return locals.get(node.name) ?? [{ path: [node.name], isExact: true }];
+    case 'member':
+      return select(placesOf(node.target, locals, reads), node.name, reads);
+    case 'index':
+      return indexed(node, locals, reads);
+    case 'call':
+      return called(node, locals, reads);
+    case 'choice':
+      placesOf(node.test, locals, reads);
+      return [...placesOf(node.yes, locals, reads), ...placesOf(node.no, locals, reads)];
+    case 'binary': {
+      placesOf(node.left, locals, reads);
+      const right = placesOf(node.right, locals, reads);
+      if (node.operator === 'in' && node.left.kind === 'literal' && typeof node.left.value === 'string')
+        select(right, node.left.value, reads);
+      return [];
+    }
+    default:
+      for (const operand of operandsOf(node)) placesOf(operand, locals, reads);
+      return [];
+  }
+}
+
+function select(owners: readonly Place[], name: string, reads: NameRead[]): readonly Place[] {
+  return owners.map(({ path, isExact }) => {
+    reads.push({ of: path, name, isExact });
+    return isExact ? { path: [...path, name], isExact } : { path, isExact };
+  });
+}
+
+function indexed(node: NodeOf<'index'>, locals: Locals, reads: NameRead[]): readonly Place[] {
+  const owners = placesOf(node.target, locals, reads);
+  const { index } = node;
+  if (index.kind === 'literal')
+    return typeof index.value === 'string' ? select(owners, index.value, reads) : owners;
+  placesOf(index, locals, reads);
+  return owners.map(inexact);
+}
+
+const inexact = ({ path }: Place): Place => ({ path, isExact: false });
+
+/** Macros whose second and later arguments see an item of what stands before the dot. */
+const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'existsOne', 'filter', 'map']);
+/** Those that see a value or a key of it. */
+const ENTRY_LOOPS: ReadonlySet<string> = new Set(['mapValues', 'filterKeys', 'removeKeys']);
+/** Calls that return one of their arguments, or the same text in another type. */
+const SAME: ReadonlySet<string> = new Set([
+  ...['default', 'coalesce', 'or', 'orValue', 'value', 'of', 'ofNonZeroValue'],
+  ...['string', 'bytes', 'dyn'],
+]);
+
+function called(node: NodeOf<'call'>, locals: Locals, reads: NameRead[]): readonly Place[] {
+  const { target, name, args } = node;
+  const [first, second, third] = args;
+  const inside = (arg: Node | undefined, bound = locals): readonly Place[] =>
+    arg === undefined ? [] : placesOf(arg, bound, reads);
+  const owners = inside(target);
+  if (target !== undefined && first?.kind === 'name') {
+    const withLocal = (places: readonly Place[]): Locals => new Map(locals).set(first.name, places);
+    if (name === 'bind' && third !== undefined) return inside(third, withLocal(inside(second)));
+    if (name === 'with') return inside(second, withLocal(owners));
+    if (LOOPS.has(name) || ENTRY_LOOPS.has(name)) {
+      const bound = withLocal(LOOPS.has(name) ? owners : owners.map(inexact));
+      const results = args.slice(1).map((arg) => inside(arg, bound));
+      return name === 'map' || name === 'mapValues' ? (results.at(-1) ?? []) : owners;
+    }
+  }
+  if (name === 'json' && target === undefined)
+    return inside(first).map(({ path, isExact }) => ({ path: [...path, JSON_STEP], isExact }));
+  if (name === 'jsonField' && target === undefined && second?.kind === 'literal') {
+    const texts = inside(first).map(({ path, isExact }) => ({ path: [...path, JSON_STEP], isExact }));
+    return select(texts, String(second.value), reads);
+  }
+  const places = [...owners, ...args.flatMap((arg) => inside(arg))];
+  return SAME.has(name) ? places : places.map(inexact);
+}

@@ -1,0 +1,126 @@
+import { AppError } from '../../core/errors.ts';
+import { isRecord, parseJson } from '../../core/foreign.ts';
+import { foldedName, shownName } from '../../core/json-members.ts';
+import type { Expression } from '../kernel/expression.ts';
+import { knownJson } from '../kernel/request-body.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { parse } from './cel/engine.ts';
+import { JSON_STEP, type NameRead, namesRead, type ValuePath } from './cel/read-places.ts';
+
+/** Names that rules read in one object, and below it, by their folded form. */
+interface ObjectReads {
+  readonly members: Map<string, ObjectReads>;
+  readonly byFoldedName: Map<string, string>;
+}
+
+const noReads = (): ObjectReads => ({ members: new Map(), byFoldedName: new Map() });
+
+/** A member that differs only in case from one that a rule reads. */
+export interface CaseVariant {
+  readonly name: string;
+  readonly expected: string;
+}
+
+/**
+ * The members that rules read of a JSON value from outside. A rule on `path` says nothing about `Path`, but a server that matches
+ * names without case takes it for the same: Go's `encoding/json` does, and Jackson and .NET where they are set so.
+ */
+export class ReadMembers {
+  readonly #root = noReads();
+  /** Names that are read of some object below, which is known only when the rule runs. */
+  readonly #anywhere = noReads();
+
+  /** `base`: the path of the value in expressions. */
+  constructor(expressions: readonly Pick<Expression, 'source' | 'reads'>[], ...bases: readonly ValuePath[]) {
+    for (const base of bases) {
+      const variable = base.filter((step) => step !== JSON_STEP).join('.');
+      for (const expression of expressions)
+        if (expression.reads(variable))
+          for (const read of namesRead(parse(expression.source))) this.#add(read, base);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#root.members.size === 0 && this.#anywhere.members.size === 0;
+  }
+
+  #add({ of, name, isExact }: NameRead, base: ValuePath): void {
+    const isBelow = base.every((step, index) => of[index] === step);
+    if (isExact && isBelow) add(of.slice(base.length).reduce(add, this.#root), name);
+    else if (!isExact && (isBelow || of.every((step, index) => base[index] === step)))
+      add(this.#anywhere, name);
+  }
+
+  /** The first member of the value that differs only in case from one that is read there. */
+  caseVariant(value: unknown): CaseVariant | undefined {
+    return this.#variantIn(value, this.#root);
+  }
+
+  #variantIn(value: unknown, reads: ObjectReads | undefined): CaseVariant | undefined {
+    const anywhere = this.#anywhere;
+    if (typeof value !== 'object' || value === null) return undefined;
+    if (reads === undefined && anywhere.members.size === 0) return undefined;
+    if (Array.isArray(value)) {
+      for (const item of value) {
+        const found = this.#variantIn(item, reads);
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    }
+    if (!isRecord(value)) return undefined;
+    for (const name in value) {
+      const expected = expectedOf(name, reads) ?? expectedOf(name, anywhere);
+      if (expected !== undefined) return { name, expected };
+      const found = this.#variantIn(value[name], reads?.members.get(name));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+}
+
+function add({ members, byFoldedName }: ObjectReads, name: string): ObjectReads {
+  let below = members.get(name);
+  if (below === undefined) {
+    below = noReads();
+    members.set(name, below);
+    byFoldedName.set(foldedName(name), name);
+  }
+  return below;
+}
+
+function expectedOf(name: string, reads: ObjectReads | undefined): string | undefined {
+  if (reads === undefined || reads.members.size === 0 || reads.members.has(name)) return undefined;
+  return reads.byFoldedName.get(foldedName(name));
+}
+
+/** What rules read of a request body as JSON. */
+export const readsOfBody = (rules: readonly { readonly expression: Expression }[]): ReadMembers =>
+  new ReadMembers(
+    rules.map(({ expression }) => expression),
+    ['request', 'body', JSON_STEP],
+    ['request', 'bodyPrefix', JSON_STEP],
+  );
+
+/**
+ * Rejects a request that rules have allowed, if its body has a member that differs only in case from one that they read.
+ *
+ * @throws AppError `bad_request`
+ */
+export function rejectCaseVariants(reads: ReadMembers, { body }: RequestContext): void {
+  if (reads.isEmpty) return;
+  const bytes = body.captured ?? body.prefix;
+  if (bytes === undefined || bytes.length === 0) return;
+  let value: unknown = knownJson(bytes);
+  if (value === undefined)
+    try {
+      value = parseJson(bytes.toString('utf8'));
+    } catch {
+      // No JSON, of which no member is read.
+      return;
+    }
+  const variant = reads.caseVariant(value);
+  if (variant !== undefined)
+    throw new AppError('bad_request', {
+      message: `the member ${shownName(variant.name)} of the request body differs from ${shownName(variant.expected)} in case only`,
+    });
+}
