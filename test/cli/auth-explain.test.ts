@@ -94,7 +94,7 @@ describe('auth explain', () => {
 
   test("auth explain names the address of unavailable keys and the one in the provider's metadata", async () => {
     await using idp = await startIdp();
-    const policy = { issuer: idp.issuer, jwks: undefined };
+    const policy = { issuer: idp.issuer, jwks: undefined, provider: { auth0: {} } };
     const { code, verdicts } = await explain([{ policy }], { more: { iss: idp.issuer } });
     expect(code).toBe(1);
     expect(verdicts[0]).toMatchObject({

@@ -115,8 +115,15 @@ describe('agctl check', () => {
     ]);
   });
 
+  test('check finds the keys of an issuer of no known kind by its metadata', async () => {
+    const { failed, all } = await check({ policy: { provider: undefined } });
+    expect(failed).toEqual([]);
+    const url = `${idp.issuer}/protocol/openid-connect/certs`;
+    expect(all).toContainEqual({ group: 'idp', status: 'ok', message: `keys: 1 signing key at ${url}` });
+  });
+
   test('check reports signing keys at another address, with the requested URL and the one in the metadata', async () => {
-    const { failed } = await check({ policy: { provider: undefined } });
+    const { failed } = await check({ policy: { provider: { auth0: {} } } });
     expect(failed).toEqual([
       {
         group: 'idp',

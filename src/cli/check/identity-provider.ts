@@ -3,6 +3,7 @@ import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../core/f
 import { LIMITS } from '../../core/limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import { policyOf, routesOf } from '../../server/config/plan/plan.ts';
+import { checkIssuer, firstMetadata, keySetUrlIn, wellKnownKeys } from '../../server/policies/jwt/issuer.ts';
 import { precheckToken } from '../../server/policies/jwt/jwt-precheck.ts';
 import { checkClaims } from '../../server/policies/jwt/token-validator.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
@@ -78,11 +79,15 @@ async function checkMetadata(
   provider: Provider,
   client: DocumentClient,
 ): Promise<{ result: CheckResult; document: Metadata; answered: boolean }> {
-  const url = provider.metadataUrl(issuer);
+  const urls = provider.metadataUrls(issuer);
+  const expected = provider.metadataIssuer?.(issuer) ?? issuer;
   try {
-    const { value } = await client.fetch(url, LIMITS.metadataBytes);
-    const document = membersOf(value);
-    if (document['issuer'] === issuer)
+    // The first of the issuer; without one, any, to say what is wrong.
+    const { value: document } = await firstMetadata(urls, client, (metadata) => {
+      checkIssuer(metadata['issuer'], expected);
+      return metadata;
+    }).catch(() => firstMetadata(urls, client, (metadata) => metadata));
+    if (document['issuer'] === expected)
       return { result: ok('metadata: the issuer matches the configuration'), document, answered: true };
     const result = fail(
       `metadata: the provider's issuer is ${String(document['issuer'])}, the configuration has ${issuer}`,
@@ -234,8 +239,9 @@ async function checkKeys(
   const { issuer, provider, jwks } = policy;
   const configured = typeof jwks === 'object' && 'url' in jwks ? jwks.url : undefined;
   if (jwks !== undefined && configured === undefined) return [];
-  const url = configured ?? providerOf(provider).keySetUrl(issuer);
+  let url = configured ?? providerOf(provider).keySetUrl?.(issuer);
   try {
+    url ??= document === undefined ? wellKnownKeys(issuer) : keySetUrlIn(document, issuer);
     const { value } = await client.fetch(url, LIMITS.keySetBytes);
     const count = elementsOf(membersOf(value)['keys'])
       .filter(isRecord)
@@ -246,7 +252,8 @@ async function checkKeys(
         : fail(`keys: none for signatures at ${url}`, keysFix(policy, document)),
     ];
   } catch (error) {
-    if (!answered && configured === undefined) return [skip(`keys not available from ${url} either`)];
+    if (!answered && configured === undefined)
+      return [skip(`keys not available from ${url ?? wellKnownKeys(issuer)} either`)];
     return [explain('keys', messageOf(error), keysFix(policy, document))];
   }
 }
@@ -254,8 +261,14 @@ async function checkKeys(
 /** The fix if the keys are not available. The metadata, as far as it is known, contains their URL (RFC 8414 §2). */
 export function keysFix({ issuer, provider, jwks }: McpAuthenticationConfig, document: Metadata): string {
   const published = document?.['jwks_uri'];
-  const asked = typeof jwks === 'object' && 'url' in jwks ? jwks.url : providerOf(provider).keySetUrl(issuer);
-  if (typeof published === 'string' && published !== asked && /^https?:\/\//.test(published))
+  const asked =
+    typeof jwks === 'object' && 'url' in jwks ? jwks.url : providerOf(provider).keySetUrl?.(issuer);
+  if (
+    asked !== undefined &&
+    typeof published === 'string' &&
+    published !== asked &&
+    /^https?:\/\//.test(published)
+  )
     return `the provider publishes its keys elsewhere: set \`jwks: { url: ${published} }\``;
   return provider === undefined && jwks === undefined
     ? 'set `jwks`, or `provider.idpx` for a provider with realms'
@@ -268,8 +281,8 @@ export async function readMetadata(
   client: DocumentClient,
 ): Promise<Metadata> {
   try {
-    const { value } = await client.fetch(providerOf(provider).metadataUrl(issuer), LIMITS.metadataBytes);
-    return membersOf(value);
+    const urls = providerOf(provider).metadataUrls(issuer);
+    return (await firstMetadata(urls, client, (metadata) => metadata)).value;
   } catch {
     return undefined;
   }

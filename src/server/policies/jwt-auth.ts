@@ -4,6 +4,7 @@ import { credentialLocation, locationSchema } from '../credentials/location.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { DocumentClient } from '../transport/document-client.ts';
+import { isHttpUrl, issuerKeys } from './jwt/issuer.ts';
 import { type Claims, precheckToken, TokenError } from './jwt/jwt-precheck.ts';
 import { KeySet } from './jwt/key-set.ts';
 import { jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from './jwt/key-source.ts';
@@ -18,7 +19,9 @@ const providerFields = {
     .describe(
       'Accepted audiences: `aud` of a token must contain one of them. Without any, `aud` is not checked.',
     ),
-  jwks: jwksSchema.describe('Signing keys: inline JSON, `url` or `file`.'),
+  jwks: jwksSchema
+    .optional()
+    .describe('Signing keys: inline JSON, `url` or `file`. Default: `jwks_uri` of the metadata of `issuer`.'),
   jwtValidationOptions: z
     .strictObject({
       requiredClaims: z
@@ -30,8 +33,22 @@ const providerFields = {
     .describe('Validation of tokens.'),
 };
 
-const providerSchema = z.strictObject(providerFields);
+const providerSchema = z.strictObject(providerFields).superRefine(checkKeysAreKnown);
 type ProviderConfig = z.output<typeof providerSchema>;
+
+/** An issuer may be any text; only one that is a URL has metadata. */
+function checkKeysAreKnown(
+  { issuer, jwks }: { readonly issuer: string; readonly jwks?: unknown },
+  context: z.RefinementCtx,
+): void {
+  if (jwks !== undefined || isHttpUrl(issuer)) return;
+  context.addIssue({
+    code: 'custom',
+    message:
+      'expected `jwks`: the issuer is no http or https URL, at which metadata could say where its keys are',
+    params: { code: 'AGW0105' },
+  });
+}
 
 const schema = z.lazy(() =>
   z
@@ -52,7 +69,7 @@ const schema = z.lazy(() =>
         .describe('Several accepted issuers, instead of `issuer` and the keys beside it.'),
       issuer: providerFields.issuer.optional(),
       audiences: providerFields.audiences,
-      jwks: jwksSchema.optional().describe('Signing keys of `issuer`: inline JSON, `url` or `file`.'),
+      jwks: providerFields.jwks,
       jwtValidationOptions: providerFields.jwtValidationOptions,
     })
     .superRefine(({ providers, issuer, jwks, audiences }, context) => {
@@ -65,17 +82,18 @@ const schema = z.lazy(() =>
             message: `\`${key}\` belongs to one issuer, and \`providers\` has its own`,
             params: { code: 'AGW0105' },
           });
-      if (providers !== undefined || (issuer !== undefined && jwks !== undefined)) return;
-      context.addIssue({
-        code: 'custom',
-        message: 'expected `issuer` with `jwks`, or `providers`',
-        params: { code: 'AGW0105' },
-      });
+      if (issuer !== undefined) checkKeysAreKnown({ issuer, jwks }, context);
+      else if (providers === undefined)
+        context.addIssue({
+          code: 'custom',
+          message: 'expected `issuer`, or `providers`',
+          params: { code: 'AGW0105' },
+        });
     })
     .describe('Validates tokens (JWT) of identity providers, and sets `jwt`.'),
 );
 
-/** Sign-in with tokens of any issuer whose keys are configured. */
+/** Sign-in with tokens of any issuer whose keys are configured, or located by its metadata. */
 export const jwtAuth = definePolicy({
   key: 'jwtAuth',
   places: ['gateway', 'route'],
@@ -127,7 +145,7 @@ export const jwtAuth = definePolicy({
 function providersOf({
   providers,
   issuer = '',
-  jwks = '',
+  jwks,
   audiences,
   jwtValidationOptions,
 }: Omit<z.output<typeof schema>, 'mode' | 'location'>): [ProviderConfig, (string | number)[]][] {
@@ -149,8 +167,9 @@ function openProvider(
   client: DocumentClient,
   context: CompileContext,
 ): OpenProvider {
-  reportKeySetProblems(jwks, context.at('jwks'));
-  const keys = new KeySet(keySource(jwks, context.folder, client), context.log);
+  if (jwks !== undefined) reportKeySetProblems(jwks, context.at('jwks'));
+  const source = jwks === undefined ? issuerKeys(issuer, client) : keySource(jwks, context.folder, client);
+  const keys = new KeySet(source, context.log);
   const validator = new TokenValidator(keys, {
     issuer,
     audiences: audiences ?? [],

@@ -216,8 +216,8 @@ describe('jwtAuth of a gateway', () => {
 
 describe('jwtAuth configuration', () => {
   test.each([
-    ['no issuer', { issuer: undefined }, /expected `issuer` with `jwks`, or `providers`/],
-    ['no keys', { jwks: undefined }, /expected `issuer` with `jwks`, or `providers`/],
+    ['no issuer', { issuer: undefined }, /expected `issuer`, or `providers`/],
+    ['no keys of an issuer that is no URL', { issuer: 'ci', jwks: undefined }, /expected `jwks`/],
     [
       'an issuer beside providers',
       { providers: [{ issuer: 'a', jwks: '{"keys":[]}' }] },

@@ -9,8 +9,9 @@ import type { CallMeter } from '../../kernel/observer.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../../kernel/shared-slots.ts';
 import { DocumentClient } from '../../transport/document-client.ts';
+import { issuerKeys } from '../jwt/issuer.ts';
 import type { Claims } from '../jwt/jwt-precheck.ts';
-import { KeySet } from '../jwt/key-set.ts';
+import { KeySet, type KeySource } from '../jwt/key-set.ts';
 import { httpUrl, jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from '../jwt/key-source.ts';
 import { acceptToken, invalidToken, type TokenPolicy, withoutToken } from '../jwt/outcome.ts';
 import { TokenValidator } from '../jwt/token-validator.ts';
@@ -37,10 +38,12 @@ const schema = z.lazy(() =>
         .describe('Accepted audiences: `aud` of a token must contain one of them.'),
       provider: providerSchema
         .optional()
-        .describe('Kind of identity provider, if it does not follow RFC 8414.'),
+        .describe('Kind of identity provider, if it follows neither RFC 8414 nor OpenID Connect Discovery.'),
       jwks: jwksSchema
         .optional()
-        .describe('Signing keys: inline JSON, `url` or `file`. Derived from `issuer` by default.'),
+        .describe(
+          'Signing keys: inline JSON, `url` or `file`. Default: those of `provider`, or `jwks_uri` of the metadata of `issuer`.',
+        ),
       resourceMetadata: z
         .looseObject({
           resource: httpUrl.optional().describe('URL of the protected resource: `{base_url}/mcp`.'),
@@ -215,14 +218,23 @@ export function createValidator(
     required: config.jwtValidationOptions.requiredClaims,
     accessTokenType: providerOf(config.provider).accessTokenType,
   };
-  const { jwks = { url: providerOf(config.provider).keySetUrl(config.issuer) } } = config;
-  const keys = new KeySet(keySource(jwks, folder, client), log);
+  const keys = new KeySet(keysOf(config, folder, client), log);
   return {
     validator: new TokenValidator(keys, rules),
     client,
     close: () => client.close(),
     reread: () => keys.reread(),
   };
+}
+
+function keysOf(
+  { issuer, jwks, provider }: McpAuthenticationConfig,
+  folder: string,
+  client: DocumentClient,
+): KeySource {
+  if (jwks !== undefined) return keySource(jwks, folder, client);
+  const url = providerOf(provider).keySetUrl?.(issuer);
+  return url === undefined ? issuerKeys(issuer, client) : keySource({ url }, folder, client);
 }
 
 /** Authorization server that clients are directed to: the gateway only for providers whose paths it knows. */

@@ -1,18 +1,26 @@
 import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
-import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
+import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { DocumentClient } from '../../transport/document-client.ts';
-import { checkIssuer, isHttpUrl } from '../jwt/issuer.ts';
+import {
+  checkIssuer,
+  firstMetadata,
+  isHttpUrl,
+  metadataUrls,
+  openIdConfiguration,
+  wellKnownKeys,
+  withoutSlash,
+} from '../jwt/issuer.ts';
 import { entraEndpoints } from './entra.ts';
 
 /** Properties of a kind of identity provider. */
 export interface Provider {
-  /** URL of its signing keys, if not configured. */
-  keySetUrl(issuer: string): string;
-  /** URL of its metadata: OpenID Connect discovery or RFC 8414. */
-  metadataUrl(issuer: string): string;
+  /** URL of its signing keys, if not configured. Absent if its metadata says where they are. */
+  keySetUrl?(issuer: string): string;
+  /** URLs of its metadata: the first that exists is read. */
+  metadataUrls(issuer: string): readonly string[];
   /** URL of client registration if its metadata has none; undefined if clients cannot register. */
   registrationUrl(issuer: string): string | undefined;
   /** Whether the gateway acts as the authorization server: its copy of the metadata has the gateway as issuer. */
@@ -32,16 +40,9 @@ export interface Provider {
   readonly rejectsResource?: boolean;
 }
 
-const withoutSlash = (issuer: string): string => issuer.replace(/\/+$/, '');
-
-/** Any provider that follows RFC 8414. */
+/** Any provider that follows RFC 8414 or OpenID Connect Discovery. */
 const standard: Provider = {
-  keySetUrl: (issuer) => `${withoutSlash(issuer)}/.well-known/jwks.json`,
-  // RFC 8414 §3.1: the well-known segment goes between host and path.
-  metadataUrl: (issuer) => {
-    const { origin, pathname } = new URL(issuer);
-    return `${origin}/.well-known/oauth-authorization-server${withoutSlash(pathname)}`;
-  },
+  metadataUrls,
   registrationUrl: () => undefined,
   isFronted: false,
   accessTokenType: undefined,
@@ -50,23 +51,26 @@ const standard: Provider = {
 /** A provider with realms: the specification's `idpx`. */
 const idpx: Provider = {
   keySetUrl: (issuer) => `${withoutSlash(issuer)}/protocol/openid-connect/certs`,
-  metadataUrl: (issuer) => `${withoutSlash(issuer)}/.well-known/openid-configuration`,
+  metadataUrls: (issuer) => [openIdConfiguration(issuer)],
   registrationUrl: (issuer) => `${withoutSlash(issuer)}/clients-registrations/openid-connect`,
   isFronted: true,
   accessTokenType: 'Bearer',
 };
 
 /** Auth0 documentation, "Call Your API Using the Authorization Code Flow with PKCE". */
-const auth0: Provider = { ...standard, isFronted: true, audienceParameter: true };
-
-const openIdConfiguration = (issuer: string): string =>
-  `${withoutSlash(issuer)}/.well-known/openid-configuration`;
+const auth0: Provider = {
+  ...standard,
+  keySetUrl: wellKnownKeys,
+  isFronted: true,
+  audienceParameter: true,
+};
 
 /** Okta developer documentation, "OpenID Connect & OAuth 2.0": clients register at the organization, not at the issuer. */
 const okta: Provider = {
   ...standard,
+  keySetUrl: wellKnownKeys,
   isFronted: true,
-  metadataUrl: openIdConfiguration,
+  metadataUrls: (issuer) => [openIdConfiguration(issuer)],
   registrationUrl: (issuer) => `${new URL(issuer).origin}/oauth2/v1/clients`,
   audienceParameter: true,
 };
@@ -84,9 +88,9 @@ const descope: Provider = {
   isFronted: true,
   keySetUrl(issuer) {
     const agentic = agenticIssuer(issuer);
-    return standard.keySetUrl(agentic === undefined ? issuer : `${agentic.origin}/${agentic.project}`);
+    return wellKnownKeys(agentic === undefined ? issuer : `${agentic.origin}/${agentic.project}`);
   },
-  metadataUrl: openIdConfiguration,
+  metadataUrls: (issuer) => [openIdConfiguration(issuer)],
   registrationUrl(issuer) {
     const agentic = agenticIssuer(issuer);
     if (agentic === undefined) return undefined;
@@ -99,7 +103,7 @@ const authentik: Provider = {
   ...standard,
   isFronted: true,
   keySetUrl: (issuer) => `${withoutSlash(issuer)}/jwks/`,
-  metadataUrl: openIdConfiguration,
+  metadataUrls: (issuer) => [openIdConfiguration(issuer)],
   needsClientId: true,
 };
 
@@ -108,7 +112,7 @@ const entra: Provider = {
   ...standard,
   isFronted: true,
   keySetUrl: (issuer) => entraEndpoints(issuer).keys,
-  metadataUrl: (issuer) => openIdConfiguration(entraEndpoints(issuer).issuer),
+  metadataUrls: (issuer) => [openIdConfiguration(entraEndpoints(issuer).issuer)],
   metadataIssuer: (issuer) => entraEndpoints(issuer).issuer,
   needsClientId: true,
   rejectsResource: true,
@@ -146,7 +150,7 @@ export const providerSchema = z.lazy(() =>
     }),
 );
 
-/** Returns the configured kind of provider, by default one that follows RFC 8414. */
+/** Returns the configured kind of provider, by default one that follows the standards. */
 export function providerOf(config: z.output<typeof providerSchema> | undefined): Provider {
   if (config === undefined) return standard;
   for (const [name, provider] of Object.entries(PROVIDERS))
@@ -244,8 +248,10 @@ export class ServerMetadata {
   async #fetch(): Promise<void> {
     const { provider, issuer, client, log } = this.#options;
     try {
-      const { value } = await client.fetch(provider.metadataUrl(issuer), LIMITS.metadataBytes);
-      this.#document = checkedMetadata(value, provider.metadataIssuer?.(issuer) ?? issuer);
+      const { value } = await firstMetadata(provider.metadataUrls(issuer), client, (metadata) =>
+        checkedMetadata(metadata, provider.metadataIssuer?.(issuer) ?? issuer),
+      );
+      this.#document = value;
       this.#nextFetchAt = performance.now() + LIMITS.serverMetadataLifetime;
     } catch (error) {
       this.#problem = messageOf(error);
@@ -257,8 +263,7 @@ export class ServerMetadata {
 }
 
 /** Throws for metadata of another issuer. Removes endpoints that are not http(s) URLs, because clients open them. */
-function checkedMetadata(value: unknown, issuer: string): Metadata {
-  if (!isRecord(value)) throw new Error('its metadata is not a JSON object');
+function checkedMetadata(value: Metadata, issuer: string): Metadata {
   checkIssuer(value['issuer'], issuer);
   return Object.fromEntries(Object.entries(value).filter(([name, member]) => isUsable(name, member)));
 }

@@ -4,6 +4,7 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { processSecret } from '../../kernel/shared-slots.ts';
 import { DocumentClient } from '../../transport/document-client.ts';
+import { openIdConfiguration } from '../jwt/issuer.ts';
 import { KeySet } from '../jwt/key-set.ts';
 import { keySource, reportKeySetProblems, watchedKeySet } from '../jwt/key-source.ts';
 import { TokenValidator } from '../jwt/token-validator.ts';
@@ -78,7 +79,7 @@ export const oidc = definePolicy({
 
 function openProvider(config: Config, client: DocumentClient, context: CompileContext): Provider {
   const { issuer, authorizationEndpoint, tokenEndpoint, tokenEndpointAuth, discovery } = config;
-  const document = discovery ?? { url: `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration` };
+  const document = discovery ?? { url: openIdConfiguration(issuer) };
   return new Provider({
     issuer,
     clientId: config.clientId,

@@ -11,7 +11,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { tokenFetch } from '../../credentials/token-fetch.ts';
 import type { Document, DocumentClient } from '../../transport/document-client.ts';
-import { checkIssuer, isHttpUrl } from '../jwt/issuer.ts';
+import { checkIssuer, isHttpUrl, keySetUrlIn } from '../jwt/issuer.ts';
 import { ACCEPTED_ALGORITHMS } from '../jwt/key-set.ts';
 import { LEEWAY } from '../jwt/token-validator.ts';
 
@@ -246,7 +246,7 @@ function endpointsOf(value: unknown, issuer: string): Endpoints {
   return {
     authorization: url('authorization_endpoint'),
     token: url('token_endpoint'),
-    keys: url('jwks_uri'),
+    keys: keySetUrlIn(metadata, issuer),
     auth: isPostOnly ? 'clientSecretPost' : 'clientSecretBasic',
     sendsIssuer: metadata['authorization_response_iss_parameter_supported'] === true,
     endSession: urlIn('end_session_endpoint'),
