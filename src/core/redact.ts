@@ -21,11 +21,13 @@ const BEARER = /\b(Bearer|Basic)\s+(?!(?:realm|error|scope|resource_metadata)=")
 // Options and, as for `docker run -e`, variables of the environment.
 const ASSIGNMENT = /^((?:--?)?[\w-]{1,64})=(.+)$/s;
 // Forms in which programs print credentials: `password=x`, `"api_key": "x"`, `Authorization: Bearer x`, `--token x`.
-const WORDS = `(?:secret|passw|passphrase|pwd|credential|token|api[-_]?key|private[-_]?key|access[-_]?key|authorization|cookie)`;
+const WORDS = `(?:secret|passw|passphrase|pwd|credential|token|api[-_]?key|private[-_]?key|access[-_]?key|authorization|cookie|(?<![a-z])pass(?=["'\\\\]*\\s{0,4}[=:]))`;
 const ASSIGNED = new RegExp(
-  String.raw`(${WORDS}\w{0,32}\\?["']?\s{0,4}[=:]\s{0,4})(?:(?:Bearer|Basic)\s+\S+|"[^"]*"|'[^']*'|\S+)`,
+  String.raw`(${WORDS}\w{0,32}\\?["']?\s{0,4}[=:]\s{0,4})(?!${REDACTED})(?:(?:Bearer|Basic)\s+\S+|"[^"]*"|'[^']*'|\S+)`,
   'gi',
 );
+// Lines of HTTP heads, whose values have several words: `Authorization: Token x`, `Cookie: a=1; b=2`.
+const FIELD = /\b((?:proxy-)?authorization|(?:set-)?cookie)(:[ \t]*)(?!["'\\])[^\r\n"'\\]+/gi;
 const OPTION_VALUE = new RegExp(String.raw`(--?[\w-]{0,64}${WORDS}\s+)(?!-)(?:"[^"]*"|'[^']*'|\S+)`, 'gi');
 
 /**
@@ -69,7 +71,10 @@ export class Redactor {
    * redacted in any notation. In a configuration that rule would match names of variables and files.
    */
   line(value: string): string {
-    return this.text(value).replace(ASSIGNED, `$1${REDACTED}`).replace(OPTION_VALUE, `$1${REDACTED}`);
+    return this.text(value)
+      .replace(FIELD, `$1$2${REDACTED}`)
+      .replace(ASSIGNED, `$1${REDACTED}`)
+      .replace(OPTION_VALUE, `$1${REDACTED}`);
   }
 
   /** The half-open offsets that `text()` would redact, unordered and possibly overlapping. */
@@ -102,8 +107,9 @@ export class Redactor {
     if (Array.isArray(value))
       return name === 'args'
         ? this.#options(value, depth)
-        : value.map((item) => this.#copy(item, '', depth + 1));
-    if (value === null || typeof value !== 'object') return value;
+        : value.map((item) => this.#copy(item, name, depth + 1));
+    if (value === null || typeof value !== 'object')
+      return typeof value === 'number' && isCredentialName(name) ? REDACTED : value;
     return Object.fromEntries(
       Object.entries(value).map(([key, child]) => [this.text(key), this.#copy(child, key, depth + 1)]),
     );

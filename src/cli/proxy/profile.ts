@@ -41,7 +41,7 @@ export async function saveProfile(
   const file = options.output ?? `agctl-${kind}-${stamp(new Date())}.pb.gz`;
   const target = resolve(context.cwd, file);
   try {
-    await writeFile(target, body);
+    await writeFile(target, body, { mode: 0o600 });
   } catch (error) {
     const code = errorCode(error);
     if (code !== 'ENOENT' && code !== 'EISDIR' && code !== 'EACCES') await rm(target, { force: true });

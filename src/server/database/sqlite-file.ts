@@ -1,8 +1,9 @@
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { createPrivateDatabase } from '../../core/private-files.ts';
 import { RESULT, resultCode } from '../../core/sqlite-result.ts';
 import type { DatabaseSchema, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError } from './driver.ts';
@@ -111,16 +112,14 @@ export class SqliteFile {
   }
 }
 
-/** Readable by this user only: SQLite gives the files beside it the same mode. */
 function createFile({ path, mustExist }: SqliteFileOptions): void {
-  if (existsSync(path)) return;
-  if (mustExist)
+  if (mustExist && !existsSync(path))
     throw new DatabaseError(
       `${path} does not exist`,
       'correct the path, or remove `mode=rw`: then the file is created',
     );
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  closeSync(openSync(path, 'a', 0o600));
+  createPrivateDatabase(path);
 }
 
 function prepare(database: DatabaseSync, { path, schemas }: SqliteFileOptions): void {

@@ -38,6 +38,13 @@ async function read(
 ): Promise<Buffer> {
   const sent = upstream.request(request);
   const response = await (observer === undefined ? sent : observer.call(upstream.address, sent, 'guardrail'));
+  const coding = response.headers['content-encoding'];
+  if (coding !== undefined && coding !== 'identity') {
+    response.body.on('error', () => undefined).destroy();
+    throw new GuardrailError(
+      `the ${service} answered with the content-encoding ${String(coding).slice(0, 100)}, which was not asked for`,
+    );
+  }
   const chunks: Buffer[] = [];
   let size = 0;
   const received: AsyncIterable<Buffer> = response.body;

@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { AppError } from '../../core/errors.ts';
-import { membersOf } from '../../core/foreign.ts';
-import { decoderOf } from './content-decoding.ts';
+import { DecodedSizeError, decoderOf } from './content-decoding.ts';
 
 const CLOSE = ['connection', 'close'] as const;
 
@@ -65,7 +64,7 @@ export class RequestBody {
    * Returns the whole body, decompressed if it has one content coding. `limit` in bytes applies before and after
    * decompression.
    *
-   * @throws AppError `body_too_large`, `encoding_not_supported`, or `bad_request` if the body ends early or is not valid
+   * @throws AppError `body_too_large` (also if it decompresses to far more than its size), `encoding_not_supported`, or `bad_request` if the body ends early or is not valid
    * in its encoding.
    */
   async read(limit: number): Promise<Buffer> {
@@ -86,7 +85,7 @@ export class RequestBody {
     try {
       return await decode(bytes, limit);
     } catch (error) {
-      if (membersOf(error)['code'] === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
+      if (error instanceof DecodedSizeError) throw tooLarge(limit, error);
       throw new AppError('bad_request', {
         message: `the request body is not valid ${encoding}`,
         cause: error,
@@ -152,9 +151,11 @@ async function* rest(beginning: Buffer, stream: Readable): AsyncGenerator<Buffer
   yield* stream as AsyncIterable<Buffer>;
 }
 
-function tooLarge(limit: number): AppError {
+function tooLarge(limit: number, decoded?: DecodedSizeError): AppError {
   return new AppError('body_too_large', {
-    message: `request body is larger than ${limit} bytes`,
+    message: decoded?.isRatio
+      ? `the request body is too large: ${decoded.message}`
+      : `request body is larger than ${limit} bytes${decoded === undefined ? '' : ' when it is decompressed'}`,
     headers: CLOSE,
   });
 }

@@ -17,6 +17,9 @@ export class OversizedFrameError extends Error {}
 export class FrameSplitter {
   readonly #maxBytes: number;
   #pending: Buffer = Buffer.alloc(0);
+  /** Memory of `#pending` if it has several chunks, and how much of it is used. It has room for more of them. */
+  #store: Buffer | undefined;
+  #used = 0;
   /** Number of bytes of `#pending` that were already searched. */
   #searched = 0;
 
@@ -32,7 +35,7 @@ export class FrameSplitter {
       const at = chunk.indexOf(EMPTY_LINE);
       if (at !== -1 && at === chunk.length - EMPTY_LINE.length) return [chunk];
     }
-    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    this.#append(chunk);
     const frames: Buffer[] = [];
     for (let end = this.#end(); end !== -1; end = this.#end()) {
       frames.push(this.#pending.subarray(0, end));
@@ -42,6 +45,22 @@ export class FrameSplitter {
     if (this.#pending.length > this.#maxBytes)
       throw new OversizedFrameError('an event of the stream is too long');
     return frames;
+  }
+
+  /** An event of many chunks is copied a few times, and not again with each chunk. Frames keep their bytes: only free memory is written. */
+  #append(chunk: Buffer): void {
+    const before = this.#pending.length;
+    if (before === 0) {
+      this.#pending = chunk;
+      this.#store = undefined;
+      return;
+    }
+    if (this.#store === undefined || this.#store.length - this.#used < chunk.length) {
+      this.#store = Buffer.allocUnsafe(2 * (before + chunk.length));
+      this.#used = this.#pending.copy(this.#store);
+    }
+    this.#used += chunk.copy(this.#store, this.#used);
+    this.#pending = this.#store.subarray(this.#used - before - chunk.length, this.#used);
   }
 
   /** The bytes after the last complete frame. */

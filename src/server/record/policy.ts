@@ -178,7 +178,7 @@ class Redacting {
   }
 
   text(text: string): string {
-    return this.#patterns.mask(this.#redactor().text(text));
+    return this.#patterns.mask(this.#redactor().line(text));
   }
 
   value(value: unknown): unknown {

@@ -11,6 +11,9 @@ export interface Document {
   readonly lifetime: number;
 }
 
+/** A provider could not be reached, or did not answer in time. */
+export class UnreachableError extends Error {}
+
 /** Fetches JSON documents of one identity provider. Redirects are not followed. */
 export class DocumentClient {
   readonly #upstreams = new Map<string, Upstream>();
@@ -59,6 +62,13 @@ export class DocumentClient {
         headers: ['host', upstream.authority, ...request.headers],
         signal,
       });
+      const coding = headers['content-encoding'];
+      if (coding !== undefined && coding !== 'identity') {
+        body.on('error', () => undefined).destroy();
+        throw new Error(
+          `${origin} answered with the content-encoding ${String(coding).slice(0, 100)}, which was not asked for`,
+        );
+      }
       const chunks: Buffer[] = [];
       let size = 0;
       const received: AsyncIterable<Buffer> = body;
@@ -72,9 +82,9 @@ export class DocumentClient {
       return { status: statusCode, headers, body: Buffer.concat(chunks, size) };
     } catch (error) {
       if (error instanceof Error && error.name === 'TimeoutError')
-        throw new Error(`${origin} did not answer in time`);
+        throw new UnreachableError(`${origin} did not answer in time`);
       if (error instanceof Error && error.message.startsWith(origin)) throw error;
-      throw new Error(`${origin} could not be reached: ${explainUpstreamError(error)}`);
+      throw new UnreachableError(`${origin} could not be reached: ${explainUpstreamError(error)}`);
     }
   }
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -50,6 +50,32 @@ describe('the SQLite file of a gateway', () => {
     await driver.close();
     expect(existsSync(`${at}-wal`)).toBe(false);
   });
+
+  // Rows can have prompts and results of tools. A file of an earlier version, or of a tool, has the mode that the umask left.
+  test.each(['new', 'existing'])(
+    'a %s file in a folder that others may read is for this user only',
+    async (state) => {
+      const at = next();
+      mkdirSync(join(at, '..'), { mode: 0o755 });
+      if (state === 'existing') {
+        const before = await openAt(at);
+        await insert(before, 'a');
+        for (const file of [at, `${at}-wal`, `${at}-shm`]) chmodSync(file, 0o644);
+        // As after a crash: the log of writes is still there.
+        for (const suffix of ['', '-wal']) copyFileSync(at + suffix, `${at}.copy${suffix}`);
+        await before.close();
+        for (const suffix of ['', '-wal']) renameSync(`${at}.copy${suffix}`, at + suffix);
+        expect(statSync(`${at}-wal`).mode & 0o777).toBe(0o644);
+      }
+      const driver = await openAt(at);
+      await insert(driver, 'b');
+      for (const file of [at, `${at}-wal`, `${at}-shm`])
+        expect(statSync(file).mode & 0o777, file).toBe(0o600);
+      expect(await names(driver)).toEqual(state === 'existing' ? ['a', 'b'] : ['b']);
+      await driver.close();
+      expect(statSync(join(at, '..')).mode & 0o777).toBe(0o755);
+    },
+  );
 
   test('with mode=rw, a file that does not exist is refused with what to do', async () => {
     const at = next();

@@ -311,6 +311,51 @@ describe('redaction of the record', () => {
     expect(recording.bytes()).not.toContain('1111');
   });
 
+  test.each([
+    ['password=hunter22', 'password=<redacted>'],
+    ['my DB_PASS: hunter22', 'my DB_PASS: <redacted>'],
+    ['{"api_key": "hunter22", "city": "Oslo"}', '{"api_key": <redacted>, "city": "Oslo"}'],
+    ['run it with --token hunter22 now', 'run it with --token <redacted> now'],
+    ['Authorization: Token hunter22', 'Authorization: <redacted>'],
+    ['Authorization: Bearer hunter2222\nHost: a', 'Authorization: <redacted>\nHost: a'],
+    ['curl -H "Authorization: ApiKey hunter22" http://a', 'curl -H "Authorization: <redacted>" http://a'],
+    ['Cookie: a=hunter22; b=hunter23', 'Cookie: <redacted>'],
+    ['https://ada:hunter22@example.com/', 'https://<redacted>@example.com/'],
+    ['https://example.com/?token=hunter22', 'https://example.com/?token=<redacted>'],
+    ['eyJhbGciOiJub25lIn0.hunter22hunter22.c2ln', '<redacted>'],
+    ['bypass: no, tokens matter', 'bypass: no, tokens matter'],
+  ])('a credential in a text of a request and of its response is replaced: %j', async (said, shown) => {
+    await using provider = await llmProvider(answering(completion(said)));
+    await using recording = await recordingGateway({
+      record: { payloads: 'full' },
+      more: llmSection(provider),
+    });
+    await chat(recording.gate, { ...CHAT, messages: [{ role: 'user', content: said }] });
+    const [{ id }] = (await recording.records('', 1)) as [{ id: number }];
+    const { payload } = await recording.get(`/api/records/${id}`);
+    expect([payload.messages[0].content, payload.texts]).toEqual([shown, [shown]]);
+    await recording.gate.close();
+    expect(recording.bytes()).not.toContain('hunter');
+  });
+
+  test('values under the names of credentials are replaced in arguments of tools, whatever their type', async () => {
+    await using recording = await recordingGateway({
+      record: { payloads: 'full' },
+      more: mcpSection('--tools=read'),
+    });
+    const session = await openSession(`${recording.gate.url}/mcp`);
+    const given = { password: 'hunter22', api_key: 48151623, passwords: ['hunter22'], note: 'pwd=hunter22' };
+    await session.request('tools/call', { name: 'read', arguments: given });
+    const [{ id }] = (await recording.records('tool=read', 1)) as [{ id: number }];
+    expect((await recording.get(`/api/records/${id}`)).payload.arguments).toEqual({
+      password: '<redacted>',
+      api_key: '<redacted>',
+      passwords: ['<redacted>'],
+      note: 'pwd=<redacted>',
+    });
+    await session.end();
+  });
+
   test('rules of the configuration replace the usual ones', async () => {
     await using provider = await llmProvider(answering(completion('ticket T-4711')));
     await using recording = await recordingGateway({

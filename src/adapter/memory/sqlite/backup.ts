@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { createPrivateDatabase } from '../../../core/private-files.ts';
 
 /**
  * Writes a copy of an open database to a new file, which appears complete or not at all. `VACUUM INTO` reads one
@@ -9,6 +10,8 @@ import type { DatabaseSync } from 'node:sqlite';
 export function copyDatabase(database: DatabaseSync, path: string): number {
   const partial = `${path}.partial`;
   try {
+    // `VACUUM INTO` writes to an empty file too, and keeps its mode.
+    createPrivateDatabase(partial);
     database.prepare('VACUUM INTO ?').run(partial);
     const file = openSync(partial, 'r+');
     fsyncSync(file);

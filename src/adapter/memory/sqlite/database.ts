@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { errorCode, membersOf, parseJson } from '../../../core/foreign.ts';
+import { createPrivateDatabase } from '../../../core/private-files.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 import { damaged, openError } from './errors.ts';
 import { migrate } from './schema.ts';
@@ -34,6 +35,7 @@ export function openDatabase(path: string): OpenDatabase {
   let recovered = false;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createPrivateDatabase(path);
     database = new DatabaseSync(path, { timeout: LOCK_TIMEOUT });
     own(database, path);
     owned = true;

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../../core/errors.ts';
+import { createPrivateDatabase } from '../../../core/private-files.ts';
 import { number } from '../../../core/sql-row.ts';
 
 /** "agcm": identifies the file as ours (`PRAGMA application_id`). */
@@ -181,8 +182,11 @@ export function migrate(database: DatabaseSync, path: string, migrations = MIGRA
         `${path}: was written by a newer agctl (version ${version}, this one supports ${migrations.length}): ` +
         'install that version again, or use another folder with --data',
     });
-  if (version > 0 && version < migrations.length)
-    database.prepare('VACUUM INTO ?').run(`${path}.v${version}.${Date.now()}.backup`);
+  if (version > 0 && version < migrations.length) {
+    const backup = `${path}.v${version}.${Date.now()}.backup`;
+    createPrivateDatabase(backup);
+    database.prepare('VACUUM INTO ?').run(backup);
+  }
   for (const [index, statements] of migrations.entries()) {
     if (index < version) continue;
     database.exec('BEGIN IMMEDIATE');

@@ -3,7 +3,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Upstream } from '../../transport/upstream.ts';
 import type { UpstreamRequest } from '../../transport/upstream-request.ts';
 import { TargetFailure } from '../target-failure.ts';
-import { header } from './http-body.ts';
+import { discard, header } from './http-body.ts';
 
 /** What redirects are judged by. */
 export interface RedirectingServer {
@@ -26,10 +26,26 @@ export async function requestFollowing(
   let { path } = request;
   for (let followed = 0; ; followed += 1) {
     const response = await server.upstream.request(path === request.path ? request : { ...request, path });
-    if (!REDIRECTS.has(response.statusCode)) return response;
+    if (!REDIRECTS.has(response.statusCode)) {
+      rejectEncoded(server, response);
+      return response;
+    }
     await response.body.dump();
     path = nextPath(server, path, response, followed);
   }
+}
+
+/**
+ * The gateway asks for no content coding, and decompresses none: a few bytes could become hundreds of megabytes. The body of an
+ * error status is not needed.
+ */
+function rejectEncoded({ upstream }: RedirectingServer, response: Dispatcher.ResponseData): void {
+  const coding = response.headers['content-encoding'];
+  if (coding === undefined || /^(?:identity)?$/i.test(String(coding).trim())) return;
+  if (response.statusCode > 299) return;
+  discard(response);
+  const problem = `the server answered with the content-encoding \`${String(coding).slice(0, 100)}\`, which the gateway did not ask for: turn compression off for its MCP endpoint`;
+  throw new TargetFailure(problem, `${upstream.address}: ${problem}`);
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
