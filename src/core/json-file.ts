@@ -8,13 +8,22 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
  * @throws Error when the file cannot be read, is too large or is not valid JSON
  */
 export function readJsonFile(file: string, maxBytes: number): unknown {
+  return parseJson(readRegularFile(file, maxBytes), file);
+}
+
+/**
+ * Reads the text of a regular file that a configuration names, of at most `maxBytes` bytes.
+ *
+ * @throws Error when the file cannot be read, is too large or is not a regular file, as for `readJsonFile`
+ */
+export function readRegularFile(file: string, maxBytes: number): string {
   // Without O_NONBLOCK, opening a pipe waits for its writer.
   const descriptor = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const found = fstatSync(descriptor);
     if (!found.isFile()) throw new Error(`${file} is not a regular file`);
     if (found.size > maxBytes) throw new Error(`${file} is larger than ${maxBytes} bytes`);
-    return parseJson(readFileSync(descriptor, 'utf8'), file);
+    return readFileSync(descriptor, 'utf8');
   } finally {
     closeSync(descriptor);
   }

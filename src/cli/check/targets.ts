@@ -168,6 +168,7 @@ class TargetStarter {
       redactor,
       inspection,
       report: () => undefined,
+      dependsOn: () => undefined,
       backend: () => undefined,
       hostnamesOf: () => new Set<string>(),
     };

@@ -25,6 +25,8 @@ export const POLICIES_LIMITS = {
   /** Passwords: length in characters; checks of one policy at a time, beyond which requests get status 503. */
   passwordLength: 1024,
   passwordChecks: 16,
+  /** A file with a credential, or with the keys of clients, one on each line. */
+  credentialFileBytes: MIB,
   /** Identity provider: response timeout; size of its key set, metadata and registration responses. */
   providerTimeout: 5 * SECOND,
   keySetBytes: MIB,

@@ -42,6 +42,11 @@ export interface CompileContext {
    */
   backend(name: string): NamedBackend | undefined;
   /**
+   * The component being compiled reads this file (absolute path): it is compiled again when the file has changed, which is watched.
+   * Call it before reading.
+   */
+  dependsOn(file: string): void;
+  /**
    * Name of the component being compiled, by its place in the configuration: the same in all replicas, whatever its
    * settings. `name` tells several states of a component apart.
    */

@@ -12,13 +12,19 @@ import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { allowedModels, principal } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
+import { readText, textOrFile } from '../transport/text-or-file.ts';
 
 const HASH = /^sha256:[0-9a-f]{64}$/;
 
 const keySchema = z.lazy(() =>
   z
     .strictObject({
-      key: z.string().min(1).optional().meta({ secret: true }).describe('The key itself.'),
+      key: textOrFile
+        .optional()
+        .meta({ secret: true })
+        .describe(
+          'The key itself, or `{ file: … }` with one key on each line. Empty lines and those that begin with `#` do not count.',
+        ),
       keyHash: z
         .string()
         .regex(HASH, { error: 'expected `sha256:` and 64 lower-case hexadecimal digits' })
@@ -122,10 +128,9 @@ export const apiKey = definePolicy({
       location === undefined ? usualLocation() : credentialLocation(location, context.at('location'));
     // Looked up by hash: takes the same time for all keys, and the keys themselves are not kept in memory.
     const byHash = new Map(
-      keys.map(({ key, keyHash, ...rest }) => [
-        keyHash?.slice('sha256:'.length) ?? hashOfKey(key ?? ''),
-        rest,
-      ]),
+      keys.flatMap(({ key, keyHash, ...rest }, index) =>
+        hashesOf({ key, keyHash }, context.at('keys', index, 'key')).map((hashed) => [hashed, rest] as const),
+      ),
     );
     const virtual = virtualKeys && compileVirtualKeys(virtualKeys, context.at('virtualKeys'));
     /** `hashed`: the hash of the given key; undefined if none was given. */
@@ -181,6 +186,28 @@ export const apiKey = definePolicy({
     };
   },
 });
+
+/** The hashes of the keys of one entry. Reports a file without keys. */
+function hashesOf(
+  { key, keyHash }: Pick<z.output<typeof keySchema>, 'key' | 'keyHash'>,
+  context: CompileContext,
+): string[] {
+  if (keyHash !== undefined) return [keyHash.slice('sha256:'.length)];
+  if (key === undefined) return [];
+  if (typeof key === 'string') return [hashOfKey(key)];
+  const text = readText(key, context);
+  const found = (text ?? '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  if (text !== undefined && found.length === 0)
+    context.at('file').report({
+      code: 'AGW0104',
+      message: 'the file has no keys',
+      help: 'write one key on each line',
+    });
+  return found.map((line) => (HASH.test(line) ? line.slice('sha256:'.length) : hashOfKey(line)));
+}
 
 interface AcceptedKey {
   readonly metadata: Readonly<Record<string, unknown>>;

@@ -19,6 +19,8 @@ export interface ContextOptions
   backend(name: string): NamedBackend | undefined;
   /** Host names of all routes that refer to a top-level backend. */
   hostnamesOf(backend: { readonly id: string }): ReadonlySet<string>;
+  /** Called for every file that is read, with its absolute path. */
+  dependsOn(file: string): void;
   /** Called for every problem with its path. */
   report(path: Path, problem: Problem): void;
   /** Called for every location that is looked up, because a reload may move it to another line. */
@@ -60,6 +62,7 @@ export function createContext(
       return found;
     },
     place: () => place('key'),
+    dependsOn: options.dependsOn,
     identity: (name) => `${options.componentName}/${name}`,
     shared: (name, operations, receive) =>
       settings.sharedState.join(() => `${options.component}/${name}`, operations, receive),

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Path } from '../../core/diagnostic.ts';
+import { fileVersion } from '../../core/file-version.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { CompileContext, NamedBackend, Problem, SecretNames } from '../kernel/compile-context.ts';
@@ -35,6 +36,8 @@ interface CompileOutput {
   readonly secretNames: SecretNames;
   readonly problems: { readonly path: Path; readonly problem: Problem }[];
   readonly references: Reference[];
+  /** Files that it read, with their versions before that. */
+  readonly files: Map<string, string>;
   readonly places: { readonly path: Path; readonly at: 'key' | 'value'; readonly place: TracePlace }[];
 }
 
@@ -65,7 +68,7 @@ export interface RetiredComponents {
 }
 
 /**
- * The components of one runtime, by names that are stable across reloads. A component with unchanged inputs is reused
+ * The components of one runtime, by names that are stable across reloads. A component with unchanged inputs and files is reused
  * from the previous runtime together with its state: rate-limit buckets, keys, sessions, connections.
  */
 export class ComponentCache {
@@ -78,7 +81,7 @@ export class ComponentCache {
   }
 
   /**
-   * Returns the previous runtime's component of that name if its inputs are deeply equal, otherwise compiles a new one.
+   * Returns the previous runtime's component of that name if its inputs are deeply equal and its files unchanged, otherwise compiles a new one.
    * Called again with the same name and path, for what several routes share, it returns the same component.
    */
   get<T extends object>(
@@ -96,7 +99,10 @@ export class ComponentCache {
     const previous = this.#previous;
     const known = previous === undefined ? undefined : previous.#components.get(name)?.component;
     const component =
-      known !== undefined && isDeepStrictEqual(known.inputs, inputs) && hasSameReferences(known, options)
+      known !== undefined &&
+      isDeepStrictEqual(known.inputs, inputs) &&
+      hasSameReferences(known, options) &&
+      hasSameFiles(known)
         ? known
         : compileComponent(name, inputs, options, path, hostnames, compile);
     // A duplicate name is an error in the configuration, but both components must be closed.
@@ -110,6 +116,7 @@ export class ComponentCache {
     for (const parameter of output.secretNames.parameters)
       options.settings.secretNames.parameters.add(parameter);
     for (const protocol of output.secretNames.guarded) options.settings.secretNames.guarded.add(protocol);
+    for (const file of output.files.keys()) options.dependsOn(file);
     for (const { path: inside, problem } of output.problems) options.report([...path, ...inside], problem);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
     return component.value as T;
@@ -170,6 +177,9 @@ function hasSameReferences({ output }: Component, { backend }: ContextOptions): 
   });
 }
 
+const hasSameFiles = ({ output }: Component): boolean =>
+  [...output.files].every(([file, version]) => fileVersion(file) === version);
+
 function compileComponent<T extends object>(
   name: string,
   inputs: unknown,
@@ -185,6 +195,7 @@ function compileComponent<T extends object>(
     secretNames: { headers: new Set(), parameters: new Set(), guarded: new Set() },
     problems: [],
     references: [],
+    files: new Map(),
     places: [],
   };
   const componentOptions: ContextOptions = {
@@ -201,6 +212,7 @@ function compileComponent<T extends object>(
       output.references.push({ name: wanted, found });
       return found;
     },
+    dependsOn: (file) => void output.files.set(file, output.files.get(file) ?? fileVersion(file)),
     report: (whole, problem) => void output.problems.push({ path: relativePath(whole), problem }),
     onLocate: (whole, at, place) => void output.places.push({ path: relativePath(whole), at, place }),
   };

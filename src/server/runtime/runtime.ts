@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { resolveConfigFile } from '../../core/config-file.ts';
 import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
+import { fileVersion } from '../../core/file-version.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
@@ -154,13 +154,11 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const metrics = previous?.metrics ?? new Metrics(Object.keys(fields.add), prefix);
   const database = previous === undefined ? databaseOf(config, options) : previous.database;
   const settings = runtimeSettings(loaded, config, metrics, database, previous?.settings, options);
-  let known: Redactor | undefined;
-  const redactor = (): Redactor => {
-    known ??= redactorOf(source, options.env);
-    return known;
-  };
+  const redactor = lazyRedactor(source, options.env);
+  const files = new Set(catalogFiles(config, options.folder));
   const contextOptions: ContextOptions = {
     ...options,
+    dependsOn: (file) => void files.add(file),
     settings,
     redactor,
     inspection,
@@ -203,7 +201,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       secretNames: settings.secretNames,
       redactor,
       inspection,
-      files: catalogFiles(config, options.folder),
+      files: [...files],
       reloadedFiles: reloadedFilesOf(compiled),
       drain: () => components.drain(),
       close: async () => {
@@ -213,6 +211,15 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       },
     },
     diagnostics: inOrder(diagnostics),
+  };
+}
+
+/** Created on first use. */
+function lazyRedactor(source: YamlSource, env: Environment): () => Redactor {
+  let known: Redactor | undefined;
+  return () => {
+    known ??= redactorOf(source, env);
+    return known;
   };
 }
 
@@ -301,7 +308,7 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
   // A catalog can be large, so it is read again only if one of its files has changed.
   const { catalog } = components.get(
     'modelCatalog',
-    [config.config.modelCatalog, catalogFiles(config, options.folder).map(signature)],
+    [config.config.modelCatalog, catalogFiles(config, options.folder).map(fileVersion)],
     site('config', 'modelCatalog'),
     (inside) => ({ catalog: loadCatalogs(config.config.modelCatalog, inside) }),
   );
@@ -326,12 +333,6 @@ function catalogFiles({ config }: Config, folder: string): string[] {
   return config.modelCatalog.flatMap((entry) =>
     'file' in entry ? [resolveConfigFile(folder, entry.file)] : [],
   );
-}
-
-/** Identifies a version of a file: changes when the file is written or replaced. */
-function signature(file: string): string {
-  const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? '' : `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
 }
 
 function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {

@@ -69,8 +69,10 @@ export function compileBackendTls(config: BackendTls, context: CompileContext): 
   const file = (key: 'root' | 'cert' | 'key'): Buffer | undefined => {
     const path = config[key];
     if (path === undefined) return undefined;
+    const found = resolveConfigFile(context.folder, path);
+    context.dependsOn(found);
     try {
-      return readFileSync(resolveConfigFile(context.folder, path));
+      return readFileSync(found);
     } catch (error) {
       context.at(key).report({
         code: 'AGW0107',

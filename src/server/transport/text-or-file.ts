@@ -1,22 +1,25 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
 import { messageOf } from '../../core/errors.ts';
+import { readRegularFile } from '../../core/json-file.ts';
+import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 
 /** Schema of a secret: its text, or a file that contains it. */
 export const textOrFile = z.union([
   z.string().min(1),
   z.strictObject({
-    file: z.string().min(1).describe('File with the text, read when the configuration is loaded.'),
+    file: z.string().min(1).describe('File with the text. It is read again when it changes.'),
   }),
 ]);
 
-/** The text. Reports a file that cannot be read. */
+/** The text, without white space around it if it is in a file. Reports a file that cannot be read. */
 export function readText(source: z.output<typeof textOrFile>, context: CompileContext): string | undefined {
   if (typeof source === 'string') return source;
+  const file = resolveConfigFile(context.folder, source.file);
+  context.dependsOn(file);
   try {
-    return readFileSync(resolveConfigFile(context.folder, source.file), 'utf8').trim();
+    return readRegularFile(file, LIMITS.credentialFileBytes).trim();
   } catch (error) {
     context.at('file').report({
       code: 'AGW0107',

@@ -123,9 +123,14 @@ export class LiveConfig {
     await this.#enqueue(false);
   }
 
-  /** Reloads the file even if it has not changed. Resolves to whether it is now the active configuration. */
-  reload(): Promise<boolean> {
-    return this.#enqueue(true);
+  /**
+   * Reloads the file even if it has not changed, and all files that it names: they need not be watched. Resolves to whether it is
+   * now the active configuration.
+   */
+  async reload(): Promise<boolean> {
+    const done = await this.#enqueue(true);
+    this.#options.gateway.filesChanged([...this.#served.runtime.reloadedFiles.keys()]);
+    return done;
   }
 
   /** Stops watching and waits for a running reload. */

@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { messageOf } from '../../../../core/errors.ts';
+import { fileVersion } from '../../../../core/file-version.ts';
 import { LIMITS, type Limits } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
@@ -46,12 +47,12 @@ export class FileSource implements DescriptionSource {
     this.#file = file;
     this.#read = read;
     this.#warn = warn;
-    this.#version = versionOf(file);
+    this.#version = fileVersion(file);
     this.#description = read();
   }
 
   current(): Promise<Description> {
-    const version = versionOf(this.#file);
+    const version = fileVersion(this.#file);
     if (version !== this.#version) {
       this.#version = version;
       try {
@@ -62,12 +63,6 @@ export class FileSource implements DescriptionSource {
     }
     return Promise.resolve(this.#description);
   }
-}
-
-/** Changes when the file is written or replaced. */
-function versionOf(file: string): string {
-  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
-  return found === undefined ? '' : `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`;
 }
 
 /**
