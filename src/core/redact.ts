@@ -96,7 +96,7 @@ export class Redactor {
    * someone else could nest deeper than calls of a function can. `name` is the key of the value itself.
    */
   value<T>(value: T, name = ''): T {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only texts change, and what nests too deep
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only texts, numbers that are credentials, and what nests too deep change
     return this.#copy(value, name, 0) as T;
   }
 
