@@ -112,17 +112,24 @@ class Attempt {
 const isUpstreamStatus = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'UpstreamStatusError';
 
-/** Returns the `params` of an `initialize` request as JSON text. Throws `RpcError` without a `protocolVersion`. */
+/**
+ * Returns the `params` of an `initialize` request as JSON text for the targets. A revision that the gateway does not know is
+ * replaced by the latest one: a target could agree to it. Throws `RpcError` without a `protocolVersion`.
+ */
 export function initializeParams(message: RpcMessage): string {
   const { params, text } = message;
-  if (typeof params['protocolVersion'] !== 'string') {
+  const { protocolVersion } = params;
+  if (typeof protocolVersion !== 'string') {
     throw new RpcError(
       RPC.invalidParams,
       'expected params.protocolVersion to be a string, as in "2025-11-25"',
     );
   }
   const span = valueAt(text, ['params']);
-  return span === undefined ? '{}' : text.slice(span.start, span.end);
+  const own = span === undefined ? '{}' : text.slice(span.start, span.end);
+  const version = valueAt(own, ['protocolVersion']);
+  if (version === undefined || SESSION_REVISIONS.some((known) => known === protocolVersion)) return own;
+  return edit(own, [{ ...version, text: JSON.stringify(LATEST_SESSION_REVISION) }]);
 }
 
 /**

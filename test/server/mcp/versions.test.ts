@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
-import { MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
+import { INITIALIZE, MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
+import { TRANSPORTS } from '../../kit/scripted-server.ts';
 
 const WITH_SESSIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
 const SUPPORTED = ['2026-07-28', ...WITH_SESSIONS.toReversed()];
@@ -126,5 +127,20 @@ describe('the MCP-Protocol-Version header', () => {
     const { result, status } = await post(`${two.url}/mcp`, initialize);
     expect(status).toBe(200);
     expect(result.protocolVersion).toBe('2025-06-18');
+  });
+});
+
+describe.each(['2099-01-01', '\ud800', ''])('a client that proposes revision %j', (version) => {
+  test('gets one that both sides know, also from a server that agrees to everything', async () => {
+    const result =
+      '{"protocolVersion":@version,"capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}';
+    for (const [, start] of TRANSPORTS) {
+      await using server = await start({ initialize: `{"jsonrpc":"2.0","id":@id,"result":${result}}` });
+      await using own = await gateway(mcpConfig([server.target]));
+      const params = { ...INITIALIZE.params, protocolVersion: version };
+      const { initialize, request } = await openSession(`${own.url}/mcp`, {}, { ...INITIALIZE, params });
+      expect(initialize.result.protocolVersion).toBe('2025-11-25');
+      expect((await request('tools/call', { name: 't' })).error).toBeUndefined();
+    }
   });
 });
