@@ -22,6 +22,10 @@ export const textIn = (value: unknown): string => (typeof value === 'string' ? v
 export const numberIn = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 
+/** An entry of a table, unlike what every object has: a name from outside may be `constructor`. */
+export const entryIn = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;
+
 /** The elements of an array; none for any other value. */
 export const elementsOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 

@@ -1,4 +1,4 @@
-import { isRecord, textIn } from './foreign.ts';
+import { entryIn, isRecord, textIn } from './foreign.ts';
 import type { TracePlace, TraceSeverity } from './trace/event.ts';
 import { type AnyMessage, placeOf, type ReadEvent, readEvent, recordsOf } from './trace/read-event.ts';
 import { effectivePolicies, labelOf, policyName, summaryOf } from './trace/summary.ts';
@@ -121,7 +121,7 @@ export function addEvent(trace: TraceModel, json: unknown): TraceModel {
   };
   return {
     ...trace,
-    ...CHANGES[message.type]?.(trace, event),
+    ...entryIn(CHANGES, message.type)?.(trace, event),
     steps: [...trace.steps, step],
     // The state of a CEL event contains only what the expression read.
     state: state !== undefined && isWhole ? state : trace.state,
@@ -220,7 +220,7 @@ function selectPolicies(trace: TraceModel, { message }: ReadEvent): Partial<Trac
   const added = effectivePolicies(message['effectivePolicy'])
     .filter((name) => !known.has(sameName(name)))
     .map((name): TracePolicy => {
-      const place = places[name];
+      const place = entryIn(places, name);
       return {
         name,
         phase,
@@ -249,7 +249,7 @@ function policyOutcome(message: AnyMessage, severity: TraceSeverity): PolicyResu
   const action = message['action'];
   if (action === 'deny' || (action === undefined && severity === 'error'))
     return { outcome: 'denied', reason };
-  return { outcome: OUTCOMES[textIn(action)] ?? 'applied', reason };
+  return { outcome: entryIn(OUTCOMES, textIn(action)) ?? 'applied', reason };
 }
 
 /** Outcomes of actions that decide the request, except refusals. */

@@ -104,6 +104,21 @@ describe('recorded responses of the admin endpoints', () => {
   );
 });
 
+test('/api/cel evaluates an expression with variables whose members have names or types that none of a trace has', async () => {
+  await using running = await start();
+  const names = ['__defineGetter__', 'constructor', '__proto__', 'valueOf']
+    .map((name) => `"${name}":1`)
+    .join(',');
+  for (const odd of ['null', '1', '[]', '{"toString":1}', '[{"toString":1}]']) {
+    const message = `{"method":"GET","headers":{"a":${odd},"b":"x"},"body":${odd},"startTime":${odd},${names}}`;
+    const { status, text } = await send(`${running.admin}/api/cel`, {
+      method: 'POST',
+      body: `{"expression":"request.headers['b'] + request.method","requestState":{"request":${message},"response":${odd}}}`,
+    });
+    expect([status, JSON.parse(text)]).toEqual([200, { result: 'xGET', error: null }]);
+  }
+});
+
 describe('methods and paths', () => {
   test('another method is 405 with the allowed methods, and another path is 404, both without a body', async () => {
     await using running = await start();

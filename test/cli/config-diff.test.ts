@@ -125,3 +125,13 @@ test.each([
   const ran = await cli(['config', 'diff', ...args], { cwd: folder.path, env });
   expect([ran.code, ran.stderr]).toEqual([code, expect.stringContaining(message)]);
 });
+
+test('diff shows a key that has the name of a member of every object', async () => {
+  const env = (name: string) => `mcp: { targets: [{ name: a, stdio: { cmd: x, env: { ${name}: y } } }] }\n`;
+  await using folder = await files(env('A'), env('constructor'));
+  const { code, stdout } = await cli(['config', 'diff', '0.yaml', '1.yaml'], { cwd: folder.path });
+  expect([code, stdout.split('\n').filter(Boolean)]).toEqual([
+    1,
+    ['- mcp.targets[a].stdio.env.A: "<redacted>"', '+ mcp.targets[a].stdio.env.constructor: "<redacted>"'],
+  ]);
+});

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Path } from '../../core/diagnostic.ts';
-import { isRecord, membersOf, stringIn } from '../../core/foreign.ts';
+import { entryIn, isRecord, membersOf, stringIn } from '../../core/foreign.ts';
 import { type Schema, schemasAt } from '../../core/schema/walk.ts';
 
 /** One difference between two configurations. */
@@ -46,7 +46,7 @@ function compare(before: unknown, after: unknown, place: Place): Difference[] {
 
 function compareObjects(before: Json, after: Json, { path, afterPath, shown }: Place): Difference[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
-    compare(before[key], after[key], {
+    compare(entryIn(before, key), entryIn(after, key), {
       path: [...path, key],
       afterPath: [...afterPath, key],
       shown: shown === '' ? key : `${shown}.${key}`,

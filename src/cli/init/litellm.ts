@@ -1,5 +1,5 @@
 import { parse } from 'yaml';
-import { elementsOf, isRecord, membersOf, stringIn } from '../../core/foreign.ts';
+import { elementsOf, entryIn, isRecord, membersOf, stringIn } from '../../core/foreign.ts';
 import { type Imported, NotImported } from './imported.ts';
 import { addDeployments, type Deployment } from './litellm-groups.ts';
 import { readServers } from './mcp-servers.ts';
@@ -88,7 +88,7 @@ function readModel(name: string, each: unknown, context: PlaceholderContext, imp
   const params = membersOf(membersOf(each)['litellm_params']);
   if (typeof params['model'] !== 'string') throw new NotImported('it has no `litellm_params.model`');
   const [kind, model] = providerAndModel(params['model'], params['custom_llm_provider']);
-  const provider = Object.hasOwn(PROVIDERS, kind) ? PROVIDERS[kind] : undefined;
+  const provider = entryIn(PROVIDERS, kind);
   if (provider === undefined) throw new NotImported(`the provider \`${kind}\` has no counterpart`);
   const overrides = Object.fromEntries(
     FIELDS.flatMap((key) => (params[key] === undefined ? [] : [[key, params[key]]])),

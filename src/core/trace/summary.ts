@@ -1,4 +1,4 @@
-import { isRecord, textIn } from '../foreign.ts';
+import { entryIn, isRecord, textIn } from '../foreign.ts';
 import { type AnyMessage, recordsOf } from './read-event.ts';
 
 /** The kind of an event, in one or two words. */
@@ -24,7 +24,7 @@ const LABELS: Readonly<Record<string, string>> = {
 };
 
 export function labelOf({ type }: AnyMessage): string {
-  return LABELS[type] ?? type;
+  return entryIn(LABELS, type) ?? type;
 }
 
 const PHASES: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ const PHASES: Readonly<Record<string, string>> = {
 
 /** Summarizes an event in one line. Its texts come from the sender and must be escaped before printing. */
 export function summaryOf(message: AnyMessage): string {
-  const summary = SUMMARIES[message.type];
+  const summary = entryIn(SUMMARIES, message.type);
   return summary === undefined ? compact(withoutType(message)) : summary(message);
 }
 
@@ -49,7 +49,7 @@ const SUMMARIES: Readonly<Record<string, (message: AnyMessage) => string>> = {
   routeSelection: routeSummary,
   policySelection: ({ phase, effectivePolicy }) => {
     const names = effectivePolicies(effectivePolicy);
-    return `${PHASES[textIn(phase)] ?? textIn(phase)}: ${names.length === 0 ? 'none' : names.join(', ')}`;
+    return `${entryIn(PHASES, textIn(phase)) ?? textIn(phase)}: ${names.length === 0 ? 'none' : names.join(', ')}`;
   },
   policy: (message) => {
     const { result } = message;
@@ -122,7 +122,7 @@ const KINDS: Readonly<Record<string, string>> = { extAuth: 'extAuthz' };
 /** The name of a policy in the configuration, from its name in events (`local_rate_limit`, `ext_auth`). */
 export function camel(kind: string): string {
   const name = kind.replace(/[_ ](\w)/g, (_, letter: string) => letter.toUpperCase());
-  return KINDS[name] ?? name;
+  return entryIn(KINDS, name) ?? name;
 }
 
 /** The name of the policy that a message concerns. */

@@ -1,3 +1,4 @@
+import { entryIn, isRecord, shownValue } from '../../core/foreign.ts';
 import type { VariableResolver } from '../kernel/expression.ts';
 import { HeadersView } from './cel/headers-view.ts';
 import { parseTimestamp } from './cel/time.ts';
@@ -19,14 +20,14 @@ export function sampleLookup(state: Json): VariableResolver {
 }
 
 function message(value: unknown): unknown {
-  if (!isObject(value)) return value ?? null;
+  if (!isRecord(value)) return value ?? null;
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, READERS[name]?.(member) ?? member]),
+    Object.entries(value).map(([name, member]) => [name, entryIn(READERS, name)?.(member) ?? member]),
   );
 }
 
 const READERS: Readonly<Record<string, (member: unknown) => unknown>> = {
-  headers: (member) => (isObject(member) ? new HeadersView(rawHeaders(member)) : undefined),
+  headers: (member) => (isRecord(member) ? new HeadersView(rawHeaders(member)) : undefined),
   startTime: time,
   endTime: time,
   body: bytes,
@@ -35,7 +36,7 @@ const READERS: Readonly<Record<string, (member: unknown) => unknown>> = {
 
 function rawHeaders(headers: Json): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
-    [value].flat().flatMap((line) => [name, String(line)]),
+    [value].flat().flatMap((line) => [name, shownValue(line)]),
   );
 }
 
@@ -49,8 +50,4 @@ function time(member: unknown): unknown {
 
 function bytes(member: unknown): unknown {
   return typeof member === 'string' ? new Uint8Array(Buffer.from(member, 'base64')) : undefined;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

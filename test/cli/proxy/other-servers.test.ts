@@ -211,6 +211,22 @@ describe.each(ODD.map((odd) => [odd]))('an answer with %s as members', (odd) => 
   });
 });
 
+// `{}['constructor']` is a function, and tables of types are objects.
+test.each(['constructor', '__proto__', 'toString', '__defineGetter__'])(
+  'a trace with events whose type, kind, phase and action are `%s` is printed',
+  async (name) => {
+    const event = (members: string) => `data: {"eventEnd":1,"requestId":"a","message":{${members}}}\n\n`;
+    const body = [
+      event(`"type":"${name}"`),
+      event(`"type":"policy","kind":"${name}","action":"${name}","result":{"type":"${name}"}`),
+      event(`"type":"policySelection","phase":"${name}","effectivePolicy":{"${name}":1},"places":{}`),
+      event('"type":"requestFinished","status":200'),
+    ].join('');
+    const { code } = await ran(['proxy', 'trace'], '/debug/trace', `: ready\n\n${body}`, 'text/event-stream');
+    expect(code).toBe(0);
+  },
+);
+
 describe('an answer that is longer than a call has arguments', () => {
   const MANY = 150_000;
   const list = (item: string) => `[${`${item},`.repeat(MANY - 1)}${item}]`;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { membersOf } from '../../../core/foreign.ts';
+import { entryIn, membersOf } from '../../../core/foreign.ts';
 import { type CatalogText, catalogSchema, type RateTexts } from './catalog.ts';
 import { roundedRate } from './decimal.ts';
 
@@ -90,7 +90,7 @@ export function importModelsDev(list: unknown, options: ImportOptions): Imported
   const warnings: string[] = [];
   const providers: CatalogText['providers'] = {};
   for (const [id, { models }] of selectProviders(parsed.data, options)) {
-    const name = RENAMED[id] ?? id;
+    const name = entryIn(RENAMED, id) ?? id;
     const entries = sorted(models).flatMap(([model, { status, cost }]) => {
       if (cost === undefined || (status === 'deprecated' && !options.includeDeprecated)) return [];
       const prices = pricesOf(cost, `${id} ${model}`, warnings);
@@ -127,7 +127,7 @@ function selectProviders(
 ): [string, Provider][] {
   const all = sorted(list);
   if (providers === undefined) return all.filter(([id]) => KNOWN.has(id));
-  const isNamed = (name: string, id: string): boolean => name === id || name === RENAMED[id];
+  const isNamed = (name: string, id: string): boolean => name === id || name === entryIn(RENAMED, id);
   const unknown = providers.filter((name) => !all.some(([id]) => isNamed(name, id)));
   if (unknown.length > 0)
     throw new ImportError(

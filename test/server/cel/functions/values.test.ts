@@ -56,6 +56,8 @@ describe('conversion functions', () => {
     ['uint("-1")', 'invalid_argument'],
     ['double("1x")', 'invalid_argument'],
     ['double("")', 'invalid_argument'],
+    ['double("constructor")', 'invalid_argument'],
+    ['double("-__proto__")', 'invalid_argument'],
     ['bool("yes")', 'invalid_argument'],
     ['bool("__proto__")', 'invalid_argument'],
     ['string([1])', 'no_such_overload'],

@@ -1,3 +1,4 @@
+import { entryIn } from '../../../../core/foreign.ts';
 import { CelEvaluationError } from '../errors.ts';
 import { chargeRead } from '../limits.ts';
 import { int, uint } from '../operators.ts';
@@ -50,7 +51,7 @@ function toDouble(value: Value): number {
   if (value instanceof Uint) return Number(value.value);
   const digits = asString(value);
   if (digits.length > 400) throw invalid('double() needs a number');
-  const named = NAMED_DOUBLES[digits.replace(/^[+-]/, '').toLowerCase()];
+  const named = entryIn(NAMED_DOUBLES, digits.replace(/^[+-]/, '').toLowerCase());
   if (named !== undefined) return digits.startsWith('-') ? -named : named;
   if (!DOUBLE.test(digits)) throw invalid('double() needs a number');
   return Number(digits);
