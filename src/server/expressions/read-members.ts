@@ -58,6 +58,7 @@ export class ReadMembers {
 
   #variantIn(value: unknown, reads: ObjectReads | undefined): CaseVariant | undefined {
     const anywhere = this.#anywhere;
+    if (typeof value === 'string') return this.#variantInText(value, reads?.members.get(JSON_STEP));
     if (typeof value !== 'object' || value === null) return undefined;
     if (reads === undefined && anywhere.members.size === 0) return undefined;
     if (Array.isArray(value)) {
@@ -75,6 +76,16 @@ export class ReadMembers {
       if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** In a text that a rule parses with `json()`. One that is no JSON fails there. */
+  #variantInText(text: string, reads: ObjectReads | undefined): CaseVariant | undefined {
+    if (reads === undefined) return undefined;
+    try {
+      return this.#variantIn(parseJson(text), reads);
+    } catch {
+      return undefined;
+    }
   }
 }
 

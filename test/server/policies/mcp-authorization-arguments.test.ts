@@ -130,6 +130,12 @@ describe('arguments that differ only in case from those that rules read', () => 
     ],
     ['cel.bind(a, mcp.tool.arguments, !has(a.path))', '{"Path":1}', 'Path', 'path'],
     ['mcp.tool.with(t, !has(t.arguments.path))', '{"Path":1}', 'Path', 'path'],
+    ['!mcp.tool.arguments.exists(k, k == "path")', '{"Path":1}', 'Path', 'path'],
+    ['!mcp.tool.arguments.exists(k, "path" == k)', '{"Path":1}', 'Path', 'path'],
+    ['mcp.tool.arguments.all(k, !(k in ["file", "path"]))', '{"Path":1}', 'Path', 'path'],
+    ['mcp.tool.arguments.filterKeys(k, k == "path").size() == 0', '{"Path":1}', 'Path', 'path'],
+    ['!mcp.tool.arguments.contains("path")', '{"Path":1}', 'Path', 'path'],
+    ['!has(json(mcp.tool.arguments.text).path)', '{"text":"{\\"Path\\":1}"}', 'Path', 'path'],
     ['mcp.tool.arguments.mapValues(v, has(v.path)).size() > 0', '{"x":{"Path":1}}', 'Path', 'path'],
     [
       'mcp.tool.arguments[request.method.lowerAscii()].all(x, !has(x.path))',
@@ -149,6 +155,10 @@ describe('arguments that differ only in case from those that rules read', () => 
     ['{"path":1,"Path":2}', 'has(mcp.tool.arguments.path) && has(mcp.tool.arguments.Path)'],
     ['{"Name":"x","Target":"y","Arguments":{}}', '["say"].exists(n, n == mcp.tool.name)'],
     ['{"Path":1}', 'toJson(mcp.tool.arguments) != ""'],
+    [
+      '{"tags":["Admin"],"Say":1}',
+      '!mcp.tool.arguments.tags.exists(t, t == "admin") && mcp.tool.name == "say"',
+    ],
     ['{"Sub":1}', 'mcp.tool.name == "say" || jwt.sub == "x"'],
   ])('a call with arguments that no rule reads passes: %s under %j', async (args, rule) => {
     expect(await called([rule], args)).toBeUndefined();

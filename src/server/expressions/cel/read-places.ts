@@ -42,17 +42,30 @@ function placesOf(node: Node, locals: Locals, reads: NameRead[]): readonly Place
     case 'choice':
       placesOf(node.test, locals, reads);
       return [...placesOf(node.yes, locals, reads), ...placesOf(node.no, locals, reads)];
-    case 'binary': {
-      placesOf(node.left, locals, reads);
-      const right = placesOf(node.right, locals, reads);
-      if (node.operator === 'in' && node.left.kind === 'literal' && typeof node.left.value === 'string')
-        select(right, node.left.value, reads);
+    case 'binary':
+      compared(node, locals, reads);
       return [];
-    }
     default:
       for (const operand of operandsOf(node)) placesOf(operand, locals, reads);
       return [];
   }
+}
+
+/** `"path" in x`; and in a loop over the keys of a map, `k == "path"` and `k in ["path"]`. */
+function compared({ operator, left, right }: NodeOf<'binary'>, locals: Locals, reads: NameRead[]): void {
+  const before = placesOf(left, locals, reads);
+  const after = placesOf(right, locals, reads);
+  const isEquation = operator === '==' || operator === '!=';
+  const areKeysLeft = left.kind === 'name' && (isEquation || operator === 'in');
+  if (areKeysLeft) for (const name of textsIn(right)) select(before, name, reads);
+  if (operator === 'in' || (isEquation && right.kind === 'name'))
+    for (const name of textsIn(left)) select(after, name, reads);
+}
+
+/** The literal texts that a node is, or that a list has. */
+function textsIn(node: Node): string[] {
+  if (node.kind === 'list') return node.items.flatMap(textsIn);
+  return node.kind === 'literal' && typeof node.value === 'string' ? [node.value] : [];
 }
 
 function select(owners: readonly Place[], name: string, reads: NameRead[]): readonly Place[] {
@@ -75,8 +88,8 @@ const inexact = ({ path }: Place): Place => ({ path, isExact: false });
 
 /** Macros whose second and later arguments see an item of what stands before the dot. */
 const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'existsOne', 'filter', 'map']);
-/** Those that see a value or a key of it. */
-const ENTRY_LOOPS: ReadonlySet<string> = new Set(['mapValues', 'filterKeys', 'removeKeys']);
+/** Those that see a key of it. */
+const KEY_LOOPS: ReadonlySet<string> = new Set(['filterKeys', 'removeKeys']);
 /** Calls that return one of their arguments, or the same text in another type. */
 const SAME: ReadonlySet<string> = new Set([
   ...['default', 'coalesce', 'or', 'orValue', 'value', 'of', 'ofNonZeroValue'],
@@ -93,8 +106,9 @@ function called(node: NodeOf<'call'>, locals: Locals, reads: NameRead[]): readon
     const withLocal = (places: readonly Place[]): Locals => new Map(locals).set(first.name, places);
     if (name === 'bind' && third !== undefined) return inside(third, withLocal(inside(second)));
     if (name === 'with') return inside(second, withLocal(owners));
-    if (LOOPS.has(name) || ENTRY_LOOPS.has(name)) {
-      const bound = withLocal(LOOPS.has(name) ? owners : owners.map(inexact));
+    if (LOOPS.has(name) || KEY_LOOPS.has(name) || name === 'mapValues') {
+      // The value of some key, or an item or key, which has the path of what is looped over.
+      const bound = withLocal(name === 'mapValues' ? owners.map(inexact) : owners);
       const results = args.slice(1).map((arg) => inside(arg, bound));
       return name === 'map' || name === 'mapValues' ? (results.at(-1) ?? []) : owners;
     }
@@ -105,6 +119,9 @@ function called(node: NodeOf<'call'>, locals: Locals, reads: NameRead[]): readon
     const texts = inside(first).map(({ path, isExact }) => ({ path: [...path, JSON_STEP], isExact }));
     return select(texts, String(second.value), reads);
   }
+  // Of a map, it looks for a key.
+  if (name === 'contains' && first !== undefined)
+    for (const text of textsIn(first)) select(owners, text, reads);
   const places = [...owners, ...args.flatMap((arg) => inside(arg))];
   return SAME.has(name) ? places : places.map(inexact);
 }
