@@ -3,9 +3,6 @@ import type { FastifyInstance } from 'fastify';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import { isLoopback, type ListenAddress } from '../core/listen.ts';
-import type { Redactor } from '../core/redact.ts';
-import { redactorOf } from '../server/config/redact.ts';
-import type { CurrentConfig } from '../server/runtime/reload/live-config.ts';
 import { HEADERS, refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
 import { type AdminLimits, type OpenAddress, openAddress } from './open.ts';
@@ -37,7 +34,7 @@ export async function startAdmin(
     ...sources,
     served: () => sources.served(),
     stop: () => sources.stop(),
-    redactor: redactors(sources),
+    redactor: () => sources.served().runtime.redactor(),
     levels,
     streams: new Set(),
     startedAt: Date.now(),
@@ -68,17 +65,6 @@ async function connectionsOf(opened: readonly OpenAddress[]): Promise<number> {
     ),
   );
   return counts.reduce((sum, count) => sum + count, 0);
-}
-
-/** One redactor per active configuration. */
-function redactors({ served }: AdminSources): () => Redactor {
-  const known = new WeakMap<CurrentConfig['source'], Redactor>();
-  return () => {
-    const { source, runtime } = served();
-    const found = known.get(source) ?? redactorOf(source, runtime.env);
-    known.set(source, found);
-    return found;
-  };
 }
 
 /** Answers requests. What does so is loaded at the first one that is allowed: 300 modules, for nobody most of the time. */

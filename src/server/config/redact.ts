@@ -20,8 +20,15 @@ function replaceAt(root: object, path: Path): void {
   if (typeof parent === 'object' && parent !== null && key !== undefined) Reflect.set(parent, key, REDACTED);
 }
 
-/** A redactor for the secrets of a configuration: values marked as secret, and environment variables it uses with secret names. */
-export function redactorOf(source: YamlSource, env: Readonly<Record<string, string | undefined>>): Redactor {
+/**
+ * A redactor for the secrets of a configuration: values marked as secret, and environment variables it uses with secret names.
+ * `more`: credentials from files.
+ */
+export function redactorOf(
+  source: YamlSource,
+  env: Readonly<Record<string, string | undefined>>,
+  more: Iterable<string> = [],
+): Redactor {
   const secrets = secretPaths(configSchema, source.value)
     .filter((path) => !isHarmlessVariable(path, source))
     .map((path) => String(valueAt(source.value, path)));
@@ -31,7 +38,7 @@ export function redactorOf(source: YamlSource, env: Readonly<Record<string, stri
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (value !== undefined && /key|secret|token|passw|credential/i.test(name)) secrets.push(value);
   }
-  return new Redactor(secrets);
+  return new Redactor([...secrets, ...more]);
 }
 
 /** `NODE_ENV: production` of a server is redacted in place, but the word `production` is not a secret elsewhere. */

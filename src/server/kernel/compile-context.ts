@@ -79,10 +79,12 @@ export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' |
   readonly atKey?: boolean;
 }
 
-/** Configured names of headers and query parameters that carry credentials, in lower case. */
+/** Configured names of headers and query parameters that carry credentials, in lower case, and what else is to be redacted. */
 export interface SecretNames {
   readonly headers: Set<string>;
   readonly parameters: Set<string>;
+  /** Credentials that were read from files: logs and traces redact them like those of the configuration. */
+  readonly values: Set<string>;
   /** Protocols whose calls guardrails check: traces omit content that these have not checked. */
   readonly guarded: Set<RequestContext['protocol']>;
   /** Removes secrets with known values from a text. */

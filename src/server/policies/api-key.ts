@@ -206,6 +206,7 @@ function hashesOf(
       message: 'the file has no keys',
       help: 'write one key on each line',
     });
+  for (const line of found) context.settings.secretNames.values.add(line);
   return found.map((line) => (HASH.test(line) ? line.slice('sha256:'.length) : hashOfKey(line)));
 }
 

@@ -115,6 +115,7 @@ export class ComponentCache {
     for (const header of output.secretNames.headers) options.settings.secretNames.headers.add(header);
     for (const parameter of output.secretNames.parameters)
       options.settings.secretNames.parameters.add(parameter);
+    for (const value of output.secretNames.values) options.settings.secretNames.values.add(value);
     for (const protocol of output.secretNames.guarded) options.settings.secretNames.guarded.add(protocol);
     for (const file of output.files.keys()) options.dependsOn(file);
     for (const { path: inside, problem } of output.problems) options.report([...path, ...inside], problem);
@@ -192,7 +193,7 @@ function compileComponent<T extends object>(
   const output: CompileOutput = {
     expressions: [],
     inspection: new Inspection(),
-    secretNames: { headers: new Set(), parameters: new Set(), guarded: new Set() },
+    secretNames: { headers: new Set(), parameters: new Set(), values: new Set(), guarded: new Set() },
     problems: [],
     references: [],
     files: new Map(),

@@ -60,6 +60,7 @@ export function runtimeSettings(
     secretNames: {
       headers: new Set<string>(),
       parameters: new Set<string>(),
+      values: new Set<string>(),
       guarded: new Set<RequestContext['protocol']>(),
     },
     requestValidation: {

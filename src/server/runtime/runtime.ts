@@ -154,7 +154,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const metrics = previous?.metrics ?? new Metrics(Object.keys(fields.add), prefix);
   const database = previous === undefined ? databaseOf(config, options) : previous.database;
   const settings = runtimeSettings(loaded, config, metrics, database, previous?.settings, options);
-  const redactor = lazyRedactor(source, options.env);
+  const redactor = lazyRedactor(source, options.env, settings.secretNames.values);
   const files = new Set(catalogFiles(config, options.folder));
   const contextOptions: ContextOptions = {
     ...options,
@@ -214,11 +214,13 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   };
 }
 
-/** Created on first use. */
-function lazyRedactor(source: YamlSource, env: Environment): () => Redactor {
+/** Created on first use, and again once more credentials have been read from files. */
+function lazyRedactor(source: YamlSource, env: Environment, values: ReadonlySet<string>): () => Redactor {
   let known: Redactor | undefined;
+  let size = 0;
   return () => {
-    known ??= redactorOf(source, env);
+    if (known === undefined || size !== values.size) known = redactorOf(source, env, values);
+    size = values.size;
     return known;
   };
 }

@@ -19,7 +19,9 @@ export function readText(source: z.output<typeof textOrFile>, context: CompileCo
   const file = resolveConfigFile(context.folder, source.file);
   context.dependsOn(file);
   try {
-    return readRegularFile(file, LIMITS.credentialFileBytes).trim();
+    const text = readRegularFile(file, LIMITS.credentialFileBytes).trim();
+    context.settings.secretNames.values.add(text);
+    return text;
   } catch (error) {
     context.at('file').report({
       code: 'AGW0107',

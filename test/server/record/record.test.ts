@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chaos } from '../../kit/config.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import {
   answering,
   CHAT,
@@ -309,6 +312,34 @@ describe('redaction of the record', () => {
     await session.end();
     await recording.gate.close();
     expect(recording.bytes()).not.toContain('1111');
+  });
+
+  test('credentials that the configuration has in files are replaced, also once a file has changed', async () => {
+    await using provider = await llmProvider(answering(completion('the key is unrecognizable-one')));
+    await using secrets = await temporaryFolder();
+    const [key, clients] = ['key', 'clients'].map((name) => join(secrets.path, name)) as [string, string];
+    writeFileSync(key, 'unrecognizable-one\n');
+    writeFileSync(clients, 'unrecognizable-two\nunrecognizable-three\n');
+    const section = llmSection(provider, { policies: { apiKey: { keys: [{ key: { file: clients } }] } } });
+    Object.assign(section.llm.models[0] as object, { auth: { key: { file: key } } });
+    await using recording = await recordingGateway({
+      record: { payloads: 'full' },
+      more: section,
+      options: { live: 'asked' },
+    });
+    const said = async (content: string): Promise<string> => {
+      const count = recording.gate.accessLog.length + 1;
+      await chat(recording.gate, { ...CHAT, messages: [{ role: 'user', content }] });
+      const [{ id }] = (await recording.records('', count)) as [{ id: number }];
+      const { payload } = await recording.get(`/api/records/${id}`);
+      return `${payload.messages[0].content} ${payload.texts[0]}`;
+    };
+    expect(await said('unrecognizable-two, unrecognizable-three')).toBe(
+      '<redacted>, <redacted> the key is <redacted>',
+    );
+    writeFileSync(key, 'unrecognizable-four\n');
+    expect(await recording.gate.live.reload()).toBe(true);
+    expect(await said('unrecognizable-four')).toBe('<redacted> the key is unrecognizable-one');
   });
 
   test.each([

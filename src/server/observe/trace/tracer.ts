@@ -46,7 +46,12 @@ export class Tracer {
   readonly #sink: TraceSink;
   readonly #begin = performance.now();
   readonly #scrubber = new Scrubber();
-  #names: SecretNames = { headers: new Set(), parameters: new Set(), guarded: new Set() };
+  #names: SecretNames = {
+    headers: new Set(),
+    parameters: new Set(),
+    values: new Set(),
+    guarded: new Set(),
+  };
   readonly #policies = new Map<string, Policy>();
   #response: BodyTap | undefined;
   /** The provider's response, before guardrails. */
