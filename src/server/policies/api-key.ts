@@ -23,7 +23,7 @@ const keySchema = z.lazy(() =>
         .optional()
         .meta({ secret: true })
         .describe(
-          'The key itself, or `{ file: … }` with one key on each line. Empty lines and those that begin with `#` do not count.',
+          'The key itself, or `{ file: … }` with one key, or its hash as in `keyHash`, on each line. Empty lines and those that begin with `#` do not count.',
         ),
       keyHash: z
         .string()

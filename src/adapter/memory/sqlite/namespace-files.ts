@@ -153,7 +153,7 @@ export class NamespaceFiles {
     if (file !== undefined) this.#close(namespace, file);
     const spaces = join(this.#folder, NAMESPACES_FOLDER);
     const removed = join(spaces, `${REMOVED}${randomUUID()}`);
-    mkdirSync(spaces, { recursive: true });
+    mkdirSync(spaces, { recursive: true, mode: 0o700 });
     renameSync(namespaceFolder(this.#folder, namespace), removed);
     this.#names.delete(namespace);
     rmSync(removed, { recursive: true, force: true });
