@@ -26,6 +26,7 @@ import type { EndpointStats } from './health.ts';
 import { configuredName, type Model } from './model.ts';
 import { type ModelListing, unknownModel } from './model-list.ts';
 import { matchesModel } from './model-patterns.ts';
+import { nameModelOfBatch } from './named-models.ts';
 import { promptOf } from './prompt.ts';
 import { markCached } from './prompt-caching.ts';
 import { processResponse, requireGuardable } from './response.ts';
@@ -126,6 +127,7 @@ export async function callModel(
   // The requested model is already authorized; the provider's model name comes from the configuration.
   if (providerModel !== undefined && (body.value['model'] !== undefined || isModelFilledIn))
     body.set('model', providerModel);
+  if (endpoint.format === 'batchEmbedContents') nameModelOfBatch(body, nameAtProvider);
   if (policy?.prompts !== undefined) enrichPrompts(body, endpoint.format, policy.prompts);
   // The texts go nowhere, so no guardrail needs to see them.
   if (countsTokens) return tokenCountResponse(ctx, call, body);

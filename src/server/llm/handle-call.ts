@@ -35,7 +35,8 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
   const { fixedModel } = runtime;
   const named = requestedModel(ctx, endpoint, body, { isOptional: fixedModel !== undefined });
   const requested = named ?? (isModelOptional(endpoint) ? undefined : fixedModel);
-  for (const each of namedModels(body.value)) if (each.name !== requested) requireNamed(ctx, each, runtime);
+  for (const each of namedModels(body.value, endpoint.format))
+    if (each.name !== requested) requireNamed(ctx, each, runtime);
   if (requested === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
   requireAllowed(ctx, requested);
   const request = {

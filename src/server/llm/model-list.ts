@@ -1,4 +1,5 @@
 import type { AppError } from '../../core/errors.ts';
+import { shownName } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { textReply } from '../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -104,9 +105,9 @@ function mayUse(ctx: RequestContext, name: string): boolean {
   return allowedModels.get(ctx)?.some((pattern) => matchesModel(pattern, name)) ?? true;
 }
 
-/** Throws an `AppError` (403) if the caller's API key does not allow the model. */
-export function requireAllowed(ctx: RequestContext, name: string): void {
-  if (!mayUse(ctx, name)) throw forbiddenModel(ctx, name, allowedModels.get(ctx) ?? []);
+/** Throws an `AppError` (403) if the caller's API key does not allow the model. `member`: where the request names it, besides `model`. */
+export function requireAllowed(ctx: RequestContext, name: string, member?: string): void {
+  if (!mayUse(ctx, name)) throw forbiddenModel(ctx, name, allowedModels.get(ctx) ?? [], member);
 }
 
 // The client messages are fixed and contain no model names, because those may be confidential. The log has the details.
@@ -115,30 +116,46 @@ export function requireAllowed(ctx: RequestContext, name: string): void {
  * Throws an `AppError` (403 or 404) for a model that a request names beside the model of the call, unless the caller may
  * request it, too. The provider gets such a name as it is: a name that the gateway replaces is not known there.
  */
-export function requireNamed(ctx: RequestContext, named: NamedModel, { models, listed }: ModelListing): void {
-  // The Gemini API writes names in bodies as paths.
-  const name = named.name.replace(/^models\//, '');
-  requireAllowed(ctx, name);
+export function requireNamed(
+  ctx: RequestContext,
+  { name, member }: NamedModel,
+  { models, listed }: ModelListing,
+): void {
+  requireAllowed(ctx, name, member);
   const entry = models.find(
     (model) => model.isPublic && matchesModel(model.name, name) && model.matchesRequest(ctx),
   );
-  if (entry === undefined || (entry.model ?? name) !== name) throw unknownModel(ctx, name, listed);
+  if (entry === undefined || (entry.model ?? name) !== name) throw unknownModel(ctx, name, listed, member);
   entry.authorize?.(ctx);
 }
 
 /** 404: the model does not exist. `listed`: existing names, for the log. */
-export function unknownModel(ctx: RequestContext, requested: string, listed: readonly string[]): AppError {
+export function unknownModel(
+  ctx: RequestContext,
+  requested: string,
+  listed: readonly string[],
+  member?: string,
+): AppError {
   refusedModel.set(ctx, shown(requested));
   const detail = `unknown model ${JSON.stringify(shown(requested))}; available: ${namesOf(listed)}`;
-  return llmError('llm_not_found', 'model_not_found', 'Model not found', detail);
+  return llmError('llm_not_found', 'model_not_found', `Model not found${whereOf(member)}`, detail);
 }
 
 /** 403: the caller's API key does not allow the model. `allowed`: allowed patterns, for the log. */
-function forbiddenModel(ctx: RequestContext, requested: string, allowed: readonly string[]): AppError {
+function forbiddenModel(
+  ctx: RequestContext,
+  requested: string,
+  allowed: readonly string[],
+  member?: string,
+): AppError {
   refusedModel.set(ctx, shown(requested));
   const detail = `the API key does not allow the model ${JSON.stringify(shown(requested))}; allowed: ${namesOf(allowed)}`;
-  return llmError('llm_forbidden', 'model_not_allowed', 'Model is not allowed for this API key', detail);
+  const message = `Model is not allowed for this API key${whereOf(member)}`;
+  return llmError('llm_forbidden', 'model_not_allowed', message, detail);
 }
+
+const whereOf = (member: string | undefined): string =>
+  member === undefined ? '' : `: member ${shownName(member)}`;
 
 const shown = (name: string): string =>
   name.length <= LIMITS.shownModelName ? name : `${name.slice(0, LIMITS.shownModelName)}…`;

@@ -1,4 +1,6 @@
-import { elementsOf, isRecord } from '../../core/foreign.ts';
+import { elementsOf, isRecord, membersOf } from '../../core/foreign.ts';
+import type { CallBody } from './call-body.ts';
+import type { FormatKey } from './formats/format.ts';
 
 /** A model that a request names beside `model` of its body: an alternative, or the model of a tool. */
 export interface NamedModel {
@@ -51,7 +53,7 @@ const NOT_SEARCHED: ReadonlySet<string> = new Set([
 ]);
 
 /** Every model that a request body names beside `model` at its top, which is the model of the call. */
-export function namedModels(body: Readonly<Record<string, unknown>>): NamedModel[] {
+export function namedModels(body: Readonly<Record<string, unknown>>, format?: FormatKey): NamedModel[] {
   const found: NamedModel[] = [];
   for (const [key, value] of Object.entries(body)) {
     if (key === 'model') continue;
@@ -60,6 +62,8 @@ export function namedModels(body: Readonly<Record<string, unknown>>): NamedModel
     const isOrdered = key === 'route' && elementsOf(body['models']).length > 0;
     if (typeof value === 'string' && CHOOSES_MODEL.has(key) && !isOrdered)
       found.push({ name: ANY, member: key });
+    // Each request of a batch of embeddings has to name the model of the call, and the gateway writes it.
+    if (key === 'requests' && format === 'batchEmbedContents') continue;
     // The items of a conversation, or the texts of embeddings.
     if (key !== 'input' || !Array.isArray(value)) searchMember(key, value, found);
   }
@@ -83,7 +87,8 @@ function search(value: unknown, found: NamedModel[]): void {
 
 /** Adds what a member names: a name, a list of names or of objects with a name, or a map of a model to its alternatives. */
 function addNames(member: string, value: unknown, found: NamedModel[]): void {
-  if (typeof value === 'string' && value !== '') found.push({ name: value, member });
+  // The Gemini API writes names in bodies as paths.
+  if (typeof value === 'string' && value !== '') found.push({ name: value.replace(/^models\//, ''), member });
   else if (Array.isArray(value)) for (const item of value) addNames(member, item, found);
   else if (isRecord(value))
     for (const [key, inner] of Object.entries(value)) {
@@ -92,4 +97,19 @@ function addNames(member: string, value: unknown, found: NamedModel[]): void {
       if (isAlternatives || /^(?:id|name)$/i.test(key)) addNames(member, inner, found);
       else searchMember(key, inner, found);
     }
+}
+
+/**
+ * Writes the model of the call into each request of a batch of embeddings that names one (Gemini API, "batchEmbedContents": it
+ * must be that of the path).
+ */
+export function nameModelOfBatch(body: CallBody, name: string): void {
+  const requests = elementsOf(body.get('requests'));
+  const model = `models/${name.replace(/^models\//, '')}`;
+  const isOther = (each: unknown): boolean => (membersOf(each)['model'] ?? model) !== model;
+  if (requests.some(isOther))
+    body.set(
+      'requests',
+      requests.map((each) => (isOther(each) ? { ...membersOf(each), model } : each)),
+    );
 }

@@ -14,15 +14,29 @@ const ALLOWED = 'acme-mini';
 const HEADERS = { authorization: 'Bearer k', 'content-type': 'application/json' };
 
 /** A gateway with every model of the provider, and a key for one of them. */
-async function restricted(
-  provider: { address: string },
-  model: object = {},
-): ReturnType<typeof modelsGateway> {
+async function restricted(provider: { address: string }): ReturnType<typeof modelsGateway> {
   const keys = [{ key: 'k', allowedModels: [ALLOWED] }];
   const params = { baseUrl: `http://${provider.address}/v1` };
-  return modelsGateway([{ name: '*', provider: EVERY_FORMAT, params, ...model }], {
+  return modelsGateway([{ name: '*', provider: EVERY_FORMAT, params }], {
     policies: { apiKey: { mode: 'strict', keys } },
   });
+}
+
+/** A gateway whose allowed model has all paths of the provider, and where a call that names no model is one of it. */
+function passing(
+  provider: { address: string },
+  more: Readonly<Record<string, unknown>> = {},
+): ReturnType<typeof modelsGateway> {
+  const keys = [{ key: 'k', allowedModels: [ALLOWED] }];
+  const entry = { provider: EVERY_FORMAT, params: { baseUrl: `http://${provider.address}/v1` } };
+  return modelsGateway(
+    [
+      { ...entry, name: ALLOWED, passthrough: [{ path: '/*' }] },
+      { ...entry, name: '*', passthrough: [{ path: '/*' }] },
+    ],
+    { policies: { apiKey: { mode: 'strict', keys } } },
+    more,
+  );
 }
 
 /** Members that name a model, as clients write them. */
@@ -229,7 +243,7 @@ describe('a model in a path', () => {
     '/batch/jobs?deployment=acme-large',
   ])('%s is a call of a model that the key does not allow', async (path) => {
     await using provider = await llmProvider();
-    await using gate = await restricted(provider, { passthrough: [{ path: '/*' }] });
+    await using gate = await passing(provider);
     const reply = await send(gate.url + path, { method: 'POST', headers: HEADERS, body: '{}' });
     // 400: encoded slashes are refused before.
     expect(reply.status).toBe(path.includes('%2F') ? 400 : 403);
@@ -238,13 +252,7 @@ describe('a model in a path', () => {
 
   test('encoded and repeated slashes that are kept hide no model', async () => {
     await using provider = await llmProvider();
-    const keys = [{ key: 'k', allowedModels: [ALLOWED] }];
-    const params = { baseUrl: `http://${provider.address}/v1` };
-    await using gate = await modelsGateway(
-      [{ name: '*', provider: EVERY_FORMAT, params, passthrough: [{ path: '/*' }] }],
-      { policies: { apiKey: { mode: 'strict', keys } } },
-      { config: { http: { pathNormalization: 'keep' } } },
-    );
+    await using gate = await passing(provider, { config: { http: { pathNormalization: 'keep' } } });
     for (const path of [
       '/v1beta%2Fmodels%2Facme-large:run',
       '/v1//models//acme-large',
@@ -262,13 +270,13 @@ describe('a model in a path', () => {
     '/openai/deployments/acme-mini/completions',
   ])('%s is a call of a model that the key allows', async (path) => {
     await using provider = await llmProvider();
-    await using gate = await restricted(provider, { passthrough: [{ path: '/*' }] });
+    await using gate = await passing(provider);
     expect((await send(gate.url + path, { method: 'POST', headers: HEADERS, body: '{}' })).status).toBe(200);
   });
 
   test('requests of a batch are calls of the models that they name', async () => {
     await using provider = await llmProvider();
-    await using gate = await restricted(provider, { passthrough: [{ path: '/*' }] });
+    await using gate = await passing(provider);
     const ask = async (model: string): Promise<number> => {
       const requests = [{ custom_id: 'a', params: { model, max_tokens: 9, messages: [] } }];
       const body = JSON.stringify({ model: ALLOWED, requests });
