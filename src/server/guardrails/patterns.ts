@@ -1,5 +1,6 @@
 import type { RE2JS } from 're2js';
 import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
 import { re2 } from '../../core/re2.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json-text.ts';
@@ -88,6 +89,36 @@ export class Patterns {
   }
 
   /**
+   * Matches that begin in one text and end in a later one, in order and without overlaps, where the texts follow each other
+   * without anything between. Of each text, `LIMITS.guardrailOverlap` characters at its beginning and end are looked at.
+   */
+  crossings(texts: readonly string[]): Crossing[] {
+    if (texts.length < 2) return [];
+    const joined = texts.join('');
+    const ends: number[] = [];
+    for (const text of texts) ends.push((ends.at(-1) ?? 0) + text.length);
+    const matches = windowsAround(ends.slice(0, -1), joined.length)
+      .flatMap(({ start: from, end: to }) =>
+        this.#rules.flatMap((rule) =>
+          rule
+            .find(joined.slice(from, to))
+            .map(({ start, end }) => ({ start: from + start, end: from + end, rule })),
+        ),
+      )
+      .sort((a, b) => a.start - b.start || b.end - a.end);
+    const found: Crossing[] = [];
+    let at = 0;
+    for (const { start, end, rule } of matches) {
+      if (start < at) continue;
+      const parts = partsOf(ends, start, end);
+      if (parts.length < 2) continue;
+      found.push({ rule: rule.name, replacement: rule.replacement, parts });
+      at = end;
+    }
+    return found;
+  }
+
+  /**
    * The text with every match replaced. Of overlapping matches, the one that starts first names the replacement. In JSON,
    * a number with a match becomes a string.
    */
@@ -115,6 +146,26 @@ export class Patterns {
     }
     return masked + text.slice(at);
   }
+}
+
+/** A match that begins in one of several neighbouring texts and ends in a later one. */
+export interface Crossing {
+  readonly rule: string;
+  readonly replacement: string;
+  /** What it covers of each text, by its index. */
+  readonly parts: readonly (Span & { readonly index: number })[];
+}
+
+/** Neighbouring texts with the matches replaced that go from one into another; the replacement is in the first of them. */
+export function maskCrossings(texts: readonly string[], crossings: readonly Crossing[]): string[] {
+  const masked = [...texts];
+  // From the end, so that positions before stay the same.
+  for (const { parts, replacement } of crossings.toReversed())
+    for (const [place, { index, start, end }] of [...parts.entries()].toReversed()) {
+      const text = masked[index] ?? '';
+      masked[index] = text.slice(0, start) + (place === 0 ? replacement : '') + text.slice(end);
+    }
+  return masked;
 }
 
 /** Compiles patterns; an invalid one is reported and never matches. */
@@ -187,6 +238,38 @@ const MAX_TRIES = 5_000;
 function beginningsOf(match: string): number[] {
   const ends = [...match.matchAll(/[A-Za-z0-9](?![A-Za-z0-9])/g)].map(({ index }) => index + 1);
   return ends.reverse();
+}
+
+/** Spans around the positions, those that overlap as one. */
+function windowsAround(positions: readonly number[], length: number): Span[] {
+  const windows: { start: number; end: number }[] = [];
+  for (const position of positions) {
+    const start = Math.max(0, position - LIMITS.guardrailOverlap);
+    const end = Math.min(length, position + LIMITS.guardrailOverlap);
+    const last = windows.at(-1);
+    if (last !== undefined && start <= last.end) last.end = end;
+    else windows.push({ start, end });
+  }
+  return windows;
+}
+
+/** What a span of joined texts covers of each, given where they end. */
+function partsOf(ends: readonly number[], start: number, end: number): Crossing['parts'] {
+  const parts: (Span & { index: number })[] = [];
+  // The first text that ends after the start.
+  let [low, high] = [0, ends.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ends[middle] ?? 0) > start) high = middle;
+    else low = middle + 1;
+  }
+  for (let index = low; index < ends.length; index += 1) {
+    const from = ends[index - 1] ?? 0;
+    if (from >= end) break;
+    const to = ends[index] ?? 0;
+    if (to > from) parts.push({ index, start: Math.max(start, from) - from, end: Math.min(end, to) - from });
+  }
+  return parts;
 }
 
 /** All matches in order, except empty ones. */

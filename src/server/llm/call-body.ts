@@ -15,6 +15,8 @@ export interface CallBody {
   readonly names?: readonly string[];
   /** The request without changes. */
   original(): CallBody;
+  /** Names of the current fields. */
+  fields(): string[];
   /** The current value of a field; undefined if it is absent. */
   get(field: string): unknown;
   has(field: string): boolean;
@@ -45,6 +47,10 @@ export class OpaqueBody implements CallBody {
 
   original(): this {
     return this;
+  }
+
+  fields(): [] {
+    return [];
   }
 
   get(): undefined {

@@ -170,6 +170,7 @@ export async function callModel(
   model.changeResponseHeaders?.(reply.headers);
   const processed = processResponse(ctx, call, reply, {
     guardrails: guardrails.response,
+    request: () => body.toString(),
     stripsUsage,
     keyEncodings: gatewayCredential(ctx, model).encodings,
   });

@@ -53,6 +53,10 @@ export class FormBody implements CallBody {
     return new FormBody(this.#parts);
   }
 
+  fields(): string[] {
+    return [...new Set([...Object.keys(this.value), ...this.#changes.keys()])];
+  }
+
   get(field: string): unknown {
     return this.#changes.has(field) ? this.#changes.get(field) : this.value[field];
   }

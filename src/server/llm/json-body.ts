@@ -62,6 +62,11 @@ export class JsonBody implements CallBody {
     return new JsonBody(this.#text, this.value, this.#members);
   }
 
+  fields(): string[] {
+    const names = new Set([...Object.keys(this.value), ...this.#changes.keys()]);
+    return [...names].filter((name) => !this.#isRemoved(name));
+  }
+
   /** The current value of a member; undefined if it is absent. */
   get(key: string): unknown {
     if (!this.#changes.has(key)) return this.value[key];

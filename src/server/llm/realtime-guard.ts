@@ -1,5 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
-import { elementsOf } from '../../core/foreign.ts';
+import { elementsOf, isRecord } from '../../core/foreign.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { allowedModels } from '../kernel/shared-slots.ts';
@@ -15,8 +15,8 @@ import { requireAllowed } from './model-list.ts';
 import { namedModels } from './named-models.ts';
 import { countMedia } from './texts.ts';
 
-/** Events of clients without texts: OpenAI's Realtime API reference, "Client events". */
-const WITHOUT_TEXTS: ReadonlySet<unknown> = new Set([
+/** Events of clients besides those with texts: OpenAI's Realtime API reference, "Client events". */
+const WITHOUT_OWNER: ReadonlySet<unknown> = new Set([
   'input_audio_buffer.append',
   'input_audio_buffer.commit',
   'input_audio_buffer.clear',
@@ -76,7 +76,8 @@ export function realtimeModels(
     try {
       event = (await JsonBody.parse(message)).value;
       // The model of an event itself has no special place.
-      for (const { name } of namedModels({ event })) if (name !== requested) requireAllowed(ctx, name);
+      for (const { name, member } of namedModels({ event }))
+        if (name !== requested) requireAllowed(ctx, name, member);
       return { for: 'upstream', message };
     } catch (error) {
       ctx.error ??= messageOf(error);
@@ -97,10 +98,10 @@ async function checkedEvent(
 ): Promise<string | undefined> {
   const { type } = event;
   if (type === 'input_audio_buffer.append') call.unseenMedia ??= 1;
-  if (WITHOUT_TEXTS.has(type)) return undefined;
   const owner = typeof type === 'string' && Object.hasOwn(OWNERS, type) ? OWNERS[type] : undefined;
-  // A provider may have events that the API reference does not have, with texts in any member.
-  if (owner === undefined) throw unreadable(`an event of type ${JSON.stringify(type)?.slice(0, 80)}`);
+  // A provider may have events that the API reference does not have, with texts that are no strings.
+  if (owner === undefined && !WITHOUT_OWNER.has(type))
+    throw unreadable(`an event of type ${JSON.stringify(type)?.slice(0, 80)}`);
   const copy = structuredClone(event) as Record<string, unknown>;
   const fields = fieldsOf(copy, owner);
   const media = countMedia(fields.get('input'));
@@ -113,20 +114,30 @@ async function checkedEvent(
   return JSON.stringify(copy);
 }
 
-/** The texts of an event as the fields of a request of the Responses API, which has the same items. */
-function fieldsOf(event: Record<string, unknown>, owner: string): TextFields {
+/**
+ * The texts of an event as the fields of a request of the Responses API, which has the same items: those of its owner, and the
+ * members of the event itself in one more field.
+ */
+function fieldsOf(event: Record<string, unknown>, owner: string | undefined): TextFields {
   const isItem = owner === 'item';
-  const inside = membersOf(event[owner]) as Record<string, unknown> | undefined;
+  const value = owner === undefined || isItem ? undefined : event[owner];
+  const inside = isRecord(value) ? (value as Record<string, unknown>) : undefined;
+  const isRead = inside !== undefined || isItem;
+  const own = Object.fromEntries(Object.entries(event).filter(([name]) => name !== owner || !isRead));
+  if (inside !== undefined && EVENT in inside) throw unreadable(`a member \`${EVENT}\``);
   return {
     isReadable: true,
+    fields: () => [EVENT, ...Object.keys(inside ?? {})],
     get(field) {
+      if (field === EVENT) return own;
       if (isItem) return field === 'input' && event['item'] !== undefined ? [event['item']] : undefined;
       return field === 'prompt'
         ? (inside?.['prompt'] ?? transcriptionOf(inside)?.['prompt'])
         : inside?.[field];
     },
     set(field, value) {
-      if (isItem) event['item'] = elementsOf(value)[0];
+      if (field === EVENT) Object.assign(event, value);
+      else if (isItem) event['item'] = elementsOf(value)[0];
       else {
         // An own `prompt` of a session is a template at the provider, which was refused.
         const place = field === 'prompt' ? transcriptionOf(inside) : inside;
@@ -135,6 +146,9 @@ function fieldsOf(event: Record<string, unknown>, owner: string): TextFields {
     },
   };
 }
+
+/** The field with the members of the event itself. */
+const EVENT = '$event';
 
 /** Where a session describes the recordings that the model will hear. The first is the older form. */
 function transcriptionOf(

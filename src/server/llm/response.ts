@@ -9,6 +9,8 @@ import { collectBody } from './collect-body.ts';
 import { completionOf } from './conversation.ts';
 import { redactKey, removeHeadersWithKey } from './credentials.ts';
 import { errorInBody, llmError } from './errors.ts';
+import { Echo } from './guardrails/echo.ts';
+import type { GuardedText } from './guardrails/guarded-text.ts';
 import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
 import { responseTexts } from './guardrails/response-texts.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
@@ -18,6 +20,8 @@ import { LlmStream, recordFrames } from './stream.ts';
 
 export interface ResponseOptions {
   readonly guardrails: readonly ResponseGuard[];
+  /** The request as it was sent, as JSON text. */
+  readonly request: () => string;
   readonly stripsUsage: boolean;
   /** Encodings of the provider's key, to be redacted. */
   readonly keyEncodings: readonly string[];
@@ -62,7 +66,7 @@ export function processResponse(
     if (isChecked && (isJson || !call.streaming)) return checkedReply(ctx, call, reply, body);
     return meteredReply(ctx, call, reply, body);
   }
-  return collectBody(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options.guardrails));
+  return collectBody(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options));
 }
 
 function meteredReply(ctx: RequestContext, call: LlmCall, reply: Reply, body: UpstreamBody): Reply {
@@ -124,10 +128,10 @@ function guardOf(
   ctx: RequestContext,
   call: LlmCall,
   body: UpstreamBody,
-  { guardrails }: ResponseOptions,
+  options: ResponseOptions,
 ): StreamGuard | undefined {
   try {
-    return streamGuard(ctx, call, guardrails);
+    return streamGuard(ctx, call, options);
   } catch (error) {
     body.discard();
     throw error;
@@ -137,16 +141,17 @@ function guardOf(
 function streamGuard(
   ctx: RequestContext,
   call: LlmCall,
-  guardrails: readonly ResponseGuard[],
+  { guardrails, request }: ResponseOptions,
 ): StreamGuard | undefined {
   const guards = guardrails.filter(({ checksStreams }) => checksStreams);
   requireGuardable(call, guards);
   const format = call.format === undefined ? undefined : streamFormats[call.format];
   if (guards.length === 0 || format === undefined) return undefined;
-  return new StreamGuard(format, async (texts) => {
+  const check = async (texts: readonly GuardedText[]): Promise<string[]> => {
     const checked = await runGuards(guards, 'response', texts, resolverFor(ctx), ctx.signal);
     return checked.map(({ content }) => content);
-  });
+  };
+  return new StreamGuard(format, check, Echo.of(call.format, request));
 }
 
 async function answerInMemory(
@@ -155,11 +160,12 @@ async function answerInMemory(
   reply: Reply,
   text: string,
   isStream: boolean,
-  { guardrails, stripsUsage }: ResponseOptions,
+  options: ResponseOptions,
 ): Promise<Reply> {
+  const { guardrails, stripsUsage } = options;
   if (!isStream) {
     if (readNonStreaming(call, Buffer.from(text)) === undefined) call.outputBytes = Buffer.byteLength(text);
-    return guardrails.length === 0 ? reply : guarded(ctx, call, reply, Buffer.from(text), guardrails);
+    return guardrails.length === 0 ? reply : guarded(ctx, call, reply, Buffer.from(text), options);
   }
   const meter = new StreamMeter(ctx, call, stripsUsage);
   const frames = text
@@ -167,7 +173,7 @@ async function answerInMemory(
     .map((frame) => Buffer.from(frame))
     .filter((frame) => meter.read(frame));
   call.progress = 'complete';
-  const guard = streamGuard(ctx, call, guardrails);
+  const guard = streamGuard(ctx, call, options);
   for (const frame of frames) guard?.hold(frame);
   const released = guard === undefined ? frames : await guard.release(true);
   recordFrames(call, released);
@@ -179,14 +185,14 @@ async function guarded(
   call: LlmCall,
   reply: Reply,
   bytes: Buffer,
-  guardrails: readonly ResponseGuard[],
+  { guardrails, request }: ResponseOptions,
 ): Promise<Reply> {
   const value = readNonStreaming(call, bytes);
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   if (value === undefined)
     throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
   requireShape(ctx, call, value);
-  const { texts, replaced } = responseTexts(value, call.format);
+  const { texts, replaced } = responseTexts(value, call.format, Echo.of(call.format, request));
   const headers = reply.headers;
   if (texts.length === 0) return { ...reply, body: bytes };
   // Content that guardrails withhold from the client must not be logged either.

@@ -310,7 +310,7 @@ describe('guardrails with patterns on responses', () => {
     const answer = { id: 'r1', object: 'response', instructions: CARD, output: item(CARD, marks) };
     await using provider = await llmProvider(answering(JSON.stringify(answer)));
     await using served = await llmGateway(provider, guarded({ response: [regex()] }));
-    const reply = await post(served, '/v1/responses', { model: 'm', input: 'Hi' });
+    const reply = await post(served, '/v1/responses', { model: 'm', input: 'Hi', instructions: CARD });
     expect(JSON.parse(reply.text)).toEqual({
       ...answer,
       output: item(MASK, { annotations: [], logprobs: [] }),

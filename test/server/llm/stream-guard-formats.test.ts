@@ -388,9 +388,13 @@ describe('guarded streams of which every event arrives alone', () => {
   });
 
   test('events that would have to wait for too long end the stream', async () => {
-    const delta = (index: number, text: string): string =>
-      `data: ${JSON.stringify({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } })}\n\n`;
-    const events = [delta(0, 'short'), ...Array.from({ length: 600 }, () => delta(1, 'x'.repeat(10_000)))];
+    const event = (delta: object): string =>
+      `data: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta })}\n\n`;
+    const long = event({ type: 'text_delta', text: 'x'.repeat(10_000) });
+    const events = [
+      event({ type: 'thinking_delta', thinking: 'short' }),
+      ...Array.from({ length: 600 }, () => long),
+    ];
     await expect(guarded('messages', events, masking)).rejects.toThrow('prompt guard failed');
   });
 });

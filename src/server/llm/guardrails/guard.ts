@@ -19,6 +19,8 @@ export interface Guard {
   readonly kind: string;
   /** For logs: its kind, or the address of its service. */
   readonly name: string;
+  /** What the client gets if a text cannot be masked: a key, a name, or a URL that would be none. */
+  readonly rejection: Rejection;
   /** Whether it checks this text. */
   sees(text: GuardedText): boolean;
   /**
@@ -46,7 +48,11 @@ export interface GuardKind<Key extends string = string, Schema extends z.ZodType
   /** Whether `rejection` applies. */
   readonly hasRejection: boolean;
   /** Reports configuration problems. Returns undefined if the guardrail cannot be used because of them. */
-  compile(config: z.output<Schema>, item: ItemSettings, context: CompileContext): Guard | undefined;
+  compile(
+    config: z.output<Schema>,
+    item: ItemSettings,
+    context: CompileContext,
+  ): Omit<Guard, 'rejection'> | undefined;
 }
 
 export function defineGuard<Key extends string, Schema extends z.ZodType>(
@@ -55,7 +61,7 @@ export function defineGuard<Key extends string, Schema extends z.ZodType>(
   return kind;
 }
 
-/** Whether a guardrail with this scope sees a text. Texts of responses have no scope: all are checked. */
+/** Whether a guardrail with this scope sees a text. Texts of responses, and outside of a conversation, have no scope: all are checked. */
 export function inScope(scope: readonly ContentScope[], text: GuardedText): boolean {
   return text.scope === undefined || scope.includes(text.scope);
 }

@@ -4,8 +4,14 @@ import type { Phase } from '../../guardrails/outcome.ts';
 import { llmError } from '../errors.ts';
 import type { TextPart, TextPath } from '../texts.ts';
 
-/** Categories of the content of a request, by upstream's names. */
-export const CONTENT_SCOPES = ['systemPrompt', 'messages', 'toolOutput', 'toolInput'] as const;
+/** Categories of the content of a request, by upstream's names; the last one is an addition. */
+export const CONTENT_SCOPES = [
+  'systemPrompt',
+  'messages',
+  'toolOutput',
+  'toolInput',
+  'toolDefinitions',
+] as const;
 export type ContentScope = (typeof CONTENT_SCOPES)[number];
 
 /** A text that guardrails check: of a message of a request, or of the model's output. */
@@ -13,8 +19,16 @@ export interface GuardedText {
   readonly role: string;
   readonly content: string;
   readonly part: TextPart;
-  /** Set for requests. */
-  readonly scope?: ContentScope;
+  /** Of a text in the conversation of a request, or in the definition of a tool. Every guardrail sees texts without one. */
+  readonly scope?: ContentScope | undefined;
+  /** Whether only another URL may replace the text, or nothing at all. Undefined: any text. */
+  readonly form?: 'url' | 'fixed' | undefined;
+  /** The parts of `content`, which are joined by spaces there. Undefined: it is one text. */
+  readonly pieces?: readonly string[] | undefined;
+  /** Texts with the same one follow each other for the reader, such as content blocks of one message. */
+  readonly run?: string | undefined;
+  /** Whether it is outside of the conversation of a request. */
+  readonly isOutside?: boolean;
   /**
    * Number of characters at the beginning about which the check decides now; the rest is checked again together with
    * the text that follows it in the stream. Undefined: all.

@@ -4,7 +4,7 @@ import { membersOf } from '../../../core/foreign.ts';
 import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
-import type { Guard, GuardKind } from './guard.ts';
+import type { Guard, GuardKind, Verdict } from './guard.ts';
 import { CONTENT_SCOPES, type ContentScope, failed, type GuardedText, scopeOfRole } from './guarded-text.ts';
 import { requestGuards, responseGuards } from './guards/index.ts';
 import { compileRejection, rejectionError, rejectionSchema } from './rejection.ts';
@@ -40,7 +40,7 @@ const requestItem = z
       .min(1)
       .optional()
       .describe(
-        'What is checked: system prompts, other messages, results of tools, and arguments of tool calls. Only for `regex` and `bedrockGuardrails`. Default: `[systemPrompt, messages]`.',
+        'What is checked: system prompts, other messages, results of tools, arguments of tool calls, and definitions of tools and formats of answers. Only for `regex` and `bedrockGuardrails`. Texts of no such category, such as metadata, are checked in any case. Default: `[systemPrompt, messages]`.',
       ),
     rejection: rejectionSchema.optional(),
   })
@@ -129,11 +129,12 @@ function compileItem(
       help: 'remove `rejection`',
     });
   const rejection = compileRejection(item.rejection ?? rejectionSchema.parse({}));
-  return kind.compile(
+  const guard = kind.compile(
     settings[kind.key],
     { phase, rejection, scope: scope ?? DEFAULT_SCOPE },
     context.at(kind.key),
   );
+  return guard && { ...guard, rejection };
 }
 
 const isDefault = (scope: readonly ContentScope[]): boolean =>
@@ -155,7 +156,7 @@ export async function runGuards(
     const seen = current.filter((text) => guard.sees(text));
     if (seen.length === 0 && current.length > 0) continue;
     try {
-      const verdict = await guard.check(seen, lookup, signal);
+      const verdict = maskable(await guard.check(seen, lookup, signal), seen, guard);
       lookup.observed?.observer.guardrail(phase, verdict.kind, guard.place);
       if (verdict.kind === 'reject') throw rejectionError(verdict.rejection, guard.kind);
       if (verdict.kind === 'mask') current = masked(current, seen, verdict.texts, phase);
@@ -183,6 +184,19 @@ function guardError(
   return signal.aborted ? failed(phase, 'the client disconnected') : error;
 }
 
+/** The verdict; a rejection in place of a mask that changes a text which has to stay as it is. */
+function maskable(verdict: Verdict, seen: readonly GuardedText[], { rejection }: Guard): Verdict {
+  if (verdict.kind !== 'mask' || verdict.texts.length !== seen.length) return verdict;
+  const isFixed = seen.some(({ form, content }, index) => {
+    const masked = verdict.texts[index]?.content ?? '';
+    return masked !== content && (form === 'fixed' || (form === 'url' && !URL.canParse(asUrl(masked))));
+  });
+  return isFixed ? { kind: 'reject', rejection } : verdict;
+}
+
+/** Masks contain signs that URLs must not have. */
+const asUrl = (text: string): string => text.replaceAll('<', '%3C').replaceAll('>', '%3E');
+
 /** All texts, with those that a guardrail saw replaced by its mask. */
 function masked(
   texts: readonly GuardedText[],
@@ -194,13 +208,19 @@ function masked(
     const byText = new Map(seen.map((text, index) => [text, results[index]?.content ?? '']));
     return texts.map((text) => {
       const content = byText.get(text);
-      return content === undefined || content === text.content ? text : withContent(text, content);
+      if (content === undefined || content === text.content) return text;
+      return withContent(text, text.form === 'url' ? asUrl(content) : content);
     });
   }
   if (phase === 'response') throw failed('response', 'the mask has a different number of choices');
-  if (seen.length !== texts.length)
+  // Texts outside of the conversation stay beside other messages.
+  const outside = texts.filter((text) => text.isOutside === true);
+  if (seen.length !== texts.length - outside.length || seen.some((text) => text.isOutside === true))
     throw failed('request', 'the mask has a different number of texts than the request');
-  return results.map(({ role, content }) => ({ role, content, part: 'content', scope: scopeOfRole(role) }));
+  const messages = results.map(
+    ({ role, content }): GuardedText => ({ role, content, part: 'content', scope: scopeOfRole(role) }),
+  );
+  return [...messages, ...outside];
 }
 
 /** The text with other content. What is decided keeps its distance from the end if the text after it is unchanged. */

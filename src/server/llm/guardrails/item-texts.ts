@@ -1,11 +1,27 @@
 import { membersOf } from '../json-members.ts';
-import { forEachNumber, forEachText, type TextPart, type TextPath, textPart } from '../texts.ts';
+import { type TextPart, type TextPath, textPart } from '../texts.ts';
+import { forEveryText, MESSAGE_DEPTH, type ReadText } from './every-text.ts';
+import type { GuardedText } from './guarded-text.ts';
 
 /** A text of an item, and where it is. */
-export interface FoundText {
-  readonly text: string;
-  readonly path: TextPath;
+export interface FoundText extends ReadText {
+  /** For webhooks: a key, name or URL is `other`, wherever it is. */
   readonly part: TextPart;
+  /** The part of the item that it is in. */
+  readonly place: TextPart;
+  readonly pieces?: readonly string[];
+  /** Texts of the item with the same one follow each other. */
+  readonly run?: string;
+}
+
+/** What guardrails get of a text, besides its role and scope. */
+export function guarded({ text, form, part, pieces }: FoundText): Omit<GuardedText, 'role'> {
+  return {
+    content: text,
+    part,
+    ...((form === 'url' || form === 'fixed') && { form }),
+    ...(pieces && { pieces }),
+  };
 }
 
 /**
@@ -18,20 +34,27 @@ export class ItemTexts {
   readonly #item: unknown;
   readonly #contentPath: TextPath | undefined;
 
-  /** `contentPath`: where the content is; undefined if the item has none. */
-  constructor(item: unknown, contentPath: TextPath | undefined) {
+  /** `contentPath`: where the content is; undefined if the item has none. `depth`: how deep it may be. */
+  constructor(item: unknown, contentPath: TextPath | undefined, depth: number = MESSAGE_DEPTH) {
     this.#item = item;
     this.#contentPath = contentPath;
     const texts: FoundText[] = [];
-    if (contentPath !== undefined)
-      texts.push({ text: flatContent(at(item, contentPath)), path: contentPath, part: 'content' });
-    const add = (text: string, path: TextPath): void => {
-      if (contentPath === undefined || !isContent(path, contentPath))
-        texts.push({ text, path, part: partOf(item, path) });
-    };
-    forEachText(item, add);
-    // Arguments of tools in `/v1/messages` and the Gemini API are JSON values instead of text.
-    for (const path of inputsIn(item)) forEachNumber(at(item, path), add, path);
+    if (contentPath !== undefined) {
+      const pieces = piecesOf(at(item, contentPath));
+      const content = { text: pieces.join(' '), path: contentPath, form: 'text' } as const;
+      texts.push({ ...content, part: 'content', place: 'content', ...(pieces.length > 1 && { pieces }) });
+    }
+    forEveryText(
+      item,
+      (found) => {
+        if (contentPath !== undefined && isContent(found.path, contentPath)) return;
+        const place = partOf(item, found.path);
+        const part = found.form === 'fixed' || found.form === 'url' ? 'other' : place;
+        texts.push({ ...found, place, part, ...runOf(found, place) });
+      },
+      [],
+      depth,
+    );
     this.texts = texts;
   }
 
@@ -40,51 +63,38 @@ export class ItemTexts {
     if (masked.every((text, index) => text === this.texts[index]?.text)) return this.#item;
     const copy = { root: structuredClone(this.#item) };
     const hasContent = this.#contentPath !== undefined;
-    for (const [index, { text, path, part }] of this.texts.entries()) {
-      if ((hasContent && index === 0) || masked[index] === text) continue;
-      set(copy, path, masked[index] ?? '');
+    for (const [index, { text, path, form, place, encode }] of this.texts.entries()) {
+      const changed = masked[index] ?? '';
+      if ((hasContent && index === 0) || changed === text) continue;
+      // Its owner cited a text that was changed before.
+      if (at(copy.root, path) === undefined) continue;
+      if (form === 'derived' || form === 'alternatives') {
+        dropDerived(at(copy.root, path.slice(0, -1)));
+        continue;
+      }
+      set(copy, path, encode === undefined ? changed : encode(changed));
       const owner = at(copy.root, path.slice(0, -1));
       dropDerived(owner);
       // It signs the original reasoning.
-      if (part === 'reasoning' && typeof owner === 'object' && owner !== null)
+      if (place === 'reasoning' && typeof owner === 'object' && owner !== null)
         Reflect.deleteProperty(owner, 'signature');
     }
     // Last, because it may remove parts, which would invalidate the paths.
     const path = this.#contentPath;
-    if (path !== undefined && masked[0] !== this.texts[0]?.text)
+    if (path !== undefined && masked[0] !== this.texts[0]?.text) {
       set(copy, path, withContent(at(copy.root, path), masked[0] ?? ''));
+      dropDerived(at(copy.root, path.slice(0, -1)));
+    }
     dropDerived(copy.root);
     return copy.root;
   }
 }
 
-/** Paths of the JSON values that tools get and return in an item and in its content blocks or parts. */
-function inputsIn(item: unknown): TextPath[] {
-  const { content, parts } = membersOf(item) ?? {};
-  return [
-    ...valuesIn(item, []),
-    ...blocksIn(content, ['content']),
-    ...blocksIn(parts, ['parts']),
-    ...blocksIn(membersOf(content)?.['parts'], ['content', 'parts']),
-  ];
-}
-
-function blocksIn(blocks: unknown, path: TextPath): TextPath[] {
-  if (!Array.isArray(blocks)) return [];
-  return blocks.flatMap((block, index) => valuesIn(block, [...path, index]));
-}
-
-/** Where a block has values: `input` of a tool of Anthropic, `args` and `response` of a function of Google. */
-const VALUES: readonly TextPath[] = [
-  ['input'],
-  ['functionCall', 'args'],
-  ['function_call', 'args'],
-  ['functionResponse', 'response'],
-  ['function_response', 'response'],
-];
-
-function valuesIn(block: unknown, path: TextPath): TextPath[] {
-  return VALUES.filter((inner) => typeof at(block, inner) === 'object').map((inner) => [...path, ...inner]);
+/** Blocks with text or reasoning that follow each other in a list are read as one. */
+function runOf({ path, form }: ReadText, place: TextPart): Pick<FoundText, 'run'> {
+  const isInList = typeof path.at(-1) === 'string' && typeof path.at(-2) === 'number';
+  if (form !== 'text' || !isInList || (place !== 'content' && place !== 'reasoning')) return {};
+  return { run: path.filter((step) => typeof step === 'string').join('.') };
 }
 
 /** The part of a text, which the type of its item may decide. */
@@ -125,14 +135,11 @@ function dropDerived(owner: unknown): void {
   if ('annotations' in owner && Array.isArray(owner.annotations)) owner.annotations = [];
 }
 
-/** The text parts, joined by a space. Other parts are not sent to webhooks. */
-function flatContent(content: unknown): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
-  return (content as unknown[])
-    .map(partText)
-    .filter((text) => text !== '')
-    .join(' ');
+/** The text parts of a content. Other parts are not sent to webhooks. */
+function piecesOf(content: unknown): string[] {
+  if (typeof content === 'string') return [content];
+  if (!Array.isArray(content)) return [];
+  return (content as unknown[]).map(partText).filter((text) => text !== '');
 }
 
 function partText(part: unknown): string {

@@ -1,9 +1,10 @@
+import { LIMITS } from '../../../core/limits.ts';
 import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
 import { membersOf } from '../json-members.ts';
 import { NestingError, type TextPart, type TextPath } from '../texts.ts';
 import { type ContentScope, failed, type GuardedText, jsonOf, scopeOfRole } from './guarded-text.ts';
-import { ItemTexts } from './item-texts.ts';
+import { type FoundText, guarded, ItemTexts } from './item-texts.ts';
 
 /** The texts of a request as a flat list, and a function to replace them. */
 export interface RequestTexts {
@@ -16,9 +17,9 @@ export interface RequestTexts {
 }
 
 /** Where the texts are read and replaced. */
-export type TextFields = Pick<CallBody, 'isReadable' | 'get' | 'set'>;
+export type TextFields = Pick<CallBody, 'isReadable' | 'fields' | 'get' | 'set'>;
 
-/** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking, the Gemini API. */
+/** Fields that carry prompts, which have roles and scopes: chat, text completions, responses, embeddings, messages, reranking, the Gemini API. */
 export const TEXT_FIELDS = [
   'messages',
   'prompt',
@@ -38,24 +39,78 @@ export const TEXT_FIELDS = [
 ] as const;
 
 /**
- * The texts of every field in `TEXT_FIELDS`, whatever the path: a provider may read any of them. Throws an `AppError`
- * (400) for a format that guardrails cannot read.
+ * The texts of a request: those of `TEXT_FIELDS`, whatever the path, because a provider may read any of them, then every other
+ * string. Throws an `AppError` (400) for a format that guardrails cannot read.
  */
 export function requestTexts(body: TextFields): RequestTexts {
   if (!body.isReadable) throw unreadable();
   const parts = TEXT_FIELDS.flatMap((field) => fieldTexts(body, field) ?? []);
-  const [only] = parts;
-  if (parts.length === 1 && only !== undefined) return only;
+  const rest = otherFields(body);
   const texts = parts.flatMap((part) => part.texts);
   return {
-    texts,
+    texts: [...texts, ...rest.texts],
     replace(masked) {
-      if (masked.length !== texts.length) throw misplaced();
+      const others = masked.filter(({ isOutside }) => isOutside === true);
+      rest.replace(others);
+      const own = others.length === 0 ? masked : masked.filter(({ isOutside }) => isOutside !== true);
+      const [only] = parts;
+      if (parts.length === 1 && only !== undefined) {
+        only.replace(own);
+        return;
+      }
+      if (own.length !== texts.length) throw misplaced();
       let from = 0;
       for (const part of parts) {
-        part.replace(masked.slice(from, from + part.texts.length));
+        part.replace(own.slice(from, from + part.texts.length));
         from += part.texts.length;
       }
+    },
+  };
+}
+
+const OF_CONVERSATION: ReadonlySet<string> = new Set(TEXT_FIELDS);
+
+/** Members that define tools and the format of the answer, at any depth outside of the conversation. */
+const DEFINITIONS: ReadonlySet<string | number> = new Set([
+  'tools',
+  'functions',
+  'function_call',
+  'tool_choice',
+  'toolChoice',
+  'toolConfig',
+  'tool_config',
+  'response_format',
+  'output_format',
+  'responseSchema',
+  'response_schema',
+  'responseJsonSchema',
+  'response_json_schema',
+  'json_schema',
+]);
+
+/** Formats of answers of the Responses and the Messages API. */
+const isFormat = ([field, member]: TextPath): boolean =>
+  (field === 'text' || field === 'output_config') && member === 'format';
+
+/** The texts of all other fields. */
+function otherFields(body: TextFields): RequestTexts {
+  const fields = body.fields().filter((field) => !OF_CONVERSATION.has(field));
+  const values = Object.fromEntries(fields.map((field) => [field, body.get(field)]));
+  // Schemas of tools are deeper than messages. A body is not deeper than this.
+  const found = new ItemTexts(values, undefined, LIMITS.jsonDepth);
+  return {
+    texts: found.texts.map((text): GuardedText => {
+      const isDefinition = text.path.some((step) => DEFINITIONS.has(step)) || isFormat(text.path);
+      const scope = isDefinition ? 'toolDefinitions' : undefined;
+      return { ...guarded(text), role: 'user', part: 'other', scope, isOutside: true };
+    }),
+    replace(masked) {
+      const contents = masked.map(({ content }) => content);
+      const replaced = membersOf(found.replaced(contents)) ?? {};
+      const changed = new Set(
+        found.texts.flatMap(({ text, path }, index) => (contents[index] === text ? [] : path.slice(0, 1))),
+      );
+      for (const field of changed) body.set(String(field), replaced[field]);
     },
   };
 }
@@ -89,7 +144,7 @@ function oneContent(body: TextFields, field: string, value: unknown): RequestTex
   const role = defaultRole(field);
   const scope = scopeOfRole(role);
   return {
-    texts: found.texts.map(({ text, part }): GuardedText => ({ role, content: text, part, scope })),
+    texts: found.texts.map((text): GuardedText => ({ ...guarded(text), role, scope })),
     replace(masked) {
       if (masked.length !== found.texts.length) throw misplaced();
       body.set(field, found.replaced(masked.map(({ content }) => content)));
@@ -99,17 +154,17 @@ function oneContent(body: TextFields, field: string, value: unknown): RequestTex
 
 function list(body: TextFields, field: string, items: readonly unknown[]): RequestTexts {
   const found = items.map((item) => itemTexts(field, item));
+  let turn = 0;
   const texts = found.flatMap((item, index) => {
     const role = roleOf(items[index], field);
-    return item.texts.map(
-      ({ text: content, part, path }): GuardedText => ({
-        role,
-        content,
-        part,
-        scope: scopeOf(items[index], path, part, role),
-        ...jsonOf(part, path),
-      }),
-    );
+    // Providers join neighbouring messages of one role.
+    if (index > 0 && role !== roleOf(items[index - 1], field)) turn += 1;
+    return item.texts.map((text): GuardedText => {
+      const { path, place, part } = text;
+      const run = runOf(text, field, turn, index);
+      const scope = scopeOf(items[index], path, place, role);
+      return { ...guarded(text), role, scope, ...jsonOf(part, path), ...(run !== undefined && { run }) };
+    });
   });
   return {
     texts,
@@ -139,12 +194,25 @@ function itemTexts(field: string, item: unknown): ItemTexts {
   if (typeof item !== 'string' && (typeof item !== 'object' || item === null || Array.isArray(item)))
     throw unsupported(field);
   try {
-    if (typeof item === 'string') return new ItemTexts(item, []);
-    return new ItemTexts(item, contentPath(item));
+    return new ItemTexts(item, typeof item === 'string' ? [] : contentPath(item));
   } catch (error) {
     if (error instanceof NestingError) throw unsupported(field);
     throw error;
   }
+}
+
+/** Fields whose items follow each other. Those of the others are independent texts, such as those of embeddings. */
+const CONVERSATION: ReadonlySet<string> = new Set(['messages', 'input', 'contents', 'system']);
+
+/** Which texts of a conversation are read as one: contents of the same turn, and blocks of the same kind inside of an item. */
+function runOf(
+  { place, path, run }: FoundText,
+  field: string,
+  turn: number,
+  index: number,
+): string | undefined {
+  if (run !== undefined) return `${field} ${index} ${run}`;
+  return place === 'content' && path.length > 0 && CONVERSATION.has(field) ? `${field} ${turn}` : undefined;
 }
 
 /** Where the texts of a message are, of a content of the Gemini API, and of a request in `batchEmbedContents`. */

@@ -1,8 +1,11 @@
+import { elementsOf } from '../../../core/foreign.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import type { FormatKey } from '../formats/format.ts';
 import { type Members, membersOf } from '../json-members.ts';
 import { NestingError, type TextPath } from '../texts.ts';
+import type { Echo } from './echo.ts';
 import { failed, type GuardedText, jsonOf } from './guarded-text.ts';
-import { type FoundText, ItemTexts } from './item-texts.ts';
+import { type FoundText, guarded, ItemTexts } from './item-texts.ts';
 
 /** The texts of a non-streaming response, per choice content first, and a function that returns it with other texts. */
 export interface ResponseTexts {
@@ -15,7 +18,7 @@ const OUTPUT_FIELDS = ['choices', 'output', 'content', 'candidates'] as const;
 type OutputField = (typeof OUTPUT_FIELDS)[number];
 
 /** Formats whose responses have no text of a model: numbers only, or documents of the client. */
-const WITHOUT_TEXT: ReadonlySet<FormatKey | undefined> = new Set([
+const WITHOUT_OUTPUT: ReadonlySet<FormatKey | undefined> = new Set([
   'embeddings',
   'embedContent',
   'batchEmbedContents',
@@ -26,17 +29,73 @@ const WITHOUT_TEXT: ReadonlySet<FormatKey | undefined> = new Set([
 ]);
 
 /**
- * The texts of a chat or text completion, of a response, or of a message; otherwise every text: of a transcript, the
- * revised prompts of images, and of a response of unknown format. Throws an `AppError` (503) if the response is nested too
- * deeply to check.
+ * The texts of a response: of its choices, output items, content blocks or candidates, then every other string except those
+ * that repeat the request. Throws an `AppError` (503) if the response is nested too deeply to check.
  */
-export function responseTexts(response: unknown, format: FormatKey | undefined): ResponseTexts {
+export function responseTexts(
+  response: unknown,
+  format: FormatKey | undefined,
+  echo: Echo | undefined,
+): ResponseTexts {
   const value = membersOf(response) ?? {};
-  for (const field of OUTPUT_FIELDS) {
-    const items = value[field];
-    if (Array.isArray(items)) return itemsOf(value, field, items as unknown[]);
-  }
-  return WITHOUT_TEXT.has(format) ? { texts: [], replaced: () => response } : everyText(response);
+  const fields = OUTPUT_FIELDS.filter((field) => Array.isArray(value[field]));
+  if (fields.length > 0)
+    return joined([...fields.map((field) => itemsOf(value, field)), otherMembers(value, echo)], value);
+  return WITHOUT_OUTPUT.has(format) ? asPart(otherMembers(value, echo), value) : everyText(response);
+}
+
+/** The texts of some members of a response. */
+interface Part {
+  readonly texts: readonly GuardedText[];
+  /** The members with these texts, if they have changed. */
+  replaced(masked: readonly string[]): Members;
+}
+
+function joined(parts: readonly Part[], value: Members): ResponseTexts {
+  return {
+    texts: parts.flatMap(({ texts }) => texts),
+    replaced(masked) {
+      let from = 0;
+      const changes = parts.map((part) => {
+        const own = masked.slice(from, from + part.texts.length);
+        from += part.texts.length;
+        return own.every((text, index) => text === part.texts[index]?.content) ? {} : part.replaced(own);
+      });
+      const changed: Members = Object.assign({}, value, ...changes);
+      // Some providers repeat the text of all items here.
+      const { output_text: _text, ...rest } = changed;
+      return rest;
+    },
+  };
+}
+
+const asPart = (part: Part, value: Members): ResponseTexts => ({
+  texts: part.texts,
+  replaced: (masked) => ({ ...value, ...part.replaced(masked) }),
+});
+
+/** Every member without model output. */
+function otherMembers(value: Members, echo: Echo | undefined): Part {
+  const members = Object.fromEntries(
+    Object.entries(value).filter(
+      ([key]) => !OUTPUT_FIELDS.some((field) => field === key && Array.isArray(value[key])),
+    ),
+  );
+  const item = textsOf(members, undefined, LIMITS.jsonDepth);
+  const isRead = item.texts.map(({ text, path }) => echo?.repeats(text, path) !== true);
+  const read = item.texts.filter((_, index) => isRead[index]);
+  return {
+    texts: read.map((text): GuardedText => ({ ...guardedText(text), part: 'other' })),
+    replaced(masked) {
+      let next = 0;
+      const all = item.texts.map(({ text }, index) => {
+        if (isRead[index] !== true) return text;
+        next += 1;
+        return masked[next - 1] ?? '';
+      });
+      return membersOf(item.replaced(all)) ?? {};
+    },
+  };
 }
 
 function everyText(response: unknown): ResponseTexts {
@@ -54,10 +113,16 @@ function everyText(response: unknown): ResponseTexts {
   };
 }
 
-function itemsOf(value: Members, field: OutputField, items: readonly unknown[]): ResponseTexts {
+function itemsOf(value: Members, field: OutputField): Part {
+  const items = elementsOf(value[field]);
   const found = items.map((item) => textsOf(item, contentPathOf(item, field)));
   return {
-    texts: found.flatMap(({ texts }) => texts.map(guardedText)),
+    texts: found.flatMap(({ texts }, index) =>
+      texts.map((text): GuardedText => {
+        const run = runOf(text, field, index);
+        return { ...guardedText(text), ...(run !== undefined && { run }) };
+      }),
+    ),
     replaced(masked) {
       let from = 0;
       const replaced = found.map((item) => {
@@ -65,23 +130,28 @@ function itemsOf(value: Members, field: OutputField, items: readonly unknown[]):
         from += item.texts.length;
         return item.replaced(own);
       });
-      // Some providers repeat the text of all items here.
-      const { output_text: _text, ...rest } = value;
-      return { ...rest, [field]: replaced };
+      return { [field]: replaced };
     },
   };
 }
 
-const guardedText = ({ text, part, path }: FoundText): GuardedText => ({
+/** Blocks and items with text follow each other. Choices and candidates are alternatives. */
+function runOf({ run, part, path }: FoundText, field: OutputField, index: number): string | undefined {
+  if (field === 'choices' || field === 'candidates') return run && `${field} ${index} ${run}`;
+  if (run !== undefined) return `${field} ${index} ${run}`;
+  const isRead = (part === 'content' || part === 'reasoning') && path.length === 1;
+  return isRead ? `${field} ${String(path[0])}` : undefined;
+}
+
+const guardedText = (text: FoundText): GuardedText => ({
+  ...guarded(text),
   role: 'assistant',
-  content: text,
-  part,
-  ...jsonOf(part, path),
+  ...jsonOf(text.part, text.path),
 });
 
-function textsOf(item: unknown, contentPath: TextPath | undefined): ItemTexts {
+function textsOf(item: unknown, contentPath: TextPath | undefined, depth?: number): ItemTexts {
   try {
-    return new ItemTexts(item, contentPath);
+    return new ItemTexts(item, contentPath, depth);
   } catch (error) {
     if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
     throw error;

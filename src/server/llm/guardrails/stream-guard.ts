@@ -1,5 +1,7 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { JSON_START, type JsonPlace, placeAfter } from '../../guardrails/json-text.ts';
+import { membersOf } from '../json-members.ts';
+import type { Echo } from './echo.ts';
 import { failed, type GuardedText } from './guarded-text.ts';
 import { commonPrefix, distributed } from './streams/distributed.ts';
 import { type Change, changedFrame, type EventFrame, readFrame } from './streams/event-frame.ts';
@@ -27,27 +29,34 @@ export class StreamGuard {
   #count = 0;
   /** Channels with text in several events that was changed. */
   readonly #masked = new Set<string>();
-  /** The last character sent of each channel, as it was received. */
+  /** Short texts that a check has left as they are: most events repeat the same few, such as the tier of a service. */
+  readonly #passed = new Set<string>();
+  readonly #echo: Echo | undefined;
+  /** The last character sent of each run, as it was received. */
   readonly #before = new Map<string, string>();
-  /** Where the JSON text of each channel of arguments continues. */
+  /** Where the JSON text of each run of arguments continues. */
   readonly #json = new Map<string, JsonPlace>();
   /** Number of removed events. */
   #removed = 0;
   /** The longest time an event was held, in ms. */
   longest = 0;
 
-  constructor(format: StreamFormat, check: CheckTexts) {
+  /** `echo`: which texts of events repeat the request. */
+  constructor(format: StreamFormat, check: CheckTexts, echo?: Echo) {
     this.#format = format;
     this.#check = check;
+    this.#echo = echo;
     this.#repeated = format.repeatsTexts ? new RepeatedTexts() : undefined;
   }
 
   /** Adds an event. Throws an `AppError` (503) if it is nested too deeply to check, or too much is held. */
   hold(bytes: Buffer): void {
     if (this.#held.length === 0) this.#heldSince = performance.now();
-    const frame = readFrame(bytes, this.#format);
+    const frame = readFrame(bytes, this.#format, this.#echo);
     this.#count += 1;
-    const texts = frame.content.texts.map((text, index) => this.#heldText(text, `${this.#count}.${index}`));
+    const texts = frame.content.texts
+      .filter((text) => text.channel !== undefined || !this.#passed.has(passedKey(text)))
+      .map((text, index) => this.#heldText(text, `${this.#count}.${index}`));
     this.#held.push({ frame, texts });
     this.#bytes += bytes.length;
     this.#characters += charactersOf(texts);
@@ -57,11 +66,14 @@ export class StreamGuard {
   }
 
   #heldText(text: EventText, name: string): HeldText {
-    const repeated = text.channel === undefined ? this.#repeated?.channelOf(text.text) : undefined;
-    if (repeated !== undefined) return { ...text, channel: repeated, isRepeated: true, now: text.text };
+    const mayRepeat = text.channel === undefined && text.part !== 'other';
+    const repeated = mayRepeat ? this.#repeated?.channelOf(text.text) : undefined;
+    if (repeated !== undefined)
+      return { ...text, channel: repeated, run: repeated, isRepeated: true, now: text.text };
     const channel = text.channel ?? name;
-    this.#repeated?.add(channel, text.text);
-    return { ...text, channel, isWhole: text.channel === undefined, isRepeated: false, now: text.text };
+    if (text.channel !== undefined || mayRepeat) this.#repeated?.add(channel, text.text);
+    const isWhole = text.channel === undefined;
+    return { ...text, channel, run: text.run ?? channel, isWhole, isRepeated: false, now: text.text };
   }
 
   /** Whether so much is held that a check would release a good part of it. */
@@ -70,7 +82,7 @@ export class StreamGuard {
     const enough = LIMITS.guardrailWindow - LIMITS.guardrailOverlap;
     if (this.#characters < enough) return false;
     let releasable = 0;
-    for (const { text, hasEnded } of this.#channels().values())
+    for (const { text, hasEnded } of this.#runs().values())
       releasable += hasEnded ? text.length : Math.max(0, text.length - LIMITS.guardrailOverlap);
     return releasable >= enough;
   }
@@ -80,9 +92,9 @@ export class StreamGuard {
    * overlap.
    */
   async release(isEnd: boolean): Promise<Buffer[]> {
-    const channels = this.#channels();
-    const released = isEnd ? new Set(this.#held) : this.#releasable(channels);
-    await this.#mask(channels, released);
+    const runs = this.#runs();
+    const released = isEnd ? new Set(this.#held) : this.#releasable(runs);
+    await this.#mask(runs, released);
     const sent = [...released].flatMap((event) => this.#written(event) ?? []);
     this.#held = this.#held.filter((event) => !released.has(event));
     this.#bytes = this.#held.reduce((sum, { frame }) => sum + frame.bytes.length, 0);
@@ -94,51 +106,49 @@ export class StreamGuard {
     return sent;
   }
 
-  /** The held text of each channel, in order of first appearance. */
-  #channels(): Map<string, HeldChannel> {
-    const channels = new Map<string, HeldChannel>();
-    // By each name that ends them: a search through all channels for each event would take as long as the square of their number.
+  /** The held text of each run, in order of first appearance. */
+  #runs(): Map<string, HeldRun> {
+    const runs = new Map<string, HeldRun>();
+    // By each name that ends them: a search through all runs for each event would take as long as the square of their number.
     const open = new Map<string, string[]>();
     const end = (name: string): void => {
-      for (const channel of open.get(name) ?? []) {
-        const held = channels.get(channel);
-        if (held !== undefined) channels.set(channel, { ...held, hasEnded: true });
+      for (const run of open.get(name) ?? []) {
+        const held = runs.get(run);
+        if (held !== undefined) runs.set(run, { ...held, hasEnded: true });
       }
       open.delete(name);
     };
     for (const { frame, texts } of this.#held) {
-      for (const { channel, part, path, now, isPlain, isWhole = false, isRepeated } of texts) {
+      for (const { run, part, form, path, now, isPlain, isWhole = false, isRepeated } of texts) {
         if (isRepeated) continue;
-        const before = channels.get(channel);
+        const before = runs.get(run);
         const isArguments = isWhole ? path.at(-1) === 'arguments' : isPlain !== true;
         const json = part === 'toolCalls' && isArguments;
-        channels.set(channel, { part, json, text: (before?.text ?? '') + now, hasEnded: isWhole });
+        runs.set(run, { part, form, json, text: (before?.text ?? '') + now, hasEnded: isWhole });
         if (isWhole || before?.hasEnded === false) continue;
-        for (const name of endingNames(channel)) {
+        for (const name of endingNames(run)) {
           const others = open.get(name);
-          if (others === undefined) open.set(name, [channel]);
-          else others.push(channel);
+          if (others === undefined) open.set(name, [run]);
+          else others.push(run);
         }
       }
       for (const name of frame.content.ends ?? []) end(name);
     }
-    return channels;
+    return runs;
   }
 
-  /** The events that can be sent, in order, while the overlap of every unfinished channel stays held. */
-  #releasable(channels: ReadonlyMap<string, HeldChannel>): Set<HeldEvent> {
+  /** The events that can be sent, in order, while the overlap of every unfinished run stays held. */
+  #releasable(runs: ReadonlyMap<string, HeldRun>): Set<HeldEvent> {
     const room = new Map<string, number>();
-    for (const [channel, { text, hasEnded }] of channels)
-      room.set(channel, hasEnded ? text.length : text.length - LIMITS.guardrailOverlap);
+    for (const [run, { text, hasEnded }] of runs)
+      room.set(run, hasEnded ? text.length : text.length - LIMITS.guardrailOverlap);
     const waiting = new Set<string>();
     const released = new Set<HeldEvent>();
     for (const event of this.#held) {
       const { lanes, follows } = event.frame.content;
-      for (const { channel, now, isRepeated } of event.texts)
-        if (!isRepeated) room.set(channel, (room.get(channel) ?? 0) - now.length);
-      const isOverlap = event.texts.some(
-        ({ channel, isRepeated }) => !isRepeated && (room.get(channel) ?? 0) < 0,
-      );
+      for (const { run, now, isRepeated } of event.texts)
+        if (!isRepeated) room.set(run, (room.get(run) ?? 0) - now.length);
+      const isOverlap = event.texts.some(({ run, isRepeated }) => !isRepeated && (room.get(run) ?? 0) < 0);
       if (isOverlap || follows.some((lane) => waiting.has(lane))) for (const lane of lanes) waiting.add(lane);
       else released.add(event);
     }
@@ -146,47 +156,49 @@ export class StreamGuard {
   }
 
   /** Checks the texts of which something is about to be sent, and changes the held events. */
-  async #mask(channels: ReadonlyMap<string, HeldChannel>, released: ReadonlySet<HeldEvent>): Promise<void> {
+  async #mask(runs: ReadonlyMap<string, HeldRun>, released: ReadonlySet<HeldEvent>): Promise<void> {
     const sizes = new Map<string, number>();
     for (const { texts } of released)
-      for (const { channel, now, isRepeated } of texts)
-        if (!isRepeated) sizes.set(channel, (sizes.get(channel) ?? 0) + now.length);
-    const checks = [...sizes].flatMap(([channel, decided]) => {
-      const held = channels.get(channel);
-      if (held === undefined) return [];
-      const { part, json, text, hasEnded } = held;
-      return { channel, part, json, text, decided: hasEnded ? text.length : decided };
+      for (const { run, now, isRepeated } of texts)
+        if (!isRepeated) sizes.set(run, (sizes.get(run) ?? 0) + now.length);
+    const checks = [...sizes].flatMap(([run, decided]) => {
+      const held = runs.get(run);
+      return held === undefined ? [] : { ...held, run, decided: held.hasEnded ? held.text.length : decided };
     });
     if (checks.length === 0) return;
     const results = await this.#check(
-      checks.map(({ channel, part, json, text, decided }) => ({
+      checks.map(({ run, part, form, json, text, decided }) => ({
         role: 'assistant',
         content: text,
         part,
-        before: this.#before.get(channel) ?? '',
-        ...(json && { json: this.#json.get(channel) ?? JSON_START }),
+        ...((form === 'url' || form === 'fixed') && { form }),
+        before: this.#before.get(run) ?? '',
+        ...(json && { json: this.#json.get(run) ?? JSON_START }),
         ...(decided < text.length && { decided }),
       })),
     );
-    for (const [index, { channel, text, decided }] of checks.entries()) {
+    for (const [index, { run, text, decided }] of checks.entries()) {
       const masked = results[index] ?? '';
       // A change of the overlap only is left to the next check: what is found there may be longer.
       if (masked !== text && (decided === text.length || commonPrefix(text, masked) < decided))
-        this.#replace(channel, masked);
+        this.#replace(run, masked);
     }
   }
 
-  #replace(channel: string, masked: string): void {
+  #replace(run: string, masked: string): void {
     const slots = this.#held.flatMap(({ texts }) =>
-      texts.filter((text) => text.channel === channel && !text.isRepeated),
+      texts.filter((text) => text.run === run && !text.isRepeated),
     );
-    // No event describes a text that another event has as a whole.
-    if (slots[0]?.isWhole !== true) this.#masked.add(channel);
     const parts = distributed(
       slots.map(({ now }) => now),
       masked,
     );
-    for (const [index, slot] of slots.entries()) slot.now = parts[index] ?? '';
+    for (const [index, slot] of slots.entries()) {
+      const part = parts[index] ?? '';
+      // No event describes a text that another event has as a whole.
+      if (part !== slot.now && slot.isWhole !== true) this.#masked.add(slot.channel);
+      slot.now = part;
+    }
   }
 
   /** The bytes of an event with its texts as they are now; undefined if it must be removed. */
@@ -197,12 +209,16 @@ export class StreamGuard {
       else this.#repeated?.send(text.channel, text.now);
       const { path, now, derived = [] } = text;
       if (!text.isWhole && !text.isRepeated) {
-        this.#before.set(text.channel, text.text.slice(-1));
+        this.#before.set(text.run, text.text.slice(-1));
         if (text.part === 'toolCalls')
-          this.#json.set(text.channel, placeAfter(this.#json.get(text.channel) ?? JSON_START, text.text));
+          this.#json.set(text.run, placeAfter(this.#json.get(text.run) ?? JSON_START, text.text));
       }
-      if (now === text.text) continue;
-      changes.push({ path, json: path.length === 0 ? now : JSON.stringify(now) }, ...derived);
+      if (now === text.text) {
+        if (text.isWhole === true && text.text.length <= PASSED_LENGTH && this.#passed.size < MAX_PASSED)
+          this.#passed.add(passedKey(text));
+        continue;
+      }
+      changes.push({ path, json: jsonOf(text, frame.value) }, ...derived);
     }
     const { describes } = frame.content;
     if (describes !== undefined && this.#masked.has(describes)) {
@@ -217,16 +233,32 @@ export class StreamGuard {
   }
 }
 
+/** What is written in place of a text that has changed. */
+function jsonOf({ path, form, encode, now }: HeldText, event: unknown): string {
+  if (form === 'derived' || form === 'alternatives') {
+    const value = path.reduce((inner: unknown, step) => membersOf(inner)?.[step], event);
+    return Array.isArray(value) ? '[]' : 'null';
+  }
+  if (path.length === 0) return now;
+  return JSON.stringify(encode === undefined ? now : encode(now));
+}
+
+const passedKey = ({ part, form = 'text', text }: EventText): string => `${part} ${form} ${text}`;
+
+/** Characters and number of texts that are remembered as checked. */
+const PASSED_LENGTH = 256;
+const MAX_PASSED = 1_024;
+
 /** Words of the longest name that ends channels (4), and some of ids. What follows is a path of the provider, with any number of spaces. */
 const GROUP_WORDS = 8;
 
-/** The names that end a channel: `ALL`, its own, and those of the groups that it belongs to, such as `0` and `0 arguments`. */
-function endingNames(channel: string): string[] {
-  const names = [ALL, channel];
-  let at = channel.indexOf(' ');
+/** The names that end a run: `ALL`, its own, and those of the groups that it belongs to, such as `0` and `0 arguments`. */
+function endingNames(run: string): string[] {
+  const names = [ALL, run];
+  let at = run.indexOf(' ');
   for (let words = 0; at !== -1 && words < GROUP_WORDS; words += 1) {
-    names.push(channel.slice(0, at));
-    at = channel.indexOf(' ', at + 1);
+    names.push(run.slice(0, at));
+    at = run.indexOf(' ', at + 1);
   }
   return names;
 }
@@ -242,6 +274,7 @@ interface HeldEvent {
 
 interface HeldText extends EventText {
   readonly channel: string;
+  readonly run: string;
   /** The event has the whole text of its channel. */
   readonly isWhole?: boolean;
   /** It repeats the text of a channel whose events came before. */
@@ -250,8 +283,9 @@ interface HeldText extends EventText {
   now: string;
 }
 
-interface HeldChannel {
+interface HeldRun {
   readonly part: EventText['part'];
+  readonly form: EventText['form'];
   /** Whether the text is JSON. */
   readonly json: boolean;
   readonly text: string;

@@ -18,6 +18,10 @@ export class WrittenBody implements CallBody {
     return new WrittenBody(this.value);
   }
 
+  fields(): string[] {
+    return Object.keys(this.#members);
+  }
+
   get(field: string): unknown {
     return this.#members[field];
   }

@@ -3,7 +3,7 @@ import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../../credentials/cloud/entra-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
 import { readCredential } from '../../../transport/backend-credential.ts';
-import { defineGuard, type Guard, inScope } from '../guard.ts';
+import { defineGuard, inScope } from '../guard.ts';
 import { type Ask, type Authorize, compileHostedService, keyPolicies } from '../hosted-service.ts';
 
 const apiVersion = z.string().regex(/^[A-Za-z0-9.-]+$/, { error: 'expected a version such as `2024-09-01`' });
@@ -71,7 +71,7 @@ export const azureContentSafety = defineGuard({
   schema,
   hasScope: false,
   hasRejection: true,
-  compile(config, { phase, rejection, scope }, context): Guard | undefined {
+  compile(config, { phase, rejection, scope }, context) {
     const { analyzeText, endpoint } = config;
     const detectJailbreak = phase === 'request' ? config.detectJailbreak : undefined;
     if (analyzeText === undefined && detectJailbreak === undefined) {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { awsSigner } from '../../../credentials/cloud/aws-signature.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { defineGuard, type Guard, inScope, type Verdict } from '../guard.ts';
+import { defineGuard, inScope, type Verdict } from '../guard.ts';
 import type { GuardedText } from '../guarded-text.ts';
 import { compileHostedService, serviceUrl } from '../hosted-service.ts';
 import type { Rejection } from '../rejection.ts';
@@ -46,7 +46,7 @@ export const bedrockGuardrails = defineGuard({
   schema,
   hasScope: true,
   hasRejection: true,
-  compile(config, { phase, rejection, scope }, context): Guard | undefined {
+  compile(config, { phase, rejection, scope }, context) {
     if (!requireInstalled('@aws-sdk/credential-providers', context, 'this guardrail')) return undefined;
     const { guardrailIdentifier, guardrailVersion, region } = config;
     const { origin } = new URL(config.baseUrl ?? `https://bedrock-runtime.${region}.amazonaws.com`);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { googleTokens } from '../../../credentials/cloud/google-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { defineGuard, type Guard, inScope } from '../guard.ts';
+import { defineGuard, inScope } from '../guard.ts';
 import { compileHostedService, serviceUrl } from '../hosted-service.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9:._-]+$/, { error: 'expected an id' });
@@ -44,7 +44,7 @@ export const googleModelArmor = defineGuard({
   schema,
   hasScope: false,
   hasRejection: true,
-  compile(config, { phase, rejection, scope }, context): Guard | undefined {
+  compile(config, { phase, rejection, scope }, context) {
     if (!requireInstalled('google-auth-library', context, 'this guardrail')) return undefined;
     const { templateId, projectId, location } = config;
     const { origin } = new URL(config.baseUrl ?? `https://modelarmor.${location}.rep.googleapis.com`);

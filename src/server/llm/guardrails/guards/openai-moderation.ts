@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
 import { readCredential } from '../../../transport/backend-credential.ts';
-import { defineGuard, type Guard, inScope } from '../guard.ts';
+import { defineGuard, inScope } from '../guard.ts';
 import { compileHostedService, keyPolicies, serviceUrl } from '../hosted-service.ts';
 
 const schema = z
@@ -20,7 +20,7 @@ export const openAIModeration = defineGuard({
   schema,
   hasScope: false,
   hasRejection: true,
-  compile({ model, baseUrl, policies }, { phase, rejection, scope }, context): Guard | undefined {
+  compile({ model, baseUrl, policies }, { phase, rejection, scope }, context) {
     const key = readCredential(policies.backendAuth.key, context.at('policies', 'backendAuth', 'key'));
     if (key === undefined) return undefined;
     const authorize = () => ({ authorization: `Bearer ${key}` });

@@ -1,8 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { ACTIONS, GuardrailError, PHASES } from '../../../guardrails/outcome.ts';
-import { compilePatterns, patternFields } from '../../../guardrails/patterns.ts';
-import { defineGuard, type Guard, inScope, type Verdict } from '../guard.ts';
+import {
+  type Crossing,
+  compilePatterns,
+  maskCrossings,
+  patternFields,
+} from '../../../guardrails/patterns.ts';
+import { defineGuard, inScope, type Verdict } from '../guard.ts';
 import type { GuardedText } from '../guarded-text.ts';
 
 const schema = z.strictObject(patternFields).describe('Patterns that are checked by the gateway itself.');
@@ -13,7 +18,7 @@ export const regex = defineGuard({
   schema,
   hasScope: true,
   hasRejection: true,
-  compile(config, { phase, rejection, scope }, context): Guard {
+  compile(config, { phase, rejection, scope }, context) {
     const patterns = compilePatterns(config, context);
     const { guardedCharacters } = context.settings.limits;
     const counted = context.settings.counter('guardrails');
@@ -37,22 +42,62 @@ export const regex = defineGuard({
     async function rejected(texts: readonly GuardedText[]): Promise<Verdict> {
       for (const [index, text] of texts.entries()) {
         await turn(texts, index);
-        if (patterns.match(text.content, text) !== undefined) return { kind: 'reject', rejection };
+        if (patterns.match(text.content, text) !== undefined || splits(text).length > 0)
+          return { kind: 'reject', rejection };
       }
-      return { kind: 'pass' };
+      const isSplit = runsOf(texts).some(
+        (run) => patterns.crossings(run.map((index) => texts[index]?.content ?? '')).length > 0,
+      );
+      return isSplit ? { kind: 'reject', rejection } : { kind: 'pass' };
     }
 
     async function masked(texts: readonly GuardedText[]): Promise<Verdict> {
-      const results: GuardedText[] = [];
+      const contents: string[] = [];
       for (const [index, text] of texts.entries()) {
         await turn(texts, index);
-        results.push({ ...text, content: patterns.mask(text.content, text) });
+        contents.push(patterns.mask(withoutSplits(text), text));
       }
-      const isChanged = results.some(({ content }, index) => content !== texts[index]?.content);
-      return isChanged ? { kind: 'mask', texts: results } : { kind: 'pass' };
+      for (const run of runsOf(texts)) {
+        const own = run.map((index) => contents[index] ?? '');
+        for (const [place, content] of maskCrossings(own, patterns.crossings(own)).entries())
+          contents[run[place] ?? 0] = content;
+      }
+      const isChanged = contents.some((content, index) => content !== texts[index]?.content);
+      if (!isChanged) return { kind: 'pass' };
+      return {
+        kind: 'mask',
+        texts: texts.map((text, index) => ({ ...text, content: contents[index] ?? '' })),
+      };
+    }
+
+    /** Matches that go from one part of a content into another. */
+    function splits({ pieces }: GuardedText): Crossing[] {
+      return pieces === undefined ? [] : patterns.crossings(pieces);
+    }
+
+    /** The content, with parts that share a match joined without a space. */
+    function withoutSplits(text: GuardedText): string {
+      const found = splits(text);
+      if (found.length === 0) return text.content;
+      const joined = new Set(found.flatMap(({ parts }) => parts.slice(1).map(({ index }) => index)));
+      return (text.pieces ?? [])
+        .map((piece, index) => (index === 0 || joined.has(index) ? piece : ` ${piece}`))
+        .join('');
     }
   },
 });
+
+/** Indexes of the texts that follow each other, for each run of several. */
+function runsOf(texts: readonly GuardedText[]): number[][] {
+  const runs = new Map<string, number[]>();
+  for (const [index, { run }] of texts.entries()) {
+    if (run === undefined) continue;
+    const known = runs.get(run);
+    if (known === undefined) runs.set(run, [index]);
+    else known.push(index);
+  }
+  return [...runs.values()].filter(({ length }) => length > 1);
+}
 
 /** Lets other requests run between long texts: 64 KiB of digits take 30 ms. */
 async function turn(texts: readonly GuardedText[], index: number): Promise<void> {

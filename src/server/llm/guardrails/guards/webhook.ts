@@ -3,7 +3,7 @@ import { membersOf } from '../../../../core/foreign.ts';
 import { GuardrailError, type Phase } from '../../../guardrails/outcome.ts';
 import { compileWebhookService, webhookFields } from '../../../guardrails/webhook.ts';
 import { llmRequestScope, llmResponseScope } from '../../variables.ts';
-import { defineGuard, type Guard, type Verdict } from '../guard.ts';
+import { defineGuard, type Verdict } from '../guard.ts';
 import type { GuardedText } from '../guarded-text.ts';
 import { webhookRejection } from '../rejection.ts';
 
@@ -30,7 +30,7 @@ export const webhook = defineGuard({
   schema,
   hasScope: false,
   hasRejection: false,
-  compile({ target, inspect, ...settings }, { phase }, context): Guard | undefined {
+  compile({ target, inspect, ...settings }, { phase }, context) {
     // The specification: "llmRequest.* variables are available in request-phase webhooks only."
     const scope = phase === 'request' ? llmRequestScope : llmResponseScope;
     const at = { host: context.at('target', 'host'), headers: context.at('headers') };

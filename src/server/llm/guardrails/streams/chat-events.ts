@@ -1,12 +1,14 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import { membersOf } from '../../json-members.ts';
 import { type TextPath, textPart } from '../../texts.ts';
 import {
   ALL,
   type EventContent,
   type EventText,
+  eventTexts,
   indexIn,
+  type Placed,
   type StreamFormat,
-  visitOutput,
 } from './stream-format.ts';
 
 /**
@@ -15,39 +17,47 @@ import {
  */
 export const chatEvents: StreamFormat = {
   repeatsTexts: false,
-  read({ choices }) {
-    const texts: EventText[] = [];
+  read(event) {
+    const choices = elementsOf(event['choices']);
     const lanes = new Set<string>([ALL]);
     const follows = new Set<string>();
-    const found = Array.isArray(choices) ? (choices as unknown[]) : [];
-    for (const [position, choice] of found.entries()) {
-      const lane = `choice ${indexOf(choice, position)}`;
+    const texts = eventTexts(event, (path) => placeOf(choices, path));
+    for (const { channel } of texts) {
+      if (channel === undefined) continue;
+      lanes.add(channel);
+      follows.add(channel);
+    }
+    for (const [position, choice] of choices.entries()) {
+      const lane = laneOf(choices, position);
       lanes.add(lane);
-      for (const text of textsOf(choice, position, lane)) {
-        texts.push(text);
-        const { channel = lane } = text;
-        lanes.add(channel);
-        follows.add(channel);
-      }
-      const reason = membersOf(choice)?.['finish_reason'] ?? null;
-      if (reason !== null) follows.add(lane);
+      if ((membersOf(choice)?.['finish_reason'] ?? null) !== null) follows.add(lane);
     }
     // The usage report, and whatever else has no choices, such as an error.
-    if (found.length === 0) follows.add(ALL);
+    if (choices.length === 0) follows.add(ALL);
     return { texts, lanes: [...lanes], follows: [...follows] } satisfies EventContent;
   },
 };
 
-function textsOf(choice: unknown, position: number, lane: string): EventText[] {
-  const texts: EventText[] = [];
-  const at: TextPath = ['choices', position];
+const laneOf = (choices: readonly unknown[], position: number): string =>
+  `choice ${indexOf(choices[position], position)}`;
+
+/** What a text of a choice continues. Other texts of an event, such as citations beside the choices, are whole. */
+function placeOf(choices: readonly unknown[], [field, position, ...path]: TextPath): Placed | undefined {
+  if (field !== 'choices' || typeof position !== 'number') return undefined;
+  const choice = choices[position];
+  const lane = laneOf(choices, position);
+  const part = textPart(path);
+  if (path.includes('annotations')) return { part };
   const hasLogprobs = (membersOf(choice)?.['logprobs'] ?? null) !== null;
-  const derived = hasLogprobs ? [{ path: [...at, 'logprobs'], json: 'null' }] : [];
-  visitOutput(choice, (text, path) => {
-    const channel = `${lane} ${JSON.stringify(channelPath(choice, path))}`;
-    texts.push({ channel, part: textPart(path), path: [...at, ...path], text, derived });
-  });
-  return texts;
+  const derived = hasLogprobs ? [{ path: ['choices', position, 'logprobs'], json: 'null' }] : [];
+  const channel = `${lane} ${JSON.stringify(channelPath(choice, path))}`;
+  return { channel, part, derived, ...runOf(lane, path) };
+}
+
+/** Parts of a content and of reasoning follow each other, whatever their positions. */
+function runOf(lane: string, path: TextPath): Pick<EventText, 'run'> {
+  if (path.includes('tool_calls') || !path.some((step) => typeof step === 'number')) return {};
+  return { run: `${lane} ${JSON.stringify(path.filter((step) => typeof step === 'string'))}` };
 }
 
 /** The path of a text with the indexes of tool calls in place of their positions: an event has parts of the list. */

@@ -2,7 +2,8 @@ import { type Edit, edit, elements, members, type Span } from '../../../kernel/j
 import { dataOf } from '../../frames.ts';
 import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
-import { ALL, type EventContent, IGNORED, type StreamFormat } from './stream-format.ts';
+import type { Echo } from '../echo.ts';
+import { ALL, type EventContent, eventTexts, IGNORED, IN_ORDER, type StreamFormat } from './stream-format.ts';
 
 /** The bytes of one event, and what its format says about it. */
 export interface EventFrame {
@@ -15,13 +16,35 @@ export interface EventFrame {
 }
 
 /** Reads an event. Throws an `AppError` (503) if it is nested too deeply to check. */
-export function readFrame(bytes: Buffer, format: StreamFormat): EventFrame {
+export function readFrame(bytes: Buffer, format: StreamFormat, echo?: Echo): EventFrame {
   const data = dataOf(bytes);
-  if (data === undefined) return { bytes, data, value: undefined, content: IGNORED };
-  const parsed = parseOrNothing(data);
-  const value = Array.isArray(parsed) ? undefined : membersOf(parsed);
-  return { bytes, data, value, content: value === undefined ? rawContent(data) : format.read(value) };
+  const others = otherLines(bytes);
+  const content = data === undefined ? undefined : parseOrNothing(data);
+  const members = membersOf(content);
+  const value = Array.isArray(content) ? undefined : members;
+  return { bytes, data, value, content: withLines(contentOf(), others) };
+
+  function contentOf(): EventContent {
+    if (data === undefined) return IGNORED;
+    if (members === undefined) return rawContent(typeof content === 'string' ? content : data);
+    if (value !== undefined) return format.read(value, echo);
+    return { ...IN_ORDER, texts: eventTexts(members, () => ({ part: 'content' })) };
+  }
 }
+
+/** Server-sent events (HTML standard, "Interpreting an event stream"). A byte order mark may begin the first line. */
+const KNOWN_LINE = /^\uFEFF?(?:data(?::|$)|(?:event|id): ?[\w.:/+=-]{0,128}$|retry: ?\d{1,9}$|:?$)/;
+
+/** Lines of an event that are no data, with a text: comments, unknown fields, and ids and types that are none. */
+function otherLines(bytes: Buffer): string {
+  const lines = bytes.toString('utf8').split(/\r\n|\r|\n/);
+  return lines.filter((line) => !KNOWN_LINE.test(line)).join('\n');
+}
+
+const withLines = (content: EventContent, text: string): EventContent =>
+  text === ''
+    ? content
+    : { ...content, texts: [...content.texts, { part: 'other', form: 'fixed', path: [], text }] };
 
 /** Data of no format is checked as it is, except the end marker of OpenAI's streams. */
 function rawContent(data: string): EventContent {

@@ -1,7 +1,7 @@
 import { elementsOf } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
-import { forEachNumber, type TextPath } from '../../texts.ts';
-import { type EventText, IN_ORDER, indexIn, type StreamFormat, visitOutput } from './stream-format.ts';
+import type { TextPath } from '../../texts.ts';
+import { eventTexts, IN_ORDER, indexIn, type Placed, type StreamFormat } from './stream-format.ts';
 
 /**
  * Streams of `generateContent`: each event is a response with the next parts of its candidates, in order. `finishReason` is
@@ -10,27 +10,14 @@ import { type EventText, IN_ORDER, indexIn, type StreamFormat, visitOutput } fro
 export const generateContentEvents: StreamFormat = {
   repeatsTexts: false,
   read(event) {
-    const { candidates } = event;
-    const texts: EventText[] = [];
-    for (const [at, each] of (Array.isArray(candidates) ? (candidates as unknown[]) : []).entries()) {
-      const candidate = membersOf(each) ?? {};
-      texts.push(...textsOf(candidate, ['candidates', at], indexIn(candidate['index']) ?? at));
-    }
-    const { candidates: _, ...others } = event;
-    visitOutput(others, (text, path) => {
-      if (!isHead(path)) texts.push({ part: 'other', path, text });
-    });
+    const candidates = elementsOf(event['candidates']);
+    const texts = eventTexts(event, (path) => placeOf(candidates, path));
     const continued = new Set(texts.flatMap(({ channel }) => channel ?? []));
     // The answer after thoughts is another text, and so are thoughts after an answer.
     const ended = [...continued].flatMap(siblingsOf).filter((channel) => !continued.has(channel));
     return { texts, ...IN_ORDER, ends: [...ended, ...endsOf(event)] };
   },
 };
-
-/** Members of every event that describe the response. */
-const HEAD = new Set<string | number>(['modelVersion', 'responseId', 'createTime', 'usageMetadata']);
-
-const isHead = ([first]: TextPath): boolean => first !== undefined && HEAD.has(first);
 
 /** Texts of a candidate whose parts continue each other, by the member of the part. */
 const CONTINUED = new Map([
@@ -75,39 +62,18 @@ function partsOf(candidate: Members): unknown[] {
   return Array.isArray(parts) ? (parts as unknown[]) : [];
 }
 
-/** The texts of a candidate. */
-function textsOf(candidate: Members, root: TextPath, index: number): EventText[] {
-  const texts: EventText[] = [];
+/** What a text of a candidate is, and which text it continues. */
+function placeOf(candidates: readonly unknown[], [field, at, ...path]: TextPath): Placed | undefined {
+  if (field !== 'candidates' || typeof at !== 'number') return undefined;
+  const candidate = membersOf(candidates[at]) ?? {};
+  const index = indexIn(candidate['index']) ?? at;
+  if (path[0] === 'logprobsResult') return { channel: `${index} logprobs` };
   const hasLogprobs = membersOf(candidate['logprobsResult']) !== undefined;
-  const derived = hasLogprobs ? [{ path: [...root, 'logprobsResult'], json: 'null' }] : [];
-  visitOutput(
-    candidate,
-    (text, path) =>
-      texts.push({ ...placeOf(candidate, path.slice(root.length), index), path, text, derived }),
-    undefined,
-    root,
-  );
-  for (const [at, part] of partsOf(candidate).entries()) {
-    const call = membersOf(membersOf(part)?.['functionCall']);
-    for (const member of ['args', 'partialArgs'])
-      forEachNumber(call?.[member], (text, path) => texts.push({ part: 'toolCalls', path, text }), [
-        ...root,
-        'content',
-        'parts',
-        at,
-        'functionCall',
-        member,
-      ]);
-  }
-  return texts;
+  const derived = hasLogprobs ? [{ path: [field, at, 'logprobsResult'], json: 'null' }] : [];
+  return { ...placeInCandidate(candidate, path, index), derived };
 }
 
-/** What a text of a candidate is, and which text it continues. */
-function placeOf(
-  candidate: Members,
-  path: TextPath,
-  index: number,
-): Pick<EventText, 'part' | 'channel' | 'isPlain'> {
+function placeInCandidate(candidate: Members, path: TextPath, index: number): Placed {
   const [content, parts, at, ...rest] = path;
   const part =
     content === 'content' && parts === 'parts' ? membersOf(partsOf(candidate)[Number(at)]) : undefined;

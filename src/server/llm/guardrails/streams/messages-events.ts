@@ -1,14 +1,15 @@
+import { textIn } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
-import { forEachNumber, type TextPath, textPart } from '../../texts.ts';
+import { type TextPath, textPart } from '../../texts.ts';
 import {
   ALL,
   type EventContent,
-  type EventText,
+  eventTexts,
   IGNORED,
   IN_ORDER,
   indexIn,
+  type Placed,
   type StreamFormat,
-  visitOutput,
 } from './stream-format.ts';
 
 /**
@@ -18,28 +19,10 @@ import {
 export const messagesEvents: StreamFormat = {
   repeatsTexts: false,
   read(event) {
-    switch (event['type']) {
-      case 'ping':
-        return IGNORED;
-      case 'content_block_start':
-        return { ...IN_ORDER, texts: startTexts(event) };
-      case 'content_block_delta':
-        return { ...IN_ORDER, ...deltaContent(event) };
-      case 'content_block_stop':
-        return { ...IN_ORDER, texts: [], ends: [blockOf(event)] };
-      case 'message_start':
-        return {
-          ...IN_ORDER,
-          texts: wholeTexts(membersOf(event['message'])?.['content'], ['message', 'content']),
-        };
-      case 'message_stop':
-        return { ...IN_ORDER, texts: [], ends: [ALL] };
-      case 'message_delta':
-      case 'error':
-        return { ...IN_ORDER, texts: [] };
-      default:
-        return { ...IN_ORDER, texts: wholeTexts(event, []) };
-    }
+    const type = textIn(event['type']);
+    const texts = eventTexts(event, (path) => placeOf(event, type, path));
+    if (type === 'ping' && texts.length === 0) return IGNORED;
+    return { ...IN_ORDER, texts, ...endOf(event, type) };
   },
 };
 
@@ -60,53 +43,50 @@ const blockOf = ({ index }: Members): string => `block ${indexIn(index) ?? '-'}`
 
 const channelOf = (event: Members, part: Part): string => `${blockOf(event)} ${part}`;
 
-function deltaContent(event: Members): Pick<EventContent, 'texts' | 'describes'> {
-  const delta = membersOf(event['delta']);
-  if (delta?.['type'] === 'signature_delta') return { texts: [], describes: channelOf(event, 'thinking') };
-  const [member, part] = DELTAS.get(delta?.['type']) ?? [];
-  const text = member === undefined ? undefined : delta?.[member];
-  if (member === undefined || part === undefined || typeof text !== 'string')
-    return { texts: otherTexts(event, delta) };
-  if (text === '') return { texts: [] };
-  return {
-    texts: [{ channel: channelOf(event, part), part: TEXT_PARTS[part], path: ['delta', member], text }],
-  };
+/** Texts and thoughts go on in the next block of the same type: a model that cites has one block per citation. */
+const RUNS: readonly string[] = ['text', 'thinking'];
+
+function placeOf(event: Members, type: string, path: TextPath): Placed | undefined {
+  const [owner, member] = path;
+  if (type === 'content_block_start') {
+    if (owner !== 'content_block') return undefined;
+    // Text and thinking of the start of a block continue in its deltas; other texts are complete.
+    const isContinued = path.length === 2 && (member === 'text' || member === 'thinking');
+    return isContinued ? continued(event, member) : { part: textPart(path) };
+  }
+  if (type !== 'content_block_delta') return type === 'error' ? undefined : { part: textPart(path) };
+  if (owner !== 'delta') return undefined;
+  const delta = textIn(membersOf(event['delta'])?.['type']);
+  const [text, part] = DELTAS.get(delta) ?? [];
+  if (part !== undefined && path.length === 2 && member === text) return continued(event, part);
+  // Each citation is complete, but texts of a compaction, and of types that the API may add, continue each other.
+  if (delta === 'citations_delta') return { part: textPart(path) };
+  const channel = `${blockOf(event)} ${JSON.stringify([delta, ...path])}`;
+  return { part: textPart(path), channel };
 }
 
-/**
- * Texts of other deltas: each citation is complete, but those of a compaction, and of types that the API may add, continue
- * each other.
- */
-function otherTexts(event: Members, delta: Members | undefined): EventText[] {
-  const texts = wholeTexts(delta, ['delta']);
-  if (delta?.['type'] === 'citations_delta') return texts;
-  return texts.map((text) => ({
-    ...text,
-    channel: `${blockOf(event)} ${JSON.stringify([delta?.['type'], ...text.path])}`,
-  }));
-}
+const continued = (event: Members, part: Part): Placed => ({
+  channel: channelOf(event, part),
+  part: TEXT_PARTS[part],
+  ...(part !== 'input' && { run: part }),
+});
 
-/** Text and thinking of the start of a block continue in its deltas; other texts are complete. */
-function startTexts(event: Members): EventText[] {
-  const input: EventText[] = [];
-  const path = ['content_block', 'input'];
-  forEachNumber(
-    membersOf(event['content_block'])?.['input'],
-    (text, at) => input.push({ part: 'toolCalls', path: at, text }),
-    path,
-  );
-  const texts = wholeTexts(event['content_block'], ['content_block']).map((text) => {
-    const [, member, ...rest] = text.path;
-    const isContinued = rest.length === 0 && (member === 'text' || member === 'thinking');
-    return isContinued ? { ...text, channel: channelOf(event, member) } : text;
-  });
-  return [...texts, ...input];
-}
-
-function wholeTexts(value: unknown, at: TextPath): EventText[] {
-  const texts: EventText[] = [];
-  visitOutput(value, (text, path) => {
-    texts.push({ part: textPart([...at, ...path]), path: [...at, ...path], text });
-  });
-  return texts;
+function endOf(event: Members, type: string): Pick<EventContent, 'ends' | 'describes'> {
+  switch (type) {
+    case 'content_block_start': {
+      const started = textIn(membersOf(event['content_block'])?.['type']);
+      return { ends: RUNS.filter((run) => run !== started) };
+    }
+    case 'content_block_delta': {
+      const delta = membersOf(event['delta'])?.['type'];
+      return delta === 'signature_delta' ? { describes: channelOf(event, 'thinking') } : {};
+    }
+    case 'content_block_stop':
+      return { ends: [blockOf(event)] };
+    case 'message_delta':
+    case 'message_stop':
+      return { ends: [ALL] };
+    default:
+      return {};
+  }
 }

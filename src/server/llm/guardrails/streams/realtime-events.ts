@@ -2,7 +2,14 @@ import { textIn } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import { failed } from '../guarded-text.ts';
 import { responsesEvents } from './responses-events.ts';
-import { ALL, type EventContent, type EventText, IN_ORDER, type StreamFormat } from './stream-format.ts';
+import {
+  ALL,
+  type EventContent,
+  type EventText,
+  eventTexts,
+  IN_ORDER,
+  type StreamFormat,
+} from './stream-format.ts';
 
 /**
  * Events of a realtime session about one or several responses (OpenAI's Realtime API reference, "Server events"). Their
@@ -18,7 +25,7 @@ export const realtimeEvents: StreamFormat = {
         'response',
         'speech cannot be checked: set `output_modalities` of the session to ["text"]',
       );
-    if (WITHOUT_OUTPUT.test(type)) return { ...IN_ORDER, texts: [] };
+    if (WITHOUT_OUTPUT.test(type)) return { ...IN_ORDER, texts: eventTexts(withoutEcho(event), () => ({})) };
     const content = responsesEvents.read(outputOf(event, type));
     const response = textIn(event['response_id']);
     const texts = content.texts.map((text) => ofResponse(text, response, type));
@@ -37,16 +44,22 @@ function hasSpeech(event: Members, type: string): boolean {
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
 
-/** Settings, and what the user said or recorded: guardrails for requests have seen the texts. */
+/** Settings, and what the user said or recorded. */
 const WITHOUT_OUTPUT =
   /^(?:session|transcription_session|input_audio_buffer|output_audio_buffer|rate_limits|conversation\.created)\b|^conversation\.item\.input_audio_transcription\./;
+
+/** Guardrails for requests have seen the texts of settings and items. Transcripts of the user are not checked. */
+function withoutEcho(event: Members): Members {
+  const { session: _session, item: _item, transcript: _transcript, delta: _delta, ...rest } = event;
+  return rest;
+}
 
 const isOfClient = (item: Members | undefined): boolean =>
   item?.['role'] === 'user' || item?.['role'] === 'system' || item?.['type'] === 'function_call_output';
 
-/** Without ids, which are no text, and without an item that repeats one of the client. */
+/** Without an item that repeats one of the client. */
 function outputOf(event: Members, type: string): Members {
-  const { event_id: _event, response_id: _response, previous_item_id: _item, item, ...rest } = event;
+  const { item, ...rest } = event;
   if (item === undefined) return rest;
   const isRepetition = type.startsWith('conversation.item.') && isOfClient(membersOf(item));
   return isRepetition ? rest : { ...rest, item };
@@ -57,7 +70,12 @@ function ofResponse(text: EventText, response: string, type: string): EventText 
   const part = text.part === 'other' && SAID.test(type) ? 'content' : text.part;
   return text.channel === undefined
     ? { ...text, part }
-    : { ...text, part, channel: `${response} ${text.channel}` };
+    : {
+        ...text,
+        part,
+        channel: `${response} ${text.channel}`,
+        ...(text.run !== undefined && { run: `${response} ${text.run}` }),
+      };
 }
 
 /** Texts of the former version of the API, and transcripts. */

@@ -1,15 +1,17 @@
 import { textIn } from '../../../../core/foreign.ts';
+import { isBase64, WORD_LENGTH } from '../../../guardrails/encoded-text.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import { type TextPath, textPart } from '../../texts.ts';
 import {
   ALL,
   type EventContent,
   type EventText,
+  eventTexts,
   IGNORED,
   IN_ORDER,
   indexIn,
+  type Placed,
   type StreamFormat,
-  visitOutput,
 } from './stream-format.ts';
 
 /**
@@ -18,17 +20,16 @@ import {
  */
 export const responsesEvents: StreamFormat = {
   repeatsTexts: true,
-  read(event) {
-    const type = typeof event['type'] === 'string' ? event['type'] : '';
+  read(event, echo) {
+    const type = textIn(event['type']);
+    const texts = eventTexts(event, (path) => placeOf(event, type, path)).filter(({ text, path }) => {
+      const [first, ...rest] = path;
+      if (first === 'response') return echo?.repeats(text, rest) !== true;
+      return first !== 'delta' || !isRecording(type, text);
+    });
     // Some providers send Anthropic's keep-alive event.
-    if (type === 'ping' || type === 'keepalive') return IGNORED;
-    if (BYTES.test(type) || type === 'error') return { ...IN_ORDER, texts: [] };
-    const { delta } = event;
-    if (typeof delta === 'string')
-      return { ...IN_ORDER, texts: delta === '' ? [] : [deltaText(event, type, delta)] };
-    // The output of a shell: a delta with `stdout` and `stderr`.
-    if (membersOf(delta) !== undefined) return { ...IN_ORDER, texts: deltaTexts(event, type, delta) };
-    return { ...IN_ORDER, texts: wholeTexts(event, type), ...endOf(event, type) };
+    if ((type === 'ping' || type === 'keepalive') && texts.length === 0) return IGNORED;
+    return { ...IN_ORDER, texts, ...endOf(event, type) };
   },
   renumbered({ sequence_number: number }, removed) {
     if (typeof number !== 'number') return undefined;
@@ -36,8 +37,9 @@ export const responsesEvents: StreamFormat = {
   },
 };
 
-/** Images and recordings. */
-const BYTES = /\.audio\.delta$|\.partial_image$/;
+/** A part of a recording, not of a text. */
+const isRecording = (type: string, delta: string): boolean =>
+  type.endsWith('.audio.delta') && delta.length >= WORD_LENGTH && isBase64(delta);
 
 /** The channel of an event: kind of text, item, and part of the item. */
 function channelOf(event: Members, type: string): string {
@@ -46,23 +48,41 @@ function channelOf(event: Members, type: string): string {
   return `${kind} ${item} ${indexIn(event['content_index'] ?? event['summary_index']) ?? '-'}`;
 }
 
-function deltaText(event: Members, type: string, delta: string): EventText {
-  return {
-    channel: channelOf(event, type),
-    part: partOf(type),
-    path: ['delta'],
-    text: delta,
-    derived: derivedFrom(event, []),
-  };
+function placeOf(event: Members, type: string, path: TextPath): Placed | undefined {
+  const [first, member] = path;
+  if (first === 'delta') {
+    const channel = channelOf(event, type);
+    if (path.length === 1)
+      return { ...continued(channel), part: partOf(type), derived: derivedFrom(event, []) };
+    // The output of a shell: a delta with `stdout` and `stderr`.
+    return { channel: `${channel} ${JSON.stringify(path)}`, part: partOf(type) };
+  }
+  // Of several deltas as of one, as the text that they repeat.
+  if (first === 'logprobs' && path.length === 1) return { channel: `${channelOf(event, type)} logprobs` };
+  if (type.endsWith('.delta')) return undefined;
+  if (first === 'response' && member !== 'output' && member !== 'output_text') return undefined;
+  if (type === 'error') return undefined;
+  const found = wholeText(event, path);
+  if (!type.endsWith('.added') || type.endsWith('.annotation.added')) return found;
+  const kind = continuedKind(path, membersOf(event[String(first)])?.['type']);
+  return kind === undefined ? found : { ...found, ...continued(channelOf(event, kind)) };
 }
 
-function deltaTexts(event: Members, type: string, delta: unknown): EventText[] {
-  return textsIn(delta, ['delta']).map((text) => ({
-    ...text,
-    channel: `${channelOf(event, type)} ${JSON.stringify(text.path)}`,
-    part: partOf(type),
-  }));
+/** Texts and reasoning go on in the next part of the same kind, and in that of the next item. */
+function continued(channel: string): Placed {
+  const run = RUNS.find((kind) => channel.startsWith(`${kind} `));
+  return { channel, ...(run !== undefined && { run }) };
 }
+
+const ANSWERS = ['response.output_text', 'response.refusal'];
+const THOUGHTS = ['response.reasoning_text', 'response.reasoning_summary_text'];
+const RUNS = [...ANSWERS, ...THOUGHTS];
+
+/** Runs that end when an item of this type begins. */
+const endedBy = (type: unknown): string[] => {
+  if (type === 'message') return THOUGHTS;
+  return type === 'reasoning' ? ANSWERS : RUNS;
+};
 
 /** Members beside a text that repeat it (token probabilities) or point into it (citations). */
 function derivedFrom(owner: unknown, at: TextPath): NonNullable<EventText['derived']> {
@@ -74,29 +94,14 @@ function derivedFrom(owner: unknown, at: TextPath): NonNullable<EventText['deriv
 function endOf(event: Members, type: string): Pick<EventContent, 'ends' | 'describes'> {
   if (LAST.has(type)) return { ends: [ALL] };
   if (type.endsWith('.annotation.added')) return { describes: channelOf(event, type) };
+  if (type === 'response.output_item.added') return { ends: endedBy(membersOf(event['item'])?.['type']) };
   return type.endsWith('.done') ? { ends: [channelOf(event, type)] } : {};
 }
 
 const LAST = new Set(['response.completed', 'response.incomplete', 'response.failed']);
 
-/** Texts of an event besides deltas. Of a response only its output: it also repeats the client's request. */
-function wholeTexts(event: Members, type: string): EventText[] {
-  const { response, obfuscation: _padding, ...rest } = event;
-  const { output, output_text: text } = membersOf(response) ?? {};
-  const texts = [
-    ...textsIn(rest, []),
-    ...textsIn(output, ['response', 'output']),
-    ...textsIn(text, ['response', 'output_text']),
-  ];
-  if (!type.endsWith('.added') || type.endsWith('.annotation.added')) return texts;
-  return texts.map((found) => {
-    const kind = continuedKind(found, membersOf(event[String(found.path[0])])?.['type']);
-    return kind === undefined ? found : { ...found, channel: channelOf(event, kind) };
-  });
-}
-
 /** The kind of the deltas that continue a text at the start of an item or part. These texts are empty at OpenAI. */
-function continuedKind({ path }: EventText, type: unknown): string | undefined {
+function continuedKind(path: TextPath, type: unknown): string | undefined {
   if (path.length !== 2) return undefined;
   const [owner, member] = path;
   if (owner === 'part') return PARTS.get(`${textIn(type)} ${member}`);
@@ -117,25 +122,19 @@ const ITEMS = new Map([
   ['code_interpreter_call code', 'response.code_interpreter_call_code'],
 ]);
 
-function textsIn(value: unknown, at: TextPath): EventText[] {
-  const texts: EventText[] = [];
-  visitOutput(value, (text, path) => {
-    const types: string[] = [];
-    let owner = value;
-    for (const step of path) {
-      types.push(String(membersOf(owner)?.['type'] ?? ''));
-      if (step !== path.at(-1)) owner = membersOf(owner)?.[step];
-    }
-    const full = [...at, ...path];
-    const isCall = types.some((type) => CALL.test(type));
-    texts.push({
-      part: isCall ? 'toolCalls' : textPart(full),
-      path: full,
-      text,
-      ...(path.length > 0 && { derived: derivedFrom(owner, full.slice(0, -1)) }),
-    });
-  });
-  return texts;
+/** A text of an event that is no delta. Its owner and the items that it is in say what it is. */
+function wholeText(event: Members, path: TextPath): Placed {
+  const types = path[0] === 'response' ? [] : [textIn(event['type'])];
+  let owner: unknown = event;
+  for (const step of path.slice(0, -1)) {
+    owner = membersOf(owner)?.[step];
+    types.push(String(membersOf(owner)?.['type'] ?? ''));
+  }
+  const isCall = types.some((type) => CALL.test(type));
+  return {
+    part: isCall ? 'toolCalls' : textPart(path),
+    ...(path.length > 0 && { derived: derivedFrom(owner, path.slice(0, -1)) }),
+  };
 }
 
 const CALL = /call|tool/;
