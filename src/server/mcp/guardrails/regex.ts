@@ -1,5 +1,5 @@
 import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
-import { compilePatterns, patternFields } from '../../guardrails/patterns.ts';
+import { compilePatterns, maskCrossings, patternFields } from '../../guardrails/patterns.ts';
 import { edit } from '../../kernel/json-text.ts';
 import { errorTexts, type MessageText, requestTexts, responseTexts } from './message-texts.ts';
 import { defineProcessor, type MessageVerdict, REJECTED } from './processor.ts';
@@ -30,18 +30,30 @@ export const regex = defineProcessor({
     };
 
     function rejection(texts: readonly MessageText[]): MessageVerdict {
+      const blocks = texts.filter(({ isBlock }) => isBlock === true).map(({ value }) => value);
+      const rule = firstRule(texts) ?? patterns.crossings(blocks)[0]?.rule;
+      if (rule === undefined) return { kind: 'pass' };
+      return { kind: 'reject', code: REJECTED.denied, reason: `it matches ${rule}` };
+    }
+
+    function firstRule(texts: readonly MessageText[]): string | undefined {
       for (const { value } of texts) {
         const rule = patterns.match(value);
-        if (rule !== undefined)
-          return { kind: 'reject', code: REJECTED.denied, reason: `it matches ${rule}` };
+        if (rule !== undefined) return rule;
       }
-      return { kind: 'pass' };
+      return undefined;
     }
 
     function masked(json: string, texts: readonly MessageText[]): MessageVerdict {
-      const edits = texts.flatMap(({ start, end, value, isFixed }) => {
-        const text = isFixed ? value : patterns.mask(value);
-        return text === value ? [] : [{ start, end, text: JSON.stringify(text) }];
+      const values = texts.map(({ value, isFixed }) => (isFixed ? value : patterns.mask(value)));
+      const blocks = [...texts.keys()].filter((index) => texts[index]?.isBlock === true);
+      const contents = blocks.map((index) => values[index] ?? '');
+      for (const [place, content] of maskCrossings(contents, patterns.crossings(contents)).entries())
+        values[blocks[place] ?? 0] = content;
+      const edits = texts.flatMap(({ start, end, value, encode }, index) => {
+        const text = values[index] ?? '';
+        if (text === value) return [];
+        return [{ start, end, text: JSON.stringify(encode === undefined ? text : encode(text)) }];
       });
       return edits.length === 0 ? { kind: 'pass' } : { kind: 'mask', text: edit(json, edits) };
     }
