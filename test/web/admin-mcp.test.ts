@@ -4,6 +4,7 @@ import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { chaos } from '../kit/config.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { overHttp } from '../kit/scripted-server.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
@@ -185,5 +186,54 @@ browserTest(
     await page.getByRole('link', { name: '2 tools', exact: true }).waitFor();
     await page.getByRole('link', { name: '3 tool calls' }).waitFor();
     expect(problems).toEqual([]);
+  },
+);
+
+// modelcontextprotocol/inspector#674, #906: the page of another client is blank once a schema has a member that is no schema.
+browserTest(
+  'the MCP page shows lists and results of a server whose members have other types',
+  async (browser) => {
+    const of = (result: string): string => `{"jsonrpc":"2.0","id":@id,"result":${result}}`;
+    const schema =
+      '{"type":"object","properties":{"a":null,"b":5,"c":{"type":5,"description":{},"enum":[{}]}},"required":5}';
+    await using server = await overHttp({
+      'tools/list': of(
+        `{"tools":[null,5,{"name":5},{"name":"good","title":1,"description":{},"inputSchema":null},{"name":"odd","description":null,"inputSchema":${schema}}]}`,
+      ),
+      'prompts/list': of(
+        '{"prompts":[{"name":"p","arguments":[null,{"name":5},{"name":"x","required":"y"}]},{"name":"q","arguments":5}]}',
+      ),
+      'resources/list': of(
+        '{"resources":[{"name":"r","uri":"file:///r","description":[]},{"name":5,"uri":5}]}',
+      ),
+      'tools/call': of(
+        '{"content":[null,5,[],{"type":1,"data":"x","mimeType":{"toString":1}},{"type":"text","text":5}],"isError":"x"}',
+      ),
+    });
+    const routes = [{ backends: [{ mcp: { targets: [server.target] } }] }];
+    const config = { config: { adminAddr: 'off' }, gateways: { edge: { port: 0, routes } } };
+    const odd = await gateway(JSON.stringify(config), { admin: true, webApp: ADMIN_PAGES });
+    try {
+      const { page, problems } = await watchedPage(browser, odd.admin, { isOwn: true });
+      await page.goto(`${odd.admin}/ui/mcp`);
+      await page.getByRole('button', { name: 'Connect' }).click();
+      await page.getByText('✓ Connected').waitFor();
+      await page.getByRole('button', { name: 'odd' }).click();
+      await page.getByRole('form', { name: 'tool odd' }).waitFor();
+      await page.getByRole('button', { name: 'good' }).click();
+      await page.getByRole('form', { name: 'tool good' }).getByRole('button', { name: 'Call' }).click();
+      await answer(page)
+        .getByRole('status')
+        .getByText(/\d+ ms/)
+        .waitFor();
+      await answer(page).getByRole('button', { name: 'Copy answer' }).waitFor();
+      for (const tab of [/^Prompts/, /^Resources/, /^Tools/]) {
+        await page.getByRole('tab', { name: tab }).click();
+        await page.getByRole('tabpanel', { name: tab }).waitFor();
+      }
+      expect(problems).toEqual([]);
+    } finally {
+      await odd.close();
+    }
   },
 );

@@ -13,6 +13,7 @@ const ONE = {
 
 /** `2 entities, 1 turn`; empty if there is nothing. */
 export function amountOf({ counts }: Erasure): string {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
   return (Object.keys(ONE) as (keyof typeof ONE)[])
     .filter((kind) => counts[kind] > 0)
     .map((kind) => counted(counts[kind], ONE[kind], kind))

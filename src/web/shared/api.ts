@@ -1,3 +1,4 @@
+import { isRecord, membersOf, parseJson, stringIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 
 /** A failed request, with a message for the page: what was requested, and what came back. */
@@ -93,8 +94,9 @@ export async function ask<T>(path: string, options: Ask = {}): Promise<T> {
     const { message = `${path} answered ${response.status}`, details } = problemIn(text);
     throw new ApiError(message, response.status, details);
   }
-  if (!(response.headers.get('content-type') ?? '').includes('json')) return text as T;
-  return JSON.parse(text) as T;
+  const isJson = (response.headers.get('content-type') ?? '').includes('json');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- pages and server are of one package
+  return (isJson ? parseJson(text) : text) as T;
 }
 
 interface ServerProblem {
@@ -105,8 +107,12 @@ interface ServerProblem {
 /** The message of an error body, in one of the formats that our servers use. */
 function problemIn(text: string): ServerProblem {
   try {
-    const { error, message } = JSON.parse(text) as { error?: ServerProblem | string; message?: string };
-    return typeof error === 'string' ? { message: error } : { message, ...error };
+    const { error, message } = membersOf(parseJson(text));
+    const { message: inner = message, details } = membersOf(error);
+    return {
+      message: stringIn(error) ?? stringIn(inner),
+      ...(isRecord(details) ? { details } : {}),
+    };
   } catch {
     return text === '' || text.startsWith('<') ? {} : { message: text.slice(0, 500) };
   }

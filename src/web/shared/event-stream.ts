@@ -1,4 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { messageOf } from '../../core/errors.ts';
 import { ApiError } from './api.ts';
 
 export interface StreamHandler {
@@ -66,7 +67,7 @@ export async function followEventStream(
       await readEventStream(path(), { ...pass(handler), opened }, signal);
     } catch (error) {
       if (signal.aborted) return;
-      reason = (error as Error).message;
+      reason = messageOf(error);
     }
     handler.state({ kind: 'lost', reason, retryIn: pause });
     await delay(pause, signal);

@@ -1,3 +1,5 @@
+import { isRecord, parseJson } from '../../../core/foreign.ts';
+
 /** The unverified content of a token: only the gateway verifies signatures. */
 export interface Jwt {
   readonly header: Readonly<Record<string, unknown>>;
@@ -17,10 +19,8 @@ function part(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
     const bytes = Uint8Array.from(binary, (unit) => unit.charCodeAt(0));
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Readonly<Record<string, unknown>>)
-      : undefined;
+    const value = parseJson(new TextDecoder().decode(bytes));
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }

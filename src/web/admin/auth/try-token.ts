@@ -1,3 +1,4 @@
+import { membersOf, parseJson, stringIn, textIn } from '../../../core/foreign.ts';
 import { watchRequest } from '../playground/call-trace.tsx';
 import type { Endpoint } from '../playground/endpoints.ts';
 import { readText, sendToGateway } from '../playground/send.ts';
@@ -52,11 +53,8 @@ export async function tryToken(
 
 function reasonIn(text: string): string {
   try {
-    const { error, error_description: description } = JSON.parse(text) as {
-      error?: string | { message?: string };
-      error_description?: string;
-    };
-    return description ?? (typeof error === 'string' ? error : (error?.message ?? ''));
+    const { error, error_description: description } = membersOf(parseJson(text));
+    return stringIn(description) ?? stringIn(error) ?? textIn(membersOf(error)['message']);
   } catch {
     return text.trim().slice(0, 500);
   }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../../core/foreign.ts';
 import { ApiError } from '../../shared/api.ts';
 
 /** The result of an expression, or why there is none. */
@@ -35,7 +36,8 @@ export async function evaluate(
   });
   const text = await response.text();
   try {
-    const { result, error } = JSON.parse(text) as Answer;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- pages and server are of one package
+    const { result, error } = parseJson(text) as Answer;
     return error === null ? { kind: 'result', value: result } : { kind: 'error', ...error };
   } catch {
     throw new ApiError(text.trim() || `the admin server answered ${response.status}`, response.status);

@@ -72,6 +72,7 @@ async function check(text: string, signal: AbortSignal): Promise<Verdict> {
     },
   );
   if (!response.ok) throw new ApiError((await response.text()).trim(), response.status);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- pages and server are of one package
   return (await response.json()) as Verdict;
 }
 

@@ -1,4 +1,13 @@
 import { createParser } from 'eventsource-parser';
+import {
+  elementsOf,
+  isRecord,
+  membersOf,
+  numberIn,
+  parseJson,
+  stringIn,
+  textIn,
+} from '../../../core/foreign.ts';
 import { ApiError } from '../../shared/api.ts';
 import type { Endpoint } from '../playground/endpoints.ts';
 import { parts, readText, sendToGateway } from '../playground/send.ts';
@@ -46,15 +55,11 @@ export interface ChatAnswer {
   readonly took: number;
 }
 
+/** What the page reads of an answer, or of a part of a stream. Providers send members of any type. */
 interface Chunk {
-  readonly model?: string;
-  readonly usage?: { readonly prompt_tokens?: number; readonly completion_tokens?: number } | null;
-  readonly choices?: readonly {
-    readonly delta?: { readonly content?: unknown };
-    readonly message?: { readonly content?: unknown; readonly refusal?: unknown };
-    readonly finish_reason?: string | null;
-  }[];
-  readonly error?: { readonly message?: string } | string;
+  readonly piece: string;
+  readonly facts: Partial<ChatAnswer>;
+  readonly error: string | undefined;
 }
 
 /** Characters of an answer that are displayed. */
@@ -93,20 +98,18 @@ export async function chat(
   };
   const add = (data: string): void => {
     if (data === '[DONE]') return;
-    const chunk = parsed(data);
-    if (chunk?.error !== undefined) throw new ApiError(errorText(chunk.error), answer.status);
-    const piece = chunk?.choices?.[0]?.delta?.content ?? chunk?.choices?.[0]?.message?.content;
-    if (typeof piece === 'string' && piece !== '' && text.length < MOST) {
+    const { piece, facts, error } = chunkIn(data);
+    if (error !== undefined) throw new ApiError(error, answer.status);
+    if (piece !== '' && text.length < MOST) {
       text += piece;
       said(text);
       found = { ...found, firstAfter: found.firstAfter ?? Math.round(performance.now() - started) };
     }
-    found = { ...found, ...factsOf(chunk) };
+    found = { ...found, ...facts };
   };
   if (answer.status >= 400) {
     const problem = await readText(answer.body, MOST);
-    const { error } = parsed(problem) ?? {};
-    const words = error === undefined ? problem.trim().slice(0, 500) : errorText(error);
+    const words = chunkIn(problem).error ?? problem.trim().slice(0, 500);
     throw new ApiError(`${answer.status}: ${words}`, answer.status);
   }
   if (answer.headers['content-type']?.includes('event-stream') === true) {
@@ -116,24 +119,28 @@ export async function chat(
   return { ...found, took: Math.round(performance.now() - started) };
 }
 
-const errorText = (error: NonNullable<Chunk['error']>): string =>
-  typeof error === 'string' ? error : (error.message ?? 'the model returned an error');
-
-function factsOf(chunk: Chunk | undefined): Partial<ChatAnswer> {
-  const finish = chunk?.choices?.[0]?.finish_reason;
-  const usage = chunk?.usage;
+function chunkIn(data: string): Chunk {
+  const { model, usage, choices, error } = membersOf(parsed(data));
+  const choice = membersOf(elementsOf(choices)[0]);
+  const finish = stringIn(choice['finish_reason']);
+  const { prompt_tokens: input, completion_tokens: output } = membersOf(usage);
   return {
-    ...(typeof chunk?.model === 'string' ? { model: chunk.model } : {}),
-    ...(typeof finish === 'string' ? { finish } : {}),
-    ...(usage === undefined || usage === null
-      ? {}
-      : { usage: { input: usage.prompt_tokens ?? 0, output: usage.completion_tokens ?? 0 } }),
+    piece: textIn(membersOf(choice['delta'])['content'] ?? membersOf(choice['message'])['content']),
+    facts: {
+      ...(typeof model === 'string' ? { model } : {}),
+      ...(finish === undefined ? {} : { finish }),
+      ...(isRecord(usage) ? { usage: { input: numberIn(input) ?? 0, output: numberIn(output) ?? 0 } } : {}),
+    },
+    error:
+      error === undefined || error === null
+        ? undefined
+        : (stringIn(error) ?? stringIn(membersOf(error)['message']) ?? 'the model returned an error'),
   };
 }
 
-function parsed(data: string): Chunk | undefined {
+function parsed(data: string): unknown {
   try {
-    return JSON.parse(data) as Chunk;
+    return parseJson(data);
   } catch {
     return undefined;
   }

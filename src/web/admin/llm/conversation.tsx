@@ -1,4 +1,5 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
+import { messageOf } from '../../../core/errors.ts';
 import { visible } from '../../shared/visible.ts';
 import { type Watched, watchRequest } from '../playground/call-trace.tsx';
 import type { Endpoint } from '../playground/endpoints.ts';
@@ -66,7 +67,7 @@ export function useChat(): Chat {
         change({ answer: await chat(endpoint, token, body, watch.headers, said, own.signal) });
       } catch (error) {
         if (own.signal.aborted) watch.stop();
-        change({ error: own.signal.aborted ? 'Stopped.' : (error as Error).message });
+        change({ error: own.signal.aborted ? 'Stopped.' : messageOf(error) });
       }
       change({ isRunning: false });
     };

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { isRecord, textIn } from '../../../core/foreign.ts';
+import { isRecord, membersOf, textIn } from '../../../core/foreign.ts';
 import type { TraceModel, TraceStep } from '../../../core/trace-model.ts';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
@@ -85,7 +85,7 @@ function describe({ message, summary, isSkip, label }: TraceStep): string | unde
   if (type === 'cel') {
     const field = /\.transformation\.(.+)$/.exec(textIn(message['configPath']))?.[1];
     if (field === undefined) return undefined;
-    const { result } = message as { readonly result?: unknown };
+    const { result } = membersOf(message);
     const problem = isRecord(result) ? result['error'] : undefined;
     return typeof problem === 'string'
       ? `${field} not set: ${problem}`

@@ -1,4 +1,6 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { messageOf } from '../../../core/errors.ts';
+import { elementsOf, membersOf, shownValue } from '../../../core/foreign.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
 import { CallTrace, type Watched, watchRequest } from '../playground/call-trace.tsx';
@@ -97,7 +99,7 @@ async function run(
     change({ reply, took: took() });
   } catch (error) {
     watch.stop();
-    change({ error: signal.aborted ? 'Stopped.' : (error as Error).message, took: took() });
+    change({ error: signal.aborted ? 'Stopped.' : messageOf(error), took: took() });
   }
 }
 
@@ -152,9 +154,7 @@ const answerOf = ({ messages }: Reply): Message | undefined =>
 /** What a copy of the answer contains: its texts, or all of it as JSON. */
 function answerText(reply: Reply): string {
   const { result, error } = answerOf(reply) ?? {};
-  const texts = (Array.isArray(result?.['content']) ? (result['content'] as Part[]) : []).map(
-    ({ text }) => text,
-  );
+  const texts = elementsOf(result?.['content']).map((part) => membersOf(part)['text']);
   if (texts.length > 0 && texts.every((text) => typeof text === 'string')) return texts.join('\n');
   const value = result ?? error;
   return value === undefined ? reply.text : JSON.stringify(value, null, 2);
@@ -189,7 +189,7 @@ function Content({ reply }: { readonly reply: Reply }): ReactNode {
   if (!Array.isArray(content)) return <Json value={answer.result} />;
   return (
     <>
-      {content.map((part: Part, index) => (
+      {content.map((part: unknown, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a part is identified by its position.
         <PartView key={index} part={part} />
       ))}
@@ -204,21 +204,15 @@ function Content({ reply }: { readonly reply: Reply }): ReactNode {
   );
 }
 
-interface Part {
-  readonly type?: unknown;
-  readonly text?: unknown;
-  readonly data?: unknown;
-  readonly mimeType?: unknown;
-}
-
 /** Images and audio from servers are named, not displayed. */
-function PartView({ part }: { readonly part: Part }): ReactNode {
-  if (typeof part.text === 'string') return <pre>{visible(part.text.slice(0, SHOWN))}</pre>;
-  if (typeof part.data === 'string')
+function PartView({ part }: { readonly part: unknown }): ReactNode {
+  const { text, data, type, mimeType } = membersOf(part);
+  if (typeof text === 'string') return <pre>{visible(text.slice(0, SHOWN))}</pre>;
+  if (typeof data === 'string')
     return (
       <p>
-        {visible(String(part.type))}, {visible(String(part.mimeType))},{' '}
-        {Math.floor((part.data.length * 3) / 4)} bytes
+        {visible(shownValue(type))}, {visible(shownValue(mimeType))}, {Math.floor((data.length * 3) / 4)}{' '}
+        bytes
       </p>
     );
   return <Json value={part} />;

@@ -1,8 +1,18 @@
 import { createParser } from 'eventsource-parser';
+import {
+  elementsOf,
+  isRecord,
+  membersOf,
+  numberIn,
+  parseJson,
+  stringIn,
+  textIn,
+} from '../../../core/foreign.ts';
 import { ApiError } from '../../shared/api.ts';
 import type { Endpoint } from '../playground/endpoints.ts';
 import { parts, sendToGateway } from '../playground/send.ts';
 import { authorization } from '../playground/token.tsx';
+import { type Item, itemIn } from './item.ts';
 
 const PROTOCOL = '2025-06-18';
 /** Characters of one response that are kept. */
@@ -39,7 +49,7 @@ export interface McpSession {
   /** Sends a request and returns its result. Throws `ApiError` with the server's message. */
   ask(method: string, params?: unknown): Promise<Readonly<Record<string, unknown>>>;
   /** Loads a complete list, page by page. */
-  list<Item>(what: 'tools' | 'prompts' | 'resources'): Promise<readonly Item[]>;
+  list(what: 'tools' | 'prompts' | 'resources'): Promise<readonly Item[]>;
   close(): void;
 }
 
@@ -99,14 +109,11 @@ export async function connect(endpoint: Endpoint, token: string, signal: AbortSi
   const protocol = typeof result['protocolVersion'] === 'string' ? result['protocolVersion'] : PROTOCOL;
   session = { 'mcp-protocol-version': protocol, ...(id === undefined ? {} : { 'mcp-session-id': id }) };
   await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, {}, signal);
-  const { name = 'server', version = '' } = (result['serverInfo'] ?? {}) as {
-    name?: string;
-    version?: string;
-  };
+  const { name, version } = membersOf(result['serverInfo']);
   return {
-    server: `${name} ${version}`.trim(),
+    server: `${stringIn(name) ?? 'server'} ${textIn(version)}`.trim(),
     instructions: typeof result['instructions'] === 'string' ? result['instructions'] : undefined,
-    capabilities: (result['capabilities'] ?? {}) as Readonly<Record<string, unknown>>,
+    capabilities: membersOf(result['capabilities']),
     send: post,
     ask,
     list: (what) => listAll(ask, what),
@@ -126,7 +133,7 @@ export async function connect(endpoint: Endpoint, token: string, signal: AbortSi
 }
 
 /** Loads a list page by page, up to `MOST_PAGES`. */
-async function listAll<Item>(
+async function listAll(
   ask: (method: string, params: unknown) => Promise<Result>,
   what: string,
 ): Promise<readonly Item[]> {
@@ -134,11 +141,27 @@ async function listAll<Item>(
   let cursor: unknown;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const answer = await ask(`${what}/list`, cursor === undefined ? {} : { cursor });
-    items.push(...((answer[what] ?? []) as Item[]));
+    for (const one of elementsOf(answer[what])) items.push(...itemIn(one));
     cursor = answer['nextCursor'];
     if (typeof cursor !== 'string') break;
   }
   return items;
+}
+
+/** Reads one message; undefined if it is none. Members of another type are missing. */
+function messageIn(json: unknown): Message | undefined {
+  if (!isRecord(json)) return undefined;
+  const { id, method, params, result, error } = json;
+  return {
+    jsonrpc: '2.0',
+    ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
+    ...(typeof method === 'string' ? { method } : {}),
+    ...(params === undefined ? {} : { params }),
+    ...(isRecord(result) ? { result } : {}),
+    ...(isRecord(error)
+      ? { error: { code: numberIn(error['code']) ?? 0, message: textIn(error['message']) } }
+      : {}),
+  };
 }
 
 type Result = Readonly<Record<string, unknown>>;
@@ -159,8 +182,9 @@ async function read(
   const messages: Message[] = [];
   const add = (text: string): void => {
     try {
-      const found = [JSON.parse(text) as Message | Message[]].flat();
-      for (const message of found) {
+      for (const json of [parseJson(text)].flat()) {
+        const message = messageIn(json);
+        if (message === undefined) continue;
         messages.push(message);
         if (message.method !== undefined && message.id !== undefined) asked(message);
       }

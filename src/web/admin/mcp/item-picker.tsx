@@ -1,4 +1,5 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { messageOf } from '../../../core/errors.ts';
 import { useLocation } from '../../shared/router.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -205,7 +206,7 @@ function ItemForm({
       setProblem('');
       send({ jsonrpc: '2.0', id: count, method, params });
     } catch (error) {
-      setProblem((error as Error).message);
+      setProblem(messageOf(error));
     }
   };
   return (
@@ -244,7 +245,7 @@ function Raw({ isRunning, send, stop }: Sending): ReactNode {
       setProblem('');
       send(message);
     } catch (error) {
-      setProblem(`This is not valid JSON: ${(error as Error).message}`);
+      setProblem(`This is not valid JSON: ${messageOf(error)}`);
     }
   };
   return (

@@ -1,17 +1,34 @@
 import { type ReactNode, useId } from 'react';
+import { elementsOf, membersOf, textIn } from '../../../core/foreign.ts';
 import { visible } from '../../shared/visible.ts';
 
 /** The subset of JSON Schema that the form supports. */
 export interface Schema {
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly title?: string;
+  readonly type?: unknown;
+  readonly description?: unknown;
   readonly default?: unknown;
-  readonly enum?: readonly unknown[];
+  readonly enum?: unknown;
   readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly minimum?: number;
-  readonly maximum?: number;
+  readonly required?: readonly unknown[];
+}
+
+/** Reads a schema from a server: the properties of an object, as far as they are schemas. */
+export function schemaIn(json: unknown): Schema {
+  const { properties, required } = membersOf(json);
+  return {
+    properties: Object.fromEntries(
+      Object.entries(membersOf(properties)).map(([name, property]): [string, Schema] => [
+        name,
+        membersIn(property),
+      ]),
+    ),
+    required: elementsOf(required),
+  };
+}
+
+function membersIn(json: unknown): Schema {
+  const { type, description, default: value, enum: choices } = membersOf(json);
+  return { type, description, default: value, enum: choices };
 }
 
 type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'json';
@@ -25,13 +42,10 @@ interface Field {
 
 /** One field per property; a property without a simple input is edited as JSON. */
 export function fieldsOf(schema: Schema | undefined): Field[] {
-  const properties =
-    typeof schema?.properties === 'object' && schema.properties !== null ? schema.properties : {};
-  const required = Array.isArray(schema?.required) ? schema.required : [];
-  return Object.entries(properties).map(([name, property]) => ({
+  return Object.entries(schema?.properties ?? {}).map(([name, property]) => ({
     name,
     kind: kindOf(property),
-    isRequired: required.includes(name),
+    isRequired: schema?.required?.includes(name) === true,
     schema: property,
   }));
 }
@@ -43,12 +57,14 @@ function kindOf({ type, enum: choices }: Schema): FieldKind {
   return 'json';
 }
 
+const choicesOf = ({ enum: choices }: Schema): readonly string[] => elementsOf(choices).map(textIn);
+
 /** The initial text of a field. */
 export function initialText({ schema, kind, isRequired }: Field): string {
   const { default: value } = schema;
   if (value !== undefined) return typeof value === 'string' ? value : JSON.stringify(value);
   if (kind === 'boolean') return isRequired ? 'false' : '';
-  if (kind === 'choice' && isRequired) return String(schema.enum?.[0] ?? '');
+  if (kind === 'choice' && isRequired) return choicesOf(schema)[0] ?? '';
   return '';
 }
 
@@ -145,7 +161,7 @@ function Input({
   const onChange = ({ target }: { readonly target: { readonly value: string } }): void =>
     change(target.value);
   if (kind === 'choice' || kind === 'boolean') {
-    const choices = kind === 'boolean' ? ['true', 'false'] : (schema.enum ?? []).map(String);
+    const choices = kind === 'boolean' ? ['true', 'false'] : choicesOf(schema);
     return (
       <select id={id} {...about} value={text} onChange={onChange}>
         {isRequired ? null : <option value="">(left out)</option>}

@@ -23,8 +23,8 @@ export interface Usage {
 export type Group = 'model' | 'tool' | 'target' | 'key' | 'user';
 
 export function usagePath(by: string, { from, to }: Period): string {
-  const [first, last] = [from, to].map((at) => new Date(at).toISOString());
-  return `/api/usage?${new URLSearchParams({ by, from: first as string, to: last as string })}`;
+  const text = (at: number): string => new Date(at).toISOString();
+  return `/api/usage?${new URLSearchParams({ by, from: text(from), to: text(to) })}`;
 }
 
 /** There is no latency: it has no sum. */

@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { followEventStream, type StreamState } from '../../shared/event-stream.ts';
 
@@ -91,8 +92,8 @@ function flush(): void {
 }
 
 function readEntry(data: string): Omit<Entry, 'key'> | undefined {
-  const { id, time, fields } = JSON.parse(data) as Partial<Entry>;
-  if (typeof id !== 'number' || typeof time !== 'string' || typeof fields !== 'object') return undefined;
+  const { id, time, fields } = membersOf(parseJson(data));
+  if (typeof id !== 'number' || typeof time !== 'string' || !isRecord(fields)) return undefined;
   return { id, time, at: Date.parse(time), fields };
 }
 

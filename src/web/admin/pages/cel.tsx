@@ -1,4 +1,5 @@
 import { type FormEvent, type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react';
+import { messageOf } from '../../../core/errors.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
@@ -103,7 +104,7 @@ function useEvaluation(): {
     try {
       state = JSON.parse(context.trim() === '' ? '{}' : context);
     } catch (error) {
-      show({ kind: 'error', message: `the variables are not valid JSON: ${(error as Error).message}` });
+      show({ kind: 'error', message: `the variables are not valid JSON: ${messageOf(error)}` });
       return;
     }
     setRunning(true);

@@ -48,6 +48,7 @@ export function Conversations(): ReactNode {
   const { query } = useLocation();
   const text = query.get('text') ?? '';
   const protocol = query.get('protocol') ?? '';
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- these names, and texts
   const equal = Object.fromEntries(
     EQUAL.map((name) => [name, query.get(name) ?? '']).filter(([, value]) => value !== ''),
   ) as Filter['equal'];

@@ -1,6 +1,6 @@
 import { type ReactNode, useRef, useState } from 'react';
 import type { ShownBudget, ShownKey } from '../../../core/virtual-key.ts';
-import { type ApiError, ask } from '../../shared/api.ts';
+import { ApiError, ask } from '../../shared/api.ts';
 import { time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
@@ -21,8 +21,7 @@ interface Subject extends ShownBudget {
 /** Virtual keys with their budgets, and budgets of the configuration. */
 export function Keys(): ReactNode {
   const { data, error, reload } = useLoaded<{ readonly keys: readonly ShownKey[] }>('/api/keys', EVERY);
-  const problem = error as ApiError | undefined;
-  if (problem?.status === 409) return <NoDatabase what="Keys and budgets" />;
+  if (error instanceof ApiError && error.status === 409) return <NoDatabase what="Keys and budgets" />;
   if (data === undefined)
     return error === undefined ? (
       <p className="quiet">Loading …</p>

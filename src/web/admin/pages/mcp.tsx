@@ -121,7 +121,7 @@ function useSession(): {
       const session = await connect(endpoint, token, own.gone.signal);
       own.session = session;
       const list = (what: ItemKind): Promise<readonly Item[]> =>
-        session.capabilities[what] === undefined ? Promise.resolve([]) : session.list<Item>(what);
+        session.capabilities[what] === undefined ? Promise.resolve([]) : session.list(what);
       const [tools, prompts, resources] = await Promise.all([
         list('tools'),
         list('prompts'),

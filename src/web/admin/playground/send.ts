@@ -1,3 +1,4 @@
+import { membersOf, parseJson, textIn } from '../../../core/foreign.ts';
 import { ApiError } from '../../shared/api.ts';
 
 /** A request to one of the gateway's own ports. */
@@ -32,20 +33,20 @@ export async function sendToGateway(request: GatewayRequest, signal: AbortSignal
   const status = response.headers.get('x-gateway-status');
   if (status === null || response.body === null)
     throw new ApiError(await problemOf(response), response.status);
-  const headers = JSON.parse(atob(response.headers.get('x-gateway-headers') ?? 'e30=')) as Record<
-    string,
-    string
-  >;
+  const sent = membersOf(parseJson(atob(response.headers.get('x-gateway-headers') ?? 'e30=')));
+  const headers = Object.fromEntries(Object.entries(sent).map(([name, value]) => [name, textIn(value)]));
   return { status: Number(status), headers, body: response.body.pipeThrough(new TextDecoderStream()) };
 }
 
 async function problemOf(response: Response): Promise<string> {
   const text = await response.text();
   try {
-    return (JSON.parse(text) as { error: { message: string } }).error.message;
+    const { message } = membersOf(membersOf(parseJson(text))['error']);
+    if (typeof message === 'string') return message;
   } catch {
-    return text.trim() || `the admin server answered ${response.status}`;
+    // Text, as below.
   }
+  return text.trim() || `the admin server answered ${response.status}`;
 }
 
 /** Reads the whole body; characters beyond `most` are dropped. */

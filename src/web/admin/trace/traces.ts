@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { createSorter } from '../../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-model.ts';
@@ -162,14 +163,14 @@ function addLine(id: number, data: string): void {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }
 }
 
 const isLast = (json: unknown): boolean =>
-  (json as { message?: { type?: unknown } } | null | undefined)?.message?.type === 'requestFinished';
+  membersOf(membersOf(json)['message'])['type'] === 'requestFinished';
 
 /**
  * Displays a saved trace: JSON Lines as written by `agctl proxy trace --save`, or the stream as it was sent. Throws an

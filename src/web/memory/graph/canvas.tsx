@@ -74,14 +74,16 @@ export function GraphCanvas({ data, current, label, onCurrent, onOpen, leave }: 
   );
 }
 
+const isArrow = (key: string): key is Arrow => Object.hasOwn(DIRECTIONS, key);
+
 function acted(scene: Scene, data: GraphData, key: string, open: (index: number) => void): boolean {
   const { current, positions } = scene;
-  if (key in DIRECTIONS) {
+  if (isArrow(key)) {
     if (positions.length === 0) return true;
     const next =
       current === undefined
         ? (data.root ?? 0)
-        : nearest(positions, data.neighbours[current] ?? [], current, key as Arrow);
+        : nearest(positions, data.neighbours[current] ?? [], current, key);
     if (next !== undefined) scene.choose(next);
     return true;
   }

@@ -42,8 +42,8 @@ export function zoomed(view: View, size: Size, at: Point, factor: number): View 
 export function fitted(positions: Float32Array, { width, height }: Size): View {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let index = 0; index < positions.length; index += 2) {
-    const x = positions[index] as number;
-    const y = positions[index + 1] as number;
+    const x = positions[index] ?? 0;
+    const y = positions[index + 1] ?? 0;
     left = Math.min(left, x);
     right = Math.max(right, x);
     top = Math.min(top, y);
@@ -92,8 +92,8 @@ function best(
   let least = Infinity;
   for (const index of candidates) {
     if (index === from) continue;
-    const x = (positions[2 * index] as number) - (positions[2 * from] as number);
-    const y = (positions[2 * index + 1] as number) - (positions[2 * from + 1] as number);
+    const x = (positions[2 * index] ?? 0) - (positions[2 * from] ?? 0);
+    const y = (positions[2 * index + 1] ?? 0) - (positions[2 * from + 1] ?? 0);
     const ahead = x * right + y * down;
     const aside = Math.abs(x * down) + Math.abs(y * right);
     if (ahead <= 0 || aside > ahead) continue;
@@ -115,8 +115,8 @@ export function nodeAt(
   let found: number | undefined;
   let least = reach * reach;
   for (let index = 0; 2 * index < positions.length; index += 1) {
-    const x = (positions[2 * index] as number) - at.x;
-    const y = (positions[2 * index + 1] as number) - at.y;
+    const x = (positions[2 * index] ?? 0) - at.x;
+    const y = (positions[2 * index + 1] ?? 0) - at.y;
     const distance = x * x + y * y;
     if (distance > least) continue;
     least = distance;

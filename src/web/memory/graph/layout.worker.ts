@@ -35,8 +35,8 @@ function begin({ count, links, isInstant: instant }: Extract<ToLayout, { kind: '
   isInstant = instant;
   free = [new Float32Array(2 * count), new Float32Array(2 * count)];
   const pairs = Array.from({ length: links.length / 2 }, (_none, index) => ({
-    source: links[2 * index] as number,
-    target: links[2 * index + 1] as number,
+    source: links[2 * index] ?? 0,
+    target: links[2 * index + 1] ?? 0,
   }));
   simulation = forceSimulation(Array.from({ length: count }, (): SimulationNodeDatum => ({})))
     .force('links', forceLink(pairs).distance(40))

@@ -14,8 +14,9 @@ function dashOf(type: RelationType | typeof OTHER): readonly number[] {
 /** The meaning of shapes and lines in the drawing, with the number of each. */
 export function Legend({ data: { nodes, edges } }: { readonly data: GraphData }): ReactNode {
   const entities = Map.groupBy(nodes, ({ type }) => type);
-  const relations = Map.groupBy(edges, ({ type }): RelationType | typeof OTHER =>
-    type in DASHES ? (type as RelationType) : OTHER,
+  const relations = Map.groupBy(
+    edges,
+    ({ type }): RelationType | typeof OTHER => RELATION_TYPES.find((each) => each === type) ?? OTHER,
   );
   return (
     <ul className="legend" aria-label="Legend">

@@ -1,3 +1,4 @@
+import { entryIn } from '../../../core/foreign.ts';
 import { colorReader } from '../../shared/theme.ts';
 import type { EntityType, RelationType } from '../model.ts';
 import { type Size, toPlane, toScreen, type View } from './geometry.ts';
@@ -115,8 +116,8 @@ function edgesInSight({ data, positions, view, size }: Picture): GraphEdge[] {
   const { x: left, y: top } = toPlane(view, size, { x: 0, y: 0 });
   const { x: right, y: bottom } = toPlane(view, size, { x: size.width, y: size.height });
   return data.edges.filter(({ from, to }) => {
-    const [x1, y1] = [positions[2 * from] as number, positions[2 * from + 1] as number];
-    const [x2, y2] = [positions[2 * to] as number, positions[2 * to + 1] as number];
+    const [x1, y1] = [positions[2 * from] ?? 0, positions[2 * from + 1] ?? 0];
+    const [x2, y2] = [positions[2 * to] ?? 0, positions[2 * to + 1] ?? 0];
     return !(
       (x1 < left && x2 < left) ||
       (x1 > right && x2 > right) ||
@@ -136,8 +137,8 @@ function drawCoarseEdges(
   context.lineWidth = 1 / view.zoom;
   edges.forEach(({ from, to }, index) => {
     if (index % COARSE_PATH === 0) context.beginPath();
-    context.moveTo(positions[2 * from] as number, positions[2 * from + 1] as number);
-    context.lineTo(positions[2 * to] as number, positions[2 * to + 1] as number);
+    context.moveTo(positions[2 * from] ?? 0, positions[2 * from + 1] ?? 0);
+    context.lineTo(positions[2 * to] ?? 0, positions[2 * to + 1] ?? 0);
     if (index % COARSE_PATH === COARSE_PATH - 1 || index === edges.length - 1) context.stroke();
   });
 }
@@ -156,11 +157,11 @@ function drawFineEdges(
     const key = `${type} ${width} ${isNear}`;
     let entry = paths.get(key);
     if (entry === undefined) {
-      entry = { path: new Path2D(), dash: DASHES[type as RelationType] ?? OTHER_DASH, width, isNear };
+      entry = { path: new Path2D(), dash: entryIn(DASHES, type) ?? OTHER_DASH, width, isNear };
       paths.set(key, entry);
     }
-    const [x1, y1] = [positions[2 * from] as number, positions[2 * from + 1] as number];
-    const [x2, y2] = [positions[2 * to] as number, positions[2 * to + 1] as number];
+    const [x1, y1] = [positions[2 * from] ?? 0, positions[2 * from + 1] ?? 0];
+    const [x2, y2] = [positions[2 * to] ?? 0, positions[2 * to + 1] ?? 0];
     entry.path.moveTo(x1, y1);
     entry.path.lineTo(x2, y2);
     if (view.zoom > 0.5) addArrow(entry.path, x1, y1, x2, y2, nodeRadius(data, to));
@@ -197,7 +198,7 @@ function drawNodes(context: CanvasRenderingContext2D, picture: Picture, paint: P
   context.strokeStyle = paint.back;
   // One path per node: a single path for all nodes of one color takes twice as long.
   data.nodes.forEach(({ type }, index) => {
-    const [x, y] = [positions[2 * index] as number, positions[2 * index + 1] as number];
+    const [x, y] = [positions[2 * index] ?? 0, positions[2 * index + 1] ?? 0];
     const radius = Math.max(nodeRadius(data, index), SEEN / view.zoom);
     context.fillStyle = paint.types[type] ?? paint.text;
     if (isCoarse) {
@@ -215,7 +216,7 @@ function drawNodes(context: CanvasRenderingContext2D, picture: Picture, paint: P
     context.lineWidth = (index === current ? 3 : 2) / view.zoom;
     context.beginPath();
     const radius = nodeRadius(data, index) + 4 / view.zoom;
-    context.arc(positions[2 * index] as number, positions[2 * index + 1] as number, radius, 0, 2 * Math.PI);
+    context.arc(positions[2 * index] ?? 0, positions[2 * index + 1] ?? 0, radius, 0, 2 * Math.PI);
     context.stroke();
   }
 }
@@ -260,7 +261,7 @@ function drawLabels(context: CanvasRenderingContext2D, picture: Picture, paint: 
   const most = view.zoom < AFAR ? LABELS_AFAR : LABELS;
   for (const index of order.slice(0, 20 * LABELS)) {
     if (taken.length >= most) break;
-    const at = { x: positions[2 * index] as number, y: positions[2 * index + 1] as number };
+    const at = { x: positions[2 * index] ?? 0, y: positions[2 * index + 1] ?? 0 };
     if (at.x < corner.x || at.x > end.x || at.y < corner.y || at.y > end.y) continue;
     const label = shortened(data.nodes[index]?.name ?? '');
     const screen = toScreen(view, size, at);

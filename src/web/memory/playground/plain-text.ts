@@ -11,12 +11,14 @@ function textOf(token: Token): string {
     case 'hr':
       return '';
     case 'list': {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type says so
       const { items, ordered, start } = token as Tokens.List;
       return items
         .map((item, at) => `${ordered ? `${Number(start) + at}.` : '•'} ${linesOf(item.tokens).join('\n  ')}`)
         .join('\n');
     }
     case 'table': {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
       const { header, rows } = token as Tokens.Table;
       const line = (cells: readonly Tokens.TableCell[]): string =>
         cells.map(({ tokens }) => inline(tokens)).join(' | ');
@@ -28,6 +30,7 @@ function textOf(token: Token): string {
         return String(token['text']).replaceAll('\n', ' ');
       return inline(token.tokens);
     case 'blockquote':
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
       return linesOf((token as Tokens.Blockquote).tokens).join('\n');
     default:
       return 'tokens' in token && token.tokens !== undefined

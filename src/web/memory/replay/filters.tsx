@@ -30,7 +30,7 @@ export function positionOf(places: readonly number[], place: number): number {
   let [low, high] = [0, places.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((places[middle] as number) < place) low = middle + 1;
+    if ((places[middle] ?? 0) < place) low = middle + 1;
     else high = middle;
   }
   return Math.max(0, Math.min(low, places.length - 1));
@@ -53,7 +53,9 @@ export function Filters({
         Role
         <select
           value={filter.role}
-          onChange={(event) => change({ ...filter, role: event.target.value as Role | '' })}
+          onChange={({ target }) =>
+            change({ ...filter, role: ROLES.find((role) => role === target.value) ?? '' })
+          }
         >
           <option value="">all</option>
           {ROLES.map((role) => (
