@@ -7,7 +7,7 @@ import { DocumentClient } from '../transport/document-client.ts';
 import { isHttpUrl, issuerKeys } from './jwt/issuer.ts';
 import { type Claims, precheckToken, TokenError } from './jwt/jwt-precheck.ts';
 import { KeySet } from './jwt/key-set.ts';
-import { jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from './jwt/key-source.ts';
+import { jwksSchema, keySource, reportKeySetProblems, watchedDocument } from './jwt/key-source.ts';
 import { acceptToken, invalidToken, type TokenPolicy, withoutToken } from './jwt/outcome.ts';
 import { TokenValidator } from './jwt/token-validator.ts';
 
@@ -181,7 +181,7 @@ function openProvider(
     { name: 'jwtAuth.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
     { name: 'jwtAuth.keys', at, max: LIMITS.keys, used: () => validator.keys },
   );
-  return { issuer, validator, reloads: watchedKeySet(jwks, context.folder, () => keys.reread()) };
+  return { issuer, validator, reloads: watchedDocument(jwks, context.folder, () => keys.reread()) };
 }
 
 /** Validates a token with the keys of its own issuer only: a key of one provider cannot sign for another. */

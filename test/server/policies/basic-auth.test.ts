@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -119,6 +119,17 @@ describe('basicAuth', () => {
     writeFileSync(file, `apr1:${USERS.apr1}\n`);
     await until(async () => (await status(gate, basic('apr1:pass-apr1'))) === 200);
     expect(await status(gate, basic('sha:pass-sha'))).toBe(401);
+    // Nobody is locked out by a file that is gone, or is being written.
+    for (const [change, problem] of [
+      [() => writeFileSync(file, ''), 'there are no users'],
+      [() => rmSync(file), 'ENOENT'],
+    ] as const) {
+      change();
+      await until(() =>
+        gate.log.some((line) => line.includes('users could not be read') && line.includes(problem)),
+      );
+      expect(await status(gate, basic('apr1:pass-apr1'))).toBe(200);
+    }
   });
 
   test('basicAuth answers 503 while too many passwords are checked', async () => {

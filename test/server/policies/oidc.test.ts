@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { browserTest } from '../../kit/browser.ts';
 import { GOOD_TLS } from '../../kit/certificates.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
 import { Browser, backend, client, SECRET, type Site, scripted, site } from '../../kit/oidc-site.ts';
@@ -9,6 +12,64 @@ import { send } from '../../kit/send.ts';
 import { seconds } from '../../kit/tokens.ts';
 import { until } from '../../kit/until.ts';
 import { type HttpUpstream, httpUpstream, refusingPort } from '../../kit/upstream.ts';
+
+describe('oidc with metadata in the configuration', () => {
+  const metadata = (issuer: string, path = '/auth'): string =>
+    JSON.stringify({
+      issuer,
+      authorization_endpoint: `${issuer}${path}`,
+      token_endpoint: `${issuer}/token`,
+      jwks_uri: `${issuer}/keys`,
+    });
+  const policy = (issuer: string, discovery: unknown): object => ({
+    issuer,
+    discovery,
+    clientId: 'web',
+    clientSecret: 'of-the-client',
+  });
+  const startOf = async ({ url }: Site): Promise<string> => {
+    const { location } = (await new Browser().open(`${url}/app`)).headers;
+    return String(location).split('?')[0] as string;
+  };
+
+  test('oidc reads the metadata from the configuration, and asks the provider for none', async () => {
+    await using provider = await httpUpstream();
+    await using upstream = await backend();
+    const issuer = `http://${provider.address}`;
+    await using page = await site(upstream, policy(issuer, metadata(issuer)));
+    expect(await startOf(page)).toBe(`${issuer}/auth`);
+    expect(provider.received).toEqual([]);
+  });
+
+  test('oidc reads the metadata of a file, again when it changes', async () => {
+    await using folder = await temporaryFolder();
+    await using upstream = await backend();
+    const issuer = 'http://127.0.0.1:9';
+    const file = join(folder.path, 'metadata.json');
+    writeFileSync(file, metadata(issuer));
+    await using page = await site(upstream, policy(issuer, { file }), {
+      folder: folder.path,
+      live: 'watched',
+    });
+    expect(await startOf(page)).toBe(`${issuer}/auth`);
+    writeFileSync(file, metadata(issuer, '/new'));
+    await until(async () => (await startOf(page)) === `${issuer}/new`);
+    writeFileSync(file, '{');
+    await until(async () => {
+      expect(await startOf(page)).toBe(`${issuer}/new`);
+      return page.gate.log.join('').includes('metadata of the identity provider could not be read');
+    });
+  });
+
+  test.each([
+    ['{', 'the metadata is not valid JSON'],
+    ['{"keys":[]}', 'the metadata has no `issuer`'],
+    [{ file: '/nowhere/metadata.json' }, 'file not found: /nowhere/metadata.json'],
+  ])('oidc.discovery that is %j is an error of the configuration', async (discovery, problem) => {
+    await using upstream = await backend();
+    await expect(site(upstream, policy('http://127.0.0.1:9', discovery))).rejects.toThrow(problem);
+  });
+});
 
 describe('oidc at a real provider', () => {
   /** A gateway in front of a page, whose client is registered at the provider. */

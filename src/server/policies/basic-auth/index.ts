@@ -118,6 +118,8 @@ export const basicAuth = definePolicy({
       if (typeof htpasswd === 'string') return;
       try {
         const users = parseUsers(readFileSync(resolveConfigFile(context.folder, htpasswd.file), 'utf8'));
+        // As when the configuration is read: a file that is being written is empty for a moment.
+        if (users.hashes.size === 0) throw new Error('there are no users');
         passwords.replace(users);
         context.log.info('auth', 'users were read', {
           users: users.hashes.size,

@@ -34,44 +34,75 @@ export function keySource(jwks: Jwks, folder: string, client: DocumentClient): K
     : () => Promise.resolve({ value, lifetime: Number.POSITIVE_INFINITY });
 }
 
-/** Reports problems that would otherwise only be noticed by the first client. `context` is that of the key set. */
-export function reportKeySetProblems(jwks: Jwks, context: CompileContext): void {
-  if (typeof jwks === 'string') {
-    const value = parseJson(jwks);
-    if (value === undefined || !isKeySet(value))
-      context.report({
-        code: 'AGW0104',
-        message: value === undefined ? 'the key set is not valid JSON' : 'the key set has no `keys` list',
-        help: 'set it to JSON text, or use `url:` or `file:`',
-      });
-  } else if ('file' in jwks) reportKeyFile(jwks.file, context.at('file'));
+/** A kind of document: what it is called, the member that it needs, and what does not work without it. */
+interface DocumentKind {
+  readonly name: string;
+  readonly member: string;
+  has(value: unknown): boolean;
+  readonly effect: string;
+  readonly help: string;
 }
 
-function reportKeyFile(file: string, context: CompileContext): void {
+/** A JWK Set (RFC 7517 §5). */
+const KEY_SET: DocumentKind = {
+  name: 'key set',
+  member: '`keys` list',
+  has: (value) => Array.isArray(membersOf(value)['keys']),
+  effect: 'no token could be validated',
+  help: 'save the key set of the identity provider there, or set its URL as `jwks: { url: ... }`',
+};
+
+/** OpenID Connect Discovery §3. */
+const METADATA: DocumentKind = {
+  name: 'metadata',
+  member: '`issuer`',
+  has: (value) => typeof membersOf(value)['issuer'] === 'string',
+  effect: 'nobody could sign in',
+  help: 'save the metadata of the identity provider there, or set its URL as `discovery: { url: ... }`',
+};
+
+/** Reports problems that would otherwise only be noticed by the first client. `context` is that of the key set. */
+export const reportKeySetProblems = (jwks: Jwks, context: CompileContext): void =>
+  reportProblems(jwks, KEY_SET, context);
+
+/** As `reportKeySetProblems`, for the metadata of a provider. */
+export const reportMetadataProblems = (discovery: Jwks, context: CompileContext): void =>
+  reportProblems(discovery, METADATA, context);
+
+function reportProblems(source: Jwks, kind: DocumentKind, context: CompileContext): void {
+  if (typeof source === 'string') {
+    const value = parseJson(source);
+    if (value === undefined || !kind.has(value))
+      context.report({
+        code: 'AGW0104',
+        message: `the ${kind.name} ${value === undefined ? 'is not valid JSON' : `has no ${kind.member}`}`,
+        help: 'set it to JSON text, or use `url:` or `file:`',
+      });
+  } else if ('file' in source) reportFile(source.file, kind, context.at('file'));
+}
+
+function reportFile(file: string, kind: DocumentKind, context: CompileContext): void {
   const missing = missingConfigFile(context.folder, file);
-  const problem = missing ?? keyFileProblem(resolveConfigFile(context.folder, file));
+  const problem = missing ?? fileProblem(resolveConfigFile(context.folder, file), kind);
   if (problem === undefined) return;
   context.report({
     code: missing === undefined ? 'AGW0104' : 'AGW0107',
-    message: `${problem}; no token could be validated`,
-    help: 'save the key set of the identity provider there, or set its URL as `jwks: { url: ... }`',
+    message: `${problem}; ${kind.effect}`,
+    help: kind.help,
   });
 }
 
 /** What is wrong with a file, without its text. */
-function keyFileProblem(path: string): string | undefined {
+function fileProblem(path: string, { member, has }: DocumentKind): string | undefined {
   try {
-    return isKeySet(readJsonFile(path, LIMITS.keySetBytes)) ? undefined : `${path} has no \`keys\` list`;
+    return has(readJsonFile(path, LIMITS.keySetBytes)) ? undefined : `${path} has no ${member}`;
   } catch (error) {
     return messageOf(error);
   }
 }
 
-/** Whether a value is a JWK Set (RFC 7517 §5). */
-const isKeySet = (value: unknown): boolean => Array.isArray(membersOf(value)['keys']);
-
-/** The file of a key set, to be read again when it changes. */
-export function watchedKeySet(
+/** The file of a key set or of metadata, to be read again when it changes. */
+export function watchedDocument(
   jwks: Jwks | undefined,
   folder: string,
   changed: () => void,

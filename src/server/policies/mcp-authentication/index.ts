@@ -12,7 +12,7 @@ import { DocumentClient } from '../../transport/document-client.ts';
 import { issuerKeys } from '../jwt/issuer.ts';
 import type { Claims } from '../jwt/jwt-precheck.ts';
 import { KeySet, type KeySource } from '../jwt/key-set.ts';
-import { httpUrl, jwksSchema, keySource, reportKeySetProblems, watchedKeySet } from '../jwt/key-source.ts';
+import { httpUrl, jwksSchema, keySource, reportKeySetProblems, watchedDocument } from '../jwt/key-source.ts';
 import { acceptToken, invalidToken, type TokenPolicy, withoutToken } from '../jwt/outcome.ts';
 import { TokenValidator } from '../jwt/token-validator.ts';
 import { createDiscovery } from './discovery.ts';
@@ -198,7 +198,7 @@ export const mcpAuthentication = definePolicy({
         );
       },
       response: discovery.share,
-      reloads: watchedKeySet(config.jwks, context.folder, reread),
+      reloads: watchedDocument(config.jwks, context.folder, reread),
       close,
     };
   },

@@ -6,7 +6,12 @@ import { processSecret } from '../../kernel/shared-slots.ts';
 import { DocumentClient } from '../../transport/document-client.ts';
 import { openIdConfiguration } from '../jwt/issuer.ts';
 import { KeySet } from '../jwt/key-set.ts';
-import { keySource, reportKeySetProblems, watchedKeySet } from '../jwt/key-source.ts';
+import {
+  keySource,
+  reportKeySetProblems,
+  reportMetadataProblems,
+  watchedDocument,
+} from '../jwt/key-source.ts';
 import { TokenValidator } from '../jwt/token-validator.ts';
 import { type Config, schema } from './config.ts';
 import { SealedCookies } from './cookies.ts';
@@ -27,7 +32,7 @@ export const oidc = definePolicy({
     const { issuer, clientId, redirectURI, jwks } = config;
     const client = new DocumentClient(context.settings.callMeter('Policy', 'Oidc'));
     if (jwks !== undefined) reportKeySetProblems(jwks, context.at('jwks'));
-    if (config.discovery !== undefined) reportKeySetProblems(config.discovery, context.at('discovery'));
+    if (config.discovery !== undefined) reportMetadataProblems(config.discovery, context.at('discovery'));
     const provider = openProvider(config, client, context);
     const keys = new KeySet(
       jwks === undefined
@@ -68,7 +73,10 @@ export const oidc = definePolicy({
         return (await sessions.resume(ctx)) ? undefined : signIn.begin(ctx);
       },
       response: (ctx, reply) => sessions.respond(ctx, reply),
-      reloads: watchedKeySet(jwks, context.folder, () => keys.reread()),
+      reloads: [
+        ...watchedDocument(jwks, context.folder, () => keys.reread()),
+        ...watchedDocument(config.discovery, context.folder, () => provider.reread()),
+      ],
       close: () => {
         shared.release();
         return client.close();

@@ -91,6 +91,13 @@ export class Provider {
     return this.#endpoints;
   }
 
+  /** For metadata that has changed: the next sign-in reads it again. */
+  reread(): void {
+    if (this.#options.endpoints !== undefined) return;
+    this.#expiresAt = 0;
+    this.#retryAt = 0;
+  }
+
   /** Where the browser signs in, with the secrets of this sign-in. */
   async start(): Promise<{ url: string; login: Login }> {
     const { authorization } = await this.endpoints();
