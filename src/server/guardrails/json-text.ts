@@ -32,3 +32,21 @@ export function numberAround(text: string, { start, end }: Span, from: number): 
   while (last < text.length && OF_NUMBER.test(text.charAt(last))) last += 1;
   return NUMBER.test(text.slice(first, last)) ? { start: first, end: last } : undefined;
 }
+
+/**
+ * JSON text with printable characters of ASCII in place of their escapes (`\u0041`), as whoever parses it reads them; undefined
+ * if it has none. `place`: where the text begins.
+ */
+export function withoutEscapes(text: string, { isEscaped }: JsonPlace): string | undefined {
+  if (!ESCAPE.test(text)) return undefined;
+  const start = isEscaped ? 1 : 0;
+  const decoded = text.slice(start).replace(PAIR, (pair, code: string | undefined) => {
+    const character = code === undefined ? pair : String.fromCharCode(Number.parseInt(code, 16));
+    return /["\\\x7f]/.test(character) ? pair : character;
+  });
+  return text.slice(0, start) + decoded;
+}
+
+const ESCAPE = /\\u00[2-7]/i;
+/** A backslash with what it escapes. */
+const PAIR = /\\(?:u00([2-7][0-9a-f])|.)/gis;

@@ -1,3 +1,4 @@
+import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { writeChanged } from '../kernel/changed-json.ts';
@@ -9,12 +10,15 @@ import { collectBody } from './collect-body.ts';
 import { completionOf } from './conversation.ts';
 import { redactKey, removeHeadersWithKey } from './credentials.ts';
 import { errorInBody, llmError } from './errors.ts';
+import { formatOf } from './formats/index.ts';
 import { Echo } from './guardrails/echo.ts';
 import type { GuardedText } from './guardrails/guarded-text.ts';
 import { type ResponseGuard, runGuards } from './guardrails/guardrails.ts';
+import { withoutRepetitions } from './guardrails/repeated-members.ts';
 import { responseTexts } from './guardrails/response-texts.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
 import { streamFormats } from './guardrails/streams/index.ts';
+import { parseOrNothing } from './json-members.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
 
@@ -41,7 +45,7 @@ export function processResponse(
   const { body, headers, status } = reply;
   removeHeadersWithKey(headers, options.keyEncodings);
   call.progress = status < 200 || status > 299 ? 'rejected' : 'responding';
-  if (call.progress === 'rejected') return rejectedReply(ctx, call, reply, options.keyEncodings);
+  if (call.progress === 'rejected') return rejectedReply(ctx, call, reply, options);
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: the response is already complete.
@@ -194,19 +198,23 @@ async function guarded(
   requireShape(ctx, call, value);
   const { texts, replaced } = responseTexts(value, call.format, Echo.of(call.format, request));
   const headers = reply.headers;
-  if (texts.length === 0) return { ...reply, body: bytes };
+  // Of members with the same name, only the last one was read.
+  const text = withoutRepetitions(bytes.toString('utf8'), value);
+  const body = text === undefined ? bytes : Buffer.from(text);
+  if (text !== undefined) headers.delete('content-length');
+  if (texts.length === 0) return { ...reply, body };
   // Content that guardrails withhold from the client must not be logged either.
   const completion = call.completion;
   call.completion = undefined;
   const checked = await runGuards(guardrails, 'response', texts, resolverFor(ctx), ctx.signal);
   if (checked.every(({ content }, index) => content === texts[index]?.content)) {
     call.completion = completion;
-    return { ...reply, body: bytes };
+    return { ...reply, body };
   }
   headers.delete('content-length');
   const masked = replaced(checked.map(({ content }) => content));
   if (call.keepsCompletion === true) call.completion = completionOf(masked);
-  return { ...reply, body: writeChanged(bytes.toString('utf8'), value, masked) };
+  return { ...reply, body: writeChanged(body.toString('utf8'), value, masked) };
 }
 
 /**
@@ -217,19 +225,60 @@ async function rejectedReply(
   ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
-  keyEncodings: readonly string[],
+  { keyEncodings, guardrails }: ResponseOptions,
 ): Promise<Reply> {
-  if (!(reply.body instanceof UpstreamBody)) {
-    if (typeof reply.body === 'string') call.providerError = errorInBody(Buffer.from(reply.body));
+  const { body: received } = reply;
+  if (!(received instanceof UpstreamBody) && typeof received !== 'string') {
     explainRejection(ctx, call, reply);
     return reply;
   }
-  const bytes = await collectBody(ctx, reply.body, undefined);
-  const cleaned = redactKey(bytes, keyEncodings);
+  // A text was translated, or is of the built-in model.
+  const isText = typeof received === 'string';
+  const bytes = isText ? Buffer.from(received) : await collectBody(ctx, received, undefined);
+  const cleaned = isText ? bytes : redactKey(bytes, keyEncodings);
   call.providerError = errorInBody(cleaned);
   explainRejection(ctx, call, reply);
-  if (cleaned !== bytes) reply.headers.delete('content-length');
-  return { ...reply, body: cleaned };
+  const body =
+    guardrails.length === 0 || cleaned.length === 0
+      ? cleaned
+      : await guardedError(ctx, call, reply, cleaned, guardrails);
+  if (body !== bytes) reply.headers.delete('content-length');
+  return { ...reply, body };
+}
+
+/**
+ * The body of an error as guardrails leave it. One that they reject or cannot check is replaced, with the same status: failover
+ * and retries of clients depend on it.
+ */
+async function guardedError(
+  ctx: RequestContext,
+  call: LlmCall,
+  { headers, status }: Reply,
+  bytes: Buffer,
+  guardrails: readonly ResponseGuard[],
+): Promise<Buffer | string> {
+  const text = bytes.toString('utf8');
+  const parsed = parseOrNothing(text);
+  const isJson = typeof parsed === 'object' && parsed !== null;
+  const value: unknown = isJson ? parsed : text;
+  try {
+    const { texts, replaced } = responseTexts(value, undefined, undefined);
+    const unique = isJson ? withoutRepetitions(text, value) : undefined;
+    if (texts.length === 0) return unique ?? bytes;
+    const checked = await runGuards(guardrails, 'response', texts, resolverFor(ctx), ctx.signal);
+    if (checked.every(({ content }, index) => content === texts[index]?.content)) return unique ?? bytes;
+    const masked = replaced(checked.map(({ content }) => content));
+    return isJson ? writeChanged(unique ?? text, value, masked) : String(masked);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    ctx.errorDetail = error.detail ?? error.message;
+    headers.set('content-type', 'application/json');
+    const message = 'the error of the provider was blocked by a guardrail';
+    const code = 'guardrail_intervention';
+    return JSON.stringify(
+      formatOf(call.format).errorBody({ status, type: 'guardrail_blocked', code, message }),
+    );
+  }
 }
 
 /** Without a name of the error, the access log would not say that it is the provider's. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { exchange } from '../../kit/llm-exchange.ts';
 import { callOf, type WIRE } from '../../kit/llm-formats.ts';
 import {
   answering,
@@ -176,6 +177,86 @@ describe('a text that is no free text', () => {
     expect(text).toContain('blocked');
     expect(text).not.toContain('SECRET');
   });
+});
+
+describe('a text in another spelling', () => {
+  const call = (args: string): object => ({
+    choices: [{ message: { tool_calls: [{ id: 'c', function: { name: 'f', arguments: args } }] } }],
+  });
+
+  test('is found in the arguments of a tool, which are JSON text', async () => {
+    const written = '{"a":"\\u0053ECRET77 \\\\u0053 \\u0022"}';
+    await using provider = await llmProvider(answering(JSON.stringify(call(written))));
+    expect((await asked(provider, 'completions', {}, { response: [rule('reject')] })).text).toBe('blocked');
+    const { text } = await asked(provider, 'completions', {}, { response: [rule('mask')] });
+    expect(text).toBe(JSON.stringify(call('{"a":"<masked> \\\\u0053 \\u0022"}')));
+  });
+
+  test('is found in the arguments of a tool in a stream', async () => {
+    const event = (text: string): string =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: text } }] } }] })}\n\n`;
+    const events = ['{"a":"\\u00', '53ECR', 'ET77"}'].map(event).join('');
+    await using provider = await llmProvider(streaming((response) => response.end(events)));
+    const rejected = await asked(provider, 'completions', {}, { response: [rule('reject')] }, true);
+    expect(rejected.text).toContain('blocked');
+    const masked = await asked(provider, 'completions', {}, { response: [rule('mask')] }, true);
+    expect(masked.text).not.toMatch(/53ECR|ET77/);
+  });
+
+  test.each([true, false])('a member that occurs twice is sent once (stream: %s)', async (isStream) => {
+    const body = '{"choices":[{"index":0,"message":{"content":"SECRET77"},"message":{"content":"a"}}]}';
+    await using provider = await llmProvider(
+      isStream ? streaming((each) => each.end(`data: ${body}\n\n`)) : answering(body),
+    );
+    const { text } = await asked(provider, 'completions', {}, { response: [rule('reject')] }, isStream);
+    expect(text).toContain('{"choices":[{"index":0,"message":{"content":"a"}}]}');
+  });
+});
+
+describe('the error of a provider', () => {
+  test.each<[string, string, string, string]>([
+    [
+      'JSON',
+      '{"error":{"message":"not SECRET77","code":7.0}}',
+      'application/json',
+      '{"error":{"message":"not <masked>","code":7.0}}',
+    ],
+    [
+      'a list',
+      '[{"error":{"message":"not SECRET77"}}]',
+      'application/json',
+      '[{"error":{"message":"not <masked>"}}]',
+    ],
+    ['a text', 'not SECRET77', 'text/plain', 'not <masked>'],
+  ])('is masked or replaced, and keeps its status: %s', async (_, body, type, masked) => {
+    await using provider = await llmProvider(answering(body, 422, { 'content-type': type }));
+    expect(await asked(provider, 'messages', {}, { response: [rule('mask')] })).toMatchObject({
+      status: 422,
+      text: masked,
+    });
+    const { status, text } = await asked(provider, 'messages', {}, { response: [rule('reject')] });
+    expect([status, JSON.parse(text)]).toEqual([
+      422,
+      {
+        type: 'error',
+        error: {
+          type: 'invalid_request_error',
+          message: 'the error of the provider was blocked by a guardrail',
+        },
+      },
+    ]);
+  });
+});
+
+test('the error of a provider is checked in the format of the client, too', async () => {
+  await using llm = await exchange({ model: { guardrails: { response: [rule('mask')] } } });
+  const body = { error: { message: 'not SECRET77', type: 'invalid_request_error' } };
+  const { status, text } = await llm.call(
+    'completions',
+    { body, status: 400 },
+    { client: 'messages', stream: false },
+  );
+  expect([status, text.includes('not <masked>')]).toEqual([400, true]);
 });
 
 describe('a response that repeats the request', () => {

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
+import { withoutEscapes } from '../../../guardrails/json-text.ts';
 import { ACTIONS, GuardrailError, PHASES } from '../../../guardrails/outcome.ts';
 import {
   type Crossing,
@@ -42,8 +43,11 @@ export const regex = defineGuard({
     async function rejected(texts: readonly GuardedText[]): Promise<Verdict> {
       for (const [index, text] of texts.entries()) {
         await turn(texts, index);
-        if (patterns.match(text.content, text) !== undefined || splits(text).length > 0)
-          return { kind: 'reject', rejection };
+        const decoded = unescaped(text);
+        const isFound =
+          patterns.match(text.content, text) !== undefined ||
+          (decoded !== undefined && patterns.match(decoded.content, decoded) !== undefined);
+        if (isFound || splits(text).length > 0) return { kind: 'reject', rejection };
       }
       const isSplit = runsOf(texts).some(
         (run) => patterns.crossings(run.map((index) => texts[index]?.content ?? '')).length > 0,
@@ -55,7 +59,7 @@ export const regex = defineGuard({
       const contents: string[] = [];
       for (const [index, text] of texts.entries()) {
         await turn(texts, index);
-        contents.push(patterns.mask(withoutSplits(text), text));
+        contents.push(maskOf(text));
       }
       for (const run of runsOf(texts)) {
         const own = run.map((index) => contents[index] ?? '');
@@ -68,6 +72,14 @@ export const regex = defineGuard({
         kind: 'mask',
         texts: texts.map((text, index) => ({ ...text, content: contents[index] ?? '' })),
       };
+    }
+
+    /** The text with its matches replaced, also those that JSON text has in another spelling. */
+    function maskOf(text: GuardedText): string {
+      const decoded = unescaped(text);
+      if (decoded !== undefined && patterns.match(decoded.content, decoded) !== undefined)
+        return patterns.mask(decoded.content, decoded);
+      return patterns.mask(withoutSplits(text), text);
     }
 
     /** Matches that go from one part of a content into another. */
@@ -86,6 +98,16 @@ export const regex = defineGuard({
     }
   },
 });
+
+/** JSON text as its reader reads it: `\u0041` is `A`. Undefined if it is the same. */
+function unescaped(text: GuardedText): GuardedText | undefined {
+  const { content, json, decided } = text;
+  const decoded = json && withoutEscapes(content, json);
+  if (json === undefined || decoded === undefined) return undefined;
+  if (decided === undefined) return { ...text, content: decoded };
+  const before = content.slice(0, decided);
+  return { ...text, content: decoded, decided: (withoutEscapes(before, json) ?? before).length };
+}
 
 /** Indexes of the texts that follow each other, for each run of several. */
 function runsOf(texts: readonly GuardedText[]): number[][] {

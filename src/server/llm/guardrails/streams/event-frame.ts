@@ -3,6 +3,7 @@ import { dataOf } from '../../frames.ts';
 import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
 import type { Echo } from '../echo.ts';
+import { withoutRepetitions } from '../repeated-members.ts';
 import { ALL, type EventContent, eventTexts, IGNORED, IN_ORDER, type StreamFormat } from './stream-format.ts';
 
 /** The bytes of one event, and what its format says about it. */
@@ -19,14 +20,19 @@ export interface EventFrame {
 export function readFrame(bytes: Buffer, format: StreamFormat, echo?: Echo): EventFrame {
   const data = dataOf(bytes);
   const others = otherLines(bytes);
-  const content = data === undefined ? undefined : parseOrNothing(data);
-  const members = membersOf(content);
-  const value = Array.isArray(content) ? undefined : members;
-  return { bytes, data, value, content: withLines(contentOf(), others) };
+  const parsed = data === undefined ? undefined : parseOrNothing(data);
+  const members = membersOf(parsed);
+  const value = Array.isArray(parsed) ? undefined : members;
+  const content = withLines(contentOf(), others);
+  // Of members with the same name, only the last one was read.
+  const unique = data === undefined || members === undefined ? undefined : withoutRepetitions(data, parsed);
+  return unique === undefined
+    ? { bytes, data, value, content }
+    : { bytes: withData(bytes, unique), data: unique, value, content };
 
   function contentOf(): EventContent {
     if (data === undefined) return IGNORED;
-    if (members === undefined) return rawContent(typeof content === 'string' ? content : data);
+    if (members === undefined) return rawContent(typeof parsed === 'string' ? parsed : data);
     if (value !== undefined) return format.read(value, echo);
     return { ...IN_ORDER, texts: eventTexts(members, () => ({ part: 'content' })) };
   }
