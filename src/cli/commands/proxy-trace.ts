@@ -1,4 +1,4 @@
-import { appendFile, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { errorCode } from '../../core/foreign.ts';
@@ -99,8 +99,10 @@ async function traceAll(plan: TracePlan, context: Context, signal: AbortSignal):
  */
 async function begin(save: string, { cwd }: Context): Promise<void> {
   try {
-    // Traces contain bodies and claims, so only the owner may read them.
-    await writeFile(resolve(cwd, save), '', { mode: 0o600 });
+    // Traces contain bodies and claims, so only the owner may read them, also in a file that exists.
+    const path = resolve(cwd, save);
+    await writeFile(path, '', { mode: 0o600 });
+    if ((await stat(path)).isFile()) await chmod(path, 0o600);
   } catch (error) {
     throw new CommandError(
       'usage',

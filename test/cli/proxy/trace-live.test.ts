@@ -1,3 +1,4 @@
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cli } from '../../kit/cli.ts';
@@ -120,6 +121,8 @@ verifies(
 test('--count 20 prints concurrent requests one after another and saves them for replay', async () => {
   await using folder = await temporaryFolder();
   const save = join(folder.path, 'all.jsonl');
+  // Traces have bodies and claims.
+  writeFileSync(save, 'of before', { mode: 0o644 });
   const paths = Array.from({ length: 20 }, (_, index) => `/r${index}/`);
   const told = (stdout: string): string[] =>
     [...stdout.matchAll(/ request +GET (\/r\d+\/)/g)].map(([, path]) => path ?? '');
@@ -132,6 +135,7 @@ test('--count 20 prints concurrent requests one after another and saves them for
   const lines = ran.stdout.split('\n');
   for (const [index, line] of lines.entries())
     if (/ request +GET/.test(line) && index > 0) expect(lines[index - 1]).toMatch(/^GET \/r\d+\/ .*ms$/);
+  expect(statSync(save).mode & 0o777).toBe(0o600);
   const again = await cli(['proxy', 'trace', '--file', save]);
   expect(again.stdout).toBe(ran.stdout);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { AT_ONCE } from '../../kit/at-once.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, openSession, post } from '../../kit/mcp.ts';
@@ -162,6 +163,18 @@ describe('arguments that differ only in case from those that rules read', () => 
     ['{"Sub":1}', 'mcp.tool.name == "say" || jwt.sub == "x"'],
   ])('a call with arguments that no rule reads passes: %s under %j', async (args, rule) => {
     expect(await called([rule], args)).toBeUndefined();
+  });
+
+  test('a rule with many choices between members is compiled in an instant, and a member in another case is rejected', async () => {
+    const choices = Array.from({ length: 20 }, (_, index) => `a${index}`).reduce(
+      (inner, name, index) =>
+        `cel.bind(${name}, request.method == "x" ? a${index + 1}.b : a${index + 1}.c, ${inner})`,
+      '!has(a0.path)',
+    );
+    const rule = `cel.bind(a20, mcp.tool.arguments, ${choices}) || true`;
+    const started = performance.now();
+    expect(await called([rule], '{"c":{"Path":1}}')).toEqual(refused('Path', 'path'));
+    expect(performance.now() - started).toBeLessThan(AT_ONCE);
   });
 
   test('a tool that the rules forbid is unknown, whatever its arguments', async () => {

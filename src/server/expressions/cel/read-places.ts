@@ -41,7 +41,7 @@ function placesOf(node: Node, locals: Locals, reads: NameRead[]): readonly Place
       return called(node, locals, reads);
     case 'choice':
       placesOf(node.test, locals, reads);
-      return [...placesOf(node.yes, locals, reads), ...placesOf(node.no, locals, reads)];
+      return few([...placesOf(node.yes, locals, reads), ...placesOf(node.no, locals, reads)]);
     case 'binary':
       compared(node, locals, reads);
       return [];
@@ -84,6 +84,16 @@ function indexed(node: NodeOf<'index'>, locals: Locals, reads: NameRead[]): read
   return owners.map(inexact);
 }
 
+/** Beyond so many places, only their variables are known: each choice between names for choices doubles their number. */
+const MOST_PLACES = 16;
+
+function few(places: readonly Place[]): readonly Place[] {
+  const unique = new Map(places.map((place) => [JSON.stringify(place), place]));
+  if (unique.size <= MOST_PLACES) return [...unique.values()];
+  const roots = new Set(places.map(({ path }) => path[0] ?? ''));
+  return [...roots].map((root) => ({ path: [root], isExact: false }));
+}
+
 const inexact = ({ path }: Place): Place => ({ path, isExact: false });
 
 /** Macros whose second and later arguments see an item of what stands before the dot. */
@@ -123,5 +133,5 @@ function called(node: NodeOf<'call'>, locals: Locals, reads: NameRead[]): readon
   if (name === 'contains' && first !== undefined)
     for (const text of textsIn(first)) select(owners, text, reads);
   const places = [...owners, ...args.flatMap((arg) => inside(arg))];
-  return SAME.has(name) ? places : places.map(inexact);
+  return few(SAME.has(name) ? places : places.map(inexact));
 }
