@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync, verify } from 'node:crypto';
 import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { AUTHORITY, certificatePath } from '../../kit/certificates.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -146,7 +147,64 @@ describe('a reload that is asked for reads all files again, watched or not', () 
   });
 });
 
+test('a reload that is asked for reads the certificate of a listener again', async () => {
+  await using folder = await temporaryFolder();
+  const [cert, key] = [join(folder.path, 'a.crt'), join(folder.path, 'a.key')];
+  copyFileSync(certificatePath('good.crt'), cert);
+  copyFileSync(certificatePath('server.key'), key);
+  const routes = [{ policies: { directResponse: { body: 'in' } } }];
+  const yaml = JSON.stringify({ gateways: { default: { port: 0, tls: { cert, key }, routes } } });
+  await using gate = await gateway(yaml, { folder: folder.path, live: 'asked' });
+  const name = (): Promise<string | undefined> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ host: '127.0.0.1', port: gate.port, rejectUnauthorized: false }, () => {
+        resolve(socket.getPeerCertificate().subjectaltname);
+        socket.destroy();
+      }).on('error', reject);
+    });
+  expect(await name()).toBe('DNS:localhost');
+  copyFileSync(certificatePath('other.crt'), cert);
+  copyFileSync(certificatePath('other.key'), key);
+  expect(await gate.live.reload()).toBe(true);
+  await until(async () => (await name()) === 'DNS:other.example');
+});
+
 describe('credentials and certificates for backends in a file', () => {
+  test('jwtSign signs with the key of a changed file', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'signing.pem');
+    const pairs = [1, 2].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
+    const write = (index: number): void =>
+      replaceFile(file, String(pairs[index]?.privateKey.export({ format: 'pem', type: 'pkcs8' })));
+    write(0);
+    await using backend = await httpUpstream();
+    const policies = { backendAuth: { jwtSign: { signingKey: { file: 'signing.pem' }, alg: 'ES256' } } };
+    await using gate = await proxyGateway(
+      backend.address,
+      policies,
+      {},
+      { folder: folder.path, live: 'watched' },
+    );
+    /** Which of the keys has signed the token of a request. */
+    const signer = async (): Promise<number> => {
+      await send(gate.url);
+      const [head, claims, signature = ''] = String(backend.received.at(-1)?.headers.authorization)
+        .replace('Bearer ', '')
+        .split('.');
+      return pairs.findIndex(({ publicKey }) =>
+        verify(
+          'sha256',
+          Buffer.from(`${head}.${claims}`),
+          { key: publicKey, dsaEncoding: 'ieee-p1363' },
+          Buffer.from(signature, 'base64url'),
+        ),
+      );
+    };
+    expect(await signer()).toBe(0);
+    write(1);
+    await until(async () => (await signer()) === 1);
+  });
+
   test('backendAuth sends the credential of a changed file', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'token');

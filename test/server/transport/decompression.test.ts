@@ -10,8 +10,10 @@ import { CHAT, chat, errorOf, llmGateway, llmProvider } from '../../kit/llm-prov
 import { MCP_HEADERS, openSession } from '../../kit/mcp.ts';
 import { mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
 import { serve } from '../../kit/process.ts';
+import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { call, protectedGateway, signIn } from '../../kit/sign-in.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
 
 // A few kilobytes can decompress to hundreds of megabytes (headroomlabs-ai/headroom#3284, ffuf/ffuf#897).
 
@@ -133,6 +135,17 @@ describe('bodies that decompress to far more than their size', () => {
     expect(reply.status).toBe(200);
     expect(provider.received[0]?.body).toBe(content);
   });
+});
+
+test('a compressed response that an expression reads is not decompressed far beyond its size, and passes as it is', async () => {
+  await using backend = await httpUpstream((_, response) => {
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb('gzip'));
+  });
+  const set = { 'x-size': 'string(size(response.body))' };
+  await using gate = await proxyGateway(backend.address, { transformations: { response: { set } } });
+  const reply = await send(gate.url);
+  expect(reply.headers).not.toHaveProperty('x-size');
+  expect(reply.body.equals(bomb('gzip'))).toBe(true);
 });
 
 describe('answers with a content coding that the gateway did not ask for', () => {
