@@ -104,12 +104,16 @@ function expectedOf(name: string, reads: ObjectReads | undefined): string | unde
   return reads.byFoldedName.get(foldedName(name));
 }
 
-/** What rules read of a request body as JSON. */
-export const readsOfBody = (rules: readonly { readonly expression: Expression }[]): ReadMembers =>
+/** What rules read of a request body as JSON. `more`: paths of variables that are the same value. */
+export const readsOfBody = (
+  rules: readonly { readonly expression: Expression }[],
+  ...more: readonly ValuePath[]
+): ReadMembers =>
   new ReadMembers(
     rules.map(({ expression }) => expression),
     ['request', 'body', JSON_STEP],
     ['request', 'bodyPrefix', JSON_STEP],
+    ...more,
   );
 
 /**

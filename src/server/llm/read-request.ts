@@ -139,11 +139,14 @@ const CHECKED_MEMBERS: ReadonlyMap<string, string> = new Map(
 function rejectCaseVariants({ value }: JsonBody): void {
   for (const member of Object.keys(value)) {
     const expected = CHECKED_MEMBERS.get(foldedName(member));
-    if (expected !== undefined && expected !== member)
-      throw llmError(
-        'llm_invalid',
-        'invalid_request_body',
-        `LLM request body has a member that differs from \`${expected}\` only by case: write \`${expected}\``,
-      );
+    if (expected !== undefined && expected !== member) throw otherCase(expected);
   }
 }
+
+/** The error for a member of a body that differs only in case from one that the gateway reads. */
+export const otherCase = (expected: string): Error =>
+  llmError(
+    'llm_invalid',
+    'invalid_request_body',
+    `LLM request body has a member that differs from \`${expected}\` only by case: write \`${expected}\``,
+  );

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CelEvaluationError } from '../expressions/cel/expression.ts';
 import { toCel } from '../expressions/cel/values.ts';
+import { readsOfBody } from '../expressions/read-members.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
@@ -9,6 +10,7 @@ import { llmError } from './errors.ts';
 import { Failover, type FailoverTarget, failoverSchema } from './failover.ts';
 import type { Model } from './model.ts';
 import { bySpecificity, matchesModel } from './model-patterns.ts';
+import { otherCase } from './read-request.ts';
 import { llmRequestScope } from './variables.ts';
 
 const target = z.string().min(1).describe('Model name that matches an entry of `models`.');
@@ -151,7 +153,14 @@ function byCondition(
     model,
     when: when === undefined ? undefined : place.at(index, 'when').condition(when, llmRequestScope),
   }));
+  const reads = readsOfBody(
+    compiled.flatMap(({ when }) => (when === undefined ? [] : [{ expression: when }])),
+    ['llmRequest'],
+  );
   return (ctx, request) => {
+    // The provider may read another value than the condition.
+    const variant = reads.isEmpty ? undefined : reads.caseVariant(request);
+    if (variant !== undefined) throw otherCase(variant.expected);
     const lookup = resolverFor(ctx, { llmRequest: toCel(request) });
     return compiled.find(({ when }) => when === undefined || holds(when, lookup));
   };

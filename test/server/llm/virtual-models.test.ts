@@ -60,6 +60,22 @@ describe('a virtual model', () => {
     expect(errorOf(refused).code).toBe('virtual_model_no_matching_target');
   });
 
+  test('a request with a member that differs only in case from one that a condition reads is 400', async () => {
+    await using provider = await llmProvider();
+    const routing = conditional(
+      { model: 'large', when: 'has(llmRequest.metadata.tier) && llmRequest.metadata.tier == "gold"' },
+      { model: 'small' },
+    );
+    await using served = await modelsGateway([entry('*', provider.address)], {
+      virtualModels: [{ name: 'smart', routing }],
+    });
+    const ask = (metadata: object) => chat(served, { ...CHAT, model: 'smart', metadata });
+    expect((await ask({ tier: 'gold' })).status).toBe(200);
+    expect((await ask({ Other: 1 })).status).toBe(200);
+    expect(errorOf(await ask({ Tier: 'gold' })).message).toContain('differs from `tier` only by case');
+    expect(provider.received.map((_, index) => bodyOf(provider, index)['model'])).toEqual(['large', 'small']);
+  });
+
   test.each<[string, object[], string]>([
     [
       'a target that nobody answers',
