@@ -6,6 +6,7 @@ import { SocketFolder } from '../../src/server/workers/socket-folder.ts';
 import { mcpConfig } from '../kit/config.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
+import { startIdp } from '../kit/idp.ts';
 import { CHAT, llmGateway, llmProvider } from '../kit/llm-provider.ts';
 import { INITIALIZE, openSession, post } from '../kit/mcp.ts';
 import { mcpUpstream, type Script } from '../kit/mcp-upstream.ts';
@@ -269,6 +270,26 @@ describe('secrets in outputs', () => {
     for (const [name, text] of Object.entries(outputs))
       for (const secret of SECRETS) expect([name, text.includes(secret)]).toEqual([name, false]);
   });
+});
+
+test('a telemetry collector gets the subject of a token, and no bodies', async () => {
+  await using idp = await startIdp();
+  await using provider = await llmProvider();
+  await using receiver = await collector('http');
+  const jwtAuth = { mode: 'strict', issuer: idp.issuer };
+  const params = { baseUrl: `http://${provider.address}/v1` };
+  const llm = { port: 0, models: [{ name: '*', provider: 'openAI', params }], policies: { jwtAuth } };
+  const tracing = { otlpEndpoint: receiver.url, otlpProtocol: 'http', randomSampling: true };
+  await using gate = await gateway(JSON.stringify({ config: { tracing }, llm }));
+  const body = JSON.stringify({ ...CHAT, messages: [{ role: 'user', content: 'of-the-prompt' }] });
+  const headers = { authorization: `Bearer ${idp.token()}` };
+  const reply = await send(`${gate.url}/v1/chat/completions`, { method: 'POST', headers, body });
+  expect(reply.status).toBe(200);
+  const { content } = JSON.parse(reply.text).choices[0].message as { content: string };
+  await gate.close();
+  const spans = JSON.stringify(receiver.spans);
+  expect(spans).toContain('"alice"');
+  for (const text of ['of-the-prompt', content]) expect([text, spans.includes(text)]).toEqual([text, false]);
 });
 
 test('responses of an MCP server reach the client byte for byte, apart from the id', async () => {
