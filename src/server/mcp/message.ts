@@ -99,8 +99,7 @@ function classify(text: string, value: Readonly<Record<string, unknown>>, isFrom
   };
 }
 
-const isId = (id: unknown): boolean =>
-  typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
+const isId = (id: unknown): boolean => typeof id === 'string' || Number.isInteger(id);
 
 /** Keys of the protocol. */
 interface Keys {

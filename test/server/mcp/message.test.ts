@@ -245,6 +245,21 @@ describe('responses', () => {
     expect(fromClient(members)).toBe(expected);
   });
 
+  test.each([
+    ['"id":1,"method":null,"result":{}', '"id":1,"result":{}'],
+    ['"id":1,"params":{},"result":{}', '"id":1,"result":{}'],
+    ['"id":1,"result":{},"error":null', '"id":1,"result":{}'],
+    ['"result":{}', '"id":null,"result":{}'],
+    ['"id":1,"result":{"n":1.0},"other":7', '"id":1,"result":{"n":1.0},"other":7'],
+  ])('%s is passed on as %s', (received, passedOn) => {
+    const { text, method } = parseMessage(`{"jsonrpc":"2.0",${received}}`, TARGET_BOUNDS);
+    expect([text, method]).toEqual([`{"jsonrpc":"2.0",${passedOn}}`, '']);
+  });
+
+  test('an error whose code is an empty text has no code', () => {
+    expect(fromTarget('"id":1,"error":{"code":"","message":"m"}')).toContain('"code":-32603');
+  });
+
   test.each(['1.5', 'true', '[]', '{}', '1e999'])('an id %s is refused', (id) => {
     expect(fromTarget(`"id":${id},"result":{}`)).toBe(
       '-32600 expected "id" to be a string or a whole number',
