@@ -250,7 +250,7 @@ async function guardRequest(
 ): Promise<void> {
   const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
   if (media > 0) call.unseenMedia = media;
-  const { texts, replace } = requestTexts(body);
+  const { texts, replace } = requestTexts(body, guards);
   let isUnchanged = false;
   try {
     const checked = await runGuards(guards, 'request', texts, resolverFor(ctx), ctx.signal);

@@ -106,7 +106,7 @@ async function checkedEvent(
   const fields = fieldsOf(copy, owner);
   const media = countMedia(fields.get('input'));
   if (media > 0) call.unseenMedia = (call.unseenMedia ?? 0) + media;
-  const { texts, replace } = requestTexts(fields);
+  const { texts, replace } = requestTexts(fields, guards);
   const checked = await runGuards(guards, 'request', texts, resolverFor(ctx), ctx.signal);
   if (checked.length === texts.length && checked.every(({ content }, at) => content === texts[at]?.content))
     return undefined;

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../core/foreign.ts';
+import { isRecord, textIn } from '../../../core/foreign.ts';
 import {
   type EncodedText,
   isBase64,
@@ -116,24 +116,27 @@ class Reader {
       for (const [index, item] of (value as unknown[]).entries()) {
         this.#path.push(index);
         // Strings in a list are of the kind of the list: ids, or URLs of images.
-        if (typeof item === 'string') this.#string(item, this.#listName(), {});
+        if (typeof item === 'string') this.#listed(item);
         else if (typeof item === 'object') this.read(item);
         this.#path.pop();
       }
     } else if (isRecord(value)) {
       this.#enter();
-      for (const [key, member] of Object.entries(value)) {
-        if (!KEY.values.test(key)) this.#text(key, 'fixed');
+      for (const key in value) {
+        const kind = kindOf(key);
+        if (!kind.isPlain) this.#text(key, 'fixed');
         this.#path.push(key);
-        this.#member(value, key, member);
+        this.#member(value, key, kind, value[key]);
         this.#path.pop();
       }
     }
   }
 
-  #member(owner: Owner, key: string, value: unknown): void {
-    if (typeof value === 'string')
-      this.#string(value, key, owner, isToolValue(owner, key, this.#path.at(-2)));
+  #member(owner: Owner, key: string, kind: MemberKind, value: unknown): void {
+    if (typeof value === 'string') {
+      if (isToolValue(owner, key, this.#path.at(-2))) this.#text(value, 'text');
+      else this.#string(value, key, kind, owner);
+    }
     // An argument of a function in a stream of Vertex AI.
     else if (typeof value === 'number' && key === 'numberValue') this.#text(String(value), 'number');
     else if (typeof value !== 'object' || value === null) return;
@@ -142,20 +145,20 @@ class Reader {
     else this.read(value);
   }
 
-  #string(value: string, key: string, owner: Owner, isData = false): void {
+  #string(value: string, key: string, kind: MemberKind, owner: Owner): void {
     if (value === '') return;
-    if (isData) this.#text(value, 'text');
-    else if (ID.members.test(key) && ID.values.test(value)) return;
-    else if (TYPE.members.test(key) && TYPE.values.test(value)) return;
-    else if (TIME.values.test(value)) return;
-    else if (isBytes(key, owner) || URL_MEMBER.test(key)) this.#encoded(value, key, owner);
-    else this.#text(value, NAME_MEMBER.test(key) && NAME.test(value) ? 'fixed' : 'text');
+    if (kind.isId && ID.values.test(value)) return;
+    if (kind.isType && TYPE.values.test(value)) return;
+    if (isTime(value)) return;
+    const isImage = key === 'result' && owner['type'] === 'image_generation_call';
+    if (kind.isBytes || kind.isUrl || isImage) this.#encoded(value, key, kind.isBytes || isImage, owner);
+    else this.#text(value, kind.isName && NAME.test(value) ? 'fixed' : 'text');
   }
 
   /** A member that carries bytes, or says where they are. */
-  #encoded(value: string, key: string, owner: Owner): void {
-    const texts = textsInDataUrl(value) ?? textsInBytes(value, key, owner);
-    if (texts === undefined) this.#text(value, URL_MEMBER.test(key) ? 'url' : 'text');
+  #encoded(value: string, key: string, mayBeBytes: boolean, owner: Owner): void {
+    const texts = textsInDataUrl(value) ?? (mayBeBytes ? textsInBytes(value, key, owner) : undefined);
+    if (texts === undefined) this.#text(value, kindOf(key).isUrl ? 'url' : 'text');
     else for (const { text, isFixed, encode } of texts) this.#text(text, isFixed ? 'fixed' : 'text', encode);
   }
 
@@ -201,9 +204,9 @@ class Reader {
     this.#text([...new Set(others)].join('\n'), 'alternatives');
   }
 
-  #listName(): string {
-    const list = this.#path.findLast((step) => typeof step === 'string');
-    return list === undefined ? '' : String(list);
+  #listed(item: string): void {
+    const list = String(this.#path.findLast((step) => typeof step === 'string') ?? '');
+    this.#string(item, list, kindOf(list), {});
   }
 
   #enter(): void {
@@ -217,14 +220,45 @@ class Reader {
 
 type Owner = Readonly<Record<string, unknown>>;
 
-/** Whether a member carries the bytes of an image, a recording or a file, or a signature. */
-const isBytes = (key: string, owner: Owner): boolean =>
-  BYTES.members.test(key) || (key === 'result' && owner['type'] === 'image_generation_call');
+/** What the name of a member says about its value. */
+interface MemberKind {
+  readonly isPlain: boolean;
+  readonly isId: boolean;
+  readonly isType: boolean;
+  readonly isBytes: boolean;
+  readonly isUrl: boolean;
+  readonly isName: boolean;
+}
+
+/** Names of members are few and repeat: those of all APIs are some hundred. */
+const kinds = new Map<string, MemberKind>();
+const MAX_KINDS = 2_048;
+
+function kindOf(key: string): MemberKind {
+  const known = kinds.get(key);
+  if (known !== undefined) return known;
+  const kind: MemberKind = {
+    isPlain: KEY.values.test(key),
+    isId: ID.members.test(key),
+    isType: TYPE.members.test(key),
+    isBytes: BYTES.members.test(key),
+    isUrl: URL_MEMBER.test(key),
+    isName: NAME_MEMBER.test(key),
+  };
+  if (kinds.size < MAX_KINDS && key.length <= WORD_LENGTH) kinds.set(key, kind);
+  return kind;
+}
+
+const HYPHEN = 45;
+
+/** Whether a string is a time. Nearly none is, which its length and its fifth character show. */
+const isTime = (value: string): boolean =>
+  value.length >= 20 && value.length <= 35 && value.charCodeAt(4) === HYPHEN && TIME.values.test(value);
 
 /** The texts of a member with bytes; undefined if it is no base64. */
 function textsInBytes(value: string, key: string, owner: Owner): EncodedText[] | undefined {
   // A document of Anthropic has its text as it is.
-  if (!isBytes(key, owner) || owner['type'] === 'text' || !isBase64(value)) return undefined;
+  if (owner['type'] === 'text' || !isBase64(value)) return undefined;
   if (!NO_DOCUMENT.test(key)) return textsInBase64(value, typeOf(owner));
   return value.length < WORD_LENGTH ? [{ text: value, isFixed: false }] : [];
 }
@@ -242,12 +276,11 @@ const typeOf = (owner: Owner): string => {
  * `args` and `response` of Google. `inside` is the member that its owner is in.
  */
 function isToolValue(owner: Owner, key: string, inside: string | number | undefined): boolean {
-  const type = owner['type'];
   switch (key) {
     case 'input':
-      return typeof type === 'string' && type.endsWith('tool_use') && 'name' in owner;
+      return 'name' in owner && textIn(owner['type']).endsWith('tool_use');
     case 'action':
-      return typeof type === 'string' && type.endsWith('_call');
+      return textIn(owner['type']).endsWith('_call');
     case 'args':
       return /^function_?call$/i.test(String(inside));
     case 'response':

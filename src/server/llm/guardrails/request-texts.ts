@@ -3,6 +3,7 @@ import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
 import { membersOf } from '../json-members.ts';
 import { NestingError, type TextPart, type TextPath } from '../texts.ts';
+import type { Guard } from './guard.ts';
 import { type ContentScope, failed, type GuardedText, jsonOf, scopeOfRole } from './guarded-text.ts';
 import { type FoundText, guarded, ItemTexts } from './item-texts.ts';
 
@@ -40,12 +41,15 @@ export const TEXT_FIELDS = [
 
 /**
  * The texts of a request: those of `TEXT_FIELDS`, whatever the path, because a provider may read any of them, then every other
- * string. Throws an `AppError` (400) for a format that guardrails cannot read.
+ * string that one of `guards` sees. Throws an `AppError` (400) for a format that guardrails cannot read.
  */
-export function requestTexts(body: TextFields): RequestTexts {
+export function requestTexts(body: TextFields, guards: readonly Pick<Guard, 'sees'>[]): RequestTexts {
   if (!body.isReadable) throw unreadable();
   const parts = TEXT_FIELDS.flatMap((field) => fieldTexts(body, field) ?? []);
-  const rest = otherFields(body);
+  const rest = otherFields(
+    body,
+    guards.some((guard) => guard.sees(DEFINITION)),
+  );
   const texts = parts.flatMap((part) => part.texts);
   return {
     texts: [...texts, ...rest.texts],
@@ -92,9 +96,14 @@ const DEFINITIONS: ReadonlySet<string | number> = new Set([
 const isFormat = ([field, member]: TextPath): boolean =>
   (field === 'text' || field === 'output_config') && member === 'format';
 
-/** The texts of all other fields. */
-function otherFields(body: TextFields): RequestTexts {
-  const fields = body.fields().filter((field) => !OF_CONVERSATION.has(field));
+/** Whoever sees it sees definitions. */
+const DEFINITION: GuardedText = { role: 'user', content: 'x', part: 'other', scope: 'toolDefinitions' };
+
+/** The texts of all other fields; of definitions only if some guardrail sees them, because they are most of a request. */
+function otherFields(body: TextFields, readsDefinitions: boolean): RequestTexts {
+  const fields = body
+    .fields()
+    .filter((field) => !OF_CONVERSATION.has(field) && (readsDefinitions || !DEFINITIONS.has(field)));
   const values = Object.fromEntries(fields.map((field) => [field, body.get(field)]));
   // Schemas of tools are deeper than messages. A body is not deeper than this.
   const found = new ItemTexts(values, undefined, LIMITS.jsonDepth);

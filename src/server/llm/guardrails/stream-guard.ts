@@ -124,7 +124,7 @@ export class StreamGuard {
         const before = runs.get(run);
         const isArguments = isWhole ? path.at(-1) === 'arguments' : isPlain !== true;
         const json = part === 'toolCalls' && isArguments;
-        runs.set(run, { part, form, json, text: (before?.text ?? '') + now, hasEnded: isWhole });
+        runs.set(run, { part, form, json, text: (before?.text ?? '') + now, hasEnded: isWhole, isWhole });
         if (isWhole || before?.hasEnded === false) continue;
         for (const name of endingNames(run)) {
           const others = open.get(name);
@@ -166,8 +166,17 @@ export class StreamGuard {
       return held === undefined ? [] : { ...held, run, decided: held.hasEnded ? held.text.length : decided };
     });
     if (checks.length === 0) return;
+    // Events repeat the same few whole texts, of which one check is enough.
+    const distinct: typeof checks = [];
+    const whole = new Map<string, number>();
+    const placeOf = checks.map((each) => {
+      const known = each.isWhole ? whole.get(passedKey(each)) : undefined;
+      if (known !== undefined) return known;
+      if (each.isWhole) whole.set(passedKey(each), distinct.length);
+      return distinct.push(each) - 1;
+    });
     const results = await this.#check(
-      checks.map(({ run, part, form, json, text, decided }) => ({
+      distinct.map(({ run, part, form, json, text, decided }) => ({
         role: 'assistant',
         content: text,
         part,
@@ -178,7 +187,7 @@ export class StreamGuard {
       })),
     );
     for (const [index, { run, text, decided }] of checks.entries()) {
-      const masked = results[index] ?? '';
+      const masked = results[placeOf[index] ?? 0] ?? '';
       // A change of the overlap only is left to the next check: what is found there may be longer.
       if (masked !== text && (decided === text.length || commonPrefix(text, masked) < decided))
         this.#replace(run, masked);
@@ -243,7 +252,8 @@ function jsonOf({ path, form, encode, now }: HeldText, event: unknown): string {
   return JSON.stringify(encode === undefined ? now : encode(now));
 }
 
-const passedKey = ({ part, form = 'text', text }: EventText): string => `${part} ${form} ${text}`;
+const passedKey = ({ part, form, text }: Pick<HeldRun, 'part' | 'form' | 'text'>): string =>
+  `${part} ${form ?? 'text'} ${text}`;
 
 /** Characters and number of texts that are remembered as checked. */
 const PASSED_LENGTH = 256;
@@ -285,12 +295,14 @@ interface HeldText extends EventText {
 
 interface HeldRun {
   readonly part: EventText['part'];
-  readonly form: EventText['form'];
+  readonly form?: EventText['form'] | undefined;
   /** Whether the text is JSON. */
   readonly json: boolean;
   readonly text: string;
   /** No event can continue the text. */
   readonly hasEnded: boolean;
+  /** One event has all of it. */
+  readonly isWhole: boolean;
 }
 
 function charactersOf(texts: readonly HeldText[]): number {

@@ -47,7 +47,7 @@ export const webhook = defineGuard({
       place: service.place,
       kind: 'webhook',
       name: service.address,
-      sees: ({ part }) => parts.has(part),
+      sees: ({ part, scope }) => parts.has(part) && scope !== 'toolDefinitions',
       async check(texts, lookup, signal): Promise<Verdict> {
         const body = JSON.stringify({ [MEMBERS[phase]]: texts.map((text) => sentItem(text, phase)) });
         const question = { phase, path: `/${phase}`, body, mask: masks[phase] };

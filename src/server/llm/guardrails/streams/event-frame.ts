@@ -41,8 +41,12 @@ export function readFrame(bytes: Buffer, format: StreamFormat, echo?: Echo): Eve
 /** Server-sent events (HTML standard, "Interpreting an event stream"). A byte order mark may begin the first line. */
 const KNOWN_LINE = /^\uFEFF?(?:data(?::|$)|(?:event|id): ?[\w.:/+=-]{0,128}$|retry: ?\d{1,9}$|:?$)/;
 
+/** Nearly every event. */
+const USUAL = /^(?:event: [\w.]{1,128}\n)?data: [^\r\n]*\n\n$/;
+
 /** Lines of an event that are no data, with a text: comments, unknown fields, and ids and types that are none. */
 function otherLines(bytes: Buffer): string {
+  if (USUAL.test(bytes.toString('latin1'))) return '';
   const lines = bytes.toString('utf8').split(/\r\n|\r|\n/);
   return lines.filter((line) => !KNOWN_LINE.test(line)).join('\n');
 }
