@@ -377,3 +377,39 @@ describe('servers with the HTTP+SSE transport that are not of the official SDK',
     },
   );
 });
+
+test('sse target: bytes of one event that are not UTF-8 end no other call on the stream', async () => {
+  let stream: ServerResponse | undefined;
+  const held: string[] = [];
+  const write = (data: string | Buffer): unknown =>
+    stream?.write(Buffer.concat([Buffer.from('data: '), Buffer.from(data), Buffer.from('\n\n')]));
+  await using server = await httpUpstream((request, response, { body }) => {
+    if (request.method === 'GET') {
+      stream = response.writeHead(200, { 'content-type': 'text/event-stream' });
+      return stream.write('event: endpoint\ndata: /message\n\n');
+    }
+    response.writeHead(202).end();
+    const { id, method, params } = JSON.parse(body);
+    const answer = (result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result });
+    if (method === 'initialize')
+      return write(
+        answer({
+          protocolVersion: '2024-11-05',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'a', version: '1' },
+        }),
+      );
+    if (method !== 'tools/call') return undefined;
+    if (params.name === 'good') return held.push(answer({ content: [] }));
+    const [start = '', end = ''] = answer({ content: [{ type: 'text', text: '@' }] }).split('@');
+    write(Buffer.concat([Buffer.from(start), Buffer.from([0xff, 0xfe]), Buffer.from(end)]));
+    return held.map(write);
+  });
+  await using gate = await gateway(mcpConfig([target(`http://${server.address}/sse`)]));
+  const session = await openSession(`${gate.url}/mcp`);
+  const good = session.request('tools/call', { name: 'good' });
+  await until(() => held.length === 1);
+  const bad = await session.request('tools/call', { name: 'bad' });
+  expect(bad.result.content[0].text).toBe('\ufffd\ufffd');
+  expect((await good).result).toEqual({ content: [] });
+});

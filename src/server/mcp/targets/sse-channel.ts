@@ -127,7 +127,8 @@ export class SseChannel implements Channel {
     { body }: Dispatcher.ResponseData,
     onEvent: (event: string | undefined, data: string) => void,
   ): Promise<void> {
-    const decoder = new TextDecoder('utf-8', { fatal: true });
+    // Not fatal, as the HTML standard has it ("Server-sent events"): one stream has the responses to all calls.
+    const decoder = new TextDecoder('utf-8');
     let sinceEvent = 0;
     const parser = createParser({
       onEvent: ({ event, data }) => {
