@@ -78,7 +78,7 @@ export class ReadMembers {
     return undefined;
   }
 
-  /** In a text that a rule parses with `json()`. One that is no JSON fails there. */
+  /** In a text that a rule parses with `json()`. One that is not JSON makes the rule fail. */
   #variantInText(text: string, reads: ObjectReads | undefined): CaseVariant | undefined {
     if (reads === undefined) return undefined;
     try {

@@ -15,7 +15,7 @@ export interface EncodedText {
 const TEXT_TYPE =
   /^text\/|[/+](?:json|xml|yaml|x-yaml|toml|csv|rtf|javascript|ecmascript|sql|x-sh|x-ndjson|jsonl)\b/i;
 
-/** Media types of what is no text, whatever its bytes are: models see and hear it. */
+/** Media types of images, sound and video: never text, whatever the bytes are. */
 const MEDIUM = /^(?:image(?!\/svg)|audio|video)\//i;
 
 /** Characters of base64 that show whether bytes are text: 768 bytes. */

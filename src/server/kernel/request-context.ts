@@ -43,11 +43,9 @@ export interface RunningWork {
   expired?(): boolean;
 }
 
-/** Names of a policy in traces, as upstream has them. */
+/** Names of a policy in traces, as upstream has them: `kind` in events, `stage` of a snapshot after the policy. */
 export interface PolicyTraceNames {
-  /** In events. */
   readonly kind: string;
-  /** The stage of a snapshot after the policy. */
   readonly stage: string;
   /** The stage of a snapshot after its response phase; `response headers` by default. */
   readonly responseStage?: string;

@@ -1,4 +1,4 @@
-import { isRecord, textIn } from '../../../core/foreign.ts';
+import { elementsOf, isRecord, textIn } from '../../../core/foreign.ts';
 import {
   type EncodedText,
   isBase64,
@@ -50,7 +50,7 @@ export const NOT_READ = {
     values: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i,
   },
   bytes: {
-    what: 'Base64 that is no text, in members for images, recordings, files, vectors and signatures',
+    what: 'Base64 of anything but text, in members for images, recordings, files, vectors and signatures',
     why: 'patterns find nothing in it; texts in base64, such as documents of the type `text/plain`, are read',
     members:
       /^(?:data|b64_json|partial_image_b64|file_data|bytes|audio|image|embedding|signature|thoughtSignature|thought_signature|encrypted_content|encrypted_index|imageBytes|videoBytes|bytesBase64Encoded)$/,
@@ -113,7 +113,7 @@ class Reader {
     if (typeof value === 'string') this.#text(value, 'text');
     else if (Array.isArray(value)) {
       this.#enter();
-      for (const [index, item] of (value as unknown[]).entries()) {
+      for (const [index, item] of elementsOf(value).entries()) {
         this.#path.push(index);
         // Strings in a list are of the kind of the list: ids, or URLs of images.
         if (typeof item === 'string') this.#listed(item);
