@@ -1,6 +1,13 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from 'node:net';
+import {
+  type AddressInfo,
+  connect,
+  createServer as createSocketServer,
+  type Server,
+  type Socket,
+} from 'node:net';
 import { type Certificate, certificateOf } from './certificates.ts';
 import { temporarySocket } from './folder.ts';
 
@@ -68,6 +75,7 @@ export async function httpUpstream(
   });
   const folder = socket === true ? await temporarySocket() : undefined;
   const path = folder?.path ?? (typeof socket === 'string' ? socket : undefined);
+  await release(wanted);
   await listening(server, path === undefined ? { port: wanted, host } : { path });
   const port = path === undefined ? (server.address() as AddressInfo).port : 0;
   const close = async (): Promise<void> => {
@@ -134,13 +142,30 @@ export async function rawUpstream(script: Script): Promise<RawUpstream> {
   };
 }
 
-/** A port of 127.0.0.1 that refuses connections. */
+/** Client ends of connections; the port of each is its key. */
+const refusing = new Map<number, Socket>();
+
+/**
+ * A port of 127.0.0.1 that refuses connections until this process ends or `release` frees it. It is the local port of
+ * an open connection: nobody listens there, and nobody else, such as a test that runs at the same time, is given it.
+ */
 export async function refusingPort(): Promise<number> {
-  const server = createSocketServer();
+  const server = createSocketServer((socket) => socket.on('error', () => undefined).unref());
   await listening(server, { port: 0, host: '127.0.0.1' });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').unref();
+  await once(socket, 'connect');
+  server.close();
+  const port = socket.localPort as number;
+  refusing.set(port, socket);
   return port;
+}
+
+/** Lets a server listen on a port of `refusingPort`. */
+export async function release(port: number): Promise<void> {
+  const socket = refusing.get(port);
+  if (socket === undefined) return;
+  refusing.delete(port);
+  await new Promise((resolve) => socket.once('close', resolve).resetAndDestroy());
 }
 
 export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {

@@ -5,7 +5,7 @@ import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
-import { httpUpstream, rawUpstream, refusingPort, type Script } from '../../kit/upstream.ts';
+import { httpUpstream, rawUpstream, refusingPort, release, type Script } from '../../kit/upstream.ts';
 
 /** Status, text and duration of one request to a backend with this behaviour. */
 async function outcome(
@@ -57,6 +57,7 @@ describe('unreachable backends', () => {
     await using gate = await proxyGateway(`127.0.0.1:${port}`);
     expect((await send(gate.url)).status).toBe(503);
     const server = createServer((_, response) => response.end('back'));
+    await release(port);
     await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
     try {
       expect(await send(gate.url)).toMatchObject({ status: 200, text: 'back' });

@@ -277,10 +277,11 @@ test('the admin server shows the other workers while one is blocked', async () =
     env: misbehaving('SIGUSR2', 'for (;;);'),
   });
   for (let index = 0; index < 4; index++) await freshly(gate.url);
+  const admin = async (path: string): Promise<string> => (await fetch(`${gate.admin}${path}`)).text();
   process.kill(gate.pids()[0] as number, 'SIGUSR2');
-  const [tasks, memory, metrics] = await Promise.all(
-    ['/debug/tasks', '/memory', '/metrics'].map(async (path) => (await fetch(`${gate.admin}${path}`)).text()),
-  );
+  // Until the worker gets to the signal, it answers.
+  await until(async () => (await admin('/debug/tasks')).includes('does not answer'));
+  const [tasks, memory, metrics] = await Promise.all(['/debug/tasks', '/memory', '/metrics'].map(admin));
   expect(JSON.parse(tasks as string).workload).toEqual([
     'worker 1',
     '  does not answer',
