@@ -261,22 +261,27 @@ async function guardedError(
   const parsed = parseOrNothing(text);
   const isJson = typeof parsed === 'object' && parsed !== null;
   const value: unknown = isJson ? parsed : text;
+  // Whatever type the provider gave it: an error in place of a stream is often called a stream.
+  const asJson = (changed: string): string => {
+    headers.set('content-type', 'application/json');
+    return changed;
+  };
   try {
     const { texts, replaced } = responseTexts(value, undefined, undefined);
     const unique = isJson ? withoutRepetitions(text, value) : undefined;
-    if (texts.length === 0) return unique ?? bytes;
+    const asSent = unique === undefined ? bytes : asJson(unique);
+    if (texts.length === 0) return asSent;
     const checked = await runGuards(guardrails, 'response', texts, resolverFor(ctx), ctx.signal);
-    if (checked.every(({ content }, index) => content === texts[index]?.content)) return unique ?? bytes;
+    if (checked.every(({ content }, index) => content === texts[index]?.content)) return asSent;
     const masked = replaced(checked.map(({ content }) => content));
-    return isJson ? writeChanged(unique ?? text, value, masked) : String(masked);
+    return isJson ? asJson(writeChanged(unique ?? text, value, masked)) : String(masked);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     ctx.errorDetail = error.detail ?? error.message;
-    headers.set('content-type', 'application/json');
     const message = 'the error of the provider was blocked by a guardrail';
     const code = 'guardrail_intervention';
-    return JSON.stringify(
-      formatOf(call.format).errorBody({ status, type: 'guardrail_blocked', code, message }),
+    return asJson(
+      JSON.stringify(formatOf(call.format).errorBody({ status, type: 'guardrail_blocked', code, message })),
     );
   }
 }

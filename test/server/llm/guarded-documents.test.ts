@@ -248,6 +248,22 @@ describe('the error of a provider', () => {
   });
 });
 
+test.each([
+  ['a masked text', '{"error":{"message":"not SECRET77"}}', '{"error":{"message":"not <masked>"}}'],
+  [
+    'a member that occurs twice',
+    '{"error":{"message":"no","a":1,"a":2}}',
+    '{"error":{"message":"no","a":2}}',
+  ],
+])(
+  'an error that the provider calls a stream is JSON for the client once it was changed: %s',
+  async (_, body, changed) => {
+    await using provider = await llmProvider(answering(body, 422, { 'content-type': 'text/event-stream' }));
+    const { text, headers } = await asked(provider, 'messages', {}, { response: [rule('mask')] });
+    expect([text, headers['content-type']]).toEqual([changed, 'application/json']);
+  },
+);
+
 test('the error of a provider is checked in the format of the client, too', async () => {
   await using llm = await exchange({ model: { guardrails: { response: [rule('mask')] } } });
   const body = { error: { message: 'not SECRET77', type: 'invalid_request_error' } };
