@@ -36,6 +36,7 @@ describe('answers of a rate limit service that nobody expects', () => {
     ['the longest duration', { ...OK, statuses: [status('9223372036854775807')] }, 200, '31622400'],
     ['a negative duration', { ...OK, statuses: [status('-5')] }, 200, '0'],
     ['no duration', { ...OK, statuses: [{ current_limit: {}, limit_remaining: 4294967295 }] }, 200, '0'],
+    ['a status without a limit', { ...OK, statuses: [{ limit_remaining: 3 }] }, 200, undefined],
     ['5,000 statuses', { ...OK, statuses: [...Array(5_000).fill(status(9, 9)), status(7, 1)] }, 200, '7'],
     ['3,000 response headers', { ...OK, response_headers_to_add: headers(3_000) }, 500, undefined],
     ['3,000 request headers', { ...OK, request_headers_to_add: headers(3_000) }, 500, undefined],

@@ -78,8 +78,9 @@ export function headerOf({ key, value, raw_value }: HeaderValue): readonly [stri
 /** Applies changes as `append_action` says; without it, `append`, and by default the header is replaced (upstream). */
 export function applyHeaderOptions(headers: HeaderList, options: readonly HeaderValueOption[]): void {
   for (const { header, appends, append_action } of options) {
-    const [name, value] = headerOf(header) ?? [];
-    if (name === undefined || value === undefined) continue;
+    const found = headerOf(header);
+    if (found === undefined) continue;
+    const [name, value] = found;
     const action = append_action === 0 ? (appends ? 'append' : 'set') : ACTIONS[append_action];
     if (action === 'addIfAbsent' ? headers.has(name) : action === 'setIfPresent' && !headers.has(name))
       continue;

@@ -106,7 +106,7 @@ function lowestIn(statuses: readonly unknown[]): RateLimitAnswer['lowest'] {
     if (typeof limit !== 'number' || typeof remaining !== 'number') continue;
     if (lowest !== undefined && lowest.remaining <= remaining) continue;
     // 64-bit numbers may be objects of the package `long`, whose text is the number.
-    const seconds = Number(String(membersOf(reset)['seconds'] ?? 0));
+    const seconds = Number(String(membersOf(reset)['seconds']));
     lowest = { limit, remaining, resetSeconds: Math.min(Math.max(0, seconds || 0), LIMITS.rateLimitReset) };
   }
   return lowest;
