@@ -9,7 +9,7 @@ import {
 } from '../server/config/plan/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import type { BackendState } from '../server/kernel/inspection.ts';
-import { shownProvider } from '../server/llm/model-provider.ts';
+import { shownProvider } from '../server/llm/models/model-provider.ts';
 import { activityOf } from '../server/workers/activity.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import { diagnosticsJson } from './config-problems.ts';

@@ -18,7 +18,7 @@ import type { PolicyKind, PolicyPlace } from './kernel/policy.ts';
 import { ai } from './llm/ai-backend.ts';
 import { ai as aiPolicyKind } from './llm/ai-policy.ts';
 import { llm } from './llm/backend.ts';
-import { modelRequestExpressions } from './llm/model.ts';
+import { modelRequestExpressions } from './llm/models/model.ts';
 import {
   llmRequestScope,
   llmRequestVariable,

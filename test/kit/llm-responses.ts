@@ -1,13 +1,7 @@
 import fc from 'fast-check';
-import type {
-  Answer,
-  ChatEvent,
-  ChatRequest,
-  ChatResponse,
-  Part,
-} from '../../src/server/llm/translation/chat.ts';
-import type { ChatFormat } from '../../src/server/llm/translation/chat-format.ts';
-import { eventsOf } from '../../src/server/llm/translation/event-response.ts';
+import type { Answer, ChatEvent, ChatRequest, ChatResponse, Part } from '../../src/server/llm/chat/chat.ts';
+import type { ChatFormat } from '../../src/server/llm/chat/chat-format.ts';
+import { eventsOf } from '../../src/server/llm/chat/event-response.ts';
 
 // Any answers of models, in the types that translations use.
 

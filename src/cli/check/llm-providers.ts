@@ -5,7 +5,7 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import { type BackendPlan, routesOf, settingsPath } from '../../server/config/plan/plan.ts';
 import { type HeaderChanges, headerChanges } from '../../server/kernel/header-changes.ts';
 import { HeaderList } from '../../server/kernel/header-list.ts';
-import { entryOf, kindOf } from '../../server/llm/model-provider.ts';
+import { entryOf, kindOf } from '../../server/llm/models/model-provider.ts';
 import { keyHeader, type ProviderKind } from '../../server/llm/providers/provider.ts';
 import { createUpstream, tryConnection } from '../../server/transport/upstream.ts';
 import { explainUpstreamError } from '../../server/transport/upstream-error.ts';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { ai } from '../llm/ai-policy.ts';
-import { overlaps } from '../llm/model-patterns.ts';
+import { overlaps } from '../llm/models/model-patterns.ts';
 import type { apiKey } from '../policies/api-key.ts';
 import { type GatewayPlan, type LocatedProblem, policyOf, type RoutePlan, routesOf } from './plan/plan.ts';
 

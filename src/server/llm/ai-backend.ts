@@ -3,15 +3,15 @@ import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CompiledPolicy } from '../kernel/policy.ts';
 import { ai as aiPolicyKind } from './ai-policy.ts';
-import { type LlmRuntime, maxBodySize } from './call-model.ts';
-import { Failover } from './failover.ts';
+import { type LlmRuntime, maxBodySize } from './call/call-model.ts';
 import { handleCall } from './handle-call.ts';
 import { llmApi } from './llm-api.ts';
-import { compileModel, type Model, modelSchema } from './model.ts';
-import { isOwnCredential, modelAuthSchema } from './model-auth.ts';
-import { paramsSchema } from './params.ts';
+import { Failover } from './models/failover.ts';
+import { compileModel, type Model, modelSchema } from './models/model.ts';
+import { isOwnCredential, modelAuthSchema } from './models/model-auth.ts';
 import { customProviderSchema } from './providers/custom.ts';
 import { findProvider, NO_COPILOT } from './providers/index.ts';
+import { paramsSchema } from './providers/params.ts';
 
 const { model, awsRegion, vertexRegion, vertexProject, azureResourceName, azureResourceType } =
   paramsSchema.shape;

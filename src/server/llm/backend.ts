@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { type LlmRuntime, maxBodySize } from './call-model.ts';
+import { type LlmRuntime, maxBodySize } from './call/call-model.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
 import { llmApi } from './llm-api.ts';
-import { compileModel, modelBackend, modelSchema, sendsProviderKey } from './model.ts';
-import { bySpecificity, reportUnreachableModels } from './model-patterns.ts';
-import { providerEntrySchema, reportUnknownKinds } from './model-provider.ts';
-import { compileVirtualModels, virtualModelSchema } from './virtual-models.ts';
+import { compileModel, modelBackend, modelSchema, sendsProviderKey } from './models/model.ts';
+import { bySpecificity, reportUnreachableModels } from './models/model-patterns.ts';
+import { providerEntrySchema, reportUnknownKinds } from './models/model-provider.ts';
+import { compileVirtualModels, virtualModelSchema } from './models/virtual-models.ts';
 
 /** Fields of an LLM backend and of the simplified top-level `llm`. */
 export const llmFields = {

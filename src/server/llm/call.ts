@@ -1,11 +1,11 @@
 import type { Limits } from '../../core/limits.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { Completion, StreamedCompletion } from './conversation.ts';
+import type { ProviderChatFormat } from './chat/chat-format.ts';
+import type { Completion, StreamedCompletion } from './chat/conversation.ts';
+import type { PromptMessage } from './chat/prompt.ts';
 import type { ProviderError } from './errors.ts';
+import type { ProviderEmbeddingFormat } from './formats/embeddings/embedding-format.ts';
 import type { FormatKey, Operation } from './formats/format.ts';
-import type { PromptMessage } from './prompt.ts';
-import type { ProviderChatFormat } from './translation/chat-format.ts';
-import type { ProviderEmbeddingFormat } from './translation/embeddings/embedding-format.ts';
 import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */

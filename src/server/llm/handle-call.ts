@@ -10,16 +10,16 @@ import {
   type ModelRequest,
   mayCall,
   unknownCall,
-} from './call-model.ts';
-import { callWithFailover } from './call-with-failover.ts';
-import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
-import { modelListResponse, requireAllowed, requireNamed } from './model-list.ts';
-import { matchesModel } from './model-patterns.ts';
-import { namedModels } from './named-models.ts';
-import { isModelOptional, readRequest, requestedModel } from './read-request.ts';
-import { isRealtime, openRealtime, realtimeModel } from './realtime.ts';
-import { routedEndpoint, typeOf } from './routed-calls.ts';
-import { chooseTarget } from './virtual-models.ts';
+} from './call/call-model.ts';
+import { callWithFailover } from './call/call-with-failover.ts';
+import { modelListResponse, requireAllowed, requireNamed } from './models/model-list.ts';
+import { matchesModel } from './models/model-patterns.ts';
+import { chooseTarget } from './models/virtual-models.ts';
+import { isRealtime, openRealtime, realtimeModel } from './realtime/realtime.ts';
+import { type Endpoint, endpointAt, isModelList, passthroughAt } from './request/endpoints.ts';
+import { namedModels } from './request/named-models.ts';
+import { isModelOptional, readRequest, requestedModel } from './request/read-request.ts';
+import { routedEndpoint, typeOf } from './request/routed-calls.ts';
 
 /** Answers a request of an LLM route: a call of a model, a realtime session, or the model list. Throws an `AppError`. */
 export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {

@@ -1,7 +1,7 @@
 import type { ClientApi } from '../kernel/request-context.ts';
-import { errorBody } from './client-error.ts';
-import { endpointAt, isModelList, passthroughAt } from './endpoints.ts';
-import { isRealtime } from './realtime.ts';
+import { errorBody } from './call/client-error.ts';
+import { isRealtime } from './realtime/realtime.ts';
+import { endpointAt, isModelList, passthroughAt } from './request/endpoints.ts';
 
 /** Every error on an LLM route has the format of the client's call, including errors of policies. */
 export const llmApi: ClientApi = {

@@ -7,7 +7,7 @@ import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { configuredParameters, logReads } from '../kernel/shared-slots.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
-import { callPrices } from '../llm/budget.ts';
+import { callPrices } from '../llm/call/budget.ts';
 import { DroppedLinesReporter, type RequestFinishedListener } from '../observe/access-log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { env } from 'node:process';
 import { json, text } from 'node:stream/consumers';
 import { beforeAll, expect, test } from 'vitest';
-import type { ChatRequest, Part, Turn } from '../../../src/server/llm/translation/chat.ts';
-import type { Json } from '../../../src/server/llm/translation/chat-format.ts';
-import { parseArguments } from '../../../src/server/llm/translation/tool-arguments.ts';
-import { joinTexts, mergeTurns } from '../../../src/server/llm/translation/turns.ts';
+import type { ChatRequest, Part, Turn } from '../../../src/server/llm/chat/chat.ts';
+import type { Json } from '../../../src/server/llm/chat/chat-format.ts';
+import { parseArguments } from '../../../src/server/llm/chat/tool-arguments.ts';
+import { joinTexts, mergeTurns } from '../../../src/server/llm/chat/turns.ts';
 import {
   casesIn,
   FORMATS,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
-import { JsonBody } from '../../../src/server/llm/json-body.ts';
+import { JsonBody } from '../../../src/server/llm/request/json-body.ts';
 import { CHAT, chat, errorOf, llmGateway, llmProvider, textOf } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { JsonBody } from '../../../src/server/llm/json-body.ts';
+import { JsonBody } from '../../../src/server/llm/request/json-body.ts';
 import {
   answering,
   bodyOf,

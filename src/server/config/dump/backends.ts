@@ -6,8 +6,8 @@ import type {
   DumpModel,
 } from '../../../core/config-dump.ts';
 import { goDuration } from '../../../core/duration.ts';
-import { modelBackend } from '../../llm/model.ts';
-import { shownProvider } from '../../llm/model-provider.ts';
+import { modelBackend } from '../../llm/models/model.ts';
+import { shownProvider } from '../../llm/models/model-provider.ts';
 import { type EndpointConfig, endpointText } from '../../mcp/targets/endpoint.ts';
 import { type BackendPlan, type ListenerPlan, type RoutePlan, settingsPath } from '../plan/plan.ts';
 import { inlinePolicies } from './policies.ts';

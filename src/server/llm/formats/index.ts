@@ -1,12 +1,17 @@
-import { chatCompletions } from './chat-completions.ts';
+import { chatCompletions } from './chat-completions/index.ts';
 import { embeddings } from './embeddings.ts';
 import type { Format, FormatKey } from './format.ts';
-import { batchEmbedContents, embedContent, geminiCountTokens, generateContent } from './generate-content.ts';
+import {
+  batchEmbedContents,
+  embedContent,
+  geminiCountTokens,
+  generateContent,
+} from './generate-content/index.ts';
 import { images } from './images.ts';
-import { messages } from './messages.ts';
+import { messages } from './messages/index.ts';
 import { moderations } from './moderations.ts';
 import { rerank } from './rerank.ts';
-import { responses } from './responses.ts';
+import { responses } from './responses/index.ts';
 import { speech } from './speech.ts';
 import { textCompletions } from './text-completions.ts';
 import { tokenCount } from './token-count.ts';

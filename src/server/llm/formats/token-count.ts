@@ -1,5 +1,5 @@
 import type { Format } from './format.ts';
-import { anthropicApi } from './messages.ts';
+import { anthropicApi } from './messages/index.ts';
 
 /** Counting the tokens of a message without sending it, which Anthropic does not charge for. */
 export const tokenCount: Format = {

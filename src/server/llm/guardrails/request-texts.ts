@@ -1,7 +1,7 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
 import { membersOf } from '../json-members.ts';
+import type { CallBody } from '../request/call-body.ts';
 import { NestingError, type TextPart, type TextPath } from '../texts.ts';
 import type { Guard } from './guard.ts';
 import { type ContentScope, failed, type GuardedText, jsonOf, scopeOfRole } from './guarded-text.ts';

@@ -1,9 +1,9 @@
 import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../credentials/cloud/entra-token.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { ProviderParams } from '../params.ts';
-import { messages } from '../translation/messages/index.ts';
+import { messages } from '../formats/messages/chat-format.ts';
 import { openAiFormats } from './openai-compatible.ts';
+import type { ProviderParams } from './params.ts';
 import { type Connection, defineProvider, type PathInput, type ProviderFormat } from './provider.ts';
 
 /** Azure OpenAI and Azure AI Foundry. Without a key, calls carry a token of Microsoft Entra ID. */

@@ -2,7 +2,7 @@ import { membersOf } from '../../../core/foreign.ts';
 import { awsSigner } from '../../credentials/cloud/aws-signature.ts';
 import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { parseExactly } from '../translation/exact-json.ts';
+import { parseExactly } from '../chat/exact-json.ts';
 import { type Connection, type ConnectOptions, defineProvider, type OutgoingRequest } from './provider.ts';
 
 /** The signing name of Bedrock's runtime. */

@@ -1,5 +1,5 @@
-import { JsonBody } from '../json-body.ts';
 import { membersOf } from '../json-members.ts';
+import { JsonBody } from '../request/json-body.ts';
 import { defineProvider, type OutgoingRequest, type PathInput } from './provider.ts';
 
 /** Calls of the OpenAI-compatible part of the API, which has a path and a credential of its own. */

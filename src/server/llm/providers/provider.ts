@@ -3,10 +3,10 @@ import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { LocalSession } from '../../transport/local-web-socket.ts';
 import type { LlmCall } from '../call.ts';
+import type { ProviderChatFormat } from '../chat/chat-format.ts';
+import type { ProviderEmbeddingFormat } from '../formats/embeddings/embedding-format.ts';
 import type { FormatKey } from '../formats/format.ts';
-import type { ProviderParams } from '../params.ts';
-import type { ProviderChatFormat } from '../translation/chat-format.ts';
-import type { ProviderEmbeddingFormat } from '../translation/embeddings/embedding-format.ts';
+import type { ProviderParams } from './params.ts';
 
 /** A kind of LLM provider. */
 export interface ProviderKind {

@@ -1,8 +1,8 @@
 import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import { googleTokens } from '../../credentials/cloud/google-token.ts';
-import { JsonBody } from '../json-body.ts';
-import type { CallTarget } from '../translation/chat-format.ts';
-import { generateContent } from '../translation/generate-content/index.ts';
+import type { CallTarget } from '../chat/chat-format.ts';
+import { generateContent } from '../formats/generate-content/chat-format.ts';
+import { JsonBody } from '../request/json-body.ts';
 import { defineProvider, type OutgoingRequest, type PathInput, type ProviderFormat } from './provider.ts';
 
 /** Vertex AI of Google Cloud: Gemini, Claude, and models with an OpenAI-compatible API. */

@@ -1,7 +1,7 @@
-import type { ChatEvent, ChatRequest } from './chat.ts';
-import { restoreStart } from './client-tools.ts';
-import { customInput } from './custom-tools.ts';
-import { HeldText } from './held-text.ts';
+import type { ChatEvent, ChatRequest } from '../chat/chat.ts';
+import { restoreStart } from '../chat/client-tools.ts';
+import { customInput } from '../chat/custom-tools.ts';
+import { HeldText } from '../chat/held-text.ts';
 
 /**
  * Turns streamed calls of functions that stand for other tools of the client back, like `restoreCalls` for a whole

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ChatEvent } from './chat.ts';
+import type { ChatEvent } from '../chat/chat.ts';
 
 /**
  * Completes the events of a stream, so that each format can write them whatever a provider leaves out or repeats: one start

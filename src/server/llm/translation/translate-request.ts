@@ -1,6 +1,6 @@
-import type { ChatRequest } from './chat.ts';
-import type { CallTarget, ChatFormat, Json, ProviderChatFormat } from './chat-format.ts';
-import { nameMember } from './refusals.ts';
+import type { ChatRequest } from '../chat/chat.ts';
+import type { CallTarget, ChatFormat, Json, ProviderChatFormat } from '../chat/chat-format.ts';
+import { nameMember } from '../chat/refusals.ts';
 
 /**
  * Translates the body of a request. Throws `Untranslatable`, which names the member as the client knows it, if the body

@@ -1,14 +1,14 @@
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
 import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
-import type { ChatEvent } from './chat.ts';
+import type { ChatEvent } from '../chat/chat.ts';
 import {
   type EventReader,
   type EventSplitter,
   type EventWriter,
   type StreamEvent,
   Untranslatable,
-} from './chat-format.ts';
+} from '../chat/chat-format.ts';
 import { EventOrder } from './event-order.ts';
 
 /** What translates one stream. */

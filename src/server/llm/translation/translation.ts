@@ -1,16 +1,21 @@
 import { membersOf } from '../../../core/foreign.ts';
-import type { CallBody } from '../call-body.ts';
+import type { ChatRequest } from '../chat/chat.ts';
+import {
+  type CallTarget,
+  type ChatFormat,
+  type ProviderChatFormat,
+  Untranslatable,
+} from '../chat/chat-format.ts';
+import { parseExactly } from '../chat/exact-json.ts';
 import { llmError } from '../errors.ts';
+import { chatFormats, providerChatFormats } from '../formats/chat-formats.ts';
+import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../formats/embeddings/embedding-format.ts';
+import { embeddingFormats, providerEmbeddingFormats } from '../formats/embeddings/index.ts';
 import type { FormatKey } from '../formats/format.ts';
 import type { ProviderFormat, ProviderFormatKey } from '../providers/provider.ts';
-import type { ChatRequest } from './chat.ts';
-import { type CallTarget, type ChatFormat, type ProviderChatFormat, Untranslatable } from './chat-format.ts';
-import type { EmbeddingFormat, ProviderEmbeddingFormat } from './embeddings/embedding-format.ts';
-import { embeddingFormats, providerEmbeddingFormats } from './embeddings/index.ts';
-import type { EmbeddingTranslation } from './embeddings/translated-reply.ts';
-import { parseExactly } from './exact-json.ts';
-import { chatFormats, providerChatFormats } from './index.ts';
+import type { CallBody } from '../request/call-body.ts';
 import { translateRequest } from './translate-request.ts';
+import type { EmbeddingTranslation } from './translated-embeddings.ts';
 import { WrittenBody } from './written-body.ts';
 
 /** The wire format that a call is sent in. */

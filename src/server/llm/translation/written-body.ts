@@ -1,5 +1,5 @@
-import type { CallBody } from '../call-body.ts';
-import type { Json } from './chat-format.ts';
+import type { Json } from '../chat/chat-format.ts';
+import type { CallBody } from '../request/call-body.ts';
 
 /** A request that a translation has written. */
 export class WrittenBody implements CallBody {

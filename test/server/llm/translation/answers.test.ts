@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
+import type { Json } from '../../../../src/server/llm/chat/chat-format.ts';
 import { type Case, formatOf, type Key, outcomeOf, runCases } from './cases.ts';
 import { wire } from './wire.ts';
 

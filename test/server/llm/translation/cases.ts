@@ -1,12 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { env } from 'node:process';
 import { afterAll, expect, test } from 'vitest';
-import {
-  type ChatFormat,
-  type Json,
-  Untranslatable,
-} from '../../../../src/server/llm/translation/chat-format.ts';
-import { chatFormats } from '../../../../src/server/llm/translation/index.ts';
+import { type ChatFormat, type Json, Untranslatable } from '../../../../src/server/llm/chat/chat-format.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
 
 /** The formats of the cases, by their keys. */
 export const FORMATS = ['completions', 'messages', 'responses'] as const;

@@ -1,13 +1,13 @@
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ChatEvent, ChatRequest } from '../../../../src/server/llm/translation/chat.ts';
+import type { ChatEvent, ChatRequest } from '../../../../src/server/llm/chat/chat.ts';
 import {
   type EventSplitter,
   type Json,
   Untranslatable,
-} from '../../../../src/server/llm/translation/chat-format.ts';
-import { converse } from '../../../../src/server/llm/translation/converse/index.ts';
+} from '../../../../src/server/llm/chat/chat-format.ts';
+import { converse } from '../../../../src/server/llm/formats/converse/index.ts';
 
 const CLAUDE = 'anthropic.claude-sonnet-4-5-20250929-v1:0';
 const REQUEST: ChatRequest = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ChatEvent } from '../../../../src/server/llm/translation/chat.ts';
+import type { ChatEvent } from '../../../../src/server/llm/chat/chat.ts';
 import { EventOrder } from '../../../../src/server/llm/translation/event-order.ts';
 
 const start: ChatEvent = { type: 'start', id: 'a', model: 'm' };

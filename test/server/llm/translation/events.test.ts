@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ChatResponse, Part } from '../../../../src/server/llm/translation/chat.ts';
-import type { ChatFormat } from '../../../../src/server/llm/translation/chat-format.ts';
-import { ResponseCollector } from '../../../../src/server/llm/translation/event-response.ts';
-import { chatFormats } from '../../../../src/server/llm/translation/index.ts';
-import { serverSentEvents } from '../../../../src/server/llm/translation/server-sent-events.ts';
+import type { ChatResponse, Part } from '../../../../src/server/llm/chat/chat.ts';
+import type { ChatFormat } from '../../../../src/server/llm/chat/chat-format.ts';
+import { ResponseCollector } from '../../../../src/server/llm/chat/event-response.ts';
+import { serverSentEvents } from '../../../../src/server/llm/chat/server-sent-events.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
 import { anyResponse, interleaved, STREAM_REQUEST, written } from '../../../kit/llm-responses.ts';
 
 function read(format: ChatFormat, stream: string): ChatResponse {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
-import { parseExactly } from '../../../../src/server/llm/translation/exact-json.ts';
+import type { Json } from '../../../../src/server/llm/chat/chat-format.ts';
+import { parseExactly } from '../../../../src/server/llm/chat/exact-json.ts';
 import { wire } from './wire.ts';
 
 const call = wire();

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ChatEvent, ChatRequest, ChatResponse } from '../../../../src/server/llm/translation/chat.ts';
-import { type Json, Untranslatable } from '../../../../src/server/llm/translation/chat-format.ts';
-import { generateContent } from '../../../../src/server/llm/translation/generate-content/index.ts';
+import type { ChatEvent, ChatRequest, ChatResponse } from '../../../../src/server/llm/chat/chat.ts';
+import { type Json, Untranslatable } from '../../../../src/server/llm/chat/chat-format.ts';
+import { generateContent } from '../../../../src/server/llm/formats/generate-content/chat-format.ts';
 
 const REQUEST: ChatRequest = {
   model: 'gemini-2.5-flash',

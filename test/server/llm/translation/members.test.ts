@@ -4,7 +4,7 @@ import type { MessageCreateParams } from '@anthropic-ai/sdk/resources/beta/messa
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import type { ResponseCreateParams } from 'openai/resources/responses/responses';
 import { expect, test } from 'vitest';
-import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
+import type { Json } from '../../../../src/server/llm/chat/chat-format.ts';
 import { translateRequest } from '../../../../src/server/llm/translation/translate-request.ts';
 import { formatOf, outcomeOf, TARGET } from './cases.ts';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { Dispatcher } from 'undici';
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest } from '../../../../src/server/llm/translation/chat.ts';
-import type { ChatFormat } from '../../../../src/server/llm/translation/chat-format.ts';
-import { chatFormats } from '../../../../src/server/llm/translation/index.ts';
-import { serverSentEvents } from '../../../../src/server/llm/translation/server-sent-events.ts';
+import type { ChatRequest } from '../../../../src/server/llm/chat/chat.ts';
+import type { ChatFormat } from '../../../../src/server/llm/chat/chat-format.ts';
+import { serverSentEvents } from '../../../../src/server/llm/chat/server-sent-events.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
 import { TranslatedBody } from '../../../../src/server/llm/translation/translated-body.ts';
 import { UpstreamBody } from '../../../../src/server/transport/upstream-body.ts';
 import { APIS, type Api, STREAMS } from '../../../kit/llm-answers.ts';

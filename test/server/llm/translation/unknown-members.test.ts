@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
+import type { Json } from '../../../../src/server/llm/chat/chat-format.ts';
 import { casesIn, formatOf, outcomeOf, TARGET } from './cases.ts';
 
 /** Objects that are passed on whole: JSON Schemas, the input of a tool, values for the client. */

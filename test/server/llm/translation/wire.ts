@@ -1,5 +1,5 @@
 import { beforeAll } from 'vitest';
-import type { Json } from '../../../../src/server/llm/translation/chat-format.ts';
+import type { Json } from '../../../../src/server/llm/chat/chat-format.ts';
 import type { TestGateway } from '../../../kit/gateway.ts';
 import { bodyOf, llmGateway, textOf } from '../../../kit/llm-provider.ts';
 import { send } from '../../../kit/send.ts';

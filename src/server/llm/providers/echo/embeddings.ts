@@ -1,6 +1,6 @@
 import type { Reply } from '../../../kernel/request-context.ts';
+import { packedVector } from '../../formats/embeddings/packed-vector.ts';
 import { membersOf } from '../../json-members.ts';
-import { packedVector } from '../../translation/embeddings/packed-vector.ts';
 import { json, required } from './reply.ts';
 import { type Body, flatText, textOf, textsOf, wordsOf } from './words.ts';
 

@@ -1,0 +1,89 @@
+import { callBudget } from '../../budgets/call-budget.ts';
+import type { Amounts } from '../../budgets/counter.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { Slot } from '../../kernel/slot.ts';
+import type { CostOutcome, LlmCall } from '../call.ts';
+import type { PriceCatalog } from '../cost/catalog.ts';
+import { membersOf } from '../json-members.ts';
+import type { CallBody } from '../request/call-body.ts';
+import { ANSWERS, MAXIMUM_TOKENS } from '../request/request-numbers.ts';
+import { MAX_TOKENS, tokenCount, type Usage } from '../usage.ts';
+import { estimateInput, estimateUsage } from './token-estimate.ts';
+
+/** Output tokens that a call is expected to use if it sets no maximum: a long answer to a question. */
+const USUAL_OUTPUT = 1_000;
+
+/** The prices when the request began: a reload does not change those of calls that run. */
+export const callPrices = new Slot<PriceCatalog>();
+
+/**
+ * Reserves what a call may use in the budgets of its caller, once: not again for the next model after a failure. Throws
+ * an `AppError`: 429 if a budget has less left, 403 if the call cannot be counted, 503 if the database fails.
+ */
+export function reserveBudget(ctx: RequestContext, call: LlmCall, body?: CallBody): void | Promise<void> {
+  const budget = callBudget.get(ctx);
+  if (budget === undefined || budget.isReserved || call.isFree === true) return;
+  if (call.isUnmetered === true)
+    return budget.refuseUncounted(ctx, { why: 'the tokens of the model are not counted' });
+  const usage = { input: estimateInput(call.request), output: expectedOutput(call, body) };
+  const cost = budget.countsMoney ? priceOf(ctx, call, usage) : undefined;
+  if (cost !== undefined && cost.status !== 'Exact')
+    budget.refuseUncounted(ctx, {
+      why: 'the price of the model is unknown',
+      detail: cost.reason,
+      unit: 'usd',
+    });
+  return budget.reserve(ctx, amountsOf(usage, cost));
+}
+
+/** Charges what a call has used so far. Resolves when it is written; a promise only if there is something to write. */
+export function chargeBudget(ctx: RequestContext, call: LlmCall): void | Promise<void> {
+  const budget = callBudget.get(ctx);
+  if (budget?.isReserved !== true || call.isFree === true) return;
+  const reported = call.providerUsage === null ? undefined : (call.providerUsage ?? call.usage);
+  const usage = reported ?? estimateUsage(call);
+  const cost = budget.countsMoney ? priceOf(ctx, call, usage) : undefined;
+  if (cost !== undefined) call.priced = { usage, cost };
+  return budget.charge(amountsOf(usage, cost));
+}
+
+/** Charges a call that has ended, and releases the rest of its reservation. */
+export function endBudget(ctx: RequestContext, { usage, cost }: LlmCall): void {
+  callBudget.get(ctx)?.end(amountsOf(usage, cost));
+}
+
+function priceOf(ctx: RequestContext, call: LlmCall, usage: Usage): CostOutcome | undefined {
+  const names = [call.responseModel, call.providerModel, call.requestModel];
+  return callPrices.get(ctx)?.price(call.provider, names, usage);
+}
+
+function amountsOf(usage: Usage | undefined, cost: CostOutcome | undefined): Amounts {
+  return {
+    tokens: usage === undefined ? 0 : usage.input + usage.output,
+    usd: cost?.picoUsd === undefined ? 0 : nanoUsd(cost.picoUsd),
+  };
+}
+
+/** 10^-12 USD in 10^-9 USD, rounded up. */
+const nanoUsd = (picoUsd: bigint): number => Number((picoUsd + 999n) / 1000n);
+
+/** The most output tokens that the request asks for. */
+function expectedOutput(call: LlmCall, body: CallBody | undefined): number {
+  if (call.hasNoText === true && call.format !== 'realtime') return 0;
+  const get = (name: string): unknown => body?.get(name);
+  const config = membersOf(get('generationConfig') ?? get('generation_config'));
+  // The largest of several: which one a provider takes is up to it.
+  const most = largest([
+    ...MAXIMUM_TOKENS.map(get),
+    config?.['maxOutputTokens'],
+    config?.['max_output_tokens'],
+  ]);
+  const answers = largest([...ANSWERS.map(get), config?.['candidateCount'], config?.['candidate_count']]);
+  return Math.min((most ?? USUAL_OUTPUT) * Math.max(1, answers ?? 1), MAX_TOKENS);
+}
+
+/** The largest of the values that are counts. */
+function largest(values: readonly unknown[]): number | undefined {
+  const counts = values.map(tokenCount).filter((count) => count !== undefined);
+  return counts.length === 0 ? undefined : Math.max(...counts);
+}

@@ -1,0 +1,45 @@
+import { AppError } from '../../../core/errors.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { isCallFailure } from '../../transport/upstream-error.ts';
+import { llmCall } from '../call.ts';
+import type { Failover, FailoverTarget } from '../models/failover.ts';
+import { traceEvictedTargets } from './trace-events.ts';
+
+/**
+ * Calls targets one after the other until one does not fail, while nothing has been sent to the client. A failure is
+ * what `health` of the model says, a call that did not get a response, or a stream that ended before its first output.
+ * `attempt` calls a target; `isLast` is false if another one would follow. The failure of the last target is the client's.
+ */
+export async function callWithFailover(
+  ctx: RequestContext,
+  failover: Failover,
+  attempt: (target: FailoverTarget, isLast: boolean) => Promise<Reply>,
+): Promise<Reply> {
+  const tried = new Set<FailoverTarget>();
+  const reported = ctx.observer === undefined ? undefined : new Set<FailoverTarget>();
+  let target = failover.choose(tried);
+  while (target !== undefined) {
+    if (reported !== undefined)
+      traceEvictedTargets(ctx, failover.evicted(target), { chosen: target, tried, reported });
+    tried.add(target);
+    const isLast = tried.size >= failover.size;
+    try {
+      const reply = await attempt(target, isLast);
+      if (isLast || ctx.isAbandoned || llmCall.get(ctx)?.failed !== true) return reply;
+      discard(reply);
+    } catch (error) {
+      if (isLast || ctx.isAbandoned || !isCallFailure(error)) throw error;
+    }
+    const next = failover.choose(tried);
+    ctx.observer?.emit(
+      { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next?.model } },
+      { severity: 'warn' },
+    );
+    target = next;
+  }
+  throw new AppError('no_backend');
+}
+
+function discard({ body }: Reply): void {
+  if (typeof body === 'object' && 'discard' in body) body.discard();
+}

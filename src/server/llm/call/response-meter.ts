@@ -1,0 +1,191 @@
+import { LIMITS } from '../../../core/limits.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import type { LlmCall } from '../call.ts';
+import { completionOf } from '../chat/conversation.ts';
+import { errorInEvent, errorOf } from '../errors.ts';
+import type { Format } from '../formats/format.ts';
+import { formatOf } from '../formats/index.ts';
+import { dataOf } from '../frames.ts';
+import { type Members, membersOf, parseOrNothing } from '../json-members.ts';
+import { textBytes } from '../texts.ts';
+import { isZero, mergedReport, type Usage, withoutPlaceholder } from '../usage.ts';
+import { hasShape, otherShape } from './answer-shape.ts';
+
+/**
+ * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
+ * model and usage from it at the end. A class, because closures over the call would keep whole requests alive (docs/benchmarks.md).
+ */
+export class NonStreamingMeter {
+  readonly #startedClock: number;
+  #chunks: Buffer[] | undefined = [];
+  #size = 0;
+  #lastAfter = 0;
+
+  constructor(startedClock: number) {
+    this.#startedClock = startedClock;
+  }
+
+  see(chunk: Buffer): void {
+    this.#size += chunk.length;
+    this.#lastAfter = performance.now() - this.#startedClock;
+    if (this.#size > LIMITS.responseBodyBytes) this.#chunks = undefined;
+    this.#chunks?.push(chunk);
+  }
+
+  /** Reads the copied response into the call. */
+  finalize(call: LlmCall): void {
+    const chunks = this.#chunks;
+    this.#chunks = undefined;
+    call.lastTokenAfter = this.#lastAfter;
+    const isRead = chunks !== undefined && readNonStreaming(call, Buffer.concat(chunks)) !== undefined;
+    // Truncated or too long: all bytes count as model output.
+    if (!isRead) call.outputBytes = this.#size;
+  }
+}
+
+/**
+ * Reads model, usage and errors of a complete response into the call. Returns the parsed JSON; undefined if invalid.
+ */
+export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+  const body = membersOf(value) ?? {};
+  call.progress = 'complete';
+  call.providerError = errorOf(body['error']);
+  if (call.keepsCompletion === true) call.completion = completionOf(value);
+  const format = formatOf(call.format);
+  const { model, usage: reported } = format.report(body);
+  if (typeof model === 'string') call.responseModel = model;
+  if (body['background'] === true) call.ranInBackground = true;
+  const report = membersOf(reported);
+  const usage = report === undefined ? undefined : format.usage(report);
+  if (usage === undefined || isZero(usage) || call.providerUsage === null)
+    call.outputBytes = textBytes(format.output(body));
+  if (usage !== undefined && call.providerUsage !== null) call.usage = usage;
+  return value;
+}
+
+/**
+ * Reads model, usage and the times of the first and last token from the events of a stream. Parses only events that may
+ * contain new information; most events cost a search for a few bytes.
+ */
+export class StreamMeter {
+  readonly #ctx: RequestContext;
+  readonly #call: LlmCall;
+  readonly #stripsUsage: boolean;
+  readonly #format: Format;
+  /** The members of all usage reports. */
+  #reported: Members = {};
+  #count = 0;
+  /** Bytes of the last parsed event besides its text. */
+  #overhead = 0;
+  /** The last two events: an error ends a stream, but some providers send `[DONE]` after it. */
+  #last: Buffer | undefined;
+  #before: Buffer | undefined;
+  /** What is wrong with the stream, if it is one of another format. */
+  otherShape: string | undefined;
+
+  constructor(ctx: RequestContext, call: LlmCall, stripsUsage: boolean) {
+    this.#ctx = ctx;
+    this.#call = call;
+    this.#stripsUsage = stripsUsage;
+    this.#format = formatOf(call.format);
+  }
+
+  /** Reads an event. False if it must not be sent to the client: a usage report that only the gateway requested. */
+  read(frame: Buffer): boolean {
+    const call = this.#call;
+    // A comment, such as a ping, is no event.
+    if (frame[0] === COLON && dataOf(frame) === undefined) return true;
+    this.#before = this.#last;
+    this.#last = frame;
+    const elapsed = performance.now() - this.#ctx.timings.started;
+    const { usageMark } = this.#format;
+    const mayReport = usageMark === undefined ? hasReport(frame) : frame.indexOf(usageMark) !== -1;
+    const isSample =
+      this.#count % SAMPLE_INTERVAL === 0 || (this.#overhead === 0 && this.#count < SAMPLE_INTERVAL);
+    this.#count += 1;
+    if (!mayReport && !isSample) {
+      call.lastTokenAfter = elapsed;
+      if (this.#overhead > 0 && this.#hasOutput(frame))
+        call.outputBytes = (call.outputBytes ?? 0) + Math.max(0, frame.length - this.#overhead);
+      return true;
+    }
+    const data = dataOf(frame);
+    if (data === undefined || data === '[DONE]') return true;
+    call.lastTokenAfter = elapsed;
+    const value = membersOf(parseOrNothing(data));
+    if (value === undefined) return true;
+    if (this.otherShape === undefined && hasShape(call.format))
+      this.otherShape = otherShape(call.format, value);
+    const hasOutput = this.#measure(frame, value);
+    if (hasOutput || call.hasNoText) call.firstTokenAfter ??= elapsed;
+    const { model, usage: reported } = this.#format.report(value);
+    if (typeof model === 'string') call.responseModel ??= model;
+    if (membersOf(value['response'])?.['background'] === true) call.ranInBackground = true;
+    const usage = this.#usage(reported, value['type'] === 'message_start');
+    if (usage === undefined) return true;
+    call.usage = usage;
+    return !(this.#stripsUsage && Array.isArray(value['choices']) && value['choices'].length === 0);
+  }
+
+  #hasOutput(frame: Buffer): boolean {
+    const { deltaMark } = this.#format;
+    return deltaMark === undefined || frame.indexOf(deltaMark) !== -1;
+  }
+
+  /** The data of the last event. */
+  get lastEvent(): Members | undefined {
+    const data = this.#last === undefined ? undefined : dataOf(this.#last);
+    return data === undefined ? undefined : membersOf(parseOrNothing(data));
+  }
+
+  /** The token counts of all reports so far, which never fall; undefined if this event has none. */
+  #usage(reported: unknown, isStart: boolean): Usage | undefined {
+    const report = membersOf(reported);
+    if (report === undefined) return undefined;
+    const merged = mergedReport(this.#reported, report);
+    this.#reported = isStart ? withoutPlaceholder(merged) : merged;
+    return this.#format.usage(merged);
+  }
+
+  /** Reads an error at the end of the stream. */
+  ended(): void {
+    for (const frame of [this.#before, this.#last]) {
+      const data = frame === undefined ? undefined : dataOf(frame);
+      const error = data === undefined ? undefined : errorInEvent(data);
+      if (error !== undefined) this.#call.providerError = error;
+    }
+  }
+
+  /**
+   * Counts the text of a parsed event exactly, and returns whether it has any. Between samples it is estimated from the
+   * event length.
+   */
+  #measure(frame: Buffer, value: Members): boolean {
+    const bytes = textBytes(this.#format.output(value));
+    this.#call.outputBytes = (this.#call.outputBytes ?? 0) + bytes;
+    if (bytes > 0) this.#overhead = frame.length - bytes;
+    return bytes > 0;
+  }
+}
+
+/** Every 32nd event is parsed to measure how much of it is text; also all of the first 32 until one has text. */
+const SAMPLE_INTERVAL = 32;
+
+const USAGE = Buffer.from('"usage"');
+const COLON = 0x3a;
+
+// Most providers send this in every event but the last.
+const NO_USAGE = Buffer.from('"usage":null');
+
+/** Whether an event may report usage. An event of `/v1/responses` repeats the request, which may contain the word too. */
+function hasReport(frame: Buffer): boolean {
+  const at = frame.indexOf(USAGE);
+  if (at === -1) return false;
+  return frame.indexOf(NO_USAGE) !== at || frame.indexOf(USAGE, at + USAGE.length) !== -1;
+}

@@ -1,0 +1,293 @@
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { resolverFor } from '../../expressions/variable.ts';
+import { writeChanged } from '../../kernel/changed-json.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { UpstreamBody } from '../../transport/upstream-body.ts';
+import type { LlmCall } from '../call.ts';
+import { completionOf } from '../chat/conversation.ts';
+import { collectBody } from '../collect-body.ts';
+import { redactKey, removeHeadersWithKey } from '../credentials.ts';
+import { errorInBody, llmError } from '../errors.ts';
+import { formatOf } from '../formats/index.ts';
+import { Echo } from '../guardrails/echo.ts';
+import type { GuardedText } from '../guardrails/guarded-text.ts';
+import { type ResponseGuard, runGuards } from '../guardrails/guardrails.ts';
+import { withoutRepetitions } from '../guardrails/repeated-members.ts';
+import { responseTexts } from '../guardrails/response-texts.ts';
+import { StreamGuard } from '../guardrails/stream-guard.ts';
+import { streamFormats } from '../guardrails/streams/index.ts';
+import { parseOrNothing } from '../json-members.ts';
+import { hasShape, wrongAnswer, wrongShape } from './answer-shape.ts';
+import { NonStreamingMeter, readNonStreaming, StreamMeter } from './response-meter.ts';
+import { LlmStream, recordFrames } from './stream.ts';
+
+export interface ResponseOptions {
+  readonly guardrails: readonly ResponseGuard[];
+  /** The request as it was sent, as JSON text. */
+  readonly request: () => string;
+  readonly stripsUsage: boolean;
+  /** Encodings of the provider's key, to be redacted. */
+  readonly keyEncodings: readonly string[];
+}
+
+/**
+ * Turns the provider's reply into the client's: meters it, runs guardrails and redacts an echoed key. Otherwise the
+ * bytes are unchanged. Throws an `AppError` if a guardrail rejects (its status) or fails (503), or the reply is invalid
+ * (502).
+ */
+export function processResponse(
+  ctx: RequestContext,
+  call: LlmCall,
+  reply: Reply,
+  options: ResponseOptions,
+): Reply | Promise<Reply> {
+  const { body, headers, status } = reply;
+  removeHeadersWithKey(headers, options.keyEncodings);
+  call.progress = status < 200 || status > 299 ? 'rejected' : 'responding';
+  if (call.progress === 'rejected') return rejectedReply(ctx, call, reply, options);
+  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
+  if (!(body instanceof UpstreamBody)) {
+    // The built-in model: the response is already complete.
+    if (typeof body === 'string') return answerInMemory(ctx, call, reply, body, isStream, options);
+    return reply;
+  }
+  if (isStream) {
+    if (!call.streaming && hasShape(call.format) && call.isUnmetered !== true) {
+      body.discard();
+      throw wrongShape(ctx, call, 'the provider answered with a stream, which the request did not ask for');
+    }
+    headers.delete('content-length');
+    // Otherwise nginx in front of the gateway holds tokens back. Providers need not think of it.
+    headers.set('x-accel-buffering', 'no');
+    const meter = new StreamMeter(ctx, call, options.stripsUsage);
+    return { ...reply, body: new LlmStream(ctx, call, body, meter, guardOf(ctx, call, body, options)) };
+  }
+  if (isBinary(headers.get('content-type'))) call.hasNoText = true;
+  if (options.guardrails.length === 0) {
+    const isJson = /\bjson\b/i.test(headers.get('content-type') ?? 'json');
+    const isChecked = hasShape(call.format) && call.isUnmetered !== true;
+    if (isChecked && (isJson || !call.streaming)) return checkedReply(ctx, call, reply, body);
+    return meteredReply(ctx, call, reply, body);
+  }
+  return collectBody(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options));
+}
+
+function meteredReply(ctx: RequestContext, call: LlmCall, reply: Reply, body: UpstreamBody): Reply {
+  call.nonStreaming = new NonStreamingMeter(ctx.timings.started);
+  body.observers.push(call.nonStreaming);
+  body.watcher = ctx;
+  return reply;
+}
+
+/** Checks a chat that is short enough to wait for. Throws an `AppError` (502) if it is of another format. */
+async function checkedReply(
+  ctx: RequestContext,
+  call: LlmCall,
+  reply: Reply,
+  body: UpstreamBody,
+): Promise<Reply> {
+  const { bytes, isComplete } = await body.hold(LIMITS.checkedAnswerBytes);
+  if (isComplete) {
+    body.replaced();
+    call.lastTokenAfter = performance.now() - ctx.timings.started;
+  }
+  // A stream without its content type.
+  if (call.streaming && /^(?:data|event|id|):/.test(bytes.toString('latin1', 0, 6)))
+    return isComplete ? { ...reply, body: bytes } : meteredReply(ctx, call, reply, body);
+  if (!isComplete) {
+    if (/^\s*[[{]/.test(bytes.toString('latin1', 0, 100))) return meteredReply(ctx, call, reply, body);
+    body.discard();
+    throw wrongShape(ctx, call, 'the provider answered with something else than a JSON object');
+  }
+  requireShape(ctx, call, readNonStreaming(call, bytes));
+  return { ...reply, body: bytes };
+}
+
+function requireShape(ctx: RequestContext, call: LlmCall, value: unknown): void {
+  const why = wrongAnswer(call, value);
+  if (why !== undefined) throw wrongShape(ctx, call, why);
+}
+
+/**
+ * Throws an `AppError` (400) for a stream whose format guardrails cannot read. Checked before the call, and again if
+ * the provider responds with an unrequested stream.
+ */
+export function requireGuardable({ format }: LlmCall, guardrails: readonly ResponseGuard[]): void {
+  if (!guardrails.some(({ checksStreams }) => checksStreams)) return;
+  if (format !== undefined && streamFormats[format] !== undefined) return;
+  throw llmError(
+    'llm_invalid',
+    'guardrail_unsupported',
+    'guardrails cannot check streams of this endpoint: send the request without `stream`',
+  );
+}
+
+/** Whether a content type is neither text, JSON nor XML: audio, images, files. */
+function isBinary(contentType: string | undefined): boolean {
+  return contentType !== undefined && !/^(?:text\/|[^;]*\b(?:json|xml)\b)/i.test(contentType.trim());
+}
+
+function guardOf(
+  ctx: RequestContext,
+  call: LlmCall,
+  body: UpstreamBody,
+  options: ResponseOptions,
+): StreamGuard | undefined {
+  try {
+    return streamGuard(ctx, call, options);
+  } catch (error) {
+    body.discard();
+    throw error;
+  }
+}
+
+function streamGuard(
+  ctx: RequestContext,
+  call: LlmCall,
+  { guardrails, request }: ResponseOptions,
+): StreamGuard | undefined {
+  const guards = guardrails.filter(({ checksStreams }) => checksStreams);
+  requireGuardable(call, guards);
+  const format = call.format === undefined ? undefined : streamFormats[call.format];
+  if (guards.length === 0 || format === undefined) return undefined;
+  const check = async (texts: readonly GuardedText[]): Promise<string[]> => {
+    const checked = await runGuards(guards, 'response', texts, resolverFor(ctx), ctx.signal);
+    return checked.map(({ content }) => content);
+  };
+  return new StreamGuard(format, check, Echo.of(call.format, request));
+}
+
+async function answerInMemory(
+  ctx: RequestContext,
+  call: LlmCall,
+  reply: Reply,
+  text: string,
+  isStream: boolean,
+  options: ResponseOptions,
+): Promise<Reply> {
+  const { guardrails, stripsUsage } = options;
+  if (!isStream) {
+    if (readNonStreaming(call, Buffer.from(text)) === undefined) call.outputBytes = Buffer.byteLength(text);
+    return guardrails.length === 0 ? reply : guarded(ctx, call, reply, Buffer.from(text), options);
+  }
+  const meter = new StreamMeter(ctx, call, stripsUsage);
+  const frames = text
+    .split(/(?<=\n\n)/)
+    .map((frame) => Buffer.from(frame))
+    .filter((frame) => meter.read(frame));
+  call.progress = 'complete';
+  const guard = streamGuard(ctx, call, options);
+  for (const frame of frames) guard?.hold(frame);
+  const released = guard === undefined ? frames : await guard.release(true);
+  recordFrames(call, released);
+  return { ...reply, body: Buffer.concat(released) };
+}
+
+async function guarded(
+  ctx: RequestContext,
+  call: LlmCall,
+  reply: Reply,
+  bytes: Buffer,
+  { guardrails, request }: ResponseOptions,
+): Promise<Reply> {
+  const value = readNonStreaming(call, bytes);
+  call.lastTokenAfter = performance.now() - ctx.timings.started;
+  if (value === undefined)
+    throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
+  requireShape(ctx, call, value);
+  const { texts, replaced } = responseTexts(value, call.format, Echo.of(call.format, request));
+  const headers = reply.headers;
+  // Of members with the same name, only the last one was read.
+  const text = withoutRepetitions(bytes.toString('utf8'), value);
+  const body = text === undefined ? bytes : Buffer.from(text);
+  if (text !== undefined) headers.delete('content-length');
+  if (texts.length === 0) return { ...reply, body };
+  // Content that guardrails withhold from the client must not be logged either.
+  const completion = call.completion;
+  call.completion = undefined;
+  const checked = await runGuards(guardrails, 'response', texts, resolverFor(ctx), ctx.signal);
+  if (checked.every(({ content }, index) => content === texts[index]?.content)) {
+    call.completion = completion;
+    return { ...reply, body };
+  }
+  headers.delete('content-length');
+  const masked = replaced(checked.map(({ content }) => content));
+  if (call.keepsCompletion === true) call.completion = completionOf(masked);
+  return { ...reply, body: writeChanged(body.toString('utf8'), value, masked) };
+}
+
+/**
+ * Processes an error response. It is read completely (errors are small): for its error name, which the access log
+ * contains, and because some providers echo the gateway's key.
+ */
+async function rejectedReply(
+  ctx: RequestContext,
+  call: LlmCall,
+  reply: Reply,
+  { keyEncodings, guardrails }: ResponseOptions,
+): Promise<Reply> {
+  const { body: received } = reply;
+  if (!(received instanceof UpstreamBody) && typeof received !== 'string') {
+    explainRejection(ctx, call, reply);
+    return reply;
+  }
+  // A text was translated, or is of the built-in model.
+  const isText = typeof received === 'string';
+  const bytes = isText ? Buffer.from(received) : await collectBody(ctx, received, undefined);
+  const cleaned = isText ? bytes : redactKey(bytes, keyEncodings);
+  call.providerError = errorInBody(cleaned);
+  explainRejection(ctx, call, reply);
+  const body =
+    guardrails.length === 0 || cleaned.length === 0
+      ? cleaned
+      : await guardedError(ctx, call, reply, cleaned, guardrails);
+  if (body !== bytes) reply.headers.delete('content-length');
+  return { ...reply, body };
+}
+
+/**
+ * The body of an error as guardrails leave it. One that they reject or cannot check is replaced, with the same status: failover
+ * and retries of clients depend on it.
+ */
+async function guardedError(
+  ctx: RequestContext,
+  call: LlmCall,
+  { headers, status }: Reply,
+  bytes: Buffer,
+  guardrails: readonly ResponseGuard[],
+): Promise<Buffer | string> {
+  const text = bytes.toString('utf8');
+  const parsed = parseOrNothing(text);
+  const isJson = typeof parsed === 'object' && parsed !== null;
+  const value: unknown = isJson ? parsed : text;
+  // Whatever type the provider gave it: an error in place of a stream is often called a stream.
+  const asJson = (changed: string): string => {
+    headers.set('content-type', 'application/json');
+    return changed;
+  };
+  try {
+    const { texts, replaced } = responseTexts(value, undefined, undefined);
+    const unique = isJson ? withoutRepetitions(text, value) : undefined;
+    const asSent = unique === undefined ? bytes : asJson(unique);
+    if (texts.length === 0) return asSent;
+    const checked = await runGuards(guardrails, 'response', texts, resolverFor(ctx), ctx.signal);
+    if (checked.every(({ content }, index) => content === texts[index]?.content)) return asSent;
+    const masked = replaced(checked.map(({ content }) => content));
+    return isJson ? asJson(writeChanged(unique ?? text, value, masked)) : String(masked);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    ctx.errorDetail = error.detail ?? error.message;
+    const message = 'the error of the provider was blocked by a guardrail';
+    const code = 'guardrail_intervention';
+    return asJson(
+      JSON.stringify(formatOf(call.format).errorBody({ status, type: 'guardrail_blocked', code, message })),
+    );
+  }
+}
+
+/** Without a name of the error, the access log would not say that it is the provider's. */
+function explainRejection(ctx: RequestContext, { providerError }: LlmCall, { status }: Reply): void {
+  if (providerError?.name === undefined)
+    ctx.errorDetail ??= `${ctx.endpoint}: the provider responded with HTTP ${status}`;
+}

@@ -1,0 +1,100 @@
+import type { Dispatcher } from 'undici';
+import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
+import { errorInEvent } from '../errors.ts';
+import type { Format } from '../formats/format.ts';
+import { dataOf, FrameSplitter, OversizedFrameError } from '../frames.ts';
+import { membersOf, parseOrNothing } from '../json-members.ts';
+import { textBytes } from '../texts.ts';
+
+/**
+ * Waits for the first output of a stream, before anything is sent to the client: a stream that fails before it can still
+ * be requested elsewhere. The bytes stay unchanged, in `body`.
+ */
+export class StreamStart implements BodySink {
+  readonly body: UpstreamBody;
+  /** Resolves at the first output to undefined, or to why there will be none. */
+  readonly failed: Promise<string | undefined>;
+  readonly #format: Format;
+  readonly #frames: FrameSplitter;
+  readonly #timer: NodeJS.Timeout;
+  #decide: ((failed: string | undefined) => void) | undefined;
+  #isPaused = false;
+  #hasEvents = false;
+
+  /** `idle`: how long the provider may send nothing, in ms; 0 for no limit. `frameBytes` bounds one event. */
+  constructor(
+    source: UpstreamBody,
+    format: Format,
+    { idle, frameBytes }: { idle: number; frameBytes: number },
+  ) {
+    this.#format = format;
+    this.#frames = new FrameSplitter(frameBytes);
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    this.failed = promise;
+    this.#decide = resolve;
+    this.#timer = setTimeout(() => this.#end('the provider sent no output'), idle === 0 ? NEVER : idle);
+    const controller = {
+      pause: () => {
+        this.#isPaused = true;
+      },
+      resume: () => {
+        this.#isPaused = false;
+        source.resume();
+      },
+      abort: () => source.discard(),
+    };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- bodies call only these three methods
+    this.body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
+    source.consume(this);
+  }
+
+  push(chunk: Buffer): boolean {
+    this.#timer.refresh();
+    this.body.push(chunk);
+    if (this.#decide !== undefined) this.#look(chunk);
+    // The body is full before there was any output: whatever it is, it cannot be held any longer.
+    if (this.#isPaused) this.#end(undefined);
+    return !this.#isPaused;
+  }
+
+  end(): void {
+    // An answer without output has events, too. A last one may lack its empty line.
+    const isEmpty = !this.#hasEvents && this.#frames.rest().length === 0;
+    this.#end(isEmpty ? 'the provider ended the stream without an event' : undefined);
+    this.body.end();
+  }
+
+  fail(why: string, isTimeout: boolean): void {
+    this.#end(why);
+    this.body.fail(why, isTimeout);
+  }
+
+  #look(chunk: Buffer): void {
+    try {
+      for (const frame of this.#frames.push(chunk)) this.#read(dataOf(frame));
+    } catch (error) {
+      if (!(error instanceof OversizedFrameError)) throw error;
+      this.#end(undefined);
+    }
+  }
+
+  #read(data: string | undefined): void {
+    if (data === undefined) return;
+    this.#hasEvents = true;
+    const error = errorInEvent(data);
+    if (error !== undefined) this.#end(`the provider reported ${error.name ?? 'an error'}`);
+    const value = membersOf(parseOrNothing(data));
+    if (value === undefined || textBytes(this.#format.output(value)) > 0) this.#end(undefined);
+  }
+
+  /** The first decision counts. */
+  #end(failed: string | undefined): void {
+    if (this.#decide === undefined) return;
+    clearTimeout(this.#timer);
+    this.#decide(failed);
+    this.#decide = undefined;
+  }
+}
+
+/** The longest time of a timer. */
+const NEVER = 2 ** 31 - 1;

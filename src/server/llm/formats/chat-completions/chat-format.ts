@@ -1,0 +1,25 @@
+import type { ChatFormat } from '../../chat/chat-format.ts';
+import { readProviderError } from '../../chat/provider-error.ts';
+import { writeOpenAiError } from '../openai-error.ts';
+import { memberNames } from './member-names.ts';
+import { eventReader } from './read-events.ts';
+import { readRequest } from './read-request.ts';
+import { readResponse } from './read-response.ts';
+import { eventWriter } from './write-events.ts';
+import { writeRequest } from './write-request.ts';
+import { writeResponse } from './write-response.ts';
+
+/** The Chat Completions API of OpenAI and compatible servers. */
+export const chatCompletions: ChatFormat = {
+  key: 'completions',
+  path: () => '/chat/completions',
+  memberNames,
+  readRequest,
+  writeRequest,
+  readResponse,
+  writeResponse,
+  readError: readProviderError,
+  writeError: writeOpenAiError,
+  eventReader,
+  eventWriter,
+};

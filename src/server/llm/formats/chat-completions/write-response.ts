@@ -1,0 +1,94 @@
+import type { Answer, ChatRequest, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
+import type { Json } from '../../chat/chat-format.ts';
+import { restoreCalls } from '../../chat/client-tools.ts';
+import { defined } from '../../chat/defined.ts';
+import { packReasoning } from '../../chat/reasoning-state.ts';
+import { isText, joinTexts } from '../../chat/turns.ts';
+
+/** Writes a complete response. */
+export function writeResponse(response: ChatResponse, request: ChatRequest): Json {
+  const { id, model, created, answers, usage, serviceTier } = restoreCalls(response, request);
+  return defined({
+    id,
+    object: 'chat.completion',
+    created: created ?? Math.floor(Date.now() / 1000),
+    model,
+    choices: answers.map(writeAnswer),
+    usage: usage === undefined ? undefined : writeUsage(usage),
+    service_tier: serviceTier,
+  });
+}
+
+function writeAnswer({ parts, stop }: Answer, index: number): Json {
+  return {
+    index,
+    message: writeMessage(parts),
+    logprobs: null,
+    finish_reason: finishReason(stop, parts),
+  };
+}
+
+function writeMessage(parts: readonly Part[]): Json {
+  const text = joinTexts(parts.filter(isText));
+  const refusal = joinTexts(parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : [])));
+  const reasoning = joinTexts(parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : [])));
+  const calls = parts.flatMap((part) => (part.type === 'toolCall' ? [writeToolCall(part)] : []));
+  return defined({
+    role: 'assistant',
+    reasoning_content: reasoning === '' ? undefined : reasoning,
+    reasoning_signature: reasoningState(parts),
+    content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
+    refusal: refusal === '' ? null : refusal,
+    tool_calls: calls.length === 0 ? undefined : calls,
+  });
+}
+
+/** What the provider of the reasoning wants back. It belongs to one text, so several have none. */
+function reasoningState(parts: readonly Part[]): string | undefined {
+  const [first, ...others] = parts.filter((part) => part.type === 'reasoning');
+  return first === undefined || others.length > 0 ? undefined : packReasoning(first);
+}
+
+/** A call as in the messages of requests and responses. */
+function writeToolCall({ id, name, arguments: text, isCustom }: Extract<Part, { type: 'toolCall' }>): Json {
+  return isCustom === true
+    ? { id, type: 'custom', custom: { name, input: text } }
+    : { id, type: 'function', function: { name, arguments: text } };
+}
+
+/** `finish_reason`. A paused answer is incomplete, for which there is only `length`. */
+export function finishReason(
+  stop: StopReason,
+  parts: readonly Pick<Part, 'type'>[],
+): 'stop' | 'length' | 'tool_calls' | 'content_filter' {
+  switch (stop) {
+    case 'toolCalls':
+      return 'tool_calls';
+    case 'length':
+    case 'pause':
+      return 'length';
+    case 'filter':
+      return 'content_filter';
+    case 'refusal':
+      // OpenAI's own refusals end with `stop` and have a text.
+      return parts.some(({ type }) => type === 'refusal') ? 'stop' : 'content_filter';
+    default:
+      return 'stop';
+  }
+}
+
+export function writeUsage(usage: ChatUsage): Json {
+  const input = defined({
+    cached_tokens: usage.cachedInput,
+    cache_write_tokens: usage.cacheWrite,
+    audio_tokens: usage.inputAudio,
+  });
+  const output = defined({ reasoning_tokens: usage.reasoning, audio_tokens: usage.outputAudio });
+  return {
+    prompt_tokens: usage.input,
+    completion_tokens: usage.output,
+    total_tokens: usage.input + usage.output,
+    ...(Object.keys(input).length === 0 ? {} : { prompt_tokens_details: input }),
+    ...(Object.keys(output).length === 0 ? {} : { completion_tokens_details: output }),
+  };
+}

@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import { isRecord } from '../../../../core/foreign.ts';
+import type {
+  CacheMark,
+  FilePart,
+  ImagePart,
+  Part,
+  ReasoningPart,
+  TextPart,
+  ToolCallPart,
+  ToolResultPart,
+} from '../../chat/chat.ts';
+import type { Json } from '../../chat/chat-format.ts';
+import { functionArguments } from '../../chat/custom-tools.ts';
+import { refusePart } from '../../chat/refusals.ts';
+import { parseOrNothing } from '../../json-members.ts';
+
+/** Writes content blocks of one message. `names` makes the names of its documents unique, as the API requires. */
+export function writeBlocks(parts: readonly Part[], names: DocumentNames): Json[] {
+  return parts.flatMap((part) => [
+    ...writeBlock(part, names),
+    ...cachePoint('cache' in part ? part.cache : undefined),
+  ]);
+}
+
+function writeBlock(part: Part, names: DocumentNames): Json[] {
+  switch (part.type) {
+    case 'text':
+    case 'refusal':
+      // Blank texts are rejected.
+      return part.text.trim() === '' ? [] : [{ text: part.text }];
+    case 'image':
+      return [image(part)];
+    case 'file':
+      return [document(part, names)];
+    case 'toolCall':
+      return [toolUse(part)];
+    case 'toolResult':
+      return [toolResult(part, names)];
+    case 'reasoning':
+      return reasoning(part);
+    case 'audio':
+      return refusePart(part, 'Converse has no audio');
+  }
+}
+
+/** The mark up to which Bedrock caches the prompt. Five minutes are the default. */
+export function cachePoint(cache: CacheMark | undefined): Json[] {
+  if (cache === undefined) return [];
+  return [{ cachePoint: { type: 'default', ...(cache.ttl === '1h' ? { ttl: '1h' } : {}) } }];
+}
+
+const IMAGES: ReadonlyMap<string, string> = new Map([
+  ['image/png', 'png'],
+  ['image/jpeg', 'jpeg'],
+  ['image/jpg', 'jpeg'],
+  ['image/gif', 'gif'],
+  ['image/webp', 'webp'],
+]);
+
+function image(part: ImagePart): Json {
+  const { source } = part;
+  if (source.kind !== 'data') return refusePart(part, 'Bedrock needs the data of an image');
+  const format = IMAGES.get(source.mediaType);
+  if (format === undefined) return refusePart(part, `Bedrock reads no images of type ${source.mediaType}`);
+  return { image: { format, source: { bytes: source.data } } };
+}
+
+const DOCUMENTS: ReadonlyMap<string, string> = new Map([
+  ['application/pdf', 'pdf'],
+  ['text/csv', 'csv'],
+  ['application/msword', 'doc'],
+  ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'docx'],
+  ['application/vnd.ms-excel', 'xls'],
+  ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', 'xlsx'],
+  ['text/html', 'html'],
+  ['text/plain', 'txt'],
+  ['text/markdown', 'md'],
+]);
+
+function document(part: FilePart, names: DocumentNames): Json {
+  const { source, name } = part;
+  const unique = names.unique(name);
+  if (source.kind === 'text')
+    return { document: { format: 'txt', name: unique, source: { text: source.text } } };
+  if (source.kind !== 'data') return refusePart(part, 'Bedrock needs the data of a file');
+  const format = DOCUMENTS.get(source.mediaType);
+  if (format === undefined) return refusePart(part, `Bedrock reads no files of type ${source.mediaType}`);
+  return { document: { format, name: unique, source: { bytes: source.data } } };
+}
+
+/** Names of the documents of a request (Bedrock API reference, "DocumentBlock"). */
+export class DocumentNames {
+  readonly #used = new Set<string>();
+
+  unique(name = 'document'): string {
+    const allowed = name.replaceAll(/[^A-Za-z0-9 ()[\]-]+/g, '-').replaceAll(/ +/g, ' ');
+    const base = allowed.slice(0, MAX_NAME).trim() || 'document';
+    let found = base;
+    for (let count = 2; this.#used.has(found); count += 1) found = `${base} (${count})`;
+    this.#used.add(found);
+    return found;
+  }
+}
+
+/** The API allows 200 characters; a number may follow. */
+const MAX_NAME = 190;
+
+function toolUse(call: ToolCallPart): Json {
+  const text = functionArguments(call);
+  const input = text.trim() === '' ? {} : parseOrNothing(text);
+  if (!isRecord(input)) return refusePart(call, 'the arguments are not the JSON text of an object');
+  return { toolUse: { toolUseId: toolUseId(call.id), name: call.name, input } };
+}
+
+function toolResult({ callId, parts, isError }: ToolResultPart, names: DocumentNames): Json {
+  const content = parts.flatMap((part) => writeBlock(part, names));
+  return {
+    toolResult: {
+      toolUseId: toolUseId(callId),
+      content: content.length === 0 ? [{ text: '(no output)' }] : content,
+      ...(isError === true ? { status: 'error' } : {}),
+    },
+  };
+}
+
+/** Ids of calls of other providers may be longer, or have other characters, than Bedrock allows. */
+function toolUseId(id: string): string {
+  if (/^[\w-]{1,64}$/.test(id)) return id;
+  return `call_${createHash('sha256').update(id).digest('base64url')}`;
+}
+
+/** Only signed reasoning of the same models: no model reads that of others. Claude's signatures are valid everywhere. */
+function reasoning({ text, signature, encrypted, origin }: ReasoningPart): Json[] {
+  if (origin !== 'converse' && origin !== 'messages') return [];
+  if (encrypted !== undefined) return [{ reasoningContent: { redactedContent: encrypted } }];
+  return signature === undefined ? [] : [{ reasoningContent: { reasoningText: { text, signature } } }];
+}
+
+export function writeSystem(texts: readonly TextPart[]): Json[] {
+  return texts.flatMap(({ text, cache }) => (text.trim() === '' ? [] : [{ text }, ...cachePoint(cache)]));
+}

@@ -1,0 +1,127 @@
+import type { ChatRequest, OutputFormat, Tool, ToolChoice, Turn } from '../../chat/chat.ts';
+import type { Json } from '../../chat/chat-format.ts';
+import { asFunction } from '../../chat/custom-tools.ts';
+import { defined } from '../../chat/defined.ts';
+import { effortOf } from '../../chat/effort.ts';
+import { offeredTools } from '../../chat/offered-tools.ts';
+import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
+import { mergeTurns, refuseNames } from '../../chat/turns.ts';
+import { defaultMaxTokens } from '../messages/claude-models.ts';
+import { writeReasoning } from '../messages/write-request.ts';
+import { asUserTurn } from '../messages/write-turns.ts';
+import { cachePoint, DocumentNames, writeBlocks, writeSystem } from './blocks.ts';
+
+/**
+ * Writes the body of `Converse` and `ConverseStream`. It leaves out wishes that Bedrock has no member for: verbosity, the
+ * detail of images, and the identifier of the end user.
+ */
+export function writeRequest(request: ChatRequest): Json {
+  refuseMembers(request, UNKNOWN);
+  if (request.tools.length > 0 && request.parallelToolCalls === false)
+    refuseMember('parallelToolCalls', 'Converse cannot be limited to one call at a time');
+  const { maxTokens, temperature, topP, stop, metadata, output } = request;
+  return defined({
+    messages: messagesOf(request.turns),
+    system: unlessEmpty(writeSystem(request.system)),
+    inferenceConfig: unlessEmpty(defined({ maxTokens, temperature, topP, stopSequences: stop })),
+    toolConfig: toolConfig(request),
+    additionalModelRequestFields: unlessEmpty({ ...topKFields(request), ...reasoningFields(request) }),
+    outputConfig: output === undefined ? undefined : outputConfig(output),
+    requestMetadata: metadata === undefined ? undefined : unlessEmpty(metadata),
+    serviceTier: serviceTier(request.serviceTier),
+  });
+}
+
+const UNKNOWN = ['logprobs', 'logitBias', 'count', 'seed', 'presencePenalty', 'frequencyPenalty'] as const;
+
+const unlessEmpty = <T extends object>(value: T): T | undefined =>
+  Object.keys(value).length === 0 ? undefined : value;
+
+function messagesOf(turns: readonly Turn[]): Json[] {
+  refuseNames(turns, 'Converse');
+  const names = new DocumentNames();
+  // The roles of messages must alternate.
+  return mergeTurns(turns.map(asUserTurn))
+    .map(({ role, parts }) => ({ role, content: writeBlocks(parts, names) }))
+    .filter(({ content }) => content.length > 0);
+}
+
+function toolConfig(request: ChatRequest): Json | undefined {
+  const { tools, toolChoice } = offeredTools(request);
+  if (toolChoice?.mode === 'none') {
+    // Without tools there are no calls; but the API needs the tools of the calls in the conversation.
+    const hasCalls = request.turns.some(({ parts }) => parts.some(({ type }) => type === 'toolCall'));
+    return hasCalls ? refuseMember('toolChoice', 'Converse has no choice for no calls') : undefined;
+  }
+  if (tools.length === 0) return undefined;
+  return defined({
+    tools: tools.flatMap(toolSpec),
+    toolChoice: toolChoice === undefined ? undefined : choiceOf(toolChoice),
+  });
+}
+
+function toolSpec(tool: Tool): Json[] {
+  const { name, description, parameters, strict, cache } = asFunction(tool);
+  const spec = defined({
+    name,
+    // An empty description is rejected.
+    description: description === '' ? undefined : description,
+    inputSchema: { json: parameters ?? { type: 'object', properties: {} } },
+    strict: strict === true ? true : undefined,
+  });
+  return [{ toolSpec: spec }, ...cachePoint(cache)];
+}
+
+function choiceOf(choice: Exclude<ToolChoice, { mode: 'allowed' | 'none' }>): Json {
+  if (choice.mode === 'tool') return { tool: { name: choice.name } };
+  return choice.mode === 'required' ? { any: {} } : { auto: {} };
+}
+
+// Parameters that models take each in their own way (Bedrock user guide, "Inference request parameters").
+
+const isClaude = (model: string): boolean => model.includes('anthropic.');
+const isNova = (model: string): boolean => model.includes('amazon.nova');
+
+function topKFields({ model, topK }: ChatRequest): Json {
+  if (topK === undefined) return {};
+  if (isClaude(model)) return { top_k: topK };
+  if (isNova(model)) return { inferenceConfig: { topK } };
+  return refuseMember('topK', 'it is known for Claude and Nova models only');
+}
+
+function reasoningFields(request: ChatRequest): Json {
+  const { model, reasoning = {}, maxTokens = defaultMaxTokens(model) } = request;
+  const level = effortOf(reasoning);
+  if (level === undefined || level === 'none') return {};
+  if (isClaude(model)) {
+    const { thinking, effort } = writeReasoning(request, maxTokens);
+    return defined({ thinking, output_config: effort === undefined ? undefined : { effort } });
+  }
+  if (isNova(model)) return { reasoningConfig: { type: 'enabled', maxReasoningEffort: LEVELS[level] } };
+  if (model.includes('openai.gpt-oss')) return { reasoning_effort: LEVELS[level] };
+  return refuseMember('reasoning', 'it is known for Claude, Nova and gpt-oss models only');
+}
+
+/** Models other than Claude have three levels. */
+const LEVELS = {
+  none: 'low',
+  minimal: 'low',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'high',
+};
+
+function outputConfig(output: OutputFormat): Json {
+  if (output.type === 'json') return refusePart(output, 'Converse needs a JSON Schema');
+  const { name, description, schema } = output;
+  const jsonSchema = defined({ schema: JSON.stringify(schema), name, description });
+  return { textFormat: { type: 'json_schema', structure: { jsonSchema } } };
+}
+
+function serviceTier(tier: string | undefined): Json | undefined {
+  if (tier === undefined || tier === 'auto') return undefined;
+  if (tier === 'default' || tier === 'flex' || tier === 'priority') return { type: tier };
+  return refuseMember('serviceTier', 'Bedrock has no such tier');
+}

@@ -1,0 +1,146 @@
+import type { Answer, ChatRequest, ChatResponse, Part, ToolCallPart } from '../../chat/chat.ts';
+import { type Json, Untranslatable } from '../../chat/chat-format.ts';
+import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
+import { argumentsText, callArguments } from '../../chat/tool-arguments.ts';
+import { readStop, writeStop } from './stop.ts';
+import { writeThoughtSignature } from './thought-signature.ts';
+import { toolCallId } from './tool-call-id.ts';
+import { readUsage, writeUsage } from './usage.ts';
+
+export function readResponse(body: Json): ChatResponse {
+  const { responseId, modelVersion, createTime, candidates } = body;
+  const found = objectsOf(candidates);
+  const usage = readUsage(body['usageMetadata']);
+  const created = typeof createTime === 'string' ? Date.parse(createTime) : Number.NaN;
+  return {
+    id: textOr(responseId, ''),
+    model: textOr(modelVersion, ''),
+    ...(Number.isNaN(created) ? {} : { created: Math.floor(created / 1000) }),
+    answers: found.length === 0 ? [blocked(body)] : found.map(readAnswer),
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+const textOr = (value: unknown, other: string): string => (typeof value === 'string' ? value : other);
+
+export const isBlocked = ({ promptFeedback }: Json): boolean =>
+  textOf(objectOf(promptFeedback)?.['blockReason']) !== undefined;
+
+/** A prompt that was blocked has no candidates. */
+function blocked(body: Json): Answer {
+  if (!isBlocked(body)) throw new Untranslatable('candidates', 'the response has none');
+  return { parts: [], stop: 'filter' };
+}
+
+function readAnswer({ content, finishReason }: Json): Answer {
+  const parts = readParts(objectOf(content)?.['parts']);
+  return {
+    parts,
+    stop: readStop(
+      finishReason,
+      parts.some(({ type }) => type === 'toolCall'),
+    ),
+  };
+}
+
+/** Reads the parts of an answer; consecutive texts become one. */
+function readParts(list: unknown): Part[] {
+  const parts: Part[] = [];
+  for (const item of objectsOf(list)) {
+    const part = readPart(item);
+    const last = parts.at(-1);
+    if (part?.type === 'text' && last?.type === 'text')
+      parts[parts.length - 1] = { ...last, text: last.text + part.text };
+    else if (part !== undefined) parts.push(part);
+  }
+  return parts;
+}
+
+/**
+ * Reads one part; undefined for one without content, which only carries a signature. Throws `Untranslatable` for
+ * content that other formats cannot express, such as code that ran at the provider.
+ */
+export function readPart(part: Json): Part | undefined {
+  const { text, thought, functionCall, inlineData, thoughtSignature } = part;
+  if (!isEmpty(functionCall)) return readCall(objectOf(functionCall) ?? {}, thoughtSignature);
+  if (typeof text === 'string' && text !== '') {
+    return thought === true
+      ? { type: 'reasoning', text, isSummary: true, origin: 'generateContent' }
+      : { type: 'text', text };
+  }
+  if (!isEmpty(inlineData)) {
+    const { mimeType, data } = objectOf(inlineData) ?? {};
+    if (typeof mimeType === 'string' && mimeType.startsWith('image/') && typeof data === 'string')
+      return { type: 'image', source: { kind: 'data', mediaType: mimeType, data } };
+  }
+  const name = firstMember(part, ['thought', 'thoughtSignature']);
+  if (name === undefined) return undefined;
+  throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
+}
+
+function readCall({ id, name, args, ...others }: Json, signature: unknown): ToolCallPart {
+  // Only sent if the request asks for it, which a translated one does not ("Stream function call arguments", Vertex AI).
+  if (!isEmpty(others['partialArgs']) || others['willContinue'] === true)
+    throw new Untranslatable('candidates[].content.parts[].functionCall.partialArgs', 'arguments in parts');
+  return {
+    type: 'toolCall',
+    id: toolCallId(textOf(id), textOf(signature)),
+    name: requiredName(name, 'candidates[].content.parts[].functionCall.name'),
+    arguments: argumentsText(args) || '{}',
+  };
+}
+
+export function writeResponse(
+  { id, model, created, answers, usage }: ChatResponse,
+  _request: ChatRequest,
+): Json {
+  return {
+    candidates: answers.map(({ parts, stop }, index) => ({
+      content: { role: 'model', parts: parts.flatMap(writePart) },
+      finishReason: writeStop(stop),
+      index,
+    })),
+    ...(usage === undefined ? {} : { usageMetadata: writeUsage(usage) }),
+    modelVersion: model,
+    ...writeCreateTime(created),
+    responseId: id,
+  };
+}
+
+/** Writes a part of an answer. Throws `Untranslatable` for content that `generateContent` does not return. */
+export function writePart(part: Part): Json[] {
+  switch (part.type) {
+    case 'text':
+    case 'refusal':
+      return part.text === '' ? [] : [{ text: part.text }];
+    case 'reasoning':
+      return thought(part.text, writeThoughtSignature(part));
+    case 'toolCall':
+      return [writeCall(part)];
+    case 'image':
+      if (part.source.kind === 'data')
+        return [{ inlineData: { mimeType: part.source.mediaType, data: part.source.data } }];
+      throw new Untranslatable('an image by URL in the response');
+    case 'audio':
+      return [{ inlineData: { mimeType: `audio/${part.format}`, data: part.data } }];
+    case 'file':
+    case 'toolResult':
+      throw new Untranslatable(`${part.type} in the response`);
+  }
+}
+
+function thought(text: string, signature: string | undefined): Json[] {
+  if (text === '' && signature === undefined) return [];
+  return [{ text, thought: true, ...(signature === undefined ? {} : { thoughtSignature: signature }) }];
+}
+
+export function writeCall(call: ToolCallPart): Json {
+  const { id, name } = call;
+  return { functionCall: { id, name, args: callArguments(call) } };
+}
+
+/** RFC 3339; nothing for a number that is no time. */
+export function writeCreateTime(created: number | undefined): Json {
+  const time = new Date((created ?? Number.NaN) * 1000);
+  return Number.isNaN(time.getTime()) ? {} : { createTime: time.toISOString() };
+}

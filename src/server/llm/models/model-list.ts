@@ -1,0 +1,168 @@
+import type { AppError } from '../../../core/errors.ts';
+import { shownName } from '../../../core/json-members.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { textReply } from '../../kernel/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { allowedModels } from '../../kernel/shared-slots.ts';
+import { refusedModel } from '../call.ts';
+import { llmError } from '../errors.ts';
+import type { FormatKey } from '../formats/format.ts';
+import { clientFormat, listedModel } from '../request/endpoints.ts';
+import type { NamedModel } from '../request/named-models.ts';
+import type { Model } from './model.ts';
+import { matchesModel } from './model-patterns.ts';
+import type { VirtualModels } from './virtual-models.ts';
+
+/** The models that clients may request. */
+export interface ModelListing {
+  readonly models: readonly Model[];
+  readonly virtual: VirtualModels;
+  /** Configured names of public models and virtual models. */
+  readonly listed: readonly string[];
+  /** Unix time in seconds. */
+  readonly startedAt: number;
+}
+
+/**
+ * The response to `GET /v1/models` and `GET /v1/models/{id}`, in the format of the client: that of Gemini at
+ * `/v1beta`, that of Anthropic with the header `anthropic-version`, else that of OpenAI. Throws an `AppError`: 404
+ * unknown, 403 not allowed.
+ */
+export function modelListResponse(ctx: RequestContext, listing: ModelListing): Reply {
+  ctx.reason = 'DirectResponse';
+  const { entry, page } = FORMATS[clientFormat(ctx).key] ?? OPENAI;
+  const name = listedModel(ctx.path);
+  if (name !== '') {
+    requireListed(ctx, name, listing);
+    return json(entry(name, listing.startedAt));
+  }
+  return json(page(namesFor(ctx, listing).map((each) => entry(each, listing.startedAt))));
+}
+
+/** The configured names that the caller may use, and the names that its key allows and a pattern matches. */
+function namesFor(ctx: RequestContext, { models, listed }: ModelListing): string[] {
+  const allowed = allowedModels.get(ctx) ?? [];
+  const isServed = (name: string): boolean =>
+    models.some((model) => model.isPublic && matchesModel(model.name, name));
+  const concrete = allowed.filter((name) => !name.includes('*') && isServed(name));
+  return [...new Set([...listed.filter((name) => mayUse(ctx, name)), ...concrete])];
+}
+
+function requireListed(ctx: RequestContext, name: string, { models, virtual, listed }: ModelListing): void {
+  requireAllowed(ctx, name);
+  const isKnown =
+    virtual.has(name) || models.some((model) => model.isPublic && matchesModel(model.name, name));
+  if (!isKnown) throw unknownModel(ctx, name, listed);
+}
+
+const json = (value: object): Reply => textReply(200, JSON.stringify(value), 'application/json');
+
+interface ModelEntry {
+  readonly id?: string;
+  readonly [member: string]: unknown;
+}
+
+/** A format of model lists. All models are on one page, whatever the query says. */
+interface ListFormat {
+  /** `startedAt` is Unix time in seconds. */
+  entry(name: string, startedAt: number): ModelEntry;
+  page(entries: readonly ModelEntry[]): object;
+}
+
+const OPENAI: ListFormat = {
+  entry: (id, created) => ({ id, object: 'model', created, owned_by: 'openai' }),
+  page: (data) => ({ object: 'list', data }),
+};
+
+const FORMATS: Partial<Record<FormatKey, ListFormat>> = {
+  messages: {
+    entry: (id, startedAt) => ({
+      type: 'model',
+      id,
+      display_name: id,
+      created_at: new Date(startedAt * 1000).toISOString(),
+    }),
+    page: (data) => ({
+      data,
+      has_more: false,
+      first_id: data[0]?.id ?? null,
+      last_id: data.at(-1)?.id ?? null,
+    }),
+  },
+  // Gemini API, "Models". Which of these calls a model has is known to its provider only, as is its version.
+  generateContent: {
+    entry: (name) => ({
+      name: `models/${name}`,
+      version: '',
+      displayName: name,
+      supportedGenerationMethods: ['generateContent', 'countTokens', 'embedContent'],
+    }),
+    page: (models) => ({ models }),
+  },
+};
+
+function mayUse(ctx: RequestContext, name: string): boolean {
+  return allowedModels.get(ctx)?.some((pattern) => matchesModel(pattern, name)) ?? true;
+}
+
+/** Throws an `AppError` (403) if the caller's API key does not allow the model. `member`: where the request names it, besides `model`. */
+export function requireAllowed(ctx: RequestContext, name: string, member?: string): void {
+  if (!mayUse(ctx, name)) throw forbiddenModel(ctx, name, allowedModels.get(ctx) ?? [], member);
+}
+
+// The client messages are fixed and contain no model names, because those may be confidential. The log has the details.
+
+/**
+ * Throws an `AppError` (403 or 404) for a model that a request names beside the model of the call, unless the caller may
+ * request it, too. The provider gets such a name as it is: a name that the gateway replaces is not known there.
+ */
+export function requireNamed(
+  ctx: RequestContext,
+  { name, member }: NamedModel,
+  { models, listed }: ModelListing,
+): void {
+  requireAllowed(ctx, name, member);
+  const entry = models.find(
+    (model) => model.isPublic && matchesModel(model.name, name) && model.matchesRequest(ctx),
+  );
+  if (entry === undefined || (entry.model ?? name) !== name) throw unknownModel(ctx, name, listed, member);
+  entry.authorize?.(ctx);
+}
+
+/** 404: the model does not exist. `listed`: existing names, for the log. */
+export function unknownModel(
+  ctx: RequestContext,
+  requested: string,
+  listed: readonly string[],
+  member?: string,
+): AppError {
+  refusedModel.set(ctx, shown(requested));
+  const detail = `unknown model ${JSON.stringify(shown(requested))}; available: ${namesOf(listed)}`;
+  return llmError('llm_not_found', 'model_not_found', `Model not found${whereOf(member)}`, detail);
+}
+
+/** 403: the caller's API key does not allow the model. `allowed`: allowed patterns, for the log. */
+function forbiddenModel(
+  ctx: RequestContext,
+  requested: string,
+  allowed: readonly string[],
+  member?: string,
+): AppError {
+  refusedModel.set(ctx, shown(requested));
+  const detail = `the API key does not allow the model ${JSON.stringify(shown(requested))}; allowed: ${namesOf(allowed)}`;
+  const message = `Model is not allowed for this API key${whereOf(member)}`;
+  return llmError('llm_forbidden', 'model_not_allowed', message, detail);
+}
+
+const whereOf = (member: string | undefined): string =>
+  member === undefined ? '' : `: member ${shownName(member)}`;
+
+const shown = (name: string): string =>
+  name.length <= LIMITS.shownModelName ? name : `${name.slice(0, LIMITS.shownModelName)}…`;
+
+function namesOf(names: readonly string[]): string {
+  if (names.length === 0) return 'none';
+  const rest = names.length - LIMITS.shownModels;
+  const first = names.slice(0, LIMITS.shownModels).map(shown).join(', ');
+  return rest > 0 ? `${first}, and ${rest} more` : first;
+}

@@ -1,0 +1,111 @@
+import type { CompileContext } from '../../kernel/compile-context.ts';
+
+/** Whether a pattern (exact, `*`, `prefix*` or `*suffix`) matches a model name. */
+export function matchesModel(pattern: string, name: string): boolean {
+  if (pattern.endsWith('*')) return name.startsWith(pattern.slice(0, -1));
+  if (pattern.startsWith('*')) return name.endsWith(pattern.slice(1));
+  return pattern === name;
+}
+
+/** The error message for an invalid pattern; undefined for a valid one. */
+export function patternProblem(pattern: string): string | undefined {
+  const stars = pattern.split('*').length - 1;
+  if (stars > 1) return `model name wildcard may only appear once: \`${pattern}\``;
+  if (stars === 1 && !pattern.startsWith('*') && !pattern.endsWith('*')) {
+    return `model name wildcard must be either at the beginning or the end: \`${pattern}\``;
+  }
+  return undefined;
+}
+
+/** Sorts models by descending specificity; ties keep the configured order. */
+export function bySpecificity<M extends { readonly name: string }>(models: readonly M[]): M[] {
+  return models.toSorted((a, b) => specificityOf(b.name) - specificityOf(a.name));
+}
+
+/** The specificity of a pattern: the number of its characters besides the wildcard. */
+export function specificityOf(name: string): number {
+  return name.replace('*', '').length;
+}
+
+/** The fields that decide whether an entry of `models` can be selected. */
+interface Entry {
+  readonly name: string;
+  readonly visibility: 'public' | 'internal';
+  readonly matches?: unknown;
+}
+
+/**
+ * Warns about entries of `models` that are never selected, because another entry or pattern matches all of their
+ * requests. Reports an error if a public model and a virtual model have the same name: the virtual one would always be
+ * used, and the model list would contain the name twice.
+ */
+export function reportUnreachableModels(
+  models: readonly Entry[],
+  virtualModels: readonly { readonly name: string }[],
+  context: CompileContext,
+): void {
+  for (const [index, entry] of models.entries()) {
+    const shadowing = models.findIndex((other, position) => shadows(other, position, entry, index));
+    if (shadowing !== -1) reportShadowed(entry.name, index, shadowing, models, context);
+  }
+  for (const [index, { name }] of virtualModels.entries()) {
+    const model = models.findIndex((entry) => entry.name === name && entry.visibility === 'public');
+    if (model === -1) continue;
+    const { configLine } = context.at('models', model, 'name').place();
+    context.at('virtualModels', index, 'name').report({
+      code: 'AGW0106',
+      message: `a model and a virtual model are both named \`${name}\``,
+      label: `the model in line ${configLine} would be unreachable`,
+      help: 'rename one of them, or set `visibility: internal` on the model',
+    });
+  }
+}
+
+/** Whether `other` is always selected before `entry`: it is tried earlier and matches all of its names and callers. */
+function shadows(other: Entry, otherIndex: number, entry: Entry, index: number): boolean {
+  if (otherIndex === index || (other.visibility === 'internal' && entry.visibility === 'public'))
+    return false;
+  // Requests that do not meet its conditions are passed on.
+  if (other.matches !== undefined) return false;
+  const ahead = specificityOf(other.name) - specificityOf(entry.name);
+  return (ahead > 0 || (ahead === 0 && otherIndex < index)) && covers(other.name, entry.name);
+}
+
+/** Whether some name matches both patterns. */
+export function overlaps(a: string, b: string): boolean {
+  if (!a.includes('*')) return matchesModel(b, a);
+  if (!b.includes('*')) return matchesModel(a, b);
+  // A name with any prefix can have any suffix.
+  if (a.endsWith('*') !== b.endsWith('*')) return true;
+  const [x, y] = [a.replace('*', ''), b.replace('*', '')];
+  return a.endsWith('*') ? x.startsWith(y) || y.startsWith(x) : x.endsWith(y) || y.endsWith(x);
+}
+
+/** Whether `outer` matches every name that `inner` matches. A star matches any text, including none. */
+function covers(outer: string, inner: string): boolean {
+  if (outer === inner || outer === '*') return true;
+  if (!inner.includes('*')) return matchesModel(outer, inner);
+  if (outer.endsWith('*')) return inner.endsWith('*') && inner.startsWith(outer.slice(0, -1));
+  return outer.startsWith('*') && inner.startsWith('*') && inner.endsWith(outer.slice(1));
+}
+
+function reportShadowed(
+  name: string,
+  index: number,
+  shadowing: number,
+  models: readonly Entry[],
+  context: CompileContext,
+): void {
+  const other = models[shadowing]?.name ?? '';
+  const { configLine } = context.at('models', shadowing, 'name').place();
+  const isSameName = other === name;
+  context.at('models', index, 'name').report({
+    code: 'AGW0303',
+    severity: 'warning',
+    message: `model \`${name}\` is unreachable: ${isSameName ? 'an earlier entry of the same name' : `\`${other}\``} matches all of its requests`,
+    label: `${isSameName ? 'the earlier entry' : `\`${other}\``} is in line ${configLine}`,
+    help: isSameName
+      ? 'set `matches` on the earlier entry, or rename one of them; `virtualModels` share one name among several models'
+      : `move \`${name}\` before \`${other}\``,
+  });
+}
