@@ -9,8 +9,7 @@ import type { DocumentClient } from '../transport/document-client.ts';
 export function tokenFetch(client: DocumentClient): (url: string, request: RequestInit) => Promise<Response> {
   return async (url, request) => {
     const { status, contentType, body } = await client.fetchLike(url, request, LIMITS.metadataBytes);
-    const isAnswer = status === 200 && body.length > 0;
-    const text = isAnswer ? usableAnswer(body) : body;
+    const text = status === 200 ? usableAnswer(body) : body;
     // RFC 7009 §2.2: the answer to a revocation may be empty, and statuses such as 204 have no body.
     const sent = text.length === 0 ? null : new Uint8Array(text);
     return new Response(sent, { status, headers: { 'content-type': contentType } });
@@ -31,9 +30,7 @@ function usableAnswer(body: Buffer): Buffer {
   if (!isRecord(value)) return body;
   const { expires_in: lifetime, ...others } = value;
   const known = Object.entries(others).filter(([, member]) => member !== null);
-  const seconds = secondsOf(lifetime);
-  const answer = Object.fromEntries(known);
-  return Buffer.from(JSON.stringify(seconds === undefined ? answer : { ...answer, expires_in: seconds }));
+  return Buffer.from(JSON.stringify({ ...Object.fromEntries(known), expires_in: secondsOf(lifetime) }));
 }
 
 /** A lifetime that has passed is 0: the token is used once. Undefined if it is not a number. */

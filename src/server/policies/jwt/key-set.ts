@@ -1,7 +1,7 @@
 import type { CryptoKey, JWK } from 'jose';
 import { importJWK } from 'jose/key/import';
 import { messageOf } from '../../../core/errors.ts';
-import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
+import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Document } from '../../transport/document-client.ts';
@@ -31,7 +31,7 @@ export class KeySet {
   #loading: Promise<void> | undefined;
   #problem = '';
   /** Called when the keys have changed: tokens that were validated with the old ones must be validated again. */
-  onChanged: (() => void) | undefined;
+  onChanged: () => void = () => undefined;
 
   /** `now` is a clock in ms that never goes back. */
   constructor(source: KeySource, log: Log, now: () => number = () => performance.now()) {
@@ -64,8 +64,7 @@ export class KeySet {
    */
   async loadFor(kid: string): Promise<void> {
     if (this.#keys === undefined) {
-      if (this.#loading !== undefined || this.#now() - this.#loadedAt >= LIMITS.retryDelayMax)
-        await this.#loadOnce();
+      if (this.#now() - this.#loadedAt >= LIMITS.retryDelayMax) await this.#loadOnce();
       if (this.#keys === undefined) throw new KeySetUnavailableError(this.#problem);
       return;
     }
@@ -98,7 +97,7 @@ export class KeySet {
       this.#keys = keys;
       this.#fingerprint = fingerprint;
       this.#expiresAt = this.#now() + lifetime;
-      if (changed) this.onChanged?.();
+      if (changed) this.onChanged();
       // Keys in the configuration have no time limit.
       const validFor = Number.isFinite(lifetime) ? { 'valid.s': Math.round(lifetime / 1000) } : {};
       this.#log.debug('auth', 'signing keys were read', { keys: this.size, changed, ...validFor });
@@ -165,7 +164,7 @@ async function importKeySet(
   if (jwks.length > LIMITS.keys) throw new Error(`the key set has more than ${LIMITS.keys} keys`);
   const keys = new Map<string, SigningKey[]>();
   const fingerprints: string[] = [];
-  for (const one of elementsOf(jwks)) {
+  for (const one of jwks) {
     const jwk = membersOf(one);
     // Most providers publish encryption keys in the same set. That is not a problem to log.
     if (jwk['use'] !== undefined && jwk['use'] !== 'sig') continue;
@@ -191,11 +190,12 @@ async function importSigningKey(
   if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens refer to it');
   if (Array.isArray(operations) && !operations.includes('verify'))
     throw new Error('its `key_ops` do not include `verify`');
-  const algorithms = algorithmsOf(jwk);
   const publicJwk = publicJwkOf(jwk);
+  const algorithms = algorithmsOf(jwk);
   const key = new Map<string, CryptoKey>();
   for (const algorithm of algorithms) {
     const imported = await importJWK(publicJwk, algorithm);
+    // Only its type says that it may be: no secret has the members of a public key.
     if (imported instanceof Uint8Array) throw new Error('it is a secret and not a public key');
     if (kty === 'RSA') checkRsaStrength(imported);
     key.set(algorithm, imported);
@@ -209,7 +209,9 @@ async function importSigningKey(
  */
 function publicJwkOf(jwk: Jwk): JWK {
   const members: Partial<Record<PublicMember, string>> = {};
-  for (const name of PUBLIC_MEMBERS.get(jwk['kty']) ?? []) {
+  const names = PUBLIC_MEMBERS.get(jwk['kty']);
+  if (names === undefined) throw new Error(`key type ${String(jwk['kty']).slice(0, 20)} is not supported`);
+  for (const name of names) {
     const value = jwk[name];
     if (typeof value !== 'string') throw new Error(`its \`${name}\` is not a string`);
     members[name] = value;
@@ -219,8 +221,6 @@ function publicJwkOf(jwk: Jwk): JWK {
 
 /** The algorithms that a key may be used with; its own `alg` only, if it has one (RFC 7517 §4.4). */
 function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
-  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP')
-    throw new Error(`key type ${String(kty).slice(0, 20)} is not supported`);
   const possible = kty === 'RSA' ? RSA_ALGORITHMS : CURVE_ALGORITHMS.get(crv);
   if (possible === undefined) {
     const curve = String(crv).slice(0, 20);
@@ -238,6 +238,7 @@ function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
 
 /** jose checks the length only when it verifies, which is too late for a line in the log, and not the exponent. */
 function checkRsaStrength({ algorithm }: CryptoKey): void {
+  // Web Crypto has made them, but their type does not tell them from those of other keys.
   const { modulusLength, publicExponent } = membersOf(algorithm);
   if (typeof modulusLength !== 'number' || !(publicExponent instanceof Uint8Array))
     throw new Error('it is no RSA key');

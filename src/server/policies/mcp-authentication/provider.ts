@@ -78,8 +78,10 @@ const okta: Provider = {
 /** `https://api.descope.com/v1/apps/agentic/{project}/{server}`; undefined for another issuer of Descope. */
 function agenticIssuer(issuer: string): { origin: string; project: string; server: string } | undefined {
   const { origin, pathname } = new URL(issuer);
-  const [, project, server] = /^\/v1\/apps\/agentic\/([^/]+)\/([^/]+)/.exec(pathname) ?? [];
-  return project === undefined || server === undefined ? undefined : { origin, project, server };
+  const found = /^\/v1\/apps\/agentic\/([^/]+)\/([^/]+)/.exec(pathname);
+  if (found === null) return undefined;
+  const [, project = '', server = ''] = found;
+  return { origin, project, server };
 }
 
 /** Descope documentation, "Agentic Identity Hub": keys belong to the project, registration to the MCP server. */
@@ -139,7 +141,7 @@ export const providerSchema = z.lazy(() =>
       authentik: none.optional().describe('authentik, which registers no clients: it needs `clientId`.'),
     })
     .superRefine((value, context) => {
-      if (Object.values(value).filter((kind) => kind !== undefined).length === 1) return;
+      if (Object.keys(value).length === 1) return;
       context.addIssue({
         code: 'custom',
         message: `expected exactly one of ${Object.keys(PROVIDERS)
@@ -152,7 +154,6 @@ export const providerSchema = z.lazy(() =>
 
 /** Returns the configured kind of provider, by default one that follows the standards. */
 export function providerOf(config: z.output<typeof providerSchema> | undefined): Provider {
-  if (config === undefined) return standard;
   for (const [name, provider] of Object.entries(PROVIDERS))
     if (membersOf(config)[name] !== undefined) return provider;
   return standard;

@@ -161,10 +161,12 @@ export class Provider {
 
   /** Revokes a refresh token, where the provider can. Rejects like `redeem`. */
   async revoke(refreshToken: string): Promise<void> {
+    const { revocation } = await this.endpoints();
+    if (revocation === undefined) return;
     const oauth = await library();
     const { server, client, auth, options } = await this.#request(oauth);
-    if (server.revocation_endpoint === undefined) return;
-    await answerOf(oauth.revocationRequest(server, client, auth, refreshToken, options));
+    const revoking = { ...server, revocation_endpoint: revocation };
+    await answerOf(oauth.revocationRequest(revoking, client, auth, refreshToken, options));
   }
 
   /** What each request to the provider needs. */
@@ -174,13 +176,12 @@ export class Provider {
     auth: ClientAuth;
     options: TokenEndpointRequestOptions;
   }> {
-    const { token, auth, sendsIssuer, revocation } = await this.endpoints();
+    const { token, auth, sendsIssuer } = await this.endpoints();
     const { issuer, clientId, clientSecret } = this.#options;
     return {
       server: {
         issuer,
         token_endpoint: token,
-        ...(revocation !== undefined && { revocation_endpoint: revocation }),
         authorization_response_iss_parameter_supported: sendsIssuer,
         // The keys decide, when the caller verifies the signature.
         id_token_signing_alg_values_supported: [...ACCEPTED_ALGORITHMS],

@@ -9,8 +9,7 @@ import { type SigningKey, seconds, signingKey, token } from '../../../kit/tokens
 const SECOND = 1000;
 const LIFETIME = 900 * SECOND;
 
-/** A key set whose clock and provider the test controls. */
-/** A key set whose document the test writes. The bounds of remembered tokens are a hundredth of the product's. */
+/** A key set whose clock and document the test writes. The bounds of remembered tokens are a hundredth of the product's. */
 function scripted(...published: SigningKey[]) {
   const state = {
     now: 5_000_000,
@@ -72,10 +71,15 @@ const UNKNOWN = 'the token is signed with an unknown key';
 describe('KeySet reads', () => {
   test('KeySet is read on the first token, and once for concurrent tokens', async () => {
     const set = scripted(one);
-    expect(set.reads).toBe(0);
+    set.keys.keepFresh();
+    set.keys.reread();
+    expect([set.keys.get('one'), set.keys.size, set.reads]).toEqual([undefined, 0, 0]);
     const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(one)));
     expect(new Set(verdicts)).toEqual(new Set(['accepted']));
-    expect(set.reads).toBe(1);
+    expect([set.keys.size, set.reads]).toEqual([1, 1]);
+    expect(set.log).toEqual([
+      expect.stringMatching(/signing keys were read\tkeys=1 changed=false valid\.s=900\n?$/),
+    ]);
   });
 
   test('KeySet is read once for 1,000 tokens with different unknown keys', async () => {
@@ -255,6 +259,34 @@ describe('KeySet before the first successful read', () => {
     expect(set.reads).toBe(1);
     expect(set.log).toHaveLength(1);
   });
+});
+
+test('a KeySet that failed is read for the next token when its source has changed', async () => {
+  const set = scripted(one);
+  set.failure = 'down';
+  expect(await set.verdict(one)).toBe('down');
+  set.failure = undefined;
+  set.keys.reread();
+  expect(set.reads).toBe(1);
+  expect(await set.verdict(one)).toBe('accepted');
+});
+
+test('a KeySet in the configuration has no time limit', async () => {
+  const set = scripted(one);
+  set.lifetime = Number.POSITIVE_INFINITY;
+  await set.verdict(one);
+  set.now += 1e12;
+  expect(await set.verdict(one)).toBe('accepted');
+  expect(set.reads).toBe(1);
+  expect(set.log).toEqual([expect.stringMatching(/keys=1 changed=false\n?$/)]);
+});
+
+test('a key that is ignored is named in the log by the beginning of its id, or by the type of it', async () => {
+  const set = scripted(one);
+  set.published = [one.jwk, { ...two.jwk, kid: 'k'.repeat(200), alg: 'none' }, { ...two.jwk, kid: 7 }];
+  expect(await set.verdict(one)).toBe('accepted');
+  const ignored = set.log.filter((line) => line.includes('a signing key was ignored'));
+  expect(ignored.map((line) => /\tkid="?(\w+)/.exec(line)?.[1])).toEqual(['k'.repeat(100), 'number']);
 });
 
 describe('cached tokens', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AUDIENCE, json } from '../../../kit/idp.ts';
+import { AUDIENCE, json, startIdp } from '../../../kit/idp.ts';
 import { send } from '../../../kit/send.ts';
 import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { seconds, signingKey, token } from '../../../kit/tokens.ts';
@@ -163,6 +163,21 @@ describe('mcpAuthentication.provider', () => {
         { method: 'POST', body: '{"redirect_uris":[]}' },
       );
       expect(registered.status).toBe(registration === undefined ? 502 : 201);
+    },
+  );
+
+  test.each(['auth0', 'okta'])(
+    'mcpAuthentication serves metadata of %s without an authorization endpoint',
+    async (provider) => {
+      await using idp = await startIdp();
+      idp.metadata = { authorization_endpoint: null };
+      await using guarded = await protectedGateway([
+        { policies: signIn(idp.issuer, { provider: { [provider]: {} } }) },
+      ]);
+      const served = await send(`${guarded.url}/.well-known/oauth-authorization-server`);
+      expect(served.status).toBe(200);
+      expect(JSON.parse(served.text)).not.toHaveProperty('authorization_endpoint');
+      expect(JSON.parse(served.text)).toHaveProperty('token_endpoint');
     },
   );
 
