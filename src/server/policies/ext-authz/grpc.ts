@@ -118,6 +118,7 @@ function allowed({ ok, metadata: values }: CheckAnswer): Outcome {
     responseHeaders,
     apply(ctx) {
       if (!ok) return undefined;
+      // A second lock: the call of a backend sets those fields itself.
       for (const name of ok.headersToRemove) if (isSettableHeader(name)) ctx.headers.delete(name);
       applyHeaderOptions(ctx.headers, ok.headers);
       changeQuery(ctx, ok);

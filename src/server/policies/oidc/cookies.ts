@@ -67,6 +67,7 @@ export class SealedCookies {
         keyManagementAlgorithms: ['dir'],
         contentEncryptionAlgorithms: ['A256GCM'],
       });
+      // A second lock: sessions and logins have no member in common that both need.
       if (protectedHeader['typ'] !== purpose) return undefined;
       const value = parseJson(Buffer.from(plaintext).toString());
       return isRecord(value) ? value : undefined;

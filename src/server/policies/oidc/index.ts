@@ -47,6 +47,7 @@ export const oidc = definePolicy({
       accessTokenType: undefined,
     });
     const { pathname, protocol } = new URL(redirectURI);
+    // With the client, which is a second lock: `audiences` refuses tokens of another one.
     const id = createHash('sha256')
       .update(JSON.stringify([issuer, clientId, redirectURI]))
       .digest('hex')

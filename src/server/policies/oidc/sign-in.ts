@@ -99,7 +99,10 @@ function refusal(detail: string, cleared: string[] = [], cookies?: SealedCookies
   return new AppError('oidc_failed', { detail, headers });
 }
 
-/** Path and query to return to. Only one slash at the start: `//host` and `/\host` are other sites to browsers. */
+/**
+ * Path and query to return to. Only one slash at the start: `//host` and `/\host` are other sites to browsers. Paths have no
+ * backslash any more (`canonicalPath`), so that part is a second lock.
+ */
 function returnPath({ path, query }: RequestContext): string {
   const target = path + query;
   return target.length <= RETURN_LENGTH && /^\/(?![/\\])[^\\]*$/.test(target) ? target : '/';
