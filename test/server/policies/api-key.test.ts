@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { gateway } from '../../kit/gateway.ts';
+import { CHAT, chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
 import { answeringGateway, proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
+import { recorded } from '../../kit/trace.ts';
 import { httpUpstream, type Received } from '../../kit/upstream.ts';
 
 const KEY = 'sk-canary-1';
@@ -213,6 +215,39 @@ describe('apiKey location', () => {
     expect((await gate.accessLine(1))['http.path']).toBe('/p?a=1');
   });
 });
+
+test('a key that an expression has found is in no event of a trace, whatever else the header has', async () => {
+  const expression = 'request.headers["x-device"].split(":")[1]';
+  // The text of a key in the configuration is known anyway.
+  const keyHash = `sha256:${createHash('sha256').update(KEY).digest('hex')}`;
+  await using gate = await answeringGateway({
+    apiKey: { mode: 'strict', keys: [{ keyHash }], location: { expression } },
+    transformations: { response: { set: { 'x-seen': expression } } },
+  });
+  const headers = { 'x-device': `v1:${KEY}` };
+  let seen: unknown;
+  const trace = await recorded(gate, async () => {
+    seen = (await send(gate.url, { headers })).headers['x-seen'];
+  });
+  expect(seen).toBe(KEY);
+  expect(JSON.stringify(trace)).not.toContain(KEY);
+});
+
+test.each(['x-api-key', 'x-goog-api-key', 'api-key'])(
+  'on routes with models, nothing behind apiKey sees a key in %s',
+  async (name) => {
+    await using provider = await llmProvider();
+    await using service = await httpUpstream();
+    const policies = {
+      apiKey: { mode: 'strict', keys: [{ key: KEY }] },
+      extAuthz: { host: service.address, protocol: { http: {} }, includeRequestHeaders: [name, 'x-a'] },
+    };
+    await using gate = await llmGateway(provider, { llm: { policies } });
+    expect((await chat(gate, CHAT, { [name]: KEY, 'x-a': '1' })).status).toBe(200);
+    expect(service.received[0]?.headers).toMatchObject({ 'x-a': '1' });
+    expect(service.received[0]?.headers).not.toHaveProperty(name);
+  },
+);
 
 test('extAuthz and authorization run after apiKey has removed the key from the request', async () => {
   await using service = await httpUpstream();

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -48,7 +49,8 @@ describe('passwords of basicAuth', () => {
   });
 
   test.each([
-    ['an unknown user', basic('eve:pass-sha')],
+    // The first hash of the file is that an unknown user is checked with.
+    ['an unknown user with the password of the first one', basic('eve:pass-bcrypt')],
     ['the password of another user', basic('sha:pass-apr1')],
     ['text without a colon', basic('sha')],
     ['text that is not base64', { authorization: 'Basic !!' }],
@@ -56,13 +58,21 @@ describe('passwords of basicAuth', () => {
       'bytes that are not UTF-8',
       { authorization: `Basic ${Buffer.from([0xff, 0x3a, 0xff]).toString('base64')}` },
     ],
-    ['a very long password', basic(`sha:${'x'.repeat(2000)}`)],
     ['another scheme', { authorization: 'Bearer x' }],
     ['nothing', {}],
   ])('basicAuth refuses %s', async (_, headers) => {
     await using gate = await answeringGateway(policy());
     expect(await status(gate, headers as Record<string, string>)).toBe(401);
   });
+});
+
+test('basicAuth refuses the right password if it is longer than the limit', async () => {
+  const long = 'x'.repeat(1024);
+  const hashOf = (text: string) => `{SHA}${createHash('sha1').update(text).digest('base64')}`;
+  const htpasswd = `most:${hashOf(long)}\nmore:${hashOf(`${long}x`)}`;
+  await using gate = await answeringGateway(policy({ htpasswd }));
+  expect(await status(gate, basic(`most:${long}`))).toBe(200);
+  expect(await status(gate, basic(`more:${long}x`))).toBe(401);
 });
 
 describe('basicAuth', () => {
@@ -136,9 +146,8 @@ describe('basicAuth', () => {
     // Cost 13: bcryptjs lets other requests run every 100 ms, and a check takes longer on any machine.
     const htpasswd = inline('slow:$2b$13$OID9beN6rcRT0KFFzDqRZez.aMCum6JVf4nZYFGuBTLOC7mzBOiXm');
     await using gate = await answeringGateway(policy({ htpasswd }), {}, { limits: { passwordChecks: 1 } });
-    const all = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => status(gate, basic(`slow:wrong-${n}`))));
-    expect(all).toContain(503);
-    expect(all).toContain(401);
+    const both = await Promise.all([1, 2].map((n) => status(gate, basic(`slow:wrong-${n}`))));
+    expect(both.sort()).toEqual([401, 503]);
     expect(await status(gate, basic('slow:pass-slow'))).toBe(200);
   });
 });

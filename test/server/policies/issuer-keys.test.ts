@@ -195,6 +195,7 @@ test('keys are read with TLS, unless the issuer itself is configured without it'
   expect(accepts('http://keycloak:8080/realms/main', 'http://keycloak:8080/certs')).toBe(true);
   expect(accepts('http://keycloak:8080/realms/main', 'http://keycloak:9090/certs')).toBe(false);
   expect(accepts('http://localhost:1/realms/main', 'http://127.0.0.1:2/certs')).toBe(true);
+  expect(accepts('https://localhost:1/realms/main', 'http://127.0.0.1:2/certs')).toBe(false);
 });
 
 test('jwtAuth needs `jwks` for an issuer that is no URL', async () => {

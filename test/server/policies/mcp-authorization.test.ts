@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type McpSession, openSession } from '../../kit/mcp.ts';
+import { routesConfig } from '../../kit/routes.ts';
 
 /** Runs a function in a session under these rules. */
 async function inSession(
@@ -123,11 +124,27 @@ describe('mcpAuthorization with several targets', () => {
   });
 });
 
+const DENY_WRITE = 'has(mcp.tool) && mcp.tool.name == "write"';
+
 describe('mcpAuthorization rules', () => {
   test('mcpAuthorization allows an item when one rule is true, even if another fails', () =>
     inSession(['1 / 0 == 1', 'jwt.sub == "ada"', 'mcp.tool.name == "read"'], one, async (session) => {
       expect(await tools(session)).toEqual(['read']);
     }));
+
+  test.each([
+    ['the route', { deny: DENY_WRITE }, 'true'],
+    ['the backend', 'true', { deny: DENY_WRITE }],
+  ])('a deny rule of %s denies whatever the other one allows', async (_, ofRoute, ofBackend) => {
+    const policies = (rule: unknown) => ({ policies: { mcpAuthorization: { rules: [rule] } } });
+    await using gate = await gateway(
+      routesConfig([{ ...policies(ofRoute), backends: [{ mcp: { targets: one }, ...policies(ofBackend) }] }]),
+    );
+    const session = await openSession(`${gate.url}/mcp`);
+    expect(await tools(session)).toEqual(['read', 'received']);
+    expect((await call(session, 'write')).error).toMatchObject(unknown('tool: write'));
+    await session.end();
+  });
 
   test('mcpAuthorization deny rules override allow rules', () =>
     inSession(['true', { deny: 'mcp.tool.name == "write"' }], one, async (session) => {

@@ -67,7 +67,7 @@ const CASES: readonly Case[] = [
 
 describe('mcpAuthentication.provider: entra', () => {
   const SERVER = '/.well-known/oauth-authorization-server';
-  const form = (members: Record<string, string>): object => ({
+  const form = (members: Record<string, string>) => ({
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams(members).toString(),
@@ -116,10 +116,16 @@ describe('mcpAuthentication.provider: entra', () => {
       { ...code, client_secret: 'own' },
     ])
       expect((await send(`${guarded.url}${SERVER}/token`, form(members))).status).toBe(200);
+    // Two readers could take different ones.
+    for (const repeated of ['client_id=app-2', 'grant_type=client_credentials']) {
+      const { body, ...request } = form(code);
+      const twice = { ...request, body: `${body}&${repeated}` };
+      expect((await send(`${guarded.url}${SERVER}/token`, twice)).status).toBe(200);
+    }
     const secrets = entra.received
       .filter(({ target }) => target.endsWith('/token'))
       .map(({ body }) => new URLSearchParams(body).get('client_secret'));
-    expect(secrets).toEqual(['s3cret', null, null, 'own']);
+    expect(secrets).toEqual(['s3cret', null, null, 'own', null, null]);
     expect(entra.received.some(({ body }) => body.includes('resource'))).toBe(false);
     expect((await send(`${guarded.url}${SERVER}/token`)).status).toBe(405);
   });
