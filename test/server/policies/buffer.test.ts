@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { proxyGateway } from '../../kit/routes.ts';
+import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
@@ -43,6 +43,15 @@ describe('buffer.request', () => {
     });
     expect(chunked).toBe(413);
     expect(backend.received).toHaveLength(1);
+  });
+
+  test('buffer.request keeps its limit for a body that a policy has read before', async () => {
+    const location = { expression: 'json(request.body).key' };
+    await using gate = await answeringGateway({
+      apiKey: { mode: 'strict', keys: [{ key: 'secret' }], location },
+      buffer: { request: { maxBytes: 10 } },
+    });
+    expect((await send(gate.url, { method: 'POST', body: '{"key":"secret"}' })).status).toBe(413);
   });
 
   test('buffer.request with failOpen streams a larger body', async () => {

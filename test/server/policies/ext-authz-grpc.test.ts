@@ -280,6 +280,11 @@ describe('answers of an extAuthz service over gRPC that nobody expects', () => {
       { ...ALLOW, ok_response: { headers: [option('x-a', { append_action: 99 })] } },
       200,
     ],
+    [
+      'a denial with what it would add if it were allowed',
+      { ...DENY, ok_response: { headers: many(1) } },
+      403,
+    ],
     ['a negative code', { status: { code: -1 } }, 403],
     ['the largest code', { status: { code: 2 ** 31 - 1 } }, 403],
     ['status 0', { ...DENY, denied_response: { status: { code: 0 } } }, 403],

@@ -178,3 +178,21 @@ describe('routes without a rule on request.body', () => {
     call.destroy();
   });
 });
+
+test.each([
+  [false, 413, undefined],
+  [true, 200, '{"ke'],
+])(
+  'extAuthz with allowPartialMessage %j keeps its limit for a body that was read before',
+  async (allowPartialMessage, status, sent) => {
+    await using service = await httpUpstream();
+    const expression = 'json(request.body).key';
+    await using gate = await answeringGateway({
+      apiKey: { mode: 'strict', keys: [{ key: 'secret' }], location: { expression } },
+      ...askPolicy(service.address, {}, { includeRequestBody: { maxRequestBytes: 4, allowPartialMessage } }),
+    });
+    const reply = await send(gate.url, { method: 'POST', body: '{"key":"secret"}' });
+    expect(reply.status).toBe(status);
+    expect(service.received[0]?.body).toBe(sent);
+  },
+);
