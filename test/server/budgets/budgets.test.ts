@@ -131,9 +131,36 @@ describe('budgets of tokens', () => {
       200, 429, 200, 429,
     ]);
     expect(await spentIn(gate)).toEqual(['all blue: 19 tokens', 'all red: 19 tokens']);
+    const long = 'x'.repeat(500);
+    expect([await by(`${long}1`), await by(`${long}2`), await by(`${long}1`)]).toEqual([200, 200, 429]);
     // Failing does not bypass the budget: those calls share an amount.
     expect([(await chat(gate, SMALL)).status, (await chat(gate, SMALL)).status]).toEqual([200, 429]);
     expect(gate.log.filter((line) => line.includes('the key of a budget fails'))).toHaveLength(1);
+  });
+
+  test('budgets of a gateway hold for a route with budgets of its own', async () => {
+    await using folder = await temporaryFolder();
+    await using provider = await llmProvider();
+    const params = { baseUrl: `http://${provider.address}/v1` };
+    const llm = { models: [{ name: '*', provider: 'openAI', params }] };
+    const ofGateway = {
+      name: { name: 'wide', namespace: 'default' },
+      target: { gateway: { gatewayName: 'default', gatewayNamespace: 'default' } },
+      phase: 'route',
+      policy: { budgets: [{ name: 'gateway', limit: '30tokens/day' }] },
+    };
+    await using gate = await gateway(
+      JSON.stringify({
+        config: { adminAddr: 'off', database: { url: 'sqlite://./agctl.db' } },
+        gateways: { default: { port: 0 } },
+        routes: [{ policies: budget('1000tokens/day'), backends: [{ llm }] }],
+        policies: [ofGateway],
+      }),
+      { folder: folder.path },
+    );
+    expect((await chat(gate, SMALL)).status).toBe(200);
+    expect(errorOf(await chat(gate, SMALL)).message).toContain('`gateway`');
+    expect(await spentIn(gate)).toEqual(['all: 19 tokens', 'gateway: 19 tokens']);
   });
 
   test('a call takes from all of its budgets or from none', async () => {

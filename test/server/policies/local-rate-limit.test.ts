@@ -136,6 +136,16 @@ describe('localRateLimit keys', () => {
     expect(forged.status).toBe(429);
   });
 
+  test('localRateLimit.key distinguishes long values by their ends', async () => {
+    await using gate = await limited({ maxTokens: 1, ...HOUR, key: 'request.headers["x-user"]' });
+    const status = async (user: string) => (await send(gate.url, { headers: { 'x-user': user } })).status;
+    const long = 'x'.repeat(500);
+    for (const user of [`${long}1`, `${long}2`]) {
+      expect(await status(user)).toBe(200);
+      expect(await status(user)).toBe(429);
+    }
+  });
+
   test('localRateLimit.key distinguishes values of different types', async () => {
     await using gate = await limited({ maxTokens: 1, ...HOUR, key: 'json(request.headers["x-json"])' });
     const status = async (json: string) => (await send(gate.url, { headers: { 'x-json': json } })).status;

@@ -281,6 +281,12 @@ describe('remoteRateLimit and a service that fails', () => {
     },
   );
 
+  test('remoteRateLimit with failOpen keeps the limits of a service that works', async () => {
+    await using limiter = await service(() => OVER_LIMIT);
+    await using open = await answeringGateway(limit(limiter.address, { failureMode: 'failOpen' }));
+    expect(await send(open.url)).toMatchObject({ status: 429 });
+  });
+
   test('remoteRateLimit cancels the call when the client disconnects', async () => {
     await using limiter = await service(() => undefined);
     await using gate = await answeringGateway(

@@ -71,6 +71,8 @@ test('requestMirror does not copy more requests at once than its limit', async (
   );
   for (let i = 0; i < 5; i += 1) expect(await send(gate.url)).toMatchObject({ status: 200 });
   await until(() => held.length === 2);
+  // The others do not wait for a connection: they would take memory meanwhile.
+  expect(await gate.running.metrics.render()).toContain('gw_mirrored_requests_total{outcome="Skipped"} 3');
   for (const answer of held) answer();
   await until(async () => {
     await send(gate.url);

@@ -105,6 +105,33 @@ describe('retry', () => {
     expect(good.received[0]?.body).toBe('x');
   });
 
+  test('retry sends another backend nothing that was meant for the first one', async () => {
+    await using bad = await httpUpstream((_, response) => response.writeHead(503).end());
+    await using good = await httpUpstream();
+    const own = {
+      requestHeaderModifier: { set: { 'x-first': '1' }, remove: ['x-client'] },
+      backendAuth: {
+        credentials: [
+          { key: 'secret-1', location: { header: { name: 'x-key' } } },
+          { key: 'secret-2', location: { queryParameter: { name: 'key' } } },
+        ],
+      },
+    };
+    const backends = [
+      { host: bad.address, weight: 1_000_000, policies: own },
+      { host: good.address, weight: 1 },
+    ];
+    await using gate = await gateway(routesConfig([{ policies: { retry: { codes: [503] } }, backends }]));
+    const headers = { 'x-client': 'a' };
+    expect(await send(`${gate.url}/p?a=1`, { headers })).toMatchObject({ status: 200 });
+    expect(bad.received[0]).toMatchObject({
+      target: '/p?a=1&key=secret-2',
+      headers: { 'x-key': 'secret-1' },
+    });
+    expect(good.received[0]).toMatchObject({ target: '/p?a=1', headers });
+    for (const name of ['x-first', 'x-key']) expect(good.received[0]?.headers).not.toHaveProperty(name);
+  });
+
   test('retry repeats a call whose connection broke only if its method is idempotent', async () => {
     await using posts = await httpUpstream(resetting(1));
     await using post = await proxyGateway(posts.address, { retry: { attempts: 3, codes: [502] } });
