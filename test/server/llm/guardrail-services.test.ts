@@ -117,6 +117,15 @@ test('openAIModeration rejects a request with a flagged text, and sends texts an
   });
 });
 
+test('openAIModeration rejects a request if the service does not answer about every text', async () => {
+  await using provider = await llmProvider();
+  await using moderation = await service(() => ({ results: [{ flagged: false }] }));
+  const item = kinds.openAIModeration(moderation);
+  await using served = await llmGateway(provider, { model: { guardrails: { request: [item] } } });
+  expect((await chat(served, say('bad'))).status).toBe(503);
+  expect(provider.received).toEqual([]);
+});
+
 describe('bedrockGuardrails', () => {
   const apply = () =>
     service(({ content }) => {

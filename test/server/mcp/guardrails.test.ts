@@ -422,6 +422,16 @@ describe('mcpGuardrails with a webhook', () => {
     },
   );
 
+  test('a webhook cannot make a request read another resource', async () => {
+    await using service = await hook(({ params }) => ({ body: { params: { ...params, uri: 'file:///2' } } }));
+    const methods = { 'resources/read': 'request' };
+    await using own = await guarded([{ kind: 'webhook', host: service.address, methods }]);
+    expect((await own.session.request('resources/read', { uri: 'file:///1' })).error.code).toBe(-32603);
+    expect((await own.session.request('resources/read', { uri: 'file:///2' })).result.contents).toHaveLength(
+      1,
+    );
+  });
+
   test('a failed webhook replaces a result by an error, or lets it pass with failOpen', async () => {
     await using service = await hook((_body, response) => void response.destroy());
     const processor = { kind: 'webhook', host: service.address, methods: { 'tools/call': 'response' } };

@@ -31,6 +31,7 @@ describe('backendTLS', () => {
 
   test.each([
     ['an untrusted authority', 'good', { hostname: 'localhost' }],
+    ['an untrusted authority and insecureHost', 'good', { insecureHost: true }],
     ['another name', 'good', { root: AUTHORITY, hostname: 'other.example' }],
     ['an expired certificate', 'expired', { root: AUTHORITY, hostname: 'localhost' }],
     ['a self-signed certificate', 'self-signed', { root: AUTHORITY, hostname: 'localhost' }],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { gateway } from '../../kit/gateway.ts';
 import { Browser, client, type Scripted, SECRET, type Site, scripted, site } from '../../kit/oidc-site.ts';
 import { freePort } from '../../kit/ports.ts';
@@ -92,6 +92,22 @@ describe('oidc renews sessions with the refresh token', () => {
     expect(await page.gate.accessLine(4)).toMatchObject({ subject: 'alice' });
     expect([...page.gate.accessLog, ...page.gate.log].join('')).not.toContain('canary');
     expect(upstream.received.map(({ headers }) => headers.cookie)).toEqual([undefined, undefined]);
+  });
+
+  test('a session ends 12 hours after the sign-in, also if its cookie is still sent', async () => {
+    const start = Date.now();
+    vi.useFakeTimers({ toFake: ['Date'], now: start });
+    onTestFinished(() => void vi.useRealTimers());
+    await using provider = await scripted();
+    await using upstream = await cached();
+    await using page = await site(upstream, client(provider.issuer));
+    const browser = await signedIn(provider, page);
+    const hours = 3_600_000;
+    vi.setSystemTime(start + 11.9 * hours);
+    expect((await browser.open(`${page.url}/app`)).status).toBe(200);
+    vi.setSystemTime(start + 12.1 * hours);
+    expect((await browser.open(`${page.url}/app`)).status).toBe(302);
+    expect(renewals(provider)).toBe(1);
   });
 
   test('requests with the same cookie use a refresh token once, also one that arrives later', async () => {

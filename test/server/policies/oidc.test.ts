@@ -292,6 +292,18 @@ describe('callbacks of oidc that do not end a sign-in', () => {
     expect(upstream.received).toEqual([]);
   });
 
+  test('oidc refuses a callback without the issuer of a provider that always names it', async () => {
+    await using provider = await scripted();
+    provider.metadata = { authorization_response_iss_parameter_supported: true };
+    await using upstream = await backend();
+    await using page = await site(upstream, client(provider.issuer));
+    const unnamed = await callbackOf(page);
+    expect((await unnamed.browser.open(unnamed.callback.href)).status).toBe(400);
+    const { browser, callback } = await callbackOf(page);
+    callback.searchParams.set('iss', provider.issuer);
+    expect((await browser.open(callback.href)).status).toBe(302);
+  });
+
   test('oidc refuses a callback in another browser, and one that is sent twice', async () => {
     await using provider = await scripted();
     await using upstream = await backend();

@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { AUDIENCE, json, startIdp } from '../../kit/idp.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
+import { recorded } from '../../kit/trace.ts';
 import { type HttpUpstream, httpUpstream, refusingPort } from '../../kit/upstream.ts';
 
 const bearer = (token: string): { authorization: string } => ({ authorization: `Bearer ${token}` });
@@ -97,6 +98,14 @@ describe('requests of backendAuth.oauthTokenExchange', () => {
       ...exchange(server, { clientAuth: undefined }),
     });
     const token = idp.token();
+    // Not in place of another token that the configuration wants.
+    const subjectToken = { source: { header: { name: 'x-own' } } };
+    await using other = await proxyGateway(upstream.address, {
+      jwtAuth,
+      ...exchange(server, { subjectToken }),
+    });
+    expect((await send(other.url, { headers: bearer(token) })).status).toBe(400);
+    expect(server.received).toEqual([]);
     await send(gate.url, { headers: bearer(token) });
     expect(Object.fromEntries(form(server))).toMatchObject({ subject_token: token });
     expect(Object.fromEntries(form(server))).not.toHaveProperty('client_id');
@@ -119,6 +128,44 @@ describe('tokens that were exchanged', () => {
     expect(await issued({ expires_in: 5 }, {}, ['a', 'a'])).toEqual(['1', '2']);
     expect(await issued({}, {}, ['a', 'a'])).toEqual(['1', '1']);
     expect(await issued({}, { cache: { defaultTtl: '1s' } }, ['a', 'a'])).toEqual(['1', '2']);
+  });
+
+  test('an exchanged token that the backend repeats in its answer is not in traces', async () => {
+    await using server = await authorizationServer();
+    await using upstream = await httpUpstream(({ url }, response) =>
+      response.writeHead(200, { 'x-seen': url?.replace('/?own=', '') }).end(),
+    );
+    // Values of headers with credentials are known by their names.
+    const authorizationLocation = { queryParameter: { name: 'own' } };
+    await using gate = await proxyGateway(upstream.address, exchange(server, { authorizationLocation }));
+    let seen: unknown;
+    const trace = await recorded(gate, async () => {
+      seen = (await send(gate.url, { headers: bearer('a') })).headers['x-seen'];
+    });
+    expect(seen).toBe('issued-1');
+    expect(JSON.stringify(trace)).toContain('x-seen');
+    expect(JSON.stringify(trace)).not.toContain('issued-1');
+  });
+
+  test('an exchanged token is only used for the same actor and the same parameters', async () => {
+    await using server = await authorizationServer();
+    await using upstream = await service();
+    const actorToken = { source: { header: { name: 'x-actor' } } };
+    const additionalParams = { tenant: 'request.headers["x-tenant"]' };
+    await using gate = await proxyGateway(
+      upstream.address,
+      exchange(server, { actorToken, additionalParams }),
+    );
+    for (const [actor, tenant] of [
+      ['one', 't1'],
+      ['two', 't1'],
+      ['one', 't2'],
+      ['one', 't1'],
+    ] as const)
+      await send(gate.url, { headers: { ...bearer('a'), 'x-actor': actor, 'x-tenant': tenant } });
+    expect(upstream.received.map(({ headers }) => headers.authorization)).toEqual(
+      ['1', '2', '3', '1'].map((count) => `Bearer issued-${count}`),
+    );
   });
 
   // Entra 1.0 and AD FS send texts, GitHub no lifetime at all (IBM/mcp-context-forge#3989).
