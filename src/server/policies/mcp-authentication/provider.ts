@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
-import { elementsOf, membersOf } from '../../../core/foreign.ts';
+import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { DocumentClient } from '../../transport/document-client.ts';
@@ -272,7 +272,7 @@ function checkedMetadata(value: Metadata, issuer: string): Metadata {
 /** Clients check types, and refuse the whole document because of one member: null is none (RFC 8414 §3.2). */
 function isUsable(name: string, member: unknown): boolean {
   if (/_(?:endpoint|uri)$/.test(name)) return isHttpUrl(member);
-  if (LISTS.has(name)) return elementsOf(member).length > 0 && elementsOf(member).every(isString);
+  if (LISTS.has(name)) return Array.isArray(member) && member.length > 0 && member.every(isString);
   return member !== null;
 }
 

@@ -152,9 +152,10 @@ export class RegistrationLimit {
   #bucketOf(address: string, now: number): TokenBucket {
     const known = this.#byAddress.get(address);
     if (known !== undefined) return known;
-    const [oldest] = this.#byAddress.keys();
-    if (oldest !== undefined && this.#byAddress.size >= this.#limits.registrationAddresses)
+    for (const oldest of this.#byAddress.keys()) {
+      if (this.#byAddress.size < this.#limits.registrationAddresses) break;
       this.#byAddress.delete(oldest);
+    }
     const most = this.#limits.registrationsPerAddress;
     const bucket = new TokenBucket(most, 1, this.#limits.registrationsInterval / most, now);
     this.#byAddress.set(address, bucket);

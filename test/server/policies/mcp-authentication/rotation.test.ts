@@ -139,10 +139,25 @@ test('cached provider metadata is served while the provider is down', async () =
   expect(idp.hits('openid-configuration')).toBe(1);
   clock.advance(2);
   expect((await read()).text).toBe(first.text);
+  clock.advance(20);
   expect((await read()).text).toBe(first.text);
   expect(idp.hits('openid-configuration')).toBe(2);
   idp.answers.delete('openid-configuration');
   idp.metadata = { token_endpoint: `${idp.issuer}/other` };
-  clock.advance(31);
+  clock.advance(10);
   expect(JSON.parse((await read()).text).token_endpoint).toBe(`${idp.issuer}/other`);
+});
+
+test('provider metadata that has never been read is retried after 5 seconds', async () => {
+  const clock = movableClock();
+  await using idp = await startIdp();
+  idp.answers.set('openid-configuration', (_, response) => response.writeHead(503).end());
+  await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
+  const status = async () =>
+    (await call(guarded, undefined, { target: '/.well-known/oauth-authorization-server' })).status;
+  expect([await status(), await status()]).toEqual([502, 502]);
+  expect(idp.hits('openid-configuration')).toBe(1);
+  idp.answers.delete('openid-configuration');
+  clock.advance(5);
+  expect(await status()).toBe(200);
 });
