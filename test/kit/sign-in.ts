@@ -1,8 +1,8 @@
 import { chaos } from './config.ts';
 import { gateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { AUDIENCE } from './idp.ts';
+import { freePort } from './ports.ts';
 import { type HttpReply, type SendOptions, send } from './send.ts';
-import { refusingPort } from './upstream.ts';
 
 /** Where the specification's gateway is reached; tests that only look at answers need no such host. */
 export const BASE_URL = 'http://gateway.example:3000';
@@ -65,7 +65,7 @@ export interface SpecifiedParts {
 /** The gateway of the specification in front of one stdio server, at the very address that its metadata names. */
 export async function specifiedGateway(issuer: string, parts: SpecifiedParts = {}): Promise<TestGateway> {
   const { authentication = {}, policies = {}, scopes } = parts;
-  const port = await refusingPort();
+  const port = await freePort();
   const resourceMetadata = {
     resource: `http://127.0.0.1:${port}/mcp`,
     ...(scopes === undefined ? {} : { scopesSupported: scopes }),

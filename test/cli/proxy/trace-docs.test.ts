@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { cli } from '../../kit/cli.ts';
 import { startIdp } from '../../kit/idp.ts';
 import { openSession } from '../../kit/mcp.ts';
+import { freePort } from '../../kit/ports.ts';
 import { serve } from '../../kit/process.ts';
 import { hasTerminal, terminal } from '../../kit/terminal.ts';
-import { refusingPort } from '../../kit/upstream.ts';
 
 // The whole way, all parts real: `agctl serve` with the configuration of the specification, its admin server, `agctl
 // proxy` on a terminal. `UPDATE_GOLDEN=1` writes the screens into docs/trace.md.
@@ -60,7 +60,7 @@ describe.skipIf(!hasTerminal)('traces as in the documentation', () => {
     await using idp = await startIdp().then((started) =>
       Object.assign(started, { [Symbol.asyncDispose]: () => started.upstream.close() }),
     );
-    const [port, admin] = [await refusingPort(), await refusingPort()];
+    const [port, admin] = [await freePort(), await freePort()];
     await using _gateway = await serve(config(port, admin, idp.issuer), {
       env: { ADMIN_ADDR: undefined },
     });
