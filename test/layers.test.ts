@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { createProgram } from '../src/cli/program.ts';
-import { policyKinds } from '../src/server/features.ts';
+import type { BackendPlan } from '../src/server/config/plan/plan.ts';
+import { anyBackendKinds, policyKinds } from '../src/server/features.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const run = promisify(execFile);
@@ -52,6 +53,33 @@ describe('the files of policies', () => {
     if (typeof value !== 'object' || value === null) return false;
     return ['key', 'schema', 'compile'].every((field) => field in value);
   }
+});
+
+describe('the kinds of backends', () => {
+  const definitions = globSync('src/server/**/*.ts', { cwd: root }).flatMap((path) => {
+    const name = /export const (\w+) = defineBackend\(/.exec(read(path))?.[1];
+    return name === undefined ? [] : [{ path, name }];
+  });
+
+  test('only the list of kinds names one: other files ask its members', () => {
+    expect(definitions.map(({ name }) => name).sort()).toEqual(anyBackendKinds.map(({ key }) => key).sort());
+    const named = globSync('src/**/*.{ts,tsx}', { cwd: root }).flatMap((path) =>
+      [...read(path).matchAll(/import (?:type )?\{([^}]*)\} from '([^']*)'/g)].flatMap(
+        ([, names = '', from = '']) =>
+          definitions
+            .filter((kind) => from.startsWith('.') && join(root, path, '..', from) === join(root, kind.path))
+            .filter(({ name }) => names.split(',').some((each) => each.trim().split(' ')[0] === name))
+            .map(({ name }) => `${path}: ${name}`),
+      ),
+    );
+    expect(named.sort()).toEqual(anyBackendKinds.map(({ key }) => `src/server/features.ts: ${key}`).sort());
+  });
+
+  test('plans of backends do not tell the settings of a kind', () => {
+    const plan: BackendPlan['config'] = { host: 'service:80' };
+    // @ts-expect-error -- `knownBackends` gives the kind and its settings
+    expect(plan.host).toBe('service:80');
+  });
 });
 
 describe('the files of commands', () => {

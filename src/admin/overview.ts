@@ -1,15 +1,8 @@
-import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
+import type { GatewayView, Overview, RouteView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
-import {
-  type BackendPlan,
-  type GatewayPlan,
-  type RoutePlan,
-  routesOf,
-  settingsPath,
-} from '../server/config/plan/plan.ts';
+import { knownBackends } from '../server/config/plan/backend-kinds.ts';
+import { type GatewayPlan, type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
-import type { BackendState } from '../server/kernel/inspection.ts';
-import { shownProvider } from '../server/llm/models/model-provider.ts';
 import { activityOf } from '../server/workers/activity.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import { diagnosticsJson } from './config-problems.ts';
@@ -99,8 +92,13 @@ function routeView(
     matches: (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(matchText),
     policies: order ?? plan.policies.map((policy) => policy.key),
     line: source.keyRange(plan.path).start.line,
-    backends: plan.backends.map((backend) =>
-      backendView(backend, states[settingsPath(backend, kindOf(backend.config)).join('.')] ?? {}),
+    backends: plan.backends.flatMap((backend) =>
+      knownBackends([backend]).map(({ kind, settings, path }) => ({
+        kind: kind.key,
+        api: kind.api,
+        weight: backend.weight,
+        ...kind.view(settings, states[path.join('.')] ?? {}),
+      })),
     ),
   };
 }
@@ -109,50 +107,4 @@ function matchText({ path, method, headers, query }: NonNullable<RouteConfig['ma
   const where = path.exact ?? (path.pathPrefix === undefined ? `~ ${path.regex}` : `${path.pathPrefix}*`);
   const conditions = headers.length + query.length;
   return `${method === undefined ? '' : `${method} `}${where}${conditions === 0 ? '' : ` and ${conditions} more`}`;
-}
-
-type BackendConfig = BackendPlan['config'];
-
-function kindOf({ mcp, llm }: BackendConfig): BackendView['kind'] {
-  if (mcp !== undefined) return 'mcp';
-  return llm !== undefined ? 'llm' : 'host';
-}
-
-function backendView(
-  { weight, config }: BackendPlan,
-  { sessions, targets, endpoints }: BackendState,
-): BackendView {
-  const { mcp, llm, host } = config;
-  const kind = kindOf(config);
-  return {
-    kind,
-    weight,
-    ...(host === undefined ? {} : { address: host }),
-    ...(mcp === undefined
-      ? {}
-      : {
-          sessions: sessions ?? 0,
-          targets: mcp.targets.map(({ name, stdio, mcp: remote, sse, openapi }) => ({
-            ...(targets?.find((target) => target.name === name) ?? { name, state: 'idle', connections: 0 }),
-            kind: stdio === undefined ? 'http' : 'stdio',
-            at: stdio?.cmd ?? (remote ?? sse ?? openapi)?.host ?? '',
-          })),
-        }),
-    ...(llm === undefined
-      ? {}
-      : {
-          models: llm.models.map(({ name, provider, params }, index) => {
-            const info = endpoints?.[index];
-            return {
-              name,
-              provider: shownProvider(provider),
-              ...(params.baseUrl === undefined ? {} : { address: params.baseUrl }),
-              requests: info?.totalRequests ?? 0,
-              pending: info?.pendingRequests ?? 0,
-              failures: info?.consecutiveFailures ?? 0,
-              latency: Math.round((info?.requestLatency ?? 0) * 1000),
-            };
-          }),
-        }),
-  };
 }

@@ -2,6 +2,7 @@ import type { AdminServer } from '../admin/server.ts';
 import type { LogFields } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import { openBackends } from '../server/config/open-backends.ts';
+import { knownBackends } from '../server/config/plan/backend-kinds.ts';
 import { type GatewayPlan, type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
 import type { Config } from '../server/config/schema.ts';
 import { workerCount } from '../server/config/workers.ts';
@@ -82,11 +83,7 @@ function paths({ config }: RoutePlan): string {
 
 /** The backends of a route, and the policies in front of them. */
 function target({ backends: all, policies: ofRoute }: RoutePlan): string {
-  const backends = all.map(({ config: { mcp, llm, host } }) => {
-    if (llm !== undefined) return `llm ${llm.models.map(({ name }) => name).join(', ')}`;
-    if (mcp === undefined) return host ?? '';
-    return `mcp ${mcp.targets.map(({ name, stdio }) => `${name} (${stdio ? `stdio: ${stdio.cmd}` : 'http'})`).join(', ')}`;
-  });
+  const backends = knownBackends(all).map(({ kind, settings }) => kind.describe(settings));
   const policies = [...new Set(ofRoute.map(({ key }) => key))].join(', ');
   return `${backends.join(' | ')}${policies === '' ? '' : `   [${policies}]`}`;
 }

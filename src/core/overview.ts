@@ -69,12 +69,17 @@ export interface RouteView {
 }
 
 export interface BackendView {
-  readonly kind: 'mcp' | 'llm' | 'host';
+  /** Its key in `backends[]`. */
+  readonly kind: string;
+  /** What clients speak. */
+  readonly api: 'mcp' | 'llm' | 'http';
   readonly weight: number;
   readonly address?: string;
   readonly sessions?: number;
   readonly targets?: readonly TargetView[];
   readonly models?: readonly ModelView[];
+  /** Names and patterns of the models that clients may request. */
+  readonly modelNames?: readonly string[];
 }
 
 /** An MCP server behind a backend. */

@@ -13,6 +13,7 @@ import {
 } from './expressions/request-variables.ts';
 import { type DocumentedScope, networkScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
+import type { BackendKind } from './kernel/backend.ts';
 import type { DatabaseSchema } from './kernel/database.ts';
 import type { PolicyKind, PolicyPlace } from './kernel/policy.ts';
 import { ai } from './llm/ai-backend.ts';
@@ -107,22 +108,24 @@ export const policyKinds = [
 ] as const satisfies readonly PolicyKind[];
 
 /** The same, for code that treats them all alike: their settings have unknown types. */
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each kind gets what its own schema has checked
-export const anyPolicyKinds = policyKinds as unknown as readonly PolicyKind[];
+export const anyPolicyKinds: readonly PolicyKind[] = policyKinds;
 
 /** The policies that can be configured at a place. */
 export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][] {
   return policyKinds.filter(({ places = ['route'] }: PolicyKind) => places.includes(place));
 }
 
-/** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. */
+/** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. To add one, add its file and one line here. */
 export const backendKinds = [mcp, llm, ai, host] as const;
 
 /** The tables of all features in the database of `config.database`. */
 export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema];
 
 /** Kinds of backends that sections stand for, and that configurations cannot name. */
-export const sectionBackendKinds = [ui] as const;
+const sectionBackendKinds = [ui] as const;
+
+/** All of them, for code that treats them alike: their settings have unknown types. */
+export const anyBackendKinds: readonly BackendKind[] = [...backendKinds, ...sectionBackendKinds];
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [

@@ -2,11 +2,8 @@ import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
 import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { type BackendPlan, routesOf, settingsPath } from '../../server/config/plan/plan.ts';
-import { type HeaderChanges, headerChanges } from '../../server/kernel/header-changes.ts';
 import { HeaderList } from '../../server/kernel/header-list.ts';
-import { entryOf, kindOf } from '../../server/llm/models/model-provider.ts';
-import { keyHeader, type ProviderKind } from '../../server/llm/providers/provider.ts';
+import type { ModelsProbe } from '../../server/kernel/probe.ts';
 import { createUpstream, tryConnection } from '../../server/transport/upstream.ts';
 import { explainUpstreamError } from '../../server/transport/upstream-error.ts';
 import {
@@ -20,6 +17,7 @@ import {
   skip,
   warn,
 } from './check.ts';
+import { probesOf } from './probes.ts';
 
 /**
  * Connects to the LLM providers, and requests the model list from those that have a key. A key is sent nowhere else.
@@ -59,7 +57,7 @@ async function checkEndpoint(endpoint: LlmEndpoint, { options }: CheckContext): 
     const why = explainUpstreamError(problem);
     return [...keyResults, fail(`${shown}: ${why}`, connectionFix(endpoint, problem))];
   }
-  const headers = headersFor(endpoint);
+  const headers = new HeaderList([...endpoint.headers]);
   const canAsk = key?.status !== 'fail' && (endpoint.key !== undefined || headers.has('authorization'));
   return [
     ...keyResults,
@@ -85,11 +83,12 @@ function keyProblem(endpoint: LlmEndpoint, shown: string): CheckResult | undefin
   }
   // A provider at a custom address may need no key; the known ones on the internet all do.
   const needsKey = !isConfigured && url.protocol === 'https:';
-  if (!needsKey || endpoint.key !== undefined || headersFor(endpoint).has('authorization')) return undefined;
+  const isSent = key !== undefined || endpoint.hasCredential;
+  if (!needsKey || isSent || new HeaderList([...endpoint.headers]).has('authorization')) return undefined;
   const variable = `${provider === 'oaiCompat' ? 'OPENAI' : provider.toUpperCase()}_API_KEY`;
   return warn(
     `${shown}: no key is configured, so each client must send its own`,
-    `set params.apiKey, for example to $${variable}; leave it out if clients bring their own keys`,
+    `set ${endpoint.settings.key}, for example to $${variable}; leave it out if clients bring their own keys`,
   );
 }
 
@@ -97,15 +96,6 @@ function keyProblem(endpoint: LlmEndpoint, shown: string): CheckResult | undefin
 function keyOf({ key, variable }: LlmEndpoint): string {
   if (key === undefined) return 'the key in requestHeaders';
   return variable === undefined ? 'the key' : `the key in ${variable}`;
-}
-
-/** The headers that the gateway sends. */
-function headersFor({ key, kind, headers: changes }: LlmEndpoint): HeaderList {
-  const headers = new HeaderList(['accept', 'application/json', 'accept-encoding', 'identity']);
-  if (key !== undefined) headers.append(...keyHeader(kind, key, undefined));
-  for (const [name, value] of Object.entries(kind.headers ?? {})) headers.append(name, value);
-  if (changes !== undefined) headerChanges(changes)(headers);
-  return headers;
 }
 
 async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: string): Promise<CheckResult> {
@@ -137,11 +127,11 @@ async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: s
 /** Interprets the response to `GET …/models`. */
 function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: string): CheckResult {
   const key = keyOf(endpoint);
-  const place = 'is params.baseUrl the URL before `/chat/completions`, such as `https://host/v1`?';
+  const place = `is ${endpoint.settings.url} the URL before \`/chat/completions\`, such as \`https://host/v1\`?`;
   if (status === 200 && isJson) return ok(`${shown} lists its models and accepts ${key}`);
   if (status === 401 || status === 403) {
     const { provider, variable } = endpoint;
-    const where = variable ?? (endpoint.key === undefined ? 'requestHeaders' : 'params.apiKey');
+    const where = variable ?? (endpoint.key === undefined ? 'requestHeaders' : endpoint.settings.key);
     return fail(
       `${shown}: the key was rejected (${status})`,
       `put a key of ${provider === 'oaiCompat' ? endpoint.url.hostname : provider} that is valid, and may list models, into ${where}`,
@@ -149,7 +139,7 @@ function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: st
   }
   // Most providers use the path `/v1`; without it, calls are likely to be answered with status 404 too.
   if (status === 404 && endpoint.url.pathname === '/')
-    return warn(`${shown}: nothing found at /models (404), and params.baseUrl has no path`, place);
+    return warn(`${shown}: nothing found at /models (404), and ${endpoint.settings.url} has no path`, place);
   if (status === 404 || status === 405)
     return ok(`${shown} is reachable, but does not list models (${status}): ${key} was not tried`);
   if (status >= 300 && status <= 399) return fail(`${shown}: redirects to another URL (${status})`, place);
@@ -163,100 +153,57 @@ function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: st
   return warn(`${shown}: answers ${status}${status === 200 ? ', but not with JSON' : ''}`, place);
 }
 
-const TLS_FIXES: Readonly<Record<string, string>> = {
-  CERT_HAS_EXPIRED: 'renew the certificate of the server, and check the clock of this machine',
-  CERT_NOT_YET_VALID: 'check the clock of this machine',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'use the host name that the certificate is for in params.baseUrl',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'write http:// instead of https:// in params.baseUrl, or set the right port',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG:
-    'write http:// instead of https:// in params.baseUrl, or set the right port',
+/** What to do about errors of TLS. `setting`: that of the address. */
+const TLS_FIXES: Readonly<Record<string, (setting: string) => string>> = {
+  CERT_HAS_EXPIRED: () => 'renew the certificate of the server, and check the clock of this machine',
+  CERT_NOT_YET_VALID: () => 'check the clock of this machine',
+  ERR_TLS_CERT_ALTNAME_INVALID: (setting) => `use the host name that the certificate is for in ${setting}`,
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
 };
 
-function connectionFix({ url, isConfigured, provider }: LlmEndpoint, error: Error): string {
+function noTls(setting: string): string {
+  return setting === 'hostOverride'
+    ? 'port 443 is called over TLS: set the right port in hostOverride'
+    : `write http:// instead of https:// in ${setting}, or set the right port`;
+}
+
+function connectionFix({ url, isConfigured, provider, settings }: LlmEndpoint, error: Error): string {
   const code = errorCode(error);
   const known = TLS_FIXES[code];
-  if (known !== undefined) return known;
+  if (known !== undefined) return known(settings.url);
   if (/CERT|SIGNATURE/.test(code))
     return 'set NODE_EXTRA_CA_CERTS to a file with the certificate of its authority when starting agctl';
   const online = `is this machine online, and can its name server resolve ${url.hostname}?`;
-  if (code === 'ENOTFOUND') return isConfigured ? `correct params.baseUrl; ${online}` : online;
+  if (code === 'ENOTFOUND') return isConfigured ? `correct ${settings.url}; ${online}` : online;
   if (code.includes('TIMEOUT') || code.startsWith('EAI_'))
     return 'check the network, name server and firewall of this machine: agctl connects directly, without a proxy';
-  const place = isConfigured ? 'correct params.baseUrl' : 'set params.baseUrl to its address';
+  const place = isConfigured ? `correct ${settings.url}` : `set ${settings.url} to its address`;
   if (code === 'ECONNREFUSED')
     return `start ${provider === 'ollama' ? '`ollama serve`' : 'the server'}, or ${place}`;
   return `check the network of this machine, or ${place}`;
 }
 
-/** An endpoint that lists models, with the credentials for it. */
-interface LlmEndpoint {
+/** An endpoint that lists models, with all models that it serves. */
+interface LlmEndpoint extends ModelsProbe {
   /** Names of the models in the configuration. */
   readonly models: string[];
-  readonly provider: string;
-  readonly kind: ProviderKind;
-  /** URL before `/models`. */
-  readonly url: URL;
-  /** Whether the configuration sets the URL; otherwise the provider's default applies. */
-  readonly isConfigured: boolean;
-  readonly key: string | undefined;
   /** Environment variable with the key, if the value is nothing but a reference to it. */
   readonly variable: string | undefined;
-  /** Changes to the request headers. */
-  readonly headers: HeaderChanges | undefined;
 }
-
-type LlmConfig = NonNullable<BackendPlan['config']['llm']>;
 
 /** Every endpoint that serves models of the configuration, once per key. */
-function llmEndpoints({ gateways, loaded: { source } }: CheckContext): LlmEndpoint[] {
+function llmEndpoints(context: CheckContext): LlmEndpoint[] {
   const endpoints = new Map<string, LlmEndpoint>();
-  for (const { backends } of gateways.flatMap(routesOf)) {
-    for (const backend of backends) {
-      const { llm } = backend.config;
-      if (llm === undefined) continue;
-      const at = settingsPath(backend, 'llm');
-      for (const [place, model] of llm.models.entries()) {
-        const endpoint = endpointOf(llm, model, place, at, source);
-        if (endpoint === undefined) continue;
-        const { url, key, headers, models } = endpoint;
-        const id = JSON.stringify([url.href, key, headers]);
-        const known = endpoints.get(id);
-        if (known === undefined) endpoints.set(id, endpoint);
-        else for (const name of models) if (!known.models.includes(name)) known.models.push(name);
-      }
-    }
+  for (const { probe, path } of probesOf(context)) {
+    if (probe.kind !== 'models') continue;
+    const id = JSON.stringify([probe.url.href, probe.headers]);
+    const known = endpoints.get(id);
+    const variable = variableAt([...path, ...probe.keyPath], context.loaded.source);
+    if (known === undefined) endpoints.set(id, { ...probe, models: [probe.name], variable });
+    else if (!known.models.includes(probe.name)) known.models.push(probe.name);
   }
   return [...endpoints.values()];
-}
-
-/** Undefined for a model that the gateway answers itself, and for one whose mistakes the `config` group reports. */
-function endpointOf(
-  { providers }: LlmConfig,
-  model: LlmConfig['models'][number],
-  place: number,
-  at: Path,
-  source: YamlSource,
-): LlmEndpoint | undefined {
-  const { provider, params, requestHeaders } = model;
-  const entry = entryOf(provider, providers);
-  const kind = kindOf(provider, providers);
-  const configured = params.baseUrl ?? entry?.params.baseUrl;
-  const url = configured ?? kind?.baseUrl;
-  if (kind === undefined || kind.answer !== undefined || url === undefined) return undefined;
-  const keyAt =
-    params.apiKey === undefined
-      ? ['providers', entry === undefined ? -1 : providers.indexOf(entry)]
-      : ['models', place];
-  return {
-    models: [model.name],
-    provider: kind.key,
-    kind,
-    url: new URL(url),
-    isConfigured: configured !== undefined,
-    key: params.apiKey ?? entry?.params.apiKey,
-    variable: variableAt([...at, ...keyAt, 'params', 'apiKey'], source),
-    headers: requestHeaders,
-  };
 }
 
 /** The environment variable that a value refers to, if the value is nothing but that reference. */

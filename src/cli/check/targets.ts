@@ -2,20 +2,8 @@ import { connect } from 'node:net';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createLog } from '../../core/log.ts';
-import { routesOf } from '../../server/config/plan/plan.ts';
-import { hasPrefixes } from '../../server/mcp/backend.ts';
-import { outwardName } from '../../server/mcp/names.ts';
+import type { AddressProbe, CommandProbe } from '../../server/kernel/probe.ts';
 import { detailOf } from '../../server/mcp/target-failure.ts';
-import { type EndpointConfig, endpointText } from '../../server/mcp/targets/endpoint.ts';
-import {
-  childEnvironment,
-  findCommand,
-  isFolder,
-  workingFolder,
-} from '../../server/mcp/targets/environment.ts';
-import { stdio } from '../../server/mcp/targets/stdio.ts';
-import { ToolView } from '../../server/mcp/tool-view.ts';
-import { toolsOf } from '../../server/mcp/try-target.ts';
 import { createContext } from '../../server/runtime/compile-context.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
 import {
@@ -29,6 +17,7 @@ import {
   skip,
   warn,
 } from './check.ts';
+import { probesOf } from './probes.ts';
 
 /** Finds the commands of stdio targets, starts them with --start, and connects to HTTP targets. */
 export const targets: CheckGroup = {
@@ -36,25 +25,12 @@ export const targets: CheckGroup = {
   title: () => 'mcp targets',
   run(context) {
     if (context.config === undefined) return [check('targets', notKnown)];
-    const configured = context.gateways.flatMap((gateway) =>
-      routesOf(gateway).flatMap(({ backends }) =>
-        backends.flatMap(({ config: { mcp } }) =>
-          (mcp?.targets ?? []).map((target) => ({
-            ...target,
-            isPrefixed: mcp !== undefined && hasPrefixes(mcp),
-          })),
-        ),
-      ),
-    );
-    if (configured.length === 0) return [check('targets', skip('none configured'))];
     const starter = new TargetStarter(context);
-    return configured.map(({ name, stdio, mcp, sse, openapi, tools, isPrefixed }) => {
-      const view = tools && new ToolView(tools);
-      if (stdio !== undefined)
-        return check(name, checkCommand({ name, stdio, view, isPrefixed }, context, starter));
-      const remote = mcp ?? sse ?? openapi;
-      return check(name, remote === undefined ? skip(name) : checkAddress(name, remote, context));
+    const checks = probesOf(context).flatMap(({ probe }) => {
+      if (probe.kind === 'command') return check(probe.name, checkCommand(probe, context, starter));
+      return probe.kind === 'address' ? check(probe.name, checkAddress(probe, context)) : [];
     });
+    return checks.length === 0 ? [check('targets', skip('none configured'))] : checks;
   },
 };
 
@@ -63,15 +39,13 @@ const CONNECT_TIMEOUT = 3_000;
 
 /** Checks that a server accepts connections. Nothing is sent. */
 function checkAddress(
-  name: string,
-  endpoint: EndpointConfig,
+  { name, host, destination }: AddressProbe,
   { options }: CheckContext,
 ): CheckResult | Promise<CheckResult> {
-  if (options.offline) return skip(`${name}   ${endpoint.host} not tried (--offline)`);
-  const destination = destinationOf(endpoint);
+  if (options.offline) return skip(`${name}   ${host} not tried (--offline)`);
   if (destination === undefined)
-    return fail(`${name}   ${endpoint.host} is not a URL`, 'correct `host` of the target');
-  const { shown, target } = destination;
+    return fail(`${name}   ${host} is not a URL`, 'correct `host` of the target');
+  const { shown, socket: target } = destination;
   return new Promise((resolve) => {
     const socket = connect(target, () => {
       socket.destroy();
@@ -86,53 +60,19 @@ function checkAddress(
   });
 }
 
-/** What a socket connects to, and how it is displayed. */
-function destinationOf(
-  endpoint: EndpointConfig,
-): { shown: string; target: { path: string } | { host: string; port: number } } | undefined {
-  const { host } = endpoint;
-  if (host.startsWith('unix:')) {
-    const path = host.slice('unix:'.length).replace(/^\/\//, '');
-    return { shown: `unix:${path}`, target: { path } };
-  }
-  const text = endpointText(endpoint);
-  if (!URL.canParse(text)) return undefined;
-  const url = new URL(text);
-  return {
-    shown: url.host,
-    target: {
-      host: url.hostname.replace(/^\[|\]$/g, ''),
-      port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
-    },
-  };
-}
-
-/** A stdio target, and how clients see its tools. */
-interface StdioTarget {
-  readonly name: string;
-  readonly stdio: StdioConfig;
-  readonly view: ToolView | undefined;
-  readonly isPrefixed: boolean;
-}
-
 function checkCommand(
-  target: StdioTarget,
+  probe: CommandProbe,
   { env, folder, options }: CheckContext,
   starter: TargetStarter,
 ): CheckResult | Promise<CheckResult> {
-  const { name, stdio: config } = target;
-  const { cmd } = config;
-  const cwd = workingFolder(config, folder);
-  if (!isFolder(cwd))
-    return fail(`${name}   working folder not found: ${cwd}`, 'create it, or correct stdio.cwd');
-  const found = findCommand(cmd, childEnvironment(config, env), cwd);
-  if (found === undefined)
-    return fail(`${name}   command not found: ${cmd}`, 'install it, or set stdio.cmd to its full path');
-  return options.start ? starter.start(target) : ok(`${name}   ${cmd} is ${found}`);
+  const { name, command } = probe;
+  const { workingFolder, hasWorkingFolder, path } = probe.locate(env, folder);
+  if (!hasWorkingFolder)
+    return fail(`${name}   working folder not found: ${workingFolder}`, 'create it, or correct stdio.cwd');
+  if (path === undefined)
+    return fail(`${name}   command not found: ${command}`, 'install it, or set stdio.cmd to its full path');
+  return options.start ? starter.start(probe) : ok(`${name}   ${command} is ${path}`);
 }
-
-/** The `stdio` section of a target. */
-type StdioConfig = Parameters<typeof stdio.compile>[1];
 
 /** Starts the commands of stdio targets as the gateway would, a few at a time, and requests the tool list of each. */
 class TargetStarter {
@@ -144,11 +84,11 @@ class TargetStarter {
     this.#context = context;
   }
 
-  async start(target: StdioTarget): Promise<CheckResult> {
+  async start(probe: CommandProbe): Promise<CheckResult> {
     if (this.#running < LIMITS.checkStartConcurrency) this.#running += 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
-      return await this.#tools(target);
+      return await this.#tools(probe);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
@@ -156,7 +96,8 @@ class TargetStarter {
     }
   }
 
-  async #tools({ name, stdio: config, view, isPrefixed }: StdioTarget): Promise<CheckResult> {
+  async #tools(probe: CommandProbe): Promise<CheckResult> {
+    const { name } = probe;
     const { loaded, env, folder } = this.#context;
     if (loaded.config === undefined) throw new Error('the configuration is not valid');
     const options = { config: loaded.config, source: loaded.source, log: silent, env, folder };
@@ -174,20 +115,14 @@ class TargetStarter {
     };
     const began = performance.now();
     try {
-      const target = stdio.compile(name, config, createContext(context, [], new Set(), []));
-      const tools = await toolsOf(target, silent);
+      const { listed, shown, unmatched } = await probe.tools(createContext(context, [], new Set(), []));
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
-      view?.unmatched.listed(tools);
-      const shown = tools
-        .flatMap((own) => (view === undefined ? own : (view.shown(own) ?? [])))
-        .map((tool) => (isPrefixed ? outwardName('tool', name, tool) : tool));
-      const hidden = tools.length - shown.length;
+      const hidden = listed.length - shown.length;
       const message = `${name}   started in ${seconds} s, ${list(shown)}${hidden > 0 ? ` (${hidden} left out)` : ''}`;
-      const unmatched = view?.unmatched.entries ?? [];
       if (unmatched.length === 0) return ok(message);
       return warn(
         `${message}; no tool matches ${unmatched.join(', ')}`,
-        `correct or remove these names in \`tools\` of the target; it lists ${tools.slice(0, MOST_TOOLS).join(', ') || 'none'}`,
+        `correct or remove these names in \`tools\` of the target; it lists ${listed.slice(0, MOST_TOOLS).join(', ') || 'none'}`,
       );
     } catch (error) {
       return fail(

@@ -1,8 +1,8 @@
 import { CommandError } from '../../core/exit-codes.ts';
 import type { LoadedConfig } from '../../server/config/load.ts';
+import { knownBackends } from '../../server/config/plan/backend-kinds.ts';
 import {
   answeringRoutes,
-  type BackendPlan,
   type GatewayPlan,
   type ListenerPlan,
   type RoutePlan,
@@ -47,7 +47,7 @@ export function endpointsOfConfig({ config, source }: LoadedConfig, kind: Kind):
   return planGateways(config).gateways.flatMap((gateway) =>
     gateway.listeners.flatMap((listener) =>
       answeringRoutes(listener.routes)
-        .filter(({ backends }) => backends.some((backend) => kindsOf(backend.config).includes(kind)))
+        .filter(({ backends }) => knownBackends(backends).some((backend) => backend.kind.api === kind))
         .map((route): Endpoint => {
           const policies = [...listener.policies, ...route.policies];
           const apiKey = policies.find(({ key }) => key === 'apiKey');
@@ -56,20 +56,14 @@ export function endpointsOfConfig({ config, source }: LoadedConfig, kind: Kind):
             policies: policies.map(({ key }) => key),
             keyVariable:
               apiKey && variableAt(source.text, source.valueRange([...apiKey.path, 'keys', 0, 'key'])),
-            model: route.backends
-              .flatMap((backend) => backend.config.llm?.models ?? [])
-              .map(({ name }) => name)
+            model: knownBackends(route.backends)
+              .flatMap((backend) => backend.kind.modelNames?.(backend.settings) ?? [])
               .find((name) => !name.includes('*')),
           };
         }),
     ),
   );
 }
-
-const kindsOf = ({ mcp, llm, ai }: BackendPlan['config']): readonly Kind[] => [
-  ...(mcp === undefined ? [] : (['mcp'] as const)),
-  ...(llm === undefined && ai === undefined ? [] : (['llm'] as const)),
-];
 
 /** The name of the variable, if a value is a reference to one. */
 function variableAt(

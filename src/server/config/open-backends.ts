@@ -1,6 +1,7 @@
-import { anyPolicyKinds, backendKinds } from '../features.ts';
+import { anyPolicyKinds } from '../features.ts';
 import { appliesAlways } from './conditional-schema.ts';
-import { type GatewayPlan, type LocatedProblem, type PolicyPlan, settingsPath } from './plan/plan.ts';
+import { kindsOf } from './plan/backend-kinds.ts';
+import type { GatewayPlan, LocatedProblem, PolicyPlan } from './plan/plan.ts';
 
 /** A backend that every client on the network can use at the operator's expense. */
 interface OpenBackend {
@@ -22,11 +23,9 @@ export function openBackends(gateway: GatewayPlan): OpenBackend[] {
     routes.flatMap((route) =>
       route.backends.flatMap((backend): OpenBackend[] => {
         if ([...ofListener, ...route.policies, ...backend.policies].some(restrictsClients)) return [];
-        const kinds: Readonly<Record<string, unknown>> = backend.config;
-        return backendKinds.flatMap(({ key, exposes }) => {
-          // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema of the kind has checked it
-          const exposed = kinds[key] === undefined ? undefined : exposes?.(kinds[key] as never);
-          return exposed === undefined ? [] : [{ path: settingsPath(backend, key), exposes: exposed }];
+        return kindsOf(backend).flatMap(({ kind, settings, path }) => {
+          const exposed = kind.exposes?.(settings);
+          return exposed === undefined ? [] : [{ path, exposes: exposed }];
         });
       }),
     ),

@@ -1,5 +1,6 @@
 import type { Path } from '../../core/diagnostic.ts';
 import type { PathMode } from '../kernel/request-target.ts';
+import { type KnownBackend, knownBackends } from './plan/backend-kinds.ts';
 import { type GatewayPlan, type LocatedProblem, type PolicyPlan, routesOf } from './plan/plan.ts';
 
 const TARGET = String.raw`request\s*\.\s*(?:path|uri|pathAndQuery)`;
@@ -21,15 +22,17 @@ export function pathParameterProblems(gateways: readonly GatewayPlan[], mode: Pa
   if (mode === 'reject') return [];
   return gateways.flatMap((gateway) => {
     const ofListeners = gateway.listeners.flatMap(({ policies, routes }) =>
-      routes.some(({ backends }) => backends.some(({ config }) => config.host !== undefined)) ? policies : [],
+      routes.some(({ backends }) => knownBackends(backends).some(isService)) ? policies : [],
     );
     const ofRoutes = routesOf(gateway).flatMap(({ policies, backends }) => {
-      const services = backends.filter(({ config }) => config.host !== undefined);
+      const services = backends.filter((backend) => knownBackends([backend]).some(isService));
       return services.length === 0 ? [] : [...policies, ...services.flatMap((service) => service.policies)];
     });
     return [...ofListeners, ...ofRoutes].flatMap(problemsOf);
   });
 }
+
+const isService = ({ kind, settings }: KnownBackend): boolean => kind.connectsTo(settings).kind === 'service';
 
 function problemsOf({ key, config, path }: PolicyPlan): LocatedProblem[] {
   if (key !== 'authorization') return [];

@@ -9,7 +9,7 @@ import { PATH_MODES } from '../kernel/request-target.ts';
 import { FIELD_MODES } from '../kernel/validate-request.ts';
 import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/catalog.ts';
-import { mcpFields } from '../mcp/backend.ts';
+import { mcpFields } from '../mcp/backend-config.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/policy.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { ai } from '../llm/ai-policy.ts';
 import { overlaps } from '../llm/models/model-patterns.ts';
 import type { apiKey } from '../policies/api-key.ts';
+import { knownBackends } from './plan/backend-kinds.ts';
 import { type GatewayPlan, type LocatedProblem, policyOf, type RoutePlan, routesOf } from './plan/plan.ts';
 
 /** Warnings about names in `allowedModels` and `modelAliases` of a route that match none of its models. */
@@ -10,15 +11,11 @@ export function unmatchedModelProblems(gateways: readonly GatewayPlan[]): Locate
 }
 
 function problemsOf({ policies, backends }: RoutePlan): LocatedProblem[] {
-  const models = backends[0]?.config.llm;
-  // Backends of other kinds have no names of models, or accept every name.
-  if (models === undefined) return [];
+  const [backend] = knownBackends(backends);
+  const served = backend?.kind.modelNames?.(backend.settings);
+  if (served === undefined) return [];
   const keys = policyOf(policies, 'apiKey');
   const aiPolicy = policyOf(policies, 'ai');
-  const served = [
-    ...models.models.flatMap(({ name, visibility }) => (visibility === 'public' ? [name] : [])),
-    ...models.virtualModels.map(({ name }) => name),
-  ];
   const aliases = Object.entries(
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
     (aiPolicy?.config as z.output<typeof ai.schema> | undefined)?.modelAliases ?? {},

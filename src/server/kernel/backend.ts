@@ -1,7 +1,12 @@
 import type { z } from 'zod';
+import type { DumpBackend, DumpEndpointInfo, DumpModel } from '../../core/config-dump.ts';
+import type { BackendView } from '../../core/overview.ts';
 import type { CompileContext } from './compile-context.ts';
+import type { BackendState } from './inspection.ts';
+import type { Probe } from './probe.ts';
 import type { Backend, ClientApi, Reply } from './request-context.ts';
 import { Slot } from './slot.ts';
+import type { Upstreams } from './upstreams.ts';
 
 /** Timeouts of backend calls in ms, set by the policy `timeout`. If unset, the backend applies its own defaults. */
 export const backendTimeouts = new Slot<{
@@ -23,12 +28,48 @@ export const backendCaller = new Slot<(call: () => Promise<Reply>) => Promise<Re
  */
 export const responseWaits = new Slot<((reply: Reply) => Promise<void>)[]>();
 
-/** A kind of backend: its key in `backends[]`, its schema, and how to open it. */
+/** What clients of a backend speak: MCP, one of the wire formats of LLMs, or plain HTTP. */
+export type BackendApi = BackendView['api'];
+
+/** The place of a backend in a configuration dump, and what its entry needs besides the settings. */
+export interface DumpPlace {
+  /** Name of the backend in dumps. */
+  readonly name: string;
+  /** Whether it stands for a top-level section, of which each model is a backend of its own. */
+  readonly isSection: boolean;
+  /** Time in ms after which idle MCP sessions end. */
+  readonly sessionIdle: number;
+  /** State of one of its LLM endpoints, by index; undefined if unknown. */
+  endpoint(index: number): DumpEndpointInfo | undefined;
+  /** One `{key: settings}` per policy, in upstream's names and shapes. */
+  policies(settings: object): Readonly<Record<string, unknown>>[];
+}
+
+/**
+ * A kind of backend: its key in `backends[]`, its schema, how to open it, and all that other parts of the gateway know of it.
+ * `config` is always what its schema has checked.
+ */
 export interface BackendKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {
   readonly key: Key;
   readonly schema: Schema;
-  /** The API that clients of its routes use, if not plain HTTP. */
-  readonly api?: ClientApi;
+  readonly api: BackendApi;
+  /** How errors and credentials look to clients of its routes, if not as in plain HTTP. */
+  readonly clientApi?: ClientApi;
+  /** Whether limits and budgets of tokens apply to its calls. */
+  readonly countsTokens: boolean;
+  connectsTo(config: z.output<Schema>): Upstreams;
+  /** One line for people: its kind, and what it leads to. */
+  describe(config: z.output<Schema>): string;
+  /** Its part of the overview of the admin server. `state`: of this backend in all workers. */
+  view(config: z.output<Schema>, state: BackendState): Omit<BackendView, 'kind' | 'api' | 'weight'>;
+  /** Its entries in configuration dumps. */
+  dump(config: z.output<Schema>, place: DumpPlace): Iterable<DumpBackend>;
+  /** Entries of its models in configuration dumps, if it stands for a top-level section. */
+  dumpModels?(config: z.output<Schema>, listenerKey: string): Iterable<DumpModel>;
+  /** What `agctl check` tries. */
+  probes(config: z.output<Schema>): readonly Probe[];
+  /** Names and patterns of the models that clients may request. */
+  modelNames?(config: z.output<Schema>): readonly string[];
   /** What every client that is not restricted by a policy could do at the operator's expense: a verb phrase, or undefined. */
   exposes?(config: z.output<Schema>): string | undefined;
   /** `name` is the backend's name in configuration dumps. Unlike its path, a reload does not change it. */

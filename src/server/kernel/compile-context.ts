@@ -10,6 +10,7 @@ import type { CallKind, CallMeter } from './observer.ts';
 import type { Backend, RequestContext } from './request-context.ts';
 import type { Operations, Shared, SharedState } from './shared-state.ts';
 import type { SlotHolder } from './slot.ts';
+import type { Upstreams } from './upstreams.ts';
 import type { RequestValidation } from './validate-request.ts';
 
 /** Everything that a policy, backend or target may use while a configuration is compiled. */
@@ -62,9 +63,9 @@ export interface CompileContext {
 /** One of the top-level `backends`. */
 export interface NamedBackend {
   readonly name: string;
-  /** One of the keys of `backendKinds`, and the settings under that key. */
+  /** The key of its kind. */
   readonly kind: string;
-  readonly config: unknown;
+  readonly connectsTo: Upstreams;
   /** Settings of its `policies`, by key. */
   readonly policies: Readonly<Record<string, unknown>>;
   readonly backend: Backend;

@@ -1,7 +1,9 @@
 import type { z } from 'zod';
+import type { BackendKind } from './backend.ts';
 import type { CompileContext, Problem } from './compile-context.ts';
 import type { Expression } from './expression.ts';
 import type { Policy, PolicyTraceNames } from './request-context.ts';
+import type { Upstreams } from './upstreams.ts';
 
 /**
  * Where a policy can be configured, which is also when it runs: at a gateway or listener before routing, at a route after
@@ -56,11 +58,18 @@ export type CompiledPolicy = Omit<Policy, 'key' | 'origin'>;
 /** The part of a route that `checkRoute` gets. */
 export interface PolicyRoute {
   readonly name: string;
-  /** Each has one of the keys of `backendKinds`. */
-  readonly backends: readonly Readonly<Record<string, unknown>>[];
+  readonly backends: readonly PolicyBackend[];
   /** Its `matches`; undefined if it accepts every request. */
   readonly matches?: readonly { readonly path: Readonly<Record<string, unknown>> }[] | undefined;
 }
+
+/** What `checkRoute` gets of a backend. */
+export interface PolicyBackend extends Pick<BackendKind, 'api' | 'countsTokens'> {
+  readonly connectsTo: Upstreams;
+}
+
+/** Whether a policy of connections to an HTTP service applies to a backend. */
+export const isService = ({ connectsTo }: PolicyBackend): boolean => connectsTo.kind === 'service';
 
 /** Whether an expression reads a member of a root variable. `variables()` does not count, because it returns all of them. */
 export function readsMemberOf(root: string, { paths }: Pick<Expression, 'paths'>): boolean {

@@ -5,11 +5,13 @@ import type { CompiledPolicy } from '../kernel/policy.ts';
 import { ai as aiPolicyKind } from './ai-policy.ts';
 import { type LlmRuntime, maxBodySize } from './call/call-model.ts';
 import { handleCall } from './handle-call.ts';
+import { dumpEndpoint, dumpProviders, modelView } from './inspect.ts';
 import { llmApi } from './llm-api.ts';
 import { Failover } from './models/failover.ts';
-import { compileModel, type Model, modelSchema } from './models/model.ts';
+import { compileModel, type Model, modelSchema, providerUrl } from './models/model.ts';
 import { isOwnCredential, modelAuthSchema } from './models/model-auth.ts';
-import { customProviderSchema } from './providers/custom.ts';
+import { probeOf } from './probe.ts';
+import { customProvider, customProviderSchema } from './providers/custom.ts';
 import { findProvider, NO_COPILOT } from './providers/index.ts';
 import { paramsSchema } from './providers/params.ts';
 
@@ -158,12 +160,63 @@ const schema = z.lazy(() =>
 /** Models of a route, in upstream's form: any model name, one provider or groups of them. */
 export const ai = defineBackend({
   key: 'ai',
-  api: llmApi,
+  api: 'llm',
+  clientApi: llmApi,
+  countsTokens: true,
   schema,
   exposes: (config) =>
     providersOf(config).some(({ entry }) => isKeyed(entry))
       ? 'call models with your provider key'
       : undefined,
+  connectsTo: () => ({ kind: 'providers' }),
+  describe: (config) => {
+    const shown = providersOf(config).map(({ entry }) => {
+      const fixed = modelOf(entry);
+      return fixed === undefined ? entry.name : `${entry.name} (${fixed})`;
+    });
+    return `ai ${shown.join(', ')}`;
+  },
+  modelNames,
+  view: (config, { endpoints }) => ({
+    models: providersOf(config).map(({ entry }, index) =>
+      modelView({ name: entry.name, provider: keyOf(entry), address: originOf(entry) }, endpoints?.[index]),
+    ),
+    modelNames: modelNames(config),
+  }),
+  dump: (config, place) => {
+    const all = providersOf(config).map(({ entry, priority }, index) => {
+      const { name, hostOverride, pathOverride, pathPrefix, tokenize, policies = {} } = entry;
+      const shown = {
+        ...{ name, pathOverride, pathPrefix, tokenize },
+        provider: keyOf(entry),
+        model: modelOf(entry),
+        host: hostOverride,
+        policies: place.policies(policies),
+      };
+      return { priority, endpoint: dumpEndpoint(shown, place.endpoint(index)) };
+    });
+    const priorities = [...new Set(all.map(({ priority }) => priority))];
+    const groups = priorities.map((each) =>
+      all.flatMap(({ priority, endpoint }) => (priority === each ? [endpoint] : [])),
+    );
+    return [dumpProviders(place.name, groups)];
+  },
+  probes: (config) =>
+    providersOf(config).flatMap(({ entry, path }) => {
+      const { custom } = entry.provider;
+      const kind = custom === undefined ? findProvider(keyOf(entry)) : customProvider(custom);
+      const place = { origin: originOf(entry), path: entry.pathPrefix };
+      const { key } = entry.policies?.backendAuth ?? {};
+      return probeOf({
+        name: entry.name,
+        kind,
+        url: place.origin && providerUrl(kind?.baseUrl, place)?.href,
+        key: typeof key === 'string' ? key : undefined,
+        keyPath: [...path, 'policies', 'backendAuth', 'key'],
+        hasCredential: isKeyed(entry),
+        settings: { url: 'hostOverride', key: 'policies.backendAuth.key' },
+      });
+    }),
   open(config, context) {
     const models = new Map<string, Model>();
     const targets: { model: string; priority: number }[] = [];
@@ -244,7 +297,6 @@ function providersOf(config: z.output<typeof schema>): PlacedProvider[] {
 /** As the entry of `models` that has the same settings. */
 function compileProvider(entry: ProviderConfig, context: CompileContext): Model | undefined {
   const { openAI, anthropic, gemini, vertex, bedrock, azure, custom } = entry.provider;
-  const key = Object.entries(entry.provider).find(([, settings]) => settings !== undefined)?.[0] ?? '';
   const auth = entry.policies?.backendAuth;
   const settings = { ...openAI, ...anthropic, ...gemini, ...vertex, ...bedrock, ...azure };
   const params = {
@@ -258,7 +310,7 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
     azureProjectName: azure?.projectName,
     tokenize: entry.tokenize,
   };
-  const config = { name: '*', provider: custom === undefined ? key : { custom }, params };
+  const config = { name: '*', provider: custom === undefined ? keyOf(entry) : { custom }, params };
   const { guardrailIdentifier: identifier, guardrailVersion: version = 'DRAFT' } = bedrock ?? {};
   return compileModel(modelSchema.parse(config), [], context, undefined, {
     origin: originOf(entry),
@@ -269,13 +321,28 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
   });
 }
 
+/** The key of the kind of provider. */
+function keyOf({ provider }: ProviderConfig): string {
+  return Object.entries(provider).find(([, settings]) => settings !== undefined)?.[0] ?? '';
+}
+
+/** The model that all calls to the provider name; undefined if they name that of the client. */
+function modelOf({ provider }: ProviderConfig): string | undefined {
+  return Object.values(provider).find((settings) => settings !== undefined)?.model;
+}
+
+/** Every name is accepted. */
+function modelNames(config: z.output<typeof schema>): string[] {
+  return [...new Set(providersOf(config).flatMap(({ entry }) => modelOf(entry) ?? [])), '*'];
+}
+
 function originOf({ hostOverride }: ProviderConfig): string | undefined {
   if (hostOverride === undefined) return undefined;
   return `${hostOverride.endsWith(':443') ? 'https' : 'http'}://${hostOverride}`;
 }
 
 /** Whether the provider gets a key of the configuration or the credentials of the machine. */
-function isKeyed({ provider, policies }: ProviderConfig): boolean {
-  const [key = ''] = Object.entries(provider).find(([, settings]) => settings !== undefined) ?? [];
-  return isOwnCredential(policies?.backendAuth) || findProvider(key)?.hasAmbientCredentials === true;
+function isKeyed(entry: ProviderConfig): boolean {
+  const { hasAmbientCredentials = false } = findProvider(keyOf(entry)) ?? {};
+  return isOwnCredential(entry.policies?.backendAuth) || hasAmbientCredentials;
 }

@@ -93,7 +93,7 @@ export const ai = definePolicy({
   schema,
   trace: { kind: 'ai', stage: 'ai', isBackendPolicy: true },
   checkRoute(_config, { backends }, context) {
-    if (backends.some((backend) => 'ai' in backend || 'llm' in backend)) return;
+    if (backends.some(({ api }) => api === 'llm')) return;
     context.report({
       code: 'AGW0104',
       message: '`ai` has no effect on a route without models',

@@ -4,11 +4,20 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import { type LlmRuntime, maxBodySize } from './call/call-model.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
+import { clientModels, dumpLlm, dumpLlmModels, modelView } from './inspect.ts';
 import { llmApi } from './llm-api.ts';
 import { compileModel, modelBackend, modelSchema, sendsProviderKey } from './models/model.ts';
+import { isOwnCredential } from './models/model-auth.ts';
 import { bySpecificity, reportUnreachableModels } from './models/model-patterns.ts';
-import { providerEntrySchema, reportUnknownKinds } from './models/model-provider.ts';
+import {
+  entryOf,
+  kindOf,
+  providerEntrySchema,
+  reportUnknownKinds,
+  shownProvider,
+} from './models/model-provider.ts';
 import { compileVirtualModels, virtualModelSchema } from './models/virtual-models.ts';
+import { probeOf } from './probe.ts';
 
 /** Fields of an LLM backend and of the simplified top-level `llm`. */
 export const llmFields = {
@@ -25,7 +34,9 @@ export const llmFields = {
 
 export const llm = defineBackend({
   key: 'llm',
-  api: llmApi,
+  api: 'llm',
+  clientApi: llmApi,
+  countsTokens: true,
   schema: z
     .strictObject({
       ...llmFields,
@@ -39,6 +50,35 @@ export const llm = defineBackend({
     models.some((model) => sendsProviderKey(model, providers))
       ? 'call models with your provider key'
       : undefined,
+  connectsTo: () => ({ kind: 'providers' }),
+  describe: ({ models }) => `llm ${models.map(({ name }) => name).join(', ')}`,
+  modelNames: clientModels,
+  view: (config, { endpoints }) => ({
+    models: config.models.map(({ name, provider, params }, index) =>
+      modelView({ name, provider: shownProvider(provider), address: params.baseUrl }, endpoints?.[index]),
+    ),
+    modelNames: clientModels(config),
+  }),
+  dump: dumpLlm,
+  dumpModels: dumpLlmModels,
+  probes: ({ models, providers }) =>
+    models.flatMap(({ name, provider, params, auth, requestHeaders }, index) => {
+      const entry = entryOf(provider, providers);
+      const owner =
+        params.apiKey !== undefined || entry === undefined
+          ? ['models', index]
+          : ['providers', providers.indexOf(entry)];
+      return probeOf({
+        name,
+        kind: kindOf(provider, providers),
+        url: params.baseUrl ?? entry?.params.baseUrl,
+        key: params.apiKey ?? entry?.params.apiKey,
+        keyPath: [...owner, 'params', 'apiKey'],
+        hasCredential: isOwnCredential(auth),
+        headers: requestHeaders,
+        settings: { url: 'params.baseUrl', key: 'params.apiKey' },
+      });
+    }),
   open(config, context) {
     const isTopLevel = context.path[0] === 'llm';
     const compiled = config.models.flatMap(

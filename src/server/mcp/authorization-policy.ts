@@ -41,7 +41,7 @@ export const mcpAuthorization = definePolicy({
   trace: { kind: 'mcp_authorization', stage: 'mcp authorization', isBackendPolicy: true },
   dump: ({ rules }) => ({ mcpAuthorization: { rules: rulesByEffect(rules, 'allow') } }),
   checkRoute(_settings, { name, backends }, context) {
-    if (backends.some(({ mcp }) => mcp !== undefined)) return;
+    if (backends.some(({ api }) => api === 'mcp')) return;
     context.report({
       code: 'AGW0303',
       severity: 'warning',

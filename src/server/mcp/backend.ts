@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { rebindingHeader, rebindingMessage } from '../../core/dns-rebinding.ts';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -8,81 +7,33 @@ import type { Bound } from '../kernel/inspection.ts';
 import type { Backend, RequestContext } from '../kernel/request-context.ts';
 import { withoutPort } from '../kernel/router.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
+import { hasPrefixes, type McpBackendConfig, mcpBackendSchema } from './backend-config.ts';
+import { describeMcp, dumpMcp, viewMcp } from './inspect.ts';
 import { handleLegacySse, isLegacySse } from './legacy-sse.ts';
 import { type Placed, workerFor } from './placement.ts';
+import { probeTargets } from './probe.ts';
 import { mcpProcessOf } from './process.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
 import type { Target, TargetKind } from './target.ts';
 import { targetKinds } from './targets/index.ts';
-import { compileTargetPolicies, targetPoliciesSchema } from './targets/policies.ts';
-import { compileToolPinning, toolPinningSchema } from './tool-pinning/compile.ts';
-import { compileToolView, toolViewSchema } from './tool-view.ts';
-
-// Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
-const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
-
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `Object.fromEntries` does not type keys
-const kindSchemas = Object.fromEntries(targetKinds.map((kind) => [kind.key, kind.schema.optional()])) as {
-  [Kind in (typeof targetKinds)[number] as Kind['key']]: z.ZodOptional<Kind['schema']>;
-};
-
-const REMOTE = 'write `mcp: { host: https://…/mcp }` for a remote server';
-
-const targetSchema = z
-  .strictObject({
-    name: z
-      .string()
-      .max(253)
-      .regex(TARGET_NAME, { error: 'expected lower-case letters, digits, `-` and `.`' })
-      .describe('Name of the target. Prefixes the names of its tools when there are several targets.'),
-    ...kindSchemas,
-    policies: targetPoliciesSchema.optional(),
-    tools: toolViewSchema.optional(),
-  })
-  .meta({
-    elsewhere: {
-      url: REMOTE,
-      http: REMOTE,
-      streamableHttp: REMOTE,
-      command: 'write `stdio: { cmd: …, args: [ … ] }`',
-    },
-  });
-
-/** Fields of an MCP backend; also of the simplified top-level `mcp`. */
-export const mcpFields = {
-  targets: z.array(targetSchema).min(1).describe('MCP servers that this endpoint offers together.'),
-  statefulMode: z
-    .enum(['stateful', 'stateless'])
-    .default('stateful')
-    .describe(
-      'Whether clients get sessions. `stateless`: each request runs in a session at the targets of its own, which ends with it, so any process can answer it; servers can send neither requests nor messages outside a response, and one process of a stdio target serves all requests. Clients of revision 2026-07-28 never have sessions.',
-    ),
-  prefixMode: z
-    .enum(['conditional', 'always', 'never'])
-    .default('conditional')
-    .describe('Whether tools are named `target_tool`: with several targets only, always, or never.'),
-  failureMode: z
-    .enum(['failOpen', 'failClosed'])
-    .default('failOpen')
-    .describe(
-      'What happens when a target fails. `failOpen`: sessions continue with the other targets. `failClosed`: every session fails.',
-    ),
-  toolPinning: toolPinningSchema,
-  dnsRebindingProtection: z
-    .union([z.literal('auto'), z.boolean()])
-    .default('auto')
-    .describe(
-      'Whether to check Host and Origin against configured host names. `auto`: on connections to a loopback address. `true`: on all connections. `false`: never.',
-    ),
-};
-
-const schema = z.strictObject(mcpFields).describe('One or more MCP servers behind one endpoint.');
-export type McpBackendConfig = z.output<typeof schema>;
+import { compileTargetPolicies } from './targets/policies.ts';
+import { compileToolPinning } from './tool-pinning/compile.ts';
+import { compileToolView } from './tool-view.ts';
 
 export const mcp = defineBackend({
   key: 'mcp',
-  schema,
+  schema: mcpBackendSchema,
+  api: 'mcp',
+  countsTokens: false,
+  connectsTo: ({ targets }) => ({
+    kind: 'servers',
+    getHeaders: targets.some(({ stdio }) => stdio === undefined),
+  }),
+  describe: describeMcp,
+  view: viewMcp,
+  dump: dumpMcp,
+  probes: (config) => probeTargets(config.targets, hasPrefixes(config)),
   // Whatever its servers may do, with the files and credentials that they have.
   exposes: () => 'use the MCP servers of this route',
   open(config, context, name) {
@@ -193,10 +144,6 @@ function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): B
     },
   ];
 }
-
-/** Whether names of tools have the name of their target as a prefix. */
-export const hasPrefixes = ({ prefixMode, targets }: McpBackendConfig): boolean =>
-  prefixMode === 'always' || (prefixMode === 'conditional' && targets.length > 1);
 
 /** Otherwise each request would start a process of its own. */
 function withSharedProcess(target: McpBackendConfig['targets'][number]): typeof target {

@@ -8,7 +8,7 @@ import {
 } from '../credentials/backend-auth.ts';
 import { placeOf } from '../credentials/placement.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { requestSigner } from '../transport/host-backend.ts';
 
@@ -22,7 +22,7 @@ export const backendAuth = definePolicy({
   trace: { kind: 'backend_auth', stage: 'backend auth', isBackendPolicy: true },
   checkRoute(config, { backends }, context) {
     checkServers(config, backends, context);
-    if (!backends.some((backend) => 'ai' in backend || 'llm' in backend)) return;
+    if (!backends.some(({ api }) => api === 'llm')) return;
     for (const { path } of placesOf(config))
       context.at(...path).report({
         code: 'AGW0104',
@@ -56,13 +56,12 @@ export const backendAuth = definePolicy({
 /** MCP servers get the headers of a request, but no other part of it. */
 function checkServers(
   config: BackendAuthConfig,
-  backends: readonly Readonly<Record<string, unknown>>[],
+  backends: PolicyRoute['backends'],
   context: CompileContext,
 ): void {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it.
-  const servers = backends.flatMap(({ mcp }) => (mcp === undefined ? [] : [mcp as McpServers]));
+  const servers = backends.flatMap(({ connectsTo }) => (connectsTo.kind === 'servers' ? [connectsTo] : []));
   if (servers.length === 0) return;
-  if (servers.every(({ targets }) => targets.every(({ stdio }) => stdio !== undefined)))
+  if (!servers.some(({ getHeaders }) => getHeaders))
     context.report({
       code: 'AGW0104',
       severity: 'warning',
@@ -85,10 +84,6 @@ function checkServers(
         message: 'the credential of an MCP server is always in a header',
         help: 'set `header`, or remove the place for `Authorization: Bearer`',
       });
-}
-
-interface McpServers {
-  readonly targets: readonly { readonly stdio?: unknown }[];
 }
 
 /** Adds one credential to a request. */

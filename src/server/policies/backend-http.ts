@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { definePolicy, isService } from '../kernel/policy.ts';
 import { backendProtocol } from '../transport/host-backend.ts';
 
 const schema = z
@@ -27,7 +27,7 @@ export const http = definePolicy({
   schema,
   trace: { kind: 'backend_http', stage: 'backend http', isBackendPolicy: true },
   checkRoute({ version }, { backends }, context) {
-    if (version == null || backends.every(({ host }) => host !== undefined)) return;
+    if (version == null || backends.every(isService)) return;
     context.at('version').report({
       code: 'AGW0104',
       message: '`version` applies to `host` backends only',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { definePolicy, isService } from '../kernel/policy.ts';
 import { backendConnections } from '../transport/host-backend.ts';
 
 const seconds = durationSchema.refine((value) => value >= 1000, { error: 'expected at least one second' });
@@ -36,7 +36,7 @@ export const tcp = definePolicy({
   schema,
   trace: { kind: 'backend_tcp', stage: 'backend tcp', isBackendPolicy: true },
   checkRoute(_config, { backends }, context) {
-    if (backends.every(({ host }) => host !== undefined)) return;
+    if (backends.every(isService)) return;
     context.report({
       code: 'AGW0104',
       message: '`tcp` applies to `host` backends only',

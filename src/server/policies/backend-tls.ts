@@ -1,4 +1,4 @@
-import { definePolicy } from '../kernel/policy.ts';
+import { definePolicy, isService } from '../kernel/policy.ts';
 import { backendTlsSchema, compileBackendTls } from '../transport/backend-tls.ts';
 import { backendTls } from '../transport/host-backend.ts';
 
@@ -10,7 +10,7 @@ export const backendTLS = definePolicy({
   schema: backendTlsSchema,
   trace: { kind: 'backend_tls', stage: 'backend tls', isBackendPolicy: true },
   checkRoute(_config, { name, backends }, context) {
-    if (backends.every(({ host }) => host !== undefined)) return;
+    if (backends.every(isService)) return;
     context.report({
       code: 'AGW0104',
       message: `\`backendTLS\` applies to \`host\` backends only, but route \`${name}\` has others`,

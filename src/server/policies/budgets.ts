@@ -132,13 +132,13 @@ function warnAboutUncounted(
   { name, backends }: PolicyRoute,
   context: CompileContext,
 ): void {
-  if (backends.some(({ llm, ai }) => llm !== undefined || ai !== undefined)) return;
+  if (backends.some(({ countsTokens }) => countsTokens)) return;
   context.report({
     code: 'AGW0303',
     severity: 'warning',
     atKey: true,
-    message: `\`budgets\` has no effect: route \`${name}\` has no \`llm\` backend`,
+    message: `\`budgets\` has no effect: route \`${name}\` has no \`llm\` or \`ai\` backend`,
     label: 'only calls of models are counted',
-    help: 'configure the provider as an `llm` backend',
+    help: 'configure the provider as an `llm` or `ai` backend',
   });
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { responseWaits } from '../kernel/backend.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { definePolicy, isService } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { handshake } from '../kernel/upgrade.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
@@ -40,7 +40,7 @@ export const buffer = definePolicy({
   schema,
   trace: { kind: 'buffer', stage: 'buffer' },
   checkRoute({ response }, { name, backends }, context) {
-    if (response === undefined || backends.some(({ host }) => host !== undefined)) return;
+    if (response === undefined || backends.some(isService)) return;
     context.at('response').report({
       code: 'AGW0303',
       severity: 'warning',

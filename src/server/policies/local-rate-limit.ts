@@ -30,7 +30,7 @@ const limitSchema = z.lazy(() =>
       .enum(['requests', 'tokens'])
       .default('requests')
       .describe(
-        'What is counted: requests, or LLM tokens of calls to `llm` backends, which are deducted when a call has ended.',
+        'What is counted: requests, or LLM tokens of calls of models, which are deducted when a call has ended.',
       ),
     key: z
       .string()
@@ -196,14 +196,14 @@ function warnAboutUncountedTokens(
   { name, backends }: PolicyRoute,
   context: CompileContext,
 ): void {
-  if (backends.some(({ llm }) => llm !== undefined)) return;
+  if (backends.some(({ countsTokens }) => countsTokens)) return;
   for (const [index, { type }] of limits.entries())
     if (type === 'tokens')
       context.at(index, 'type').report({
         code: 'AGW0303',
         severity: 'warning',
-        message: `a limit of \`tokens\` has no effect: route \`${name}\` has no \`llm\` backend`,
-        label: 'only `llm` backends count tokens',
-        help: 'configure the provider as an `llm` backend, or limit `requests`',
+        message: `a limit of \`tokens\` has no effect: route \`${name}\` has no \`llm\` or \`ai\` backend`,
+        label: 'only calls of models have tokens',
+        help: 'configure the provider as an `llm` or `ai` backend, or limit `requests`',
       });
 }

@@ -74,8 +74,7 @@ export const retry = definePolicy({
     retry: { ...rest, ...(backoff === undefined ? {} : { backoff: goDuration(backoff) }) },
   }),
   checkRoute({ codes }, { name, backends }, context) {
-    if (codes.length === 0 || !backends.every(({ mcp }) => mcp !== undefined) || backends.length === 0)
-      return;
+    if (codes.length === 0 || !backends.every(({ api }) => api === 'mcp') || backends.length === 0) return;
     context.at('codes').report({
       code: 'AGW0303',
       severity: 'warning',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Problem } from '../kernel/compile-context.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { definePolicy, isService } from '../kernel/policy.ts';
 import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
 import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
 import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './path-rewrite.ts';
@@ -27,8 +27,8 @@ export const urlRewrite = definePolicy({
   checkRoute({ authority, path }, route, context) {
     requirePrefixMatches(path, route, context.at('path'));
     const { name, backends } = route;
-    if (backends.some(({ host }) => host !== undefined)) return;
-    const isForMcp = backends.length > 0 && backends.every(({ mcp }) => mcp !== undefined);
+    if (backends.some(isService)) return;
+    const isForMcp = backends.length > 0 && backends.every(({ api }) => api === 'mcp');
     const problem = (key: string): Problem => ({
       code: 'AGW0303',
       severity: 'warning',

@@ -1,7 +1,6 @@
-import { membersOf } from '../../core/foreign.ts';
-import { type BackendPlan, settingsPath } from '../config/plan/plan.ts';
-import { backendKinds, sectionBackendKinds } from '../features.ts';
-import type { BackendKind } from '../kernel/backend.ts';
+import { kindsOf } from '../config/plan/backend-kinds.ts';
+import type { BackendPlan } from '../config/plan/plan.ts';
+import { backendKinds } from '../features.ts';
 import type { CompileContext, NamedBackend } from '../kernel/compile-context.ts';
 import type { Backend, Policy, WeightedBackend } from '../kernel/request-context.ts';
 import type { ContextOptions } from './compile-context.ts';
@@ -35,13 +34,14 @@ export function namedBackends(
   return (reference) => {
     const name = reference.replace(/^\//, '');
     const plan = plans.get(name);
-    const kind = plan && kindsOf(plan)[0];
-    if (plan === undefined || kind === undefined) return undefined;
+    const known = plan && kindsOf(plan)[0];
+    if (plan === undefined || known === undefined) return undefined;
+    const { kind, settings } = known;
     const scope = { options, components, hostnames: options.hostnamesOf(plan), expressions: [] };
     return {
       name,
       kind: kind.key,
-      config: settingsOf(plan, kind),
+      connectsTo: kind.connectsTo(settings),
       policies: Object.fromEntries(plan.policies.map(({ key, config }) => [key, config])),
       backend: openOnce(plan, scope),
     };
@@ -56,28 +56,17 @@ const NO_BACKEND: Backend = {
 
 function openBackend(plan: BackendPlan, context: CompileContext): Backend {
   // The plan has reported the unknown name.
-  const [kind, ...others] = kindsOf(plan);
-  if (kind === undefined && plan.reference !== undefined && plan.path[0] !== 'backends') return NO_BACKEND;
-  if (others.length > 0 || kind === undefined) {
+  const [known, ...others] = kindsOf(plan);
+  if (known === undefined && plan.reference !== undefined && plan.path[0] !== 'backends') return NO_BACKEND;
+  if (others.length > 0 || known === undefined) {
     context.report({
       code: 'AGW0105',
-      message: kind === undefined ? 'the backend is empty' : 'the backend has more than one kind',
+      message: known === undefined ? 'the backend is empty' : 'the backend has more than one kind',
       label: `expected exactly one of ${backendKinds.map(({ key }) => `\`${key}\``).join(', ')}`,
     });
     return NO_BACKEND;
   }
-  const inside = settingsPath(plan, kind.key).slice(plan.path.length);
-  return kind.open(settingsOf(plan, kind), inside.length === 0 ? context : context.at(...inside), plan.id);
+  const { kind, settings, path } = known;
+  const inside = path.slice(plan.path.length);
+  return kind.open(settings, inside.length === 0 ? context : context.at(...inside), plan.id);
 }
-
-function kindsOf({ config }: BackendPlan): BackendKind[] {
-  const kinds: Readonly<Record<string, unknown>> = config;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each kind gets what its own schema has checked
-  const all: readonly BackendKind[] = [
-    ...backendKinds,
-    ...sectionBackendKinds,
-  ] as unknown as readonly BackendKind[];
-  return all.filter(({ key }) => kinds[key] !== undefined);
-}
-
-const settingsOf = ({ config }: BackendPlan, { key }: BackendKind): unknown => membersOf(config)[key];

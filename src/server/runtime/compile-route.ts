@@ -1,11 +1,10 @@
-import { membersOf } from '../../core/foreign.ts';
 import { allSettings, appliesAlways } from '../config/conditional-schema.ts';
+import { kindsOf } from '../config/plan/backend-kinds.ts';
 import { type BackendPlan, type PolicyPlan, policyOf, type RoutePlan } from '../config/plan/plan.ts';
-import { anyPolicyKinds, backendKinds } from '../features.ts';
-import type { BackendKind } from '../kernel/backend.ts';
+import { anyPolicyKinds } from '../features.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { compileMatches } from '../kernel/match.ts';
-import type { PolicyKind, PolicyRoute } from '../kernel/policy.ts';
+import type { PolicyBackend, PolicyKind, PolicyRoute } from '../kernel/policy.ts';
 import type { ClientApi, Delegate, Policy, RequestMatcher, Route } from '../kernel/request-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
 import { createRouter } from '../kernel/router.ts';
@@ -84,12 +83,15 @@ function ownPaths(policies: readonly Policy[]): RequestMatcher[] {
 
 /** The API of the first backend that has one: all clients of a route use the same API. */
 function apiOf(backends: readonly BackendPlan[]): ClientApi | undefined {
-  const kinds = backendKinds as readonly BackendKind[];
-  const configured = backends.map(({ config }) => membersOf(config));
-  return kinds.find(
-    ({ key, api }) => api !== undefined && configured.some((backend) => backend[key] !== undefined),
-  )?.api;
+  return backends.flatMap(kindsOf).find(({ kind }) => kind.clientApi !== undefined)?.kind.clientApi;
 }
+
+const policyBackends = (backends: readonly BackendPlan[]): PolicyBackend[] =>
+  backends.flatMap(kindsOf).map(({ kind, settings }) => ({
+    api: kind.api,
+    countsTokens: kind.countsTokens,
+    connectsTo: kind.connectsTo(settings),
+  }));
 
 function isAnsweredByPolicy({ policies }: RoutePlan): boolean {
   return anyPolicyKinds.some(({ key, answersAll }) => {
@@ -113,11 +115,11 @@ function checkPolicies(
       expressions.some((each) => sets.isReadBy(each))
     )
       contextAt(path, scope).report(sets.missingFrom(name));
-  const kinds = backends.map(({ config }) => config);
+  const route = { name, backends: policyBackends(backends), matches };
   for (const kind of anyPolicyKinds) {
-    checkEach(kind, policies, { name, backends: kinds, matches }, scope);
-    for (const { config, policies: own } of backends)
-      checkEach(kind, own, { name, backends: [config], matches }, scope);
+    checkEach(kind, policies, route, scope);
+    for (const backend of backends)
+      checkEach(kind, backend.policies, { name, backends: policyBackends([backend]), matches }, scope);
   }
 }
 

@@ -53,6 +53,13 @@ export const host = defineBackend({
     .string()
     .min(1)
     .describe('Address of an HTTP service: `host:port`, a URL without a path, or `unix:/path/of/socket`.'),
+  api: 'http',
+  countsTokens: false,
+  connectsTo: (address) => ({ kind: 'service', address }),
+  describe: (address) => address,
+  view: (address) => ({ address }),
+  dump: (address, { name }) => [{ backend: { host: { name, namespace: '', target: address } } }],
+  probes: () => [],
   open(address, context) {
     const parsed = parseAddress(address, context);
     if (parsed === undefined) {

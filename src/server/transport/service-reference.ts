@@ -86,7 +86,7 @@ export function referredHost(
 ): (Pick<ServicePolicies, 'backendTLS' | 'backendAuth'> & { readonly host: string }) | undefined {
   const found = at.backend(reference);
   if (found === undefined) return undefined;
-  if (found.kind !== 'host' || typeof found.config !== 'string') {
+  if (found.connectsTo.kind !== 'service') {
     at.report({
       code: 'AGW0104',
       message: `the backend \`${found.name}\` is of the kind \`${found.kind}\`, but a service is a \`host\``,
@@ -104,7 +104,7 @@ export function referredHost(
       message: `the policy \`${key}\` of the backend \`${found.name}\` does not apply to calls of a service`,
       help: 'write the address itself (`host: name:port`), or name a backend with `backendTLS` and `backendAuth.key` only',
     });
-  return { host: found.config, backendTLS: backendTLS.data, backendAuth: backendAuth.data };
+  return { host: found.connectsTo.address, backendTLS: backendTLS.data, backendAuth: backendAuth.data };
 }
 
 /** `backendAuth` of a backend, without the list of further credentials if it is empty. */

@@ -14,6 +14,13 @@ import { createUpstream, type UpstreamAddress } from './upstream.ts';
 export const ui = defineBackend({
   key: 'ui',
   schema: z.strictObject({ adminAddr: z.string() }),
+  api: 'http',
+  countsTokens: false,
+  connectsTo: () => ({ kind: 'admin' }),
+  describe: () => 'admin pages',
+  view: () => ({}),
+  dump: () => [],
+  probes: () => [],
   open({ adminAddr }, context) {
     const address = addressOf(context.env['ADMIN_ADDR'] || adminAddr, context);
     if (address === undefined)

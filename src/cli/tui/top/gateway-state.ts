@@ -62,9 +62,9 @@ export function gatewayStateIn(json: unknown): GatewayState | undefined {
 }
 
 function backendIn(json: unknown): BackendState {
-  const { kind, sessions, targets, models } = membersOf(json);
+  const { api, sessions, targets, models } = membersOf(json);
   return {
-    isMcp: kind === 'mcp',
+    isMcp: api === 'mcp',
     sessions: numberIn(sessions) ?? 0,
     failing: elementsOf(targets)
       .map(membersOf)

@@ -1,12 +1,21 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { DumpBackendReference, DumpMatch, DumpRoute, DumpVersion } from '../../../core/config-dump.ts';
+import type {
+  DumpBackend,
+  DumpBackendReference,
+  DumpEndpointInfo,
+  DumpMatch,
+  DumpModel,
+  DumpRoute,
+  DumpVersion,
+} from '../../../core/config-dump.ts';
 import { goDuration } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { isLoopback, parseListenAddress } from '../../../core/listen.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import { VERSION } from '../../../core/version.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
+import { knownBackends } from '../plan/backend-kinds.ts';
 import {
   answeringRoutes,
   type BackendPlan,
@@ -18,7 +27,6 @@ import {
 import { planGateways } from '../plan/plan-gateways.ts';
 import type { Config, RouteConfig } from '../schema.ts';
 import { workerCount } from '../workers.ts';
-import { type BackendState, backendsOf, modelsOf } from './backends.ts';
 import { attachedPolicies, frontendPolicies, inlinePolicies } from './policies.ts';
 
 export interface DumpOptions {
@@ -27,7 +35,8 @@ export interface DumpOptions {
   readonly redactor: Redactor;
   /** The port that is open for a gateway: another than configured when that is 0. */
   portOf(gateway: string): number | undefined;
-  readonly endpointInfo: BackendState['endpointInfo'];
+  /** State of an LLM endpoint, by the path of its backend and its index; undefined if unknown. */
+  endpointInfo(place: string, index: number): DumpEndpointInfo | undefined;
 }
 
 /**
@@ -51,7 +60,6 @@ type ListenerRoute = readonly [listener: ListenerPlan, route: RoutePlan];
 function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Generator<string> {
   const plan = planGateways(config);
   const gateways = plan.gateways.toSorted(byKey);
-  const state: BackendState = { sessionIdle: config.config.mcp.sessionTtl, endpointInfo };
   const routes: ListenerRoute[] = gateways.flatMap(({ listeners }) =>
     listeners.flatMap((listener) =>
       answeringRoutes(listener.routes).map((route): ListenerRoute => [listener, route]),
@@ -65,7 +73,7 @@ function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Ge
   yield '\n  },\n  "policies": ';
   yield* list(2, jsonTexts(4, [...frontendPolicies(config), ...attachedPolicies(config)], redact));
   yield ',\n  "backends": ';
-  yield* list(2, jsonTexts(4, uniqueBackends(routes, state), redact));
+  yield* list(2, jsonTexts(4, uniqueBackends(routes, { config, endpointInfo }), redact));
   yield ',\n  "models": ';
   yield* list(2, jsonTexts(4, flatMapRoutes(routes, modelsOf), redact));
   yield `,\n  "version": ${pretty(dumpVersion(), 2)},\n  "config": ${pretty(redact(dumpSettings(config)), 2)}\n}`;
@@ -106,10 +114,13 @@ function* listenerTexts(listener: ListenerPlan, redact: Redact): Generator<strin
 }
 
 /** Several routes share a backend if a top-level section is on several gateways. */
-function* uniqueBackends(routes: readonly ListenerRoute[], state: BackendState): Generator<object> {
+function* uniqueBackends(
+  routes: readonly ListenerRoute[],
+  options: Pick<DumpOptions, 'config' | 'endpointInfo'>,
+): Generator<object> {
   const seen = new Set<string>();
-  for (const [listener, route] of routes) {
-    for (const item of backendsOf(listener, route, state)) {
+  for (const [, route] of routes) {
+    for (const item of backendsOf(route, options)) {
       const [body] = Object.values(item.backend);
       const key = `${Object.keys(item.backend)[0]} ${body?.name}`;
       if (seen.has(key)) continue;
@@ -117,6 +128,27 @@ function* uniqueBackends(routes: readonly ListenerRoute[], state: BackendState):
       yield item;
     }
   }
+}
+
+function* backendsOf(
+  { backends, isShortForm }: RoutePlan,
+  { config, endpointInfo }: Pick<DumpOptions, 'config' | 'endpointInfo'>,
+): Generator<DumpBackend> {
+  for (const plan of backends)
+    for (const { kind, settings, path } of knownBackends([plan]))
+      yield* kind.dump(settings, {
+        name: plan.name,
+        isSection: isShortForm,
+        sessionIdle: config.config.mcp.sessionTtl,
+        endpoint: (index) => endpointInfo(path.join('.'), index),
+        policies: inlinePolicies,
+      });
+}
+
+/** Models of the top-level sections. */
+function* modelsOf({ key }: ListenerPlan, { backends, isShortForm }: RoutePlan): Generator<DumpModel> {
+  if (!isShortForm) return;
+  for (const { kind, settings } of knownBackends(backends)) yield* kind.dumpModels?.(settings, key) ?? [];
 }
 
 function* flatMapRoutes<T>(

@@ -97,8 +97,8 @@ export interface BackendPlan {
   /** Its name in configuration dumps; a reference to it has a `/` in front. */
   readonly name: string;
   readonly weight: number;
-  /** The keys of its kinds, of which a valid backend has exactly one. */
-  readonly config: Omit<RouteConfig['backends'][number], 'weight' | 'policies' | 'backend' | 'routeGroup'>;
+  /** Its settings by the keys of its kinds, of which a valid backend has exactly one: `knownBackends`. */
+  readonly config: object;
   readonly path: Path;
   /** Whether `path` leads to the settings of its kind, instead of to the key of the kind. */
   readonly isSection: boolean;

@@ -102,7 +102,7 @@ export const modelRequestExpressions = [
   ...BACKEND_AUTH_EXPRESSIONS.map((path) => `models[].auth.${path}`),
 ];
 
-type ModelConfig = z.output<typeof modelSchema>;
+export type ModelConfig = z.output<typeof modelSchema>;
 
 /** A compiled entry of `models`. */
 export interface Model {
@@ -164,6 +164,16 @@ const DEFAULT_PATH = '/v1';
 /** Makes that path a URL; only the path of the URL is used. */
 const NO_ORIGIN = 'http://localhost';
 
+/** Address of a provider; undefined if there is none. */
+export function providerUrl(
+  baseUrl: string | undefined,
+  { origin, path }: Pick<ModelOptions, 'origin' | 'path'>,
+): URL | undefined {
+  if (baseUrl === undefined && origin === undefined) return undefined;
+  const own = new URL(baseUrl ?? DEFAULT_PATH, origin ?? NO_ORIGIN);
+  return new URL(path ?? own.pathname, origin ?? own.origin);
+}
+
 export function compileModel(
   config: ModelConfig,
   entries: readonly ProviderEntry[],
@@ -200,9 +210,7 @@ export function compileModel(
       : kind.connect(params, context.at('params'), { guardrail, hasAuth: authConfig !== undefined });
   if (connection === undefined) return undefined;
   const baseUrl = params.baseUrl ?? connection.baseUrl ?? kind.baseUrl;
-  const own = new URL(baseUrl ?? DEFAULT_PATH, origin ?? NO_ORIGIN);
-  const hasAddress = baseUrl !== undefined || origin !== undefined;
-  const url = hasAddress ? new URL(path ?? own.pathname, origin ?? own.origin) : undefined;
+  const url = providerUrl(baseUrl, { origin, path });
   if (kind.answer === undefined && url === undefined) {
     context.report({ code: 'AGW0103', message: `provider \`${kind.key}\` needs \`params.baseUrl\`` });
     return undefined;

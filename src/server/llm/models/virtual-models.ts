@@ -77,6 +77,8 @@ export const virtualModelSchema = z.lazy(() =>
     .describe('A name that resolves to one of several models.'),
 );
 
+export type VirtualModelConfig = z.output<typeof virtualModelSchema>;
+
 /** A model to call. `stats`, if set, are updated with the outcome. */
 export interface VirtualTarget {
   readonly model: string;
@@ -97,7 +99,7 @@ export type VirtualModels = ReadonlyMap<string, VirtualModel>;
  * entries, including those that failed to compile, whose own error is reported elsewhere.
  */
 export function compileVirtualModels(
-  configs: readonly z.output<typeof virtualModelSchema>[],
+  configs: readonly VirtualModelConfig[],
   { models, configured }: { readonly models: readonly Model[]; readonly configured: readonly string[] },
   context: CompileContext,
 ): VirtualModels {

@@ -76,7 +76,7 @@ export const mcpGuardrails = definePolicy({
   schema,
   trace: { kind: 'mcp_guardrails', stage: 'mcp guardrails', isBackendPolicy: true, guardsContent: true },
   checkRoute(_settings, { name, backends }, context) {
-    if (backends.some(({ mcp }) => mcp !== undefined)) return;
+    if (backends.some(({ api }) => api === 'mcp')) return;
     context.report({
       code: 'AGW0303',
       severity: 'warning',

@@ -29,7 +29,7 @@ export async function tryToken(
   signal: AbortSignal,
 ): Promise<Tried> {
   const watch = await watchRequest(traced, () => undefined);
-  const isMcp = backends.some(({ kind }) => kind === 'mcp');
+  const isMcp = backends.some(({ api }) => api === 'mcp');
   const answer = await sendToGateway(
     {
       port,

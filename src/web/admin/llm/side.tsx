@@ -62,8 +62,7 @@ export function SideForm({
   readonly endpoints: readonly Endpoint[];
 }): ReactNode {
   const models = endpoint.backends
-    .flatMap((backend) => backend.models ?? [])
-    .map(({ name }) => name)
+    .flatMap(({ modelNames }) => modelNames ?? [])
     .filter((name) => !name.includes('*'));
   return (
     <SettingsForm settings={settings} models={models} change={change}>

@@ -21,13 +21,13 @@ export function clientAddress(
   gatewayUrl: string,
   { hostnames, matches, backends }: RouteView,
 ): ClientAddress | undefined {
-  const kind = backends[0]?.kind;
-  if (kind !== 'mcp' && kind !== 'llm') return undefined;
+  const [backend] = backends;
+  if (backend === undefined || backend.api === 'http') return undefined;
   const url = new URL(gatewayUrl);
   const [host] = hostnames;
   if (host !== undefined && !host.startsWith('*')) url.hostname = host;
-  const path = pathTo(matches[0] ?? '/*', kind);
-  return kind === 'mcp'
+  const path = pathTo(matches[0] ?? '/*', backend.api);
+  return backend.api === 'mcp'
     ? { what: 'MCP clients use', url: `${url.origin}${path}` }
     : { what: 'OpenAI clients use', url: `${url.origin}${path.slice(0, -CHAT.length)}` };
 }

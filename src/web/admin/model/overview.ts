@@ -21,11 +21,11 @@ export function uptimeText(seconds: number): string {
 export function firstRequest({ gateways }: Pick<Overview, 'gateways'>): string | undefined {
   for (const { url, routes } of gateways)
     for (const { matches, backends } of routes) {
-      const kind = backends[0]?.kind;
+      const [backend] = backends;
       const path = pathOf(matches[0] ?? '/*');
-      if (kind === 'mcp') return mcpCommand(`${url}${path === '/' ? '/mcp' : path}`);
-      if (kind === 'llm') return llmCommand(`${url}/v1/chat/completions`, backends[0]?.models?.[0]?.name);
-      if (kind === 'host') return `curl -sS ${url}${path}`;
+      if (backend?.api === 'mcp') return mcpCommand(`${url}${path === '/' ? '/mcp' : path}`);
+      if (backend?.api === 'llm') return llmCommand(`${url}/v1/chat/completions`, backend.modelNames?.[0]);
+      if (backend?.address !== undefined) return `curl -sS ${url}${path}`;
     }
   const [gateway] = gateways;
   return gateway === undefined ? undefined : `curl -sS ${gateway.url}/`;

@@ -17,13 +17,13 @@ export interface Endpoint {
 }
 
 /** The routes that lead to MCP servers, or to models, in the order of the configuration. */
-export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, kind: 'mcp' | 'llm'): Endpoint[] {
+export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, api: 'mcp' | 'llm'): Endpoint[] {
   return gateways.flatMap(({ name, port, url, routes }) =>
     routes
-      .filter(({ backends }) => backends.some((backend) => backend.kind === kind))
+      .filter(({ backends }) => backends.some((backend) => backend.api === api))
       .map((route) => {
         const host = route.hostnames[0]?.replace(/^\*/, 'any');
-        const path = pathTo(route.matches[0] ?? '/*', kind);
+        const path = pathTo(route.matches[0] ?? '/*', api);
         return {
           key: `${name} ${route.key}`,
           name: `${host ?? name}:${port}${path} (${route.name})`,

@@ -1,0 +1,71 @@
+import type { Path } from '../../core/diagnostic.ts';
+import type { CompileContext } from './compile-context.ts';
+
+/** Something outside of the gateway that a backend needs, for `agctl check` to try. */
+export type Probe = CommandProbe | AddressProbe | ModelsProbe;
+
+/** A command that is started for an MCP target. */
+export interface CommandProbe {
+  readonly kind: 'command';
+  readonly name: string;
+  readonly command: string;
+  /** `folder`: that of the configuration file. */
+  locate(env: Environment, folder: string): LocatedCommand;
+  /** Starts it as the gateway would, and lists its tools. Rejects with the error that clients and the log would get. */
+  tools(context: CompileContext): Promise<ListedTools>;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface LocatedCommand {
+  readonly workingFolder: string;
+  readonly hasWorkingFolder: boolean;
+  /** Path of the command; undefined if it was not found. */
+  readonly path: string | undefined;
+}
+
+export interface ListedTools {
+  /** Names as the server lists them. */
+  readonly listed: readonly string[];
+  /** Names as clients see them. */
+  readonly shown: readonly string[];
+  /** Names in the settings that match no tool. */
+  readonly unmatched: readonly string[];
+}
+
+/** A server of an MCP target that must accept connections. Nothing is sent to it. */
+export interface AddressProbe {
+  readonly kind: 'address';
+  readonly name: string;
+  readonly host: string;
+  /** Undefined if it is not a URL. */
+  readonly destination:
+    | {
+        /** As displayed. */
+        readonly shown: string;
+        readonly socket: { readonly path: string } | { readonly host: string; readonly port: number };
+      }
+    | undefined;
+}
+
+/** An LLM endpoint that lists its models. */
+export interface ModelsProbe {
+  readonly kind: 'models';
+  /** Name in the configuration of a model that it serves. */
+  readonly name: string;
+  /** Kind of provider. */
+  readonly provider: string;
+  /** URL before `/models`. */
+  readonly url: URL;
+  /** Whether the configuration sets the URL; otherwise the provider's default applies. */
+  readonly isConfigured: boolean;
+  readonly key: string | undefined;
+  /** Path of the key in the settings of the backend. */
+  readonly keyPath: Path;
+  /** Whether the provider gets another credential than `key`. */
+  readonly hasCredential: boolean;
+  /** Names and values of all headers that the gateway sends to every call, with the key. */
+  readonly headers: readonly string[];
+  /** Names of the settings for people. */
+  readonly settings: { readonly url: string; readonly key: string };
+}
