@@ -239,6 +239,7 @@ function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
 
 /** jose checks the length only when it verifies, which is too late for a line in the log, and not the exponent. */
 function checkRsaStrength(key: CryptoKey): void {
+  // Only symmetric keys have none. A key of unknown size would be too weak.
   const { modulusLength = 0, publicExponent = 0n } = KeyObject.from(key).asymmetricKeyDetails ?? {};
   if (modulusLength < LIMITS.rsaBits)
     throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this key has ${modulusLength}`);

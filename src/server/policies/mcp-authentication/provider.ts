@@ -216,6 +216,7 @@ export class ServerMetadata {
   /** The authorization endpoint with the audience: clients keep parameters that it has (RFC 6749 §3.1). */
   #withAudience({ authorization_endpoint: endpoint }: Metadata): Metadata {
     const { provider, audience } = this.#options;
+    // The schema asks for an audience, but the type of its list does not say that it has one.
     if (provider.audienceParameter !== true || audience === undefined || typeof endpoint !== 'string')
       return {};
     const url = new URL(endpoint);
