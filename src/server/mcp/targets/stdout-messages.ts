@@ -31,10 +31,10 @@ export class StdoutMessages {
   line(bytes: Buffer): void {
     const problem = isUtf8(bytes) ? undefined : 'the line is not UTF-8';
     const line = bytes.toString('utf8');
-    const text = line.trim();
-    if (text === '') return;
-    if (problem === undefined && this.#begun.length === 0 && isObject(text)) this.#object(text);
-    else this.#unusual(withoutMarks(text), problem, line);
+    const text = withoutMarks(line);
+    if (text.includes('\0'))
+      this.#unreadable(text.replaceAll('\0', ''), 'the line has NUL characters, as in UTF-16');
+    else if (text !== '') this.#visible(text, problem, line.startsWith('{'));
   }
 
   /** The server has closed its output: a message that has begun stays incomplete. */
@@ -50,13 +50,9 @@ export class StdoutMessages {
     else for (const part of parts) this.#events.message(part);
   }
 
-  #unusual(text: string, problem: string | undefined, line: string): void {
-    if (text.includes('\0')) {
-      this.#unreadable(text.replaceAll('\0', ''), 'the line has NUL characters, as in UTF-16');
-      return;
-    }
+  #visible(text: string, problem: string | undefined, isFlushLeft: boolean): void {
     if (this.#begun.length > 0) {
-      if (line.startsWith('{') && isMessage(text)) this.#drop('the message is incomplete');
+      if (isFlushLeft && text.includes('"jsonrpc"') && isJson(text)) this.#drop('the message is incomplete');
       else {
         this.#add(text, problem);
         return;
@@ -128,7 +124,7 @@ export class StdoutMessages {
 /** A response that cannot be read. */
 interface Answer {
   /** Number of the request, if it can be read. */
-  readonly id?: number;
+  readonly id?: number | undefined;
   readonly isAfterText?: boolean;
 }
 
@@ -148,8 +144,7 @@ function answerIn(text: string): Answer | undefined {
     // What follows is not JSON.
   }
   if (isRequest) return undefined;
-  const number = requestNumber(id);
-  return { ...(number !== undefined && { id: number }), isAfterText: /[a-z\d]/i.test(text.slice(0, start)) };
+  return { id: requestNumber(id), isAfterText: /[a-z\d]/i.test(text.slice(0, start)) };
 }
 
 /** The first line of JSON on several lines, or of an array. Not that of a log line, such as `[INFO] ...` or `{ port: 1 }`. */
@@ -157,11 +152,6 @@ const BEGIN = /^(?:\{\s*(?:"|$)|\[\s*(?:\{|$))/;
 const HEADER = /^Content-Length: *\d+$/i;
 
 const isObject = (text: string): boolean => text.startsWith('{') && text.endsWith('}');
-
-/** Whether a text is a whole message. */
-function isMessage(text: string): boolean {
-  return isObject(text) && text.includes('"jsonrpc"') && isJson(text);
-}
 
 /** The elements of an array of objects; undefined for any other text. */
 function arrayOf(text: string): string[] | undefined {
@@ -188,11 +178,11 @@ const COLOURS = /\u001b\[[\d;]*m/g;
 
 /** A text without colours, and without white space and NUL characters around it. */
 function withoutMarks(text: string): string {
-  const plain = text.includes('\u001b') ? text.replace(COLOURS, '') : text;
+  const plain = (text.includes('\u001b') ? text.replace(COLOURS, '') : text).trim();
   let start = 0;
   let end = plain.length;
-  while (start < end && plain.charCodeAt(start) === 0) start += 1;
-  while (end > start && plain.charCodeAt(end - 1) === 0) end -= 1;
+  while (plain.charCodeAt(start) === 0) start += 1;
+  while (plain.charCodeAt(end - 1) === 0) end -= 1;
   return plain.slice(start, end).trim();
 }
 
