@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Document, parse, visit } from 'yaml';
 import { messageOf } from '../../../core/errors.ts';
+import { shownValue } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { replaceFile } from '../../../core/replace-file.ts';
@@ -124,7 +125,7 @@ const versionOf = (found: Stats | undefined): string =>
 
 // Maps instead of objects: a server may name a tool `__proto__`.
 function parsePins(text: string): Pins {
-  const file: unknown = parse(text, { mapAsMap: true, maxAliasCount: 0, logLevel: 'silent' });
+  const file: unknown = parse(text, { mapAsMap: true, maxAliasCount: 0, logLevel: 'error' });
   const targets = file instanceof Map ? file.get('targets') : undefined;
   if (!(targets instanceof Map)) throw new Error('expected a mapping with the key `targets`');
   const pins: Pins = new Map();
@@ -134,13 +135,19 @@ function parsePins(text: string): Pins {
       const [hash, definition]: unknown[] =
         pin instanceof Map ? [pin.get('hash'), pin.get('definition')] : [];
       if (typeof hash !== 'string') throw new Error(`expected a hash at \`targets.${target}.${tool}\``);
-      put(pins, String(target), String(tool), {
+      put(pins, nameIn(target), nameIn(tool), {
         hash,
         ...(definition instanceof Map && { definition: definitionIn(plain(definition)) }),
       });
     }
   }
   return pins;
+}
+
+/** The name of a target or tool. Without quotes, `0x7` is a number, and would be the name `7`. */
+function nameIn(key: unknown): string {
+  if (typeof key !== 'string') throw new Error(`expected quotes around the name ${shownValue(key)}`);
+  return key;
 }
 
 /** Maps as objects, at every depth. `Object.fromEntries` treats a member named `__proto__` like any other. */
