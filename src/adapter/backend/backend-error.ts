@@ -45,7 +45,7 @@ export function unexpectedReply(write: Write | undefined): BackendError {
 /** The failure that a status indicates, or undefined for a success. */
 export function failureOf(reply: BackendReply, write: Write | undefined): BackendError | undefined {
   const { status } = reply;
-  if (status >= 200 && status < 300) return undefined;
+  if (status < 300) return undefined;
   if (status === 403 && codeOf(reply.text) === 'forbidden') {
     return new BackendError("The memory backend's key of this adapter does not permit this namespace.");
   }
@@ -77,10 +77,8 @@ function consequence(write: Write | undefined, outcome: Outcome): string {
 }
 
 function retryAfter({ headers }: BackendReply): string {
-  const after = headers['retry-after'];
-  return typeof after === 'string' && /^\d{1,6}$/.test(after)
-    ? ` Retry after ${after} s.`
-    : ' Retry in a moment.';
+  const after = String(headers['retry-after']);
+  return /^\d{1,6}$/.test(after) ? ` Retry after ${after} s.` : ' Retry in a moment.';
 }
 
 /**

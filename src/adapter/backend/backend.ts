@@ -84,9 +84,9 @@ export function createBackend(transport: Transport, key?: string): Backend {
 }
 
 /** The same backend, with every call in one namespace. */
-export function inNamespace(backend: Backend, namespace: string | undefined): Backend {
-  return namespace === undefined ? backend : { call: (call) => backend.call({ ...call, namespace }) };
-}
+export const inNamespace = (backend: Backend, namespace: string | undefined): Backend => ({
+  call: (call) => backend.call({ ...call, namespace }),
+});
 
 /** The key makes the retry of a write harmless: the backend recognizes it and stores nothing twice. */
 function headersOf(body: object | undefined, write: Write | undefined, key: string | undefined) {
@@ -115,7 +115,7 @@ async function sendWithRetry(transport: Transport, request: BackendRequest): Pro
     return await transport.send(request);
   } catch (error) {
     // A refused connection in the second attempt does not undo what the first one may have done.
-    throw first === undefined || !notArrived(first) ? new MayHaveArrivedError('', { cause: error }) : error;
+    throw notArrived(first) ? error : new MayHaveArrivedError('', { cause: error });
   }
 }
 

@@ -1,4 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { undici } from '../../core/undici.ts';
@@ -15,7 +14,7 @@ export interface BackendRequest {
 
 export interface BackendReply {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: Readonly<Record<string, string | number | readonly string[] | undefined>>;
   readonly text: string;
 }
 
@@ -82,15 +81,8 @@ export function injectTransport(app: FastifyInstance, prefix: string): Transport
         signal,
         ...(body === undefined ? {} : { payload: body }),
       });
-      return { status: reply.statusCode, headers: asReceived(reply.headers), text: reply.body };
+      return { status: reply.statusCode, headers: reply.headers, text: reply.body };
     },
     close: () => Promise.resolve(),
   };
-}
-
-/** Headers as a client receives them: those that a server sets may be numbers. */
-function asReceived(headers: OutgoingHttpHeaders): BackendReply['headers'] {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, typeof value === 'number' ? String(value) : value]),
-  );
 }
