@@ -91,8 +91,8 @@ export function largerUsage(one: Usage | undefined, other: Usage | undefined): U
   if (COUNTS.every((key) => (other[key] ?? -1) >= (one[key] ?? -1))) return other;
   const larger: { -readonly [K in keyof Usage]: Usage[K] } = { ...one };
   for (const key of COUNTS) {
-    const count = other[key];
-    if (count !== undefined && count > (one[key] ?? -1)) larger[key] = count;
+    const count = other[key] ?? -1;
+    if (count > (one[key] ?? -1)) larger[key] = count;
   }
   return larger;
 }
@@ -120,9 +120,10 @@ export function mergedReport(before: Members, report: Members, depth = 0): Membe
     const known = merged.get(name);
     if (value === null || (known === undefined && merged.size >= MOST_MEMBERS)) continue;
     const count = tokenCount(known);
+    const [one, other] = [membersOf(known), membersOf(value)];
     if (count !== undefined) merged.set(name, Math.max(count, tokenCount(value) ?? 0));
-    else if (depth < DEEPEST && membersOf(known) !== undefined && membersOf(value) !== undefined)
-      merged.set(name, mergedReport(membersOf(known) ?? {}, membersOf(value) ?? {}, depth + 1));
+    else if (depth < DEEPEST && one !== undefined && other !== undefined)
+      merged.set(name, mergedReport(one, other, depth + 1));
     else merged.set(name, value);
   }
   return Object.fromEntries(merged);

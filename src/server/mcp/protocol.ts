@@ -161,7 +161,7 @@ export class RpcError extends Error {
 
 /** Creates a JSON-RPC error response. `id` is JSON text, so that `"1"` and `1` are returned unchanged. */
 export function errorMessage(id: string, code: number, message: string, data?: unknown): string {
-  return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(data === undefined ? { code, message } : { code, message, data })}}`;
+  return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code, message, data })}}`;
 }
 
 /** Creates a JSON-RPC error response. `id` and `data` are JSON texts. */

@@ -44,6 +44,12 @@ test.each(['generationConfig', 'generation_config'])(
         expect(reply.text).toContain(`${config}.${name}`);
       }
     expect(provider.received).toEqual([]);
+    for (const value of ['null', '{}', '{"maxOutputTokens":null}']) {
+      const body = `{"contents":[],"${config}":${value}}`;
+      const reply = await post(`${gate.url}/v1beta/models/m:generateContent`, body);
+      expect([value, reply.text]).not.toEqual([value, expect.stringContaining('whole number')]);
+      expect([value, reply.status]).not.toEqual([value, 500]);
+    }
   },
 );
 

@@ -103,7 +103,7 @@ function addNames(member: string, value: unknown, found: NamedModel[]): void {
  * Writes the model of the call into each request of a batch of embeddings that names one (Gemini API, "batchEmbedContents": it
  * must be that of the path).
  */
-export function nameModelOfBatch(body: CallBody, name: string): void {
+export function nameModelOfBatch(body: Pick<CallBody, 'get' | 'set'>, name: string): void {
   const requests = elementsOf(body.get('requests'));
   const model = `models/${name.replace(/^models\//, '')}`;
   const isOther = (each: unknown): boolean => (membersOf(each)['model'] ?? model) !== model;
