@@ -108,6 +108,7 @@ export function tokenEndpoint(
         const { access_token: value, expires_in: seconds, issued_token_type: issued } = answer;
         if (type !== undefined && issued !== type)
           throw new Error(`${server.issuer} issued a token of another type than ${type}`);
+        // The value is a second lock: no call is sent with such a header.
         if (value.length > LIMITS.tokenLength || !isHeaderValue(value))
           throw new Error(`${server.issuer} issued a token that does not fit into a header`);
         return { value, lifetime: seconds === undefined ? undefined : seconds * 1000 };

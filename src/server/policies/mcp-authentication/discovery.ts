@@ -136,7 +136,10 @@ function suffixOf(resource: URL | undefined): string {
   return resource === undefined ? '' : resource.pathname.replace(/\/+$/, '');
 }
 
-/** Origin from the request, if no resource is configured. Must be valid in a quoted header parameter. */
+/**
+ * Origin from the request, if no resource is configured. Must be valid in a quoted header parameter: a second lock, because
+ * `canonicalAuthority` accepts no quotes.
+ */
 function requestOrigin(ctx: RequestContext | undefined): string {
   const host = ctx?.host ?? '';
   const origin = `http://${host}`;
