@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { type Token, TokenSource } from '../../../src/server/credentials/cloud/token-source.ts';
@@ -30,6 +30,9 @@ test('a token that cannot be replaced is used until it expires', async () => {
   expect(await source.value()).toBe('t1');
   answers.push(token('t2', HOUR));
   expect(await source.value()).toBe('t2');
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + HOUR });
+  onTestFinished(() => void vi.useRealTimers());
+  await expect(source.value()).rejects.toBeInstanceOf(AppError);
 });
 
 test('a failure names the cause and the places for the log only, without secrets, and is not remembered', async () => {

@@ -193,6 +193,15 @@ describe('bedrockGuardrails', () => {
     expect(await stream()).toMatch(/^event: error\n.*not here/m);
   });
 
+  test('bedrockGuardrails that intervenes without texts rejects the call', async () => {
+    using _env = environment(AWS_KEYS);
+    await using provider = await llmProvider();
+    await using bedrock = await service(() => ({ action: 'GUARDRAIL_INTERVENED', outputs: [] }));
+    const request = [{ ...kinds.bedrockGuardrails(bedrock), rejection: REJECTED }];
+    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
+    expect(await chat(served, say('good'))).toMatchObject({ status: 418, text: 'not here' });
+  });
+
   test('bedrockGuardrails that returns another number of texts fails the call', async () => {
     using _env = environment(AWS_KEYS);
     await using provider = await llmProvider();

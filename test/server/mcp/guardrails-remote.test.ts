@@ -232,6 +232,18 @@ describe('mcpGuardrails with a remote processor', () => {
     },
   );
 
+  test('a service that fails about a result replaces it by an error, or lets it pass with failOpen', async () => {
+    await using service = await extMcpService(() => new Error('broken'));
+    const methods = { 'tools/call': 'response' };
+    await using closed = await guarded(service.address, { methods });
+    expect((await closed.call('a_echo', { message: 'hi' })).error).toEqual({
+      code: -32603,
+      message: 'the response could not be checked by mcpGuardrails.processors[0] (remote)',
+    });
+    await using open = await guarded(service.address, { methods, failureMode: 'failOpen' });
+    expect((await open.call('a_echo', { message: 'hi' })).result.content[0].text).toBe('hi');
+  });
+
   test('a service that cannot be reached rejects the request, with the reason in the log', async () => {
     const address = `127.0.0.1:${await refusingPort()}`;
     await using own = await guarded(address);

@@ -184,8 +184,12 @@ describe('mcpGuardrails with patterns', () => {
     expect((await own.session.request('resources/read', { uri: 'file:///1' })).error).toBeUndefined();
   });
 
-  test('the most specific key of methods decides', async () => {
-    const methods = { '*': 'full', 'tools/*': 'off' };
+  test.each([
+    ['a method before a prefix', { 'tools/call': 'off', 'tools/*': 'full', 'resources/read': 'full' }],
+    ['a prefix before a suffix', { 'tools/*': 'off', '*/call': 'full', 'resources/read': 'full' }],
+    ['a suffix before all', { '*/call': 'off', '*': 'full' }],
+    ['a longer prefix', { 'tools/c*': 'off', 'tools/*': 'full', 'resources/read': 'full' }],
+  ])('the most specific key of methods decides: %s', async (_, methods) => {
     await using own = await guarded([regex('reject', { methods })]);
     expect((await own.call('echo', { message: 'ann@example.com' })).error).toBeUndefined();
     expect((await own.session.request('resources/read', { uri: 'mailto:ann@example.com' })).error.code).toBe(

@@ -41,7 +41,8 @@ describe('apiKey modes', () => {
 
   test('apiKey compares the scheme case-insensitively and the key case-sensitively', async () => {
     const odd = [{ authorization: `bEARER ${KEY}` }, { authorization: `Bearer ${KEY.toUpperCase()}` }];
-    expect(await statuses('strict', ...odd, { authorization: KEY })).toEqual([200, 401, 401]);
+    const others = [{ authorization: KEY }, { authorization: `Bearer-${KEY}` }];
+    expect(await statuses('strict', ...odd, ...others)).toEqual([200, 401, 401, 401]);
   });
 });
 

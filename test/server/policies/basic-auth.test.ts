@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { openSession, post } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
@@ -103,6 +106,18 @@ describe('basicAuth', () => {
     expect(await status(gate, basic('sha:pass-sha'))).toBe(200);
     expect(await status(gate, basic('apr1:pass-apr1'))).toBe(403);
     expect(upstream.received.map(({ headers }) => headers.authorization)).toEqual([undefined]);
+  });
+
+  test('an MCP session is not found by a user whose name differs in case', async () => {
+    const htpasswd = `ann:${USERS.sha}\nAnn:${USERS.sha}`;
+    await using target = await mcpUpstream();
+    const targets = [{ name: 'remote', mcp: { host: target.url } }];
+    await using gate = await gateway(mcpConfig(targets, { route: { policies: policy({ htpasswd }) } }));
+    const session = await openSession(gate.url, basic('ann:pass-sha'));
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const headers = { ...basic('Ann:pass-sha'), 'mcp-session-id': session.id };
+    expect((await post(gate.url, list, headers)).status).toBe(404);
+    expect((await session.request('tools/list')).status).toBe(200);
   });
 
   test('basicAuth of a gateway protects its routes', async () => {

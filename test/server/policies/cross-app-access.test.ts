@@ -86,7 +86,9 @@ describe('backendAuth.crossAppAccess', () => {
     await using resource = await resourceServer();
     await using service = await httpUpstream();
     await using gate = await proxyGateway(service.address, settings(provider.address, resource.address));
-    for (const token of ['alice', 'alice', 'bob']) await send(gate.url, { headers: bearer(token) });
+    // Tokens of one provider begin alike.
+    const [alice, bob] = [`${'a'.repeat(200)}.alice`, `${'a'.repeat(200)}.bob`];
+    for (const token of [alice, alice, bob]) await send(gate.url, { headers: bearer(token) });
     expect(service.received.map(({ headers }) => headers.authorization)).toEqual([
       'Bearer access-1',
       'Bearer access-1',

@@ -1,4 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { Renewals } from '../../../src/server/policies/oidc/renewals.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { Browser, client, type Scripted, SECRET, type Site, scripted, site } from '../../kit/oidc-site.ts';
 import { freePort } from '../../kit/ports.ts';
@@ -166,6 +168,17 @@ describe('oidc renews sessions with the refresh token', () => {
     expect((await browser.open(`${page.url}/app`)).status).toBe(200);
     await until(async () => (await browser.open(`${page.url}/app`)).status === 502);
     expect(renewals(provider)).toBe(1);
+  });
+
+  test('no more sessions than the limit are renewed at the same time', async () => {
+    const renewals = new Renewals({ refresh: () => new Promise(() => undefined) });
+    for (let count = 0; count < LIMITS.sessionRenewals; count += 1) void renewals.renew(`token ${count}`);
+    const refused = renewals.renew('one more');
+    expect(renewals.size).toBe(LIMITS.sessionRenewals);
+    expect(await refused).toEqual({
+      problem: expect.stringContaining('at the same time'),
+      isRefused: false,
+    });
   });
 
   test('a refresh token that is too large for cookies is not kept, and the session ends with its ID token', async () => {

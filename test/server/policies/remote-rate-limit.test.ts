@@ -204,6 +204,28 @@ describe('remoteRateLimit', () => {
     expect(limiter.received).toHaveLength(2);
   });
 
+  test('remoteRateLimit reports no tokens back if the estimate of a call was too high', async () => {
+    await using limiter = await service();
+    await using provider = await llmProvider();
+    const params = { baseUrl: `http://${provider.address}/v1`, apiKey: 'k', tokenize: true };
+    const llm = { models: [{ name: 'acme-mini', provider: 'openAI', params }] };
+    const policies = limit(limiter.address, { descriptors: [{ ...DESCRIPTOR, type: 'tokens' }] });
+    await using gate = await gateway(routesConfig([{ policies, backends: [{ llm }] }]));
+    const body = JSON.stringify({ ...CHAT, messages: [{ role: 'user', content: 'one two '.repeat(500) }] });
+    for (let calls = 1; calls <= 2; calls += 1) {
+      await send(`${gate.url}/v1/chat/completions`, { method: 'POST', body });
+      await gate.accessLine(calls);
+    }
+    const costs = limiter.received.flatMap(({ descriptors: sent }) =>
+      (sent as { hits_addend: { value: string } }[]).map(({ hits_addend: { value } }) => Number(value)),
+    );
+    expect(costs).toEqual([0, expect.any(Number), 0, expect.any(Number)]);
+    for (const estimate of [costs[1], costs[3]]) {
+      expect(estimate).toBeGreaterThan(500);
+      expect(estimate).toBeLessThan(5_000);
+    }
+  });
+
   test('remoteRateLimit of tokens rejects a model call in the format of its API', async () => {
     await using limiter = await service(() => OVER_LIMIT);
     await using provider = await llmProvider();
