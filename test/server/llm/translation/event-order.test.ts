@@ -22,6 +22,8 @@ function completed(events: readonly ChatEvent[]): string[] {
 test.each<[string, ChatEvent[], string[]]>([
   ['a second start', [start, part(0), start], ['start', 'partStart 0']],
   ['no start', [part(0), start], ['start', 'partStart 0']],
+  ['an end of a part that never began', [start, { type: 'partEnd', part: 3 }, end], ['start', 'end']],
+  ['no start and a delta', [{ type: 'delta', part: 0, text: 'x' }], ['start', 'delta 0']],
   ['no start and no part', [end], ['start', 'end']],
   [
     'no end of two parts',
