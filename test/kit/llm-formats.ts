@@ -1,4 +1,4 @@
-import type { FormatKey } from '../../src/server/llm/formats/format.ts';
+import type { FormatKey } from '../../src/server/llm/formats/index.ts';
 import { DONE } from './llm-provider.ts';
 
 // Calls of every wire format, with the same answer as a body and as a stream.

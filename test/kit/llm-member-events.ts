@@ -1,4 +1,4 @@
-import type { FormatKey } from '../../src/server/llm/formats/format.ts';
+import type { FormatKey } from '../../src/server/llm/formats/index.ts';
 import { LOGPROB, PNG, UNKNOWN } from './llm-member-values.ts';
 
 const chunk = (delta: object, more: object = {}): object => ({

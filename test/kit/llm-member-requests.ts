@@ -1,4 +1,4 @@
-import type { FormatKey } from '../../src/server/llm/formats/format.ts';
+import type { FormatKey } from '../../src/server/llm/formats/index.ts';
 import { IMAGE_URL, PNG, SCHEMA, UNKNOWN } from './llm-member-values.ts';
 
 /** Requests with members of all kinds, besides `model`. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { llmCall } from '../../src/server/llm/call.ts';
+import { llmCall } from '../../src/server/llm/llm-call.ts';
 import { AT_ONCE } from '../kit/at-once.ts';
 import type { TestGateway } from '../kit/gateway.ts';
 import {

@@ -3,7 +3,7 @@ import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CompiledPolicy } from '../kernel/policy.ts';
 import { ai as aiPolicyKind } from './ai-policy.ts';
-import { type LlmRuntime, maxBodySize } from './call/call-model.ts';
+import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
 import { handleCall } from './handle-call.ts';
 import { dumpEndpoint, dumpProviders, modelView } from './inspect.ts';
 import { llmApi } from './llm-api.ts';

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { definePolicy } from '../kernel/policy.ts';
 import { Slot } from '../kernel/slot.ts';
+import type { AddedMessages } from './formats/format.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { matchesModel, patternProblem, specificityOf } from './models/model-patterns.ts';
 import { fieldsSchema } from './models/model-provider.ts';
 import { compileTransformations, transformationSchema } from './models/transformations.ts';
 import type { FieldChanges } from './request/call-body.ts';
-import type { AddedMessages } from './request/enrich-prompts.ts';
 import { type PromptCaching, promptCachingSchema } from './request/prompt-caching.ts';
 import { type RoutedCalls, routesSchema } from './request/routed-calls.ts';
 

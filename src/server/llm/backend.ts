@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { type LlmRuntime, maxBodySize } from './call/call-model.ts';
+import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
 import { clientModels, dumpLlm, dumpLlmModels, modelView } from './inspect.ts';

@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import type { UpstreamBody } from '../transport/upstream-body.ts';
-import type { LlmCall } from './call.ts';
+import type { LlmCall } from './llm-call.ts';
 
 /**
  * Reads a whole body, counting its bytes as output of `call`. Throws an `AppError`: 502 if it is longer than

@@ -3,7 +3,8 @@ import type { HeaderList } from '../kernel/header-list.ts';
 import type { ClientRequest, RequestContext } from '../kernel/request-context.ts';
 import { withoutParameters } from '../kernel/request-target.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
-import { keyHeader, type ProviderFormatKey, type ProviderKind } from './providers/provider.ts';
+import type { ProviderFormatKey } from './formats/index.ts';
+import { keyHeader, type ProviderKind } from './providers/provider.ts';
 
 // Providers never get the client's credentials, clients never the gateway's key.
 

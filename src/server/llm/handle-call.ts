@@ -1,17 +1,17 @@
 import { AppError } from '../../core/errors.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { aiPolicy } from './ai-policy.ts';
+import { callModel } from './call/call-model.ts';
+import { callWithFailover } from './call/call-with-failover.ts';
 import {
   allowsPassthrough,
-  callModel,
   chooseModel,
   guardrailsOf,
   type LlmRuntime,
-  type ModelRequest,
   mayCall,
   unknownCall,
-} from './call/call-model.ts';
-import { callWithFailover } from './call/call-with-failover.ts';
+} from './call/llm-runtime.ts';
+import type { ModelRequest } from './call/planned-call.ts';
 import { modelListResponse, requireAllowed, requireNamed } from './models/model-list.ts';
 import { matchesModel } from './models/model-patterns.ts';
 import { chooseTarget } from './models/virtual-models.ts';

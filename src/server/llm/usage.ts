@@ -133,10 +133,6 @@ export function mergedReport(before: Members, report: Members, depth = 0): Membe
 const MOST_MEMBERS = 64;
 const DEEPEST = 3;
 
-/** The report of `message_start` of the Messages API, which has 1 as output before there is any. */
-export const withoutPlaceholder = (report: Members): Members =>
-  report['output_tokens'] === 1 ? { ...report, output_tokens: undefined } : report;
-
 /** Whether a report says that nothing was used. */
 export const isZero = (usage: Usage | undefined): boolean =>
   usage !== undefined && usage.input === 0 && usage.output === 0;

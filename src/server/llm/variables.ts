@@ -3,7 +3,7 @@ import { toCel } from '../expressions/cel/values.ts';
 import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../expressions/scopes.ts';
 import { defined, defineVariable, type Members } from '../expressions/variable.ts';
 import { omitsOriginal } from '../kernel/shared-slots.ts';
-import { type LlmCall, llmCall } from './call.ts';
+import { type LlmCall, llmCall } from './llm-call.ts';
 
 /** Token classes of costs and rates. */
 const TOKENS = {

@@ -11,7 +11,7 @@ import type {
 } from '../../core/trace/event.ts';
 import { placeText } from '../../core/trace/read-event.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
-import { llmCall } from '../llm/call.ts';
+import { llmCall } from '../llm/llm-call.ts';
 import { numberOf } from './access-log.ts';
 import type { TraceSink } from './trace/tracer.ts';
 

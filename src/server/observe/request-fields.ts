@@ -12,7 +12,7 @@ import {
   jwtClaims,
   retryAttempt,
 } from '../kernel/shared-slots.ts';
-import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
+import { type LlmCall, llmCall, refusedModel } from '../llm/llm-call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 import type { RelayedConnection } from '../transport/entrance.ts';
 

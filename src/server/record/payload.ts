@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
-import { llmCall } from '../llm/call.ts';
+import { llmCall } from '../llm/llm-call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 import type { RecordPolicy } from './policy.ts';
 import { withoutNul } from './request-record.ts';

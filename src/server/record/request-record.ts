@@ -5,7 +5,7 @@ import { variableOf } from '../expressions/variable.ts';
 import type { CelResult } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { a2aCall, jwtClaims, principal } from '../kernel/shared-slots.ts';
-import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
+import { type LlmCall, llmCall, refusedModel } from '../llm/llm-call.ts';
 import { type McpFields, mcpFields } from '../mcp/request-fields.ts';
 import { costUnits } from './money.ts';
 import type { RecordPolicy } from './policy.ts';

@@ -2,7 +2,7 @@ import type { LineFormat, LineSink, Log } from '../../core/log.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { finalizeUsage } from '../llm/call/finalize-usage.ts';
-import { llmCall } from '../llm/call.ts';
+import { llmCall } from '../llm/llm-call.ts';
 import { AccessLog, recordBody } from '../observe/access-log.ts';
 import { RequestDebugLog } from '../observe/debug-log.ts';
 import type { Field } from '../observe/request-fields.ts';

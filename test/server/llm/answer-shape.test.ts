@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { hasShape, otherShape, wrongAnswer } from '../../../src/server/llm/call/answer-shape.ts';
-import type { LlmCall } from '../../../src/server/llm/call.ts';
+import type { LlmCall } from '../../../src/server/llm/llm-call.ts';
 
 const CHAT = 'the provider answered in the format of the Chat Completions API, not of ';
 const APIS = { messages: 'the Messages API', responses: 'the Responses API' };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { withoutPlaceholder } from '../../../src/server/llm/formats/messages/usage.ts';
 import {
   inputUsage,
   isZero,
@@ -7,7 +8,6 @@ import {
   mergedReport,
   parseUsage,
   tokenCount,
-  withoutPlaceholder,
 } from '../../../src/server/llm/usage.ts';
 
 // Every shape check of the reader of usage reports, which answers of all formats would take minutes to reach.

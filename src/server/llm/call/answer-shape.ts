@@ -1,55 +1,28 @@
 import type { AppError } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/foreign.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import type { LlmCall } from '../call.ts';
 import { isEmpty } from '../chat/event-data.ts';
 import { llmError } from '../errors.ts';
-import type { FormatKey } from '../formats/format.ts';
+import { clientFormatOf, type FormatKey, formats } from '../formats/index.ts';
+import type { LlmCall } from '../llm-call.ts';
 
 // A provider that is configured with a format it does not have answers in another one, or with anything: a proxy that
 // returns chat chunks for /v1/responses, a page of a load balancer, JSON in place of a stream. A
 // client that takes it for its own format reads an empty answer.
 
-const APIS = {
-  completions: 'the Chat Completions API',
-  messages: 'the Messages API',
-  responses: 'the Responses API',
-  generateContent: 'the Gemini API',
-};
+const shapes = formats.flatMap(({ shape }) => shape ?? []);
 
-/** Types of the events of the Messages API, and of its message. */
-const MESSAGES_TYPES: ReadonlySet<unknown> = new Set([
-  'message',
-  'message_start',
-  'message_delta',
-  'message_stop',
-  'content_block_start',
-  'content_block_delta',
-  'content_block_stop',
-]);
-
-/** The format of an answer, or of an event of a stream, as far as it can be told. */
-function shapeOf(value: Readonly<Record<string, unknown>>): keyof typeof APIS | undefined {
-  const { choices, candidates, object, type } = value;
-  if (Array.isArray(choices) || (typeof object === 'string' && object.startsWith('chat.completion')))
-    return 'completions';
-  if (Array.isArray(candidates)) return 'generateContent';
-  if (object === 'response' || (typeof type === 'string' && type.startsWith('response.'))) return 'responses';
-  return MESSAGES_TYPES.has(type) ? 'messages' : undefined;
-}
-
-/** The formats whose answers are checked: servers that only have Chat Completions are often configured for these. */
-type Checked = 'messages' | 'responses';
-
-export const hasShape = (format: FormatKey | undefined): format is Checked =>
-  format === 'messages' || format === 'responses';
+/** Whether answers of a format are checked. */
+export const hasShape = (format: FormatKey | undefined): format is FormatKey =>
+  clientFormatOf(format)?.shape?.isChecked === true;
 
 /** What is wrong with an event of a stream, or with an answer; undefined if it may be of the format. */
-export function otherShape(format: Checked, value: Readonly<Record<string, unknown>>): string | undefined {
-  const shape = shapeOf(value);
-  return shape === undefined || shape === format
+export function otherShape(format: FormatKey, value: Readonly<Record<string, unknown>>): string | undefined {
+  const expected = clientFormatOf(format)?.shape;
+  const shape = shapes.find((each) => each.has(value));
+  return expected === undefined || shape === undefined || shape === expected
     ? undefined
-    : `the provider answered in the format of ${APIS[shape]}, not of ${APIS[format]}`;
+    : `the provider answered in the format of ${shape.api}, not of ${expected.api}`;
 }
 
 /** What is wrong with a whole answer; undefined if nothing is. An error is none in any format. */

@@ -2,12 +2,11 @@ import { callBudget } from '../../budgets/call-budget.ts';
 import type { Amounts } from '../../budgets/counter.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { Slot } from '../../kernel/slot.ts';
-import type { CostOutcome, LlmCall } from '../call.ts';
 import type { PriceCatalog } from '../cost/catalog.ts';
-import { membersOf } from '../json-members.ts';
+import type { CostOutcome, LlmCall } from '../llm-call.ts';
 import type { CallBody } from '../request/call-body.ts';
-import { ANSWERS, MAXIMUM_TOKENS } from '../request/request-numbers.ts';
-import { MAX_TOKENS, tokenCount, type Usage } from '../usage.ts';
+import { largestNumber } from '../request/request-numbers.ts';
+import { MAX_TOKENS, type Usage } from '../usage.ts';
 import { estimateInput, estimateUsage } from './token-estimate.ts';
 
 /** Output tokens that a call is expected to use if it sets no maximum: a long answer to a question. */
@@ -67,23 +66,10 @@ function amountsOf(usage: Usage | undefined, cost: CostOutcome | undefined): Amo
 /** 10^-12 USD in 10^-9 USD, rounded up. */
 const nanoUsd = (picoUsd: bigint): number => Number((picoUsd + 999n) / 1000n);
 
-/** The most output tokens that the request asks for. */
+/** The most output tokens that the request asks for. A session has no request. */
 function expectedOutput(call: LlmCall, body: CallBody | undefined): number {
-  if (call.hasNoText === true && call.format !== 'realtime') return 0;
-  const get = (name: string): unknown => body?.get(name);
-  const config = membersOf(get('generationConfig') ?? get('generation_config'));
-  // The largest of several: which one a provider takes is up to it.
-  const most = largest([
-    ...MAXIMUM_TOKENS.map(get),
-    config?.['maxOutputTokens'],
-    config?.['max_output_tokens'],
-  ]);
-  const answers = largest([...ANSWERS.map(get), config?.['candidateCount'], config?.['candidate_count']]);
-  return Math.min((most ?? USUAL_OUTPUT) * Math.max(1, answers ?? 1), MAX_TOKENS);
-}
-
-/** The largest of the values that are counts. */
-function largest(values: readonly unknown[]): number | undefined {
-  const counts = values.map(tokenCount).filter((count) => count !== undefined);
-  return counts.length === 0 ? undefined : Math.max(...counts);
+  if (body === undefined) return USUAL_OUTPUT;
+  if (call.hasNoText === true) return 0;
+  const most = largestNumber(body, 'tokens') ?? USUAL_OUTPUT;
+  return Math.min(most * Math.max(1, largestNumber(body, 'answers') ?? 1), MAX_TOKENS);
 }

@@ -6,7 +6,6 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { DecodedBody, isDecodable } from '../../transport/decoded-body.ts';
 import type { UpstreamBody } from '../../transport/upstream-body.ts';
 import type { UpstreamResponse } from '../../transport/upstream-request.ts';
-import type { LlmCall } from '../call.ts';
 import { collectBody } from '../collect-body.ts';
 import {
   dropCredentials,
@@ -18,6 +17,7 @@ import {
   withoutCredentials,
 } from '../credentials.ts';
 import { errorInBody, llmError } from '../errors.ts';
+import type { LlmCall } from '../llm-call.ts';
 import type { EndpointStats, Outcome } from '../models/health.ts';
 import type { Model } from '../models/model.ts';
 import { addProviderHeaders, type OutgoingRequest, type ProviderFormat } from '../providers/provider.ts';

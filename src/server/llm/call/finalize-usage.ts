@@ -1,6 +1,6 @@
 import type { RequestContext } from '../../kernel/request-context.ts';
-import type { LlmCall } from '../call.ts';
 import type { PriceCatalog } from '../cost/catalog.ts';
+import type { LlmCall } from '../llm-call.ts';
 import { isZero } from '../usage.ts';
 import { endBudget } from './budget.ts';
 import { estimateUsage } from './token-estimate.ts';

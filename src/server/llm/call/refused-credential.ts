@@ -1,7 +1,7 @@
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import type { LlmCall } from '../call.ts';
 import { LlmError } from '../errors.ts';
+import type { LlmCall } from '../llm-call.ts';
 
 /** Errors of AWS about a signature or the credentials behind it, which have the status 403 ("Common errors"). */
 const AWS_REFUSALS =

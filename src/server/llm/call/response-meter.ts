@@ -1,14 +1,14 @@
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import type { LlmCall } from '../call.ts';
-import { completionOf } from '../chat/conversation.ts';
 import { errorInEvent, errorOf } from '../errors.ts';
-import type { Format } from '../formats/format.ts';
+import type { WireFormat } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
+import { completionOf } from '../formats/output.ts';
 import { dataOf } from '../frames.ts';
 import { type Members, membersOf, parseOrNothing } from '../json-members.ts';
+import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
-import { isZero, mergedReport, type Usage, withoutPlaceholder } from '../usage.ts';
+import { isZero, mergedReport, type Usage } from '../usage.ts';
 import { hasShape, otherShape } from './answer-shape.ts';
 
 /**
@@ -56,11 +56,11 @@ export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   const body = membersOf(value) ?? {};
   call.progress = 'complete';
   call.providerError = errorOf(body['error']);
-  if (call.keepsCompletion === true) call.completion = completionOf(value);
+  if (call.keepsCompletion === true) call.completion = completionOf(value, call.format);
   const format = formatOf(call.format);
-  const { model, usage: reported } = format.report(body);
+  const { model, usage: reported, background } = format.report(body);
   if (typeof model === 'string') call.responseModel = model;
-  if (body['background'] === true) call.ranInBackground = true;
+  if (background === true) call.ranInBackground = true;
   const report = membersOf(reported);
   const usage = report === undefined ? undefined : format.usage(report);
   if (usage === undefined || isZero(usage) || call.providerUsage === null)
@@ -77,7 +77,7 @@ export class StreamMeter {
   readonly #ctx: RequestContext;
   readonly #call: LlmCall;
   readonly #stripsUsage: boolean;
-  readonly #format: Format;
+  readonly #format: WireFormat;
   /** The members of all usage reports. */
   #reported: Members = {};
   #count = 0;
@@ -124,13 +124,13 @@ export class StreamMeter {
       this.otherShape = otherShape(call.format, value);
     const hasOutput = this.#measure(frame, value);
     if (hasOutput || call.hasNoText) call.firstTokenAfter ??= elapsed;
-    const { model, usage: reported } = this.#format.report(value);
+    const { model, usage: reported, background } = this.#format.report(value);
     if (typeof model === 'string') call.responseModel ??= model;
-    if (membersOf(value['response'])?.['background'] === true) call.ranInBackground = true;
-    const usage = this.#usage(reported, value['type'] === 'message_start');
+    if (background === true) call.ranInBackground = true;
+    const usage = this.#usage(reported, value);
     if (usage === undefined) return true;
     call.usage = usage;
-    return !(this.#stripsUsage && Array.isArray(value['choices']) && value['choices'].length === 0);
+    return !(this.#stripsUsage && this.#format.isUsageOnly?.(value) === true);
   }
 
   #hasOutput(frame: Buffer): boolean {
@@ -145,11 +145,11 @@ export class StreamMeter {
   }
 
   /** The token counts of all reports so far, which never fall; undefined if this event has none. */
-  #usage(reported: unknown, isStart: boolean): Usage | undefined {
+  #usage(reported: unknown, event: Members): Usage | undefined {
     const report = membersOf(reported);
     if (report === undefined) return undefined;
     const merged = mergedReport(this.#reported, report);
-    this.#reported = isStart ? withoutPlaceholder(merged) : merged;
+    this.#reported = this.#format.withoutPlaceholder?.(merged, event) ?? merged;
     return this.#format.usage(merged);
   }
 

@@ -4,12 +4,11 @@ import { resolverFor } from '../../expressions/variable.ts';
 import { writeChanged } from '../../kernel/changed-json.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream-body.ts';
-import type { LlmCall } from '../call.ts';
-import { completionOf } from '../chat/conversation.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey, removeHeadersWithKey } from '../credentials.ts';
 import { errorInBody, llmError } from '../errors.ts';
 import { formatOf } from '../formats/index.ts';
+import { completionOf } from '../formats/output.ts';
 import { Echo } from '../guardrails/echo.ts';
 import type { GuardedText } from '../guardrails/guarded-text.ts';
 import { type ResponseGuard, runGuards } from '../guardrails/guardrails.ts';
@@ -18,6 +17,7 @@ import { responseTexts } from '../guardrails/response-texts.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
 import { streamFormats } from '../guardrails/streams/index.ts';
 import { parseOrNothing } from '../json-members.ts';
+import type { LlmCall } from '../llm-call.ts';
 import { hasShape, wrongAnswer, wrongShape } from './answer-shape.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
@@ -213,7 +213,7 @@ async function guarded(
   }
   headers.delete('content-length');
   const masked = replaced(checked.map(({ content }) => content));
-  if (call.keepsCompletion === true) call.completion = completionOf(masked);
+  if (call.keepsCompletion === true) call.completion = completionOf(masked, call.format);
   return { ...reply, body: writeChanged(body.toString('utf8'), value, masked) };
 }
 

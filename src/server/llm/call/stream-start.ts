@@ -1,10 +1,35 @@
 import type { Dispatcher } from 'undici';
+import { backendTimeouts } from '../../kernel/backend.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
-import { errorInEvent } from '../errors.ts';
-import type { Format } from '../formats/format.ts';
+import { errorInEvent, llmError } from '../errors.ts';
+import type { WireFormat } from '../formats/format.ts';
+import { formatOf } from '../formats/index.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from '../frames.ts';
 import { membersOf, parseOrNothing } from '../json-members.ts';
+import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
+
+/** Waits for the first output of a stream. Throws an `AppError` (502) if it fails before. */
+export async function startedReply(ctx: RequestContext, call: LlmCall, reply: Reply): Promise<Reply> {
+  const { status, headers, body } = reply;
+  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
+  if (!isStream || status > 299 || !(body instanceof UpstreamBody)) return reply;
+  const idle = backendTimeouts.get(ctx)?.idle ?? call.limits.streamIdle;
+  const start = new StreamStart(body, formatOf(call.format), {
+    idle,
+    frameBytes: call.limits.streamFrameBytes,
+  });
+  const failed = await start.failed;
+  if (failed === undefined) return { status, headers, body: start.body };
+  start.body.discard();
+  throw llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    `upstream call failed: ${failed}`,
+    `${ctx.endpoint}: ${failed}`,
+  );
+}
 
 /**
  * Waits for the first output of a stream, before anything is sent to the client: a stream that fails before it can still
@@ -14,7 +39,7 @@ export class StreamStart implements BodySink {
   readonly body: UpstreamBody;
   /** Resolves at the first output to undefined, or to why there will be none. */
   readonly failed: Promise<string | undefined>;
-  readonly #format: Format;
+  readonly #format: WireFormat;
   readonly #frames: FrameSplitter;
   readonly #timer: NodeJS.Timeout;
   #decide: ((failed: string | undefined) => void) | undefined;
@@ -24,7 +49,7 @@ export class StreamStart implements BodySink {
   /** `idle`: how long the provider may send nothing, in ms; 0 for no limit. `frameBytes` bounds one event. */
   constructor(
     source: UpstreamBody,
-    format: Format,
+    format: WireFormat,
     { idle, frameBytes }: { idle: number; frameBytes: number },
   ) {
     this.#format = format;

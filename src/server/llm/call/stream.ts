@@ -4,12 +4,13 @@ import { callBudget } from '../../budgets/call-budget.ts';
 import { backendTimeouts } from '../../kernel/backend.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../../transport/upstream-body.ts';
-import type { LlmCall } from '../call.ts';
 import { StreamedCompletion } from '../chat/conversation.ts';
 import type { ClientError } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
+import { streamedOutputOf } from '../formats/output.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from '../frames.ts';
 import type { StreamGuard } from '../guardrails/stream-guard.ts';
+import type { LlmCall } from '../llm-call.ts';
 import { wrongShape } from './answer-shape.ts';
 import { chargeBudget } from './budget.ts';
 import type { StreamMeter } from './response-meter.ts';
@@ -267,7 +268,7 @@ const upstreamFailed = (message: string): ClientError => ({
 /** Records the output sent to the client, if log expressions read the completion. */
 export function recordFrames(call: LlmCall, frames: readonly Buffer[]): void {
   if (call.keepsCompletion !== true) return;
-  call.streamed ??= new StreamedCompletion();
+  call.streamed ??= new StreamedCompletion((event) => streamedOutputOf(event, call.format));
   for (const frame of frames) {
     const data = dataOf(frame);
     if (data !== undefined) call.streamed.add(data);

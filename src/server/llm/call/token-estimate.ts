@@ -1,9 +1,8 @@
 import { textReply } from '../../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import type { LlmCall } from '../call.ts';
-import { llmError } from '../errors.ts';
-import type { FormatKey } from '../formats/format.ts';
-import { type Members, membersOf } from '../json-members.ts';
+import { clientFormatOf, formatOf } from '../formats/index.ts';
+import { promptFields } from '../formats/request-fields.ts';
+import type { LlmCall } from '../llm-call.ts';
 import type { Model } from '../models/model.ts';
 import type { CallBody } from '../request/call-body.ts';
 import { countMedia, textBytes } from '../texts.ts';
@@ -22,20 +21,20 @@ export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall):
   };
 }
 
+/** Members whose texts count as input. */
+const COUNTED = [...promptFields.flatMap(({ name, isUncounted }) => (isUncounted ? [] : name)), 'tools'];
+
 /** Tokens of the texts and media of a request. */
 export function estimateInput(request: LlmCall['request']): number {
-  const { messages, prompt, input, instructions, tools, system, query, documents } = request;
-  const { contents, systemInstruction, system_instruction: snake, content, requests } = request;
   let bytes = 0;
   let media = 0;
-  for (const part of [
-    ...[messages, prompt, input, instructions, tools, system, query, documents],
-    ...[contents, systemInstruction, snake, content, requests],
-  ]) {
+  for (const name of COUNTED) {
+    const part = request[name];
     if (part === undefined) continue;
     bytes += textBytes(part);
     media += countMedia(part);
   }
+  const { prompt, input } = request;
   return Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input);
 }
 
@@ -47,37 +46,6 @@ function countNumbers(value: unknown): number {
     .filter((item) => typeof item === 'number').length;
 }
 
-/** Calls that count the tokens of a request: its parts that are counted, and the response with the count. */
-const COUNTS: Partial<
-  Record<FormatKey, { parts(body: CallBody): Members; response(count: number): object }>
-> = {
-  anthropicTokenCount: {
-    parts(body) {
-      requireList('messages', body.get('messages'));
-      return membersFrom(body, ['system', 'messages', 'tools']);
-    },
-    response: (count) => ({ input_tokens: count }),
-  },
-  // Gemini API, "countTokens": the contents, or a whole request in place of them.
-  geminiCountTokens: {
-    parts(body) {
-      const whole = membersOf(body.get('generateContentRequest') ?? body.get('generate_content_request'));
-      if (whole !== undefined) return whole;
-      requireList('contents', body.get('contents'));
-      return membersFrom(body, ['contents', 'systemInstruction', 'system_instruction', 'tools']);
-    },
-    response: (count) => ({ totalTokens: count }),
-  },
-};
-
-function requireList(name: string, value: unknown): void {
-  if (Array.isArray(value)) return;
-  throw llmError('llm_invalid', 'missing_required_parameter', `${name}: a list is required`);
-}
-
-const membersFrom = (body: CallBody, fields: readonly string[]): Members =>
-  Object.fromEntries(fields.map((field) => [field, body.get(field)]));
-
 /** Whether the gateway answers a call that counts tokens, because the provider has no such call. */
 export function countsTokensItself(
   { format }: Pick<LlmCall, 'format'>,
@@ -87,7 +55,7 @@ export function countsTokensItself(
   const isForwarded =
     provider.answer !== undefined ||
     formats.some(({ type, supports }) => type === format && (supports?.(nameAtProvider) ?? true));
-  return format !== undefined && COUNTS[format] !== undefined && !isForwarded;
+  return clientFormatOf(format)?.tokenCount !== undefined && !isForwarded;
 }
 
 /**
@@ -95,11 +63,8 @@ export function countsTokensItself(
  * or contents.
  */
 export function tokenCountResponse(ctx: RequestContext, { format }: LlmCall, body: CallBody): Reply {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only called for formats that count tokens
-  const { parts, response } = COUNTS[format ?? 'anthropicTokenCount'] as NonNullable<
-    (typeof COUNTS)[FormatKey]
-  >;
-  const count = estimateInput(parts(body));
+  const { tokenCount } = formatOf(format);
+  const count = estimateInput(tokenCount?.parts(body) ?? {});
   ctx.reason = 'DirectResponse';
-  return textReply(200, JSON.stringify(response(count)), 'application/json');
+  return textReply(200, JSON.stringify(tokenCount?.response(count)), 'application/json');
 }

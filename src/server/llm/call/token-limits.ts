@@ -1,7 +1,7 @@
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { tokenListeners } from '../../kernel/shared-slots.ts';
 import { Slot } from '../../kernel/slot.ts';
-import type { LlmCall } from '../call.ts';
+import type { LlmCall } from '../llm-call.ts';
 import type { Usage } from '../usage.ts';
 import { estimateUsage } from './token-estimate.ts';
 

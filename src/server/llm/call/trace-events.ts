@@ -2,27 +2,13 @@ import type { LlmRouteType } from '../../../core/trace/event.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream-body.ts';
-import type { LlmCall } from '../call.ts';
+import { type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
+import type { LlmCall } from '../llm-call.ts';
 import type { FailoverTarget } from '../models/failover.ts';
 import type { EndpointStats } from '../models/health.ts';
-import type { ProviderFormatKey } from '../providers/provider.ts';
-
-/** Upstream's names of the formats that it knows; others are `Detect`. */
-const ROUTE_TYPES: Readonly<Partial<Record<ProviderFormatKey, LlmRouteType>>> = {
-  completions: 'Completions',
-  textCompletions: 'Completions',
-  messages: 'Messages',
-  responses: 'Responses',
-  anthropicTokenCount: 'AnthropicTokenCount',
-  generateContent: 'GenerateContent',
-  converse: 'Converse',
-  embeddings: 'Embeddings',
-  rerank: 'Rerank',
-  realtime: 'Realtime',
-};
 
 const routeTypeOf = (format: ProviderFormatKey | undefined): LlmRouteType =>
-  (format && ROUTE_TYPES[format]) ?? 'Detect';
+  providerFormatOf(format)?.routeType ?? 'Detect';
 
 /** Emits a parsed LLM request. `body`: the client's; undefined if guardrails have not checked it yet. */
 export function traceLlmRequest(

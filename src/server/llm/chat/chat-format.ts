@@ -10,10 +10,10 @@ export interface CallTarget {
   readonly stream: boolean;
 }
 
-/** A wire format in which providers are called for chats. Each is one folder here and one line in `index.ts`. */
+/** A wire format in which providers are called for chats. */
 export interface ProviderChatFormat {
   /** As in `formats` of a `custom` provider. */
-  readonly key: 'completions' | 'messages' | 'responses' | 'generateContent' | 'converse';
+  readonly key: string;
   /** Path of a call, below the base path of the provider. */
   path(call: CallTarget): string;
   /** Headers that every call needs, by lower-case name. */

@@ -145,7 +145,7 @@ export interface ReasoningPart {
   readonly encrypted?: string;
   readonly id?: string;
   /** Format of the provider that made it: no other provider can read it back. */
-  readonly origin?: 'completions' | 'messages' | 'responses' | 'generateContent' | 'converse';
+  readonly origin?: string;
 }
 
 export type Tool =

@@ -1,6 +1,5 @@
-import { shownValue } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { membersOf, parseOrNothing } from '../json-members.ts';
+import { type Members, membersOf, parseOrNothing } from '../json-members.ts';
 
 /** A tool call requested by the model (`llm.toolCalls`). */
 export interface ToolCall {
@@ -16,35 +15,11 @@ export interface Completion {
   readonly toolCalls: readonly ToolCall[];
 }
 
-/** The output of a non-streaming response: chat and text completions, `/v1/responses`, `/v1/messages`. */
-export function completionOf(answer: unknown): Completion {
-  const value = membersOf(answer) ?? {};
-  const choices = value['choices'];
-  if (Array.isArray(choices)) {
-    const messages = choices.map((choice) => membersOf(membersOf(choice)?.['message'] ?? choice));
-    return {
-      texts: cut(messages.map(textOf)),
-      toolCalls: messages.flatMap((message) => callsIn(message?.['tool_calls'])),
-    };
-  }
-  const { candidates } = value;
-  if (Array.isArray(candidates)) return ofCandidates(candidates);
-  const items = value['output'] ?? value['content'];
-  if (!Array.isArray(items)) return { texts: [], toolCalls: [] };
+/** The output in a list of items or content blocks: their texts as one, and tool calls. Undefined if there is no list. */
+export function completionOfItems(items: unknown): Completion | undefined {
+  if (!Array.isArray(items)) return undefined;
   const texts = items.map(textOf).filter((text) => text !== '');
-  return { texts: texts.length === 0 ? [] : cut([texts.join('')]), toolCalls: callsIn(items) };
-}
-
-/** The output of `generateContent`, without thoughts. */
-function ofCandidates(candidates: readonly unknown[]): Completion {
-  const parts = candidates.map((each) => {
-    const list = membersOf(membersOf(each)?.['content'])?.['parts'];
-    return Array.isArray(list) ? (list as unknown[]).map((part) => membersOf(part) ?? {}) : [];
-  });
-  return {
-    texts: cut(parts.map((list) => textOf(list.filter(({ thought }) => thought !== true)))),
-    toolCalls: functionCallsIn(parts.flat()),
-  };
+  return { texts: texts.length === 0 ? [] : [texts.join('')], toolCalls: callsIn(items) };
 }
 
 /** Tool calls in parts of `generateContent`. */
@@ -83,14 +58,29 @@ export function textOf(part: unknown): string {
   return content === undefined ? '' : textOf(content);
 }
 
-/** Cuts texts so that together they have at most `LIMITS.loggedPayload` characters. */
-function cut(texts: readonly string[]): string[] {
+/** The output with texts that together have at most `LIMITS.loggedPayload` characters. */
+export function bounded({ texts, toolCalls }: Completion): Completion {
   let left: number = LIMITS.loggedPayload;
-  return texts.map((text) => {
+  const cut = (text: string): string => {
     const kept = text.length > left ? text.slice(0, left) : text;
     left -= kept.length;
     return kept;
-  });
+  };
+  return { texts: texts.map(cut), toolCalls };
+}
+
+/** What an event of a stream adds to the output. Members are those of a provider: of any type. */
+export type StreamedOutput = readonly (
+  | { readonly whole: Completion }
+  | { readonly index: number; readonly text: unknown; readonly calls?: readonly StreamedCallPart[] }
+)[];
+
+/** A tool call, or the next part of one. Undefined `key`: the whole call. */
+interface StreamedCallPart {
+  readonly key?: string;
+  readonly id: unknown;
+  readonly name: unknown;
+  readonly written: unknown;
 }
 
 interface StreamedCall {
@@ -107,18 +97,26 @@ export class StreamedCompletion {
   /** The complete output, if an event contains it. */
   #whole: Completion | undefined;
 
+  readonly #read: (event: Members) => StreamedOutput;
+
+  /** `read`: what an event adds, in the format of the stream. */
+  constructor(read: (event: Members) => StreamedOutput) {
+    this.#read = read;
+  }
+
   /** Adds the data of one event. */
   add(data: string): void {
     if (this.#left <= 0) return;
     const event = membersOf(parseOrNothing(data));
     if (event === undefined) return;
-    const { type, choices, delta, candidates } = event;
-    if (Array.isArray(candidates)) this.#candidates(candidates);
-    if (Array.isArray(choices)) for (const choice of choices) this.#choice(membersOf(choice) ?? {});
-    else if (type === 'response.completed') this.#whole = completionOf(event['response']);
-    else if (type === 'response.output_text.delta') this.#append(0, delta);
-    else if (type === 'content_block_start') this.#block(event, membersOf(event['content_block']) ?? {});
-    else if (type === 'content_block_delta') this.#block(event, membersOf(delta) ?? {});
+    for (const piece of this.#read(event)) {
+      if ('whole' in piece) this.#whole = piece.whole;
+      else {
+        this.#append(piece.index, piece.text);
+        for (const { key = `whole ${this.#calls.size}`, id, name, written } of piece.calls ?? [])
+          this.#call(key, id, name, written);
+      }
+    }
   }
 
   get completion(): Completion {
@@ -130,37 +128,6 @@ export class StreamedCompletion {
         arguments: parsed(written),
       })),
     };
-  }
-
-  #candidates(candidates: readonly unknown[]): void {
-    const { texts, toolCalls } = ofCandidates(candidates);
-    for (const [at, text] of texts.entries()) {
-      const index = membersOf(candidates[at])?.['index'];
-      this.#append(typeof index === 'number' ? index : at, text);
-    }
-    // Calls are not split over events.
-    for (const { id, name, arguments: value } of toolCalls)
-      this.#call(`function ${this.#calls.size}`, id, name, JSON.stringify(value));
-  }
-
-  #choice(choice: Readonly<Record<string, unknown>>): void {
-    const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
-    const delta = membersOf(choice['delta']) ?? {};
-    this.#append(index, delta['content'] ?? choice['text']);
-    const calls = delta['tool_calls'];
-    if (!Array.isArray(calls)) return;
-    for (const call of calls as unknown[]) {
-      const { index: at, id, function: named } = membersOf(call) ?? {};
-      const { name, arguments: written } = membersOf(named) ?? {};
-      this.#call(`${index} ${String(at)}`, id, name, written);
-    }
-  }
-
-  /** Content blocks of `/v1/messages`: texts, and tool calls whose input is split over events. */
-  #block(event: Readonly<Record<string, unknown>>, block: Readonly<Record<string, unknown>>): void {
-    this.#append(0, block['text']);
-    if (block['type'] === 'tool_use' || block['type'] === 'input_json_delta')
-      this.#call(shownValue(event['index']), block['id'], block['name'], block['partial_json']);
   }
 
   #append(index: number, text: unknown): void {

@@ -11,17 +11,25 @@ export interface PromptMessage {
 }
 
 /**
- * The messages of a request in any supported API. `get` reads a field. Contents and arguments of tools are cut to
+ * The messages of a request in any supported API. `get` reads a field, `fields` are those with prompts. Contents and arguments of tools are cut to
  * `LIMITS.loggedPayload` characters together.
  */
-export function promptOf(get: (field: string) => unknown): PromptMessage[] {
-  const system =
-    get('system') ?? get('instructions') ?? get('systemInstruction') ?? get('system_instruction');
-  const content =
-    get('messages') ?? get('input') ?? get('prompt') ?? get('contents') ?? get('content') ?? get('requests');
+export function promptOf(
+  get: (field: string) => unknown,
+  fields: readonly { readonly name: string; readonly isSystem?: boolean; readonly isPrompt?: boolean }[],
+): PromptMessage[] {
+  const first = (of: 'isSystem' | 'isPrompt'): unknown => {
+    for (const { name, [of]: is } of fields) {
+      const value = is === true ? get(name) : undefined;
+      if (value !== undefined && value !== null) return value;
+    }
+    return undefined;
+  };
+  const system = first('isSystem');
+  const content = first('isPrompt');
   const items: unknown[] = Array.isArray(content) ? content : content === undefined ? [] : [content];
-  const first = system === undefined || system === null ? [] : [{ role: 'system', content: textOf(system) }];
-  return bounded([...first, ...items.map(messageOf)]);
+  const before = system === undefined ? [] : [{ role: 'system', content: textOf(system) }];
+  return bounded([...before, ...items.map(messageOf)]);
 }
 
 function messageOf(item: unknown): PromptMessage {

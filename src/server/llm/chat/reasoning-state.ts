@@ -8,7 +8,6 @@ import type { ReasoningPart } from './chat.ts';
  *     agctl1:<format of the provider>:<s: signature, e: encrypted, n: neither>:<id>:<signature or encrypted text>
  */
 const PREFIX = 'agctl1:';
-const ORIGINS = ['completions', 'messages', 'responses', 'generateContent', 'converse'] as const;
 const PACKED = /^agctl1:(\w+):([sen]):([^:]*):/;
 
 /** The opaque text for a client; undefined if the provider wants nothing back. */
@@ -26,12 +25,11 @@ export function unpackReasoning(
   const match = PACKED.exec(packed);
   // Clients join what a stream has of several texts; that cannot be divided again.
   if (match === null || packed.lastIndexOf(PREFIX) > 0) return undefined;
-  const [prefix, name, kind, id = ''] = match;
-  // A name that a client made up is no origin: nothing of it may reach a provider.
-  const origin = ORIGINS.find((each) => each === name);
+  const [prefix, origin = '', kind, id = ''] = match;
+  // A name that a client made up is that of no provider, so nothing of it reaches one.
   const state = packed.slice(prefix.length);
   return {
-    ...(origin === undefined ? {} : { origin }),
+    origin,
     ...(kind === 's' ? { signature: state } : {}),
     ...(kind === 'e' ? { encrypted: state } : {}),
     ...(id === '' ? {} : { id }),

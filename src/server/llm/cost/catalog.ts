@@ -4,7 +4,7 @@ import { messageOf } from '../../../core/errors.ts';
 import { parseJson, readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { CostOutcome } from '../call.ts';
+import type { CostOutcome } from '../llm-call.ts';
 import type { Usage } from '../usage.ts';
 import { costToNumber, costToText, parseRate, rateToNumber } from './decimal.ts';
 

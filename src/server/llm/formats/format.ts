@@ -1,31 +1,27 @@
+import type { LlmRouteType } from '../../../core/trace/event.ts';
+import type { ChatFormat, ProviderChatFormat } from '../chat/chat-format.ts';
+import type { Completion, StreamedOutput } from '../chat/conversation.ts';
+import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
 import type { Members } from '../json-members.ts';
 import type { Usage } from '../usage.ts';
-
-/** Wire formats of calls, named as in `formats` of a `custom` provider. */
-export type FormatKey =
-  | 'generateContent'
-  | 'geminiCountTokens'
-  | 'embedContent'
-  | 'batchEmbedContents'
-  | 'completions'
-  | 'textCompletions'
-  | 'responses'
-  | 'messages'
-  | 'anthropicTokenCount'
-  | 'embeddings'
-  | 'rerank'
-  | 'moderations'
-  | 'speech'
-  | 'transcriptions'
-  | 'images'
-  | 'realtime';
 
 /** `gen_ai.operation.name` of OpenTelemetry, as far as it has a name. */
 export type Operation = 'chat' | 'text_completion' | 'embeddings' | 'responses' | 'other';
 
-/** A wire format of clients: where its calls are, what they cost, and what its errors look like. */
-export interface Format {
-  readonly key: FormatKey;
+/** A wire format in which providers are called. */
+export interface ProviderWireFormat<Key extends string = string> {
+  readonly key: Key;
+  /** Its name in traces, which is upstream's. Default: `Detect`. */
+  readonly routeType?: LlmRouteType;
+  /** How chats are translated to it. */
+  readonly chat?: ProviderChatFormat;
+  /** How embeddings are translated to it. */
+  readonly embedsTo?: ProviderEmbeddingFormat;
+  readonly cacheMarks?: CacheMarks;
+}
+
+/** All that is known of a wire format of clients. What it lacks, its calls do not have. */
+export interface WireFormat<Key extends string = string> extends ProviderWireFormat<Key> {
   /** Paths of its calls, all of them POST with a JSON body, without `/v1`. */
   readonly paths: readonly string[];
   /**
@@ -35,6 +31,10 @@ export interface Format {
   readonly methods?: Readonly<Record<string, { readonly stream: boolean }>>;
   /** Paths that also accept forms, which carry files. */
   readonly formPaths?: readonly string[];
+  /** Whether a request that is no known call comes from a client of this API. */
+  isSpokenBy?(request: { readonly path: string; readonly headers: { has(name: string): boolean } }): boolean;
+  /** Whether `routes` of the policy `ai` may name it. */
+  readonly isRoutable?: boolean;
   readonly operation: Operation;
   /** The response is not model text (vectors, scores, audio, images), so tokens cannot be estimated from its bytes. */
   readonly hasNoText?: boolean;
@@ -42,6 +42,23 @@ export interface Format {
   readonly defaultModel?: string;
   /** Providers charge nothing for a call, and it does not count towards token limits. */
   readonly isFree?: boolean;
+  /** How chats are translated from and to it. */
+  readonly chat?: ChatFormat;
+  /** How embeddings are translated from it. */
+  readonly embedsFrom?: EmbeddingFormat;
+
+  /** Members of a request that carry prompts, in the order of the conversation. */
+  readonly promptFields?: readonly PromptField[];
+  readonly numbers?: RequestedNumbers;
+  /** Adds the messages of a configuration to a conversation. */
+  addMessages?(body: Fields, added: AddedMessages): void;
+  /** The field of requests that each have to name the model of the call, and what writes its name into them. */
+  readonly modelInItems?: { readonly field: string; write(body: Fields, model: string): void };
+  /** The member that asks for a usage report, which a stream does not have otherwise. */
+  readonly usageOption?: { readonly field: string; readonly value: object };
+  /** How the gateway itself answers a call that counts tokens: the part that is counted, and the response. */
+  readonly tokenCount?: { parts(body: Fields): Members; response(count: number): object };
+
   /** The model and usage reported by a response body, or by the data of an event of a stream. */
   report(value: Members): Report;
   /**
@@ -49,19 +66,30 @@ export interface Format {
    * later reports then replace those of earlier ones, unless a count would fall.
    */
   usage(report: Members): Usage | undefined;
+  /** The report of an event without counts that stand for others which are not known yet. */
+  withoutPlaceholder?(report: Members, event: Members): Members;
+  /** Whether an event has a usage report and nothing else. */
+  isUsageOnly?(event: Members): boolean;
   /** Model output in a response body or in an event: its texts count as output if no usage is reported. */
   output(value: Members): unknown;
-  /**
-   * Whether a guardrail's rejection is an error like others. Otherwise the text of the guardrail is the whole response
-   * (the specification, "Guardrails").
-   */
-  readonly wrapsRejections?: boolean;
+  /** The output of a response body for expressions; undefined for a body of another format. */
+  completion?(value: Members): Completion | undefined;
+  /** What an event of a stream adds to the output for expressions. */
+  streamedOutput?(event: Members): StreamedOutput;
+  /** How its answers are told from those of other APIs. */
+  readonly shape?: AnswerShape;
   /** Bytes in every event that reports usage. Default: `"usage"`. */
   readonly usageMark?: Buffer;
   /** Bytes in every event that has output, if others may be as long: those that repeat the output at its end. */
   readonly deltaMark?: Buffer;
   /** Bytes in the event after which clients take a stream as complete, if they do not wait for its end. */
   readonly endMarks?: readonly Buffer[];
+
+  /**
+   * Whether a guardrail's rejection is an error like others. Otherwise the text of the guardrail is the whole response
+   * (the specification, "Guardrails").
+   */
+  readonly wrapsRejections?: boolean;
   /** The body of an error response. */
   errorBody(error: ClientError): object;
   /**
@@ -69,11 +97,82 @@ export interface Format {
    * data of the last event before it.
    */
   errorEvent(error: ClientError, last: Members | undefined): string;
+  /** Default: that of the OpenAI API. */
+  readonly modelList?: ModelListFormat;
+}
+
+export const defineFormat = <const Key extends string>(format: WireFormat<Key>): WireFormat<Key> => format;
+
+/** The fields of a request body. */
+export interface Fields {
+  get(field: string): unknown;
+  has(field: string): boolean;
+  set(field: string, value: unknown): void;
+}
+
+/** A member of a request that carries prompts. */
+export interface PromptField {
+  readonly name: string;
+  /** Its texts are instructions. */
+  readonly isSystem?: boolean;
+  /** Its items follow each other. Those of others are independent texts, such as those of embeddings. */
+  readonly isConversation?: boolean;
+  /** It may be one content instead of a text or a list. */
+  readonly isContent?: boolean;
+  /** It is what expressions show as the prompt, besides instructions. */
+  readonly isPrompt?: boolean;
+  /** Its texts do not count as input if no usage is reported. */
+  readonly isUncounted?: boolean;
+}
+
+/** Members with numbers that bound what a call costs. */
+export interface RequestedNumbers {
+  /** The member that they are in; its names. Default: the body itself. */
+  readonly inside?: readonly string[];
+  /** The largest number of output tokens. */
+  readonly tokens: readonly string[];
+  /** A number of answers, each of which costs output tokens. */
+  readonly answers?: readonly string[];
+}
+
+/** A message that the configuration adds to every prompt. */
+export interface AddedMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+export interface AddedMessages {
+  readonly prepend: readonly AddedMessage[];
+  readonly append: readonly AddedMessage[];
+}
+
+/** How a request says up to where it is cached. */
+export interface CacheMarks {
+  /** Whether a model has it. Default: all have. */
+  supports?(model: string): boolean;
+  isMarked(block: unknown): boolean;
+  /** Whether a block cannot have a mark. Default: none. */
+  isUnmarkable?(block: unknown): boolean;
+  /** The list with a mark at its end. */
+  marked(blocks: readonly unknown[]): unknown[];
+  /** Where the definitions of tools are. */
+  tools(body: Fields): { readonly list: unknown; put(list: unknown): void };
 }
 
 export interface Report {
   readonly model?: unknown;
   readonly usage?: unknown;
+  /** True if the response was created in the background. */
+  readonly background?: unknown;
+}
+
+export interface AnswerShape {
+  /** Name of the API. */
+  readonly api: string;
+  /** Whether a response body, or an event, is of the API. */
+  has(value: Members): boolean;
+  /** Answers are checked: servers that only have Chat Completions are often configured for the format. */
+  readonly isChecked?: boolean;
 }
 
 /** An error of the gateway, for the client. */
@@ -84,4 +183,16 @@ export interface ClientError {
   readonly type: string;
   readonly code: string;
   readonly message: string;
+}
+
+/** A format of model lists. All models are on one page, whatever the query says. */
+export interface ModelListFormat {
+  /** `startedAt` is Unix time in seconds. */
+  entry(name: string, startedAt: number): ModelEntry;
+  page(entries: readonly ModelEntry[]): object;
+}
+
+export interface ModelEntry {
+  readonly id?: string;
+  readonly [member: string]: unknown;
 }

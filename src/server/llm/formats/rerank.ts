@@ -1,13 +1,16 @@
 import { membersOf } from '../json-members.ts';
 import { inputUsage } from '../usage.ts';
-import type { Format } from './format.ts';
-import { openAiApi } from './openai.ts';
+import { defineFormat } from './format.ts';
+import { openAiApi } from './openai-api.ts';
 
-export const rerank: Format = {
+export const rerank = defineFormat({
   ...openAiApi,
   key: 'rerank',
   paths: ['/rerank', '/v2/rerank'],
+  routeType: 'Rerank',
+  isRoutable: true,
   operation: 'other',
+  promptFields: [{ name: 'query' }, { name: 'documents' }],
   hasNoText: true,
   // Jina, Voyage and vLLM report `usage`; Cohere `meta.tokens` or `meta.billed_units`. Search units are not tokens.
   report(value) {
@@ -15,4 +18,4 @@ export const rerank: Format = {
     return { model: value['model'], usage: value['usage'] ?? meta?.['tokens'] ?? meta?.['billed_units'] };
   },
   usage: inputUsage,
-};
+});

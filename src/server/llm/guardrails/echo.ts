@@ -1,5 +1,5 @@
 import { parseJson } from '../../../core/foreign.ts';
-import type { FormatKey } from '../formats/format.ts';
+import type { FormatKey } from '../formats/index.ts';
 import { membersOf } from '../json-members.ts';
 import type { TextPath } from '../texts.ts';
 

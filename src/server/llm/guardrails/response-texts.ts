@@ -1,6 +1,6 @@
 import { elementsOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { FormatKey } from '../formats/format.ts';
+import type { FormatKey } from '../formats/index.ts';
 import { type Members, membersOf } from '../json-members.ts';
 import { NestingError, type TextPath } from '../texts.ts';
 import type { Echo } from './echo.ts';

@@ -4,9 +4,9 @@ import { LIMITS } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { allowedModels } from '../../kernel/shared-slots.ts';
-import { refusedModel } from '../call.ts';
 import { llmError } from '../errors.ts';
-import type { FormatKey } from '../formats/format.ts';
+import type { ModelListFormat } from '../formats/format.ts';
+import { refusedModel } from '../llm-call.ts';
 import { clientFormat, listedModel } from '../request/endpoints.ts';
 import type { NamedModel } from '../request/named-models.ts';
 import type { Model } from './model.ts';
@@ -30,7 +30,7 @@ export interface ModelListing {
  */
 export function modelListResponse(ctx: RequestContext, listing: ModelListing): Reply {
   ctx.reason = 'DirectResponse';
-  const { entry, page } = FORMATS[clientFormat(ctx).key] ?? OPENAI;
+  const { entry, page } = clientFormat(ctx).modelList ?? OPENAI;
   const name = listedModel(ctx.path);
   if (name !== '') {
     requireListed(ctx, name, listing);
@@ -57,48 +57,9 @@ function requireListed(ctx: RequestContext, name: string, { models, virtual, lis
 
 const json = (value: object): Reply => textReply(200, JSON.stringify(value), 'application/json');
 
-interface ModelEntry {
-  readonly id?: string;
-  readonly [member: string]: unknown;
-}
-
-/** A format of model lists. All models are on one page, whatever the query says. */
-interface ListFormat {
-  /** `startedAt` is Unix time in seconds. */
-  entry(name: string, startedAt: number): ModelEntry;
-  page(entries: readonly ModelEntry[]): object;
-}
-
-const OPENAI: ListFormat = {
+const OPENAI: ModelListFormat = {
   entry: (id, created) => ({ id, object: 'model', created, owned_by: 'openai' }),
   page: (data) => ({ object: 'list', data }),
-};
-
-const FORMATS: Partial<Record<FormatKey, ListFormat>> = {
-  messages: {
-    entry: (id, startedAt) => ({
-      type: 'model',
-      id,
-      display_name: id,
-      created_at: new Date(startedAt * 1000).toISOString(),
-    }),
-    page: (data) => ({
-      data,
-      has_more: false,
-      first_id: data[0]?.id ?? null,
-      last_id: data.at(-1)?.id ?? null,
-    }),
-  },
-  // Gemini API, "Models". Which of these calls a model has is known to its provider only, as is its version.
-  generateContent: {
-    entry: (name) => ({
-      name: `models/${name}`,
-      version: '',
-      displayName: name,
-      supportedGenerationMethods: ['generateContent', 'countTokens', 'embedContent'],
-    }),
-    page: (models) => ({ models }),
-  },
 };
 
 function mayUse(ctx: RequestContext, name: string): boolean {

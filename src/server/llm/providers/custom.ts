@@ -1,25 +1,6 @@
 import { z } from 'zod';
-import { defineProvider, type ProviderFormatKey, type ProviderKind } from './provider.ts';
-
-/** The formats that a custom provider may have. */
-const FORMATS = [
-  'completions',
-  'messages',
-  'responses',
-  'textCompletions',
-  'anthropicTokenCount',
-  'embeddings',
-  'rerank',
-  'moderations',
-  'speech',
-  'transcriptions',
-  'images',
-  'realtime',
-  'generateContent',
-  'geminiCountTokens',
-  'embedContent',
-  'batchEmbedContents',
-] as const satisfies readonly ProviderFormatKey[];
+import { formatKeys } from '../formats/index.ts';
+import { defineProvider, type ProviderKind } from './provider.ts';
 
 export const customProviderSchema = z.lazy(() =>
   z
@@ -39,7 +20,7 @@ export const customProviderSchema = z.lazy(() =>
       formats: z
         .array(
           z.strictObject({
-            type: z.enum(FORMATS).describe('Wire format of calls.'),
+            type: z.enum(formatKeys).describe('Wire format of calls.'),
             path: z
               .string()
               .regex(/^\/[^\s?#]*$/, { error: 'expected a path such as `/api/chat`, without a query' })

@@ -1,9 +1,5 @@
-import {
-  defineProvider,
-  type ProviderFormat,
-  type ProviderFormatKey,
-  type ProviderKind,
-} from './provider.ts';
+import type { ProviderFormatKey } from '../formats/index.ts';
+import { defineProvider, type ProviderFormat, type ProviderKind } from './provider.ts';
 
 /**
  * Calls of the OpenAI API besides chats, and reranking. Compatible servers have some of them; they are forwarded to all,

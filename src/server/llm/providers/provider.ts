@@ -2,10 +2,8 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { LocalSession } from '../../transport/local-web-socket.ts';
-import type { LlmCall } from '../call.ts';
-import type { ProviderChatFormat } from '../chat/chat-format.ts';
-import type { ProviderEmbeddingFormat } from '../formats/embeddings/embedding-format.ts';
-import type { FormatKey } from '../formats/format.ts';
+import type { ProviderFormatKey } from '../formats/index.ts';
+import type { LlmCall } from '../llm-call.ts';
 import type { ProviderParams } from './params.ts';
 
 /** A kind of LLM provider. */
@@ -51,9 +49,6 @@ export interface ProviderKind {
   /** Generates the messages of a realtime session locally. */
   readonly openSession?: (model: string) => LocalSession;
 }
-
-/** Wire formats of providers: those of clients and those that only translations write. */
-export type ProviderFormatKey = FormatKey | ProviderChatFormat['key'] | ProviderEmbeddingFormat['key'];
 
 export interface ProviderFormat {
   readonly type: ProviderFormatKey;

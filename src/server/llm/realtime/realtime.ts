@@ -8,7 +8,6 @@ import type { RelayOptions, WebSocketTarget } from '../../transport/web-socket-r
 import { chargeBudget, reserveBudget } from '../call/budget.ts';
 import { credentialRefused, refusesCredential } from '../call/refused-credential.ts';
 import { chargeSoFar } from '../call/token-limits.ts';
-import { type LlmCall, llmCall } from '../call.ts';
 import {
   dropCredentials,
   gatewayCredential,
@@ -19,6 +18,7 @@ import {
 import { errorInBody, errorInEvent, llmError } from '../errors.ts';
 import type { Guardrails } from '../guardrails/guardrails.ts';
 import { membersOf, parseOrNothing } from '../json-members.ts';
+import { type LlmCall, llmCall } from '../llm-call.ts';
 import type { EndpointStats } from '../models/health.ts';
 import { configuredName, type Model } from '../models/model.ts';
 import { addProviderHeaders, type OutgoingRequest } from '../providers/provider.ts';

@@ -3,13 +3,13 @@ import { textIn } from '../../../core/foreign.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { Released } from '../../transport/web-socket-relay.ts';
-import type { LlmCall } from '../call.ts';
 import { dataOf } from '../frames.ts';
 import { failed } from '../guardrails/guarded-text.ts';
 import { type ResponseGuard, runGuards } from '../guardrails/guardrails.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
 import { realtimeEvents } from '../guardrails/streams/realtime-events.ts';
 import { membersOf, parseOrNothing } from '../json-members.ts';
+import type { LlmCall } from '../llm-call.ts';
 import { errorEvent } from './request-guard.ts';
 
 /**

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
-import type { Format, FormatKey } from '../formats/format.ts';
+import { defined } from '../chat/defined.ts';
+import type { WireFormat } from '../formats/format.ts';
 import { modelResource } from '../formats/generate-content/chat-format.ts';
-import { formatOf, formats } from '../formats/index.ts';
+import { type FormatKey, formatOf, formats } from '../formats/index.ts';
 
 /** What the path of a call determines. */
-export interface Endpoint extends Pick<Format, 'operation' | 'hasNoText' | 'defaultModel' | 'isFree'> {
+export interface Endpoint extends Pick<WireFormat, 'operation' | 'hasNoText' | 'defaultModel' | 'isFree'> {
   /** Model and streaming of formats whose paths name them. */
   readonly target?: CallTarget;
   /** Undefined: a `passthrough` path of unknown format. */
@@ -29,13 +30,18 @@ export interface Endpoint extends Pick<Format, 'operation' | 'hasNoText' | 'defa
  */
 const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map(
   formats.flatMap((format) => {
-    const { key, paths, formPaths = [] } = format;
+    const endpoint = endpointFor(format);
     return [
-      ...paths.map((path) => [path, { ...format, format: key }] as const),
-      ...formPaths.map((path) => [path, { ...format, format: key, takesForms: true }] as const),
+      ...format.paths.map((path) => [path, endpoint] as const),
+      ...(format.formPaths ?? []).map((path) => [path, { ...endpoint, takesForms: true }] as const),
     ];
   }),
 );
+
+function endpointFor(format: WireFormat<FormatKey>): Endpoint {
+  const { key, operation, hasNoText, defaultModel, isFree } = format;
+  return { format: key, operation, ...defined({ hasNoText, defaultModel, isFree }) };
+}
 
 /** The call of a wire format, at whatever path of the client it is. */
 export function endpointOf(key: FormatKey): Endpoint | undefined {
@@ -86,7 +92,7 @@ function modelMethodAt(path: string): Endpoint | undefined {
   const decoded = decodeSegment(name);
   // A tuned model is another one than that of the same name at `/models`.
   const model = kind === 'models' ? decoded : `${kind}/${decoded}`;
-  return { ...found, format: found.key, target: { model, stream } };
+  return { ...endpointFor(found), target: { model, stream } };
 }
 
 /** The path with another model, if it names one as `/v1beta/models/{model}:generateContent` does. */
@@ -95,7 +101,7 @@ export function withModel(path: string, model: string): string {
   return kind === undefined ? path : `${version}${modelResource(model)}:${method}`;
 }
 
-function formatOfMethod(method: string): Format | undefined {
+function formatOfMethod(method: string): WireFormat<FormatKey> | undefined {
   return formats.find(({ methods = {} }) => Object.hasOwn(methods, method));
 }
 
@@ -128,18 +134,14 @@ function endpointBehindPrefix(path: string): Endpoint | undefined {
 }
 
 /** The wire format of the client of any request on an LLM route, also of one that is not allowed. */
-export function clientFormat({ path, headers }: Pick<RequestContext, 'path' | 'headers'>): Format {
+export function clientFormat({
+  path,
+  headers,
+}: Pick<RequestContext, 'path' | 'headers'>): WireFormat<FormatKey> {
   const key = endpointBehindPrefix(path)?.format ?? formatOfMethod(/:(\w+)$/.exec(path)?.[1] ?? '')?.key;
   if (key !== undefined) return formatOf(key);
-  if (headers.has('anthropic-version')) return formatOf('messages');
-  const isGemini = GEMINI_PATH.test(path) || GEMINI_HEADERS.some((name) => headers.has(name));
-  return formatOf(isGemini ? 'generateContent' : undefined);
+  return formats.find(({ isSpokenBy }) => isSpokenBy?.({ path, headers })) ?? formatOf(undefined);
 }
-
-/** The preview versions, which no other API has, and methods of models: `/v1/models/x:batchGenerateContent`. */
-const GEMINI_PATH = /^\/v1(?:alpha|beta)\d*(?:\/|$)|^\/v1\/(?:models|tunedModels)\/.+:[A-Za-z]+$/;
-/** Sent by Google's clients with every request. */
-const GEMINI_HEADERS = ['x-goog-api-client', 'x-goog-api-key'];
 
 /** The leading version of a path, as in `/v2/rerank` and `/v1beta/models/x`. */
 const VERSION = /^\/v\d+[a-z0-9]{0,8}(?=\/)/;

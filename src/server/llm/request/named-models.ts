@@ -1,6 +1,5 @@
-import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
-import type { FormatKey } from '../formats/format.ts';
-import type { CallBody } from './call-body.ts';
+import { elementsOf, isRecord } from '../../../core/foreign.ts';
+import { clientFormatOf, type FormatKey } from '../formats/index.ts';
 
 /** A model that a request names beside `model` of its body: an alternative, or the model of a tool. */
 export interface NamedModel {
@@ -55,6 +54,7 @@ const NOT_SEARCHED: ReadonlySet<string> = new Set([
 /** Every model that a request body names beside `model` at its top, which is the model of the call. */
 export function namedModels(body: Readonly<Record<string, unknown>>, format?: FormatKey): NamedModel[] {
   const found: NamedModel[] = [];
+  const ownItems = clientFormatOf(format)?.modelInItems?.field;
   for (const [key, value] of Object.entries(body)) {
     if (key === 'model') continue;
     if (typeof value === 'string' && OLD_NAMES.test(key)) found.push({ name: value, member: key });
@@ -63,7 +63,7 @@ export function namedModels(body: Readonly<Record<string, unknown>>, format?: Fo
     if (typeof value === 'string' && CHOOSES_MODEL.has(key) && !isOrdered)
       found.push({ name: ANY, member: key });
     // Each request of a batch of embeddings has to name the model of the call, and the gateway writes it.
-    if (key === 'requests' && format === 'batchEmbedContents') continue;
+    if (key === ownItems) continue;
     // The items of a conversation, or the texts of embeddings.
     if (key !== 'input' || !Array.isArray(value)) searchMember(key, value, found);
   }
@@ -97,19 +97,4 @@ function addNames(member: string, value: unknown, found: NamedModel[]): void {
       if (isAlternatives || /^(?:id|name)$/i.test(key)) addNames(member, inner, found);
       else searchMember(key, inner, found);
     }
-}
-
-/**
- * Writes the model of the call into each request of a batch of embeddings that names one (Gemini API, "batchEmbedContents": it
- * must be that of the path).
- */
-export function nameModelOfBatch(body: Pick<CallBody, 'get' | 'set'>, name: string): void {
-  const requests = elementsOf(body.get('requests'));
-  const model = `models/${name.replace(/^models\//, '')}`;
-  const isOther = (each: unknown): boolean => (membersOf(each)['model'] ?? model) !== model;
-  if (requests.some(isOther))
-    body.set(
-      'requests',
-      requests.map((each) => (isOther(each) ? { ...membersOf(each), model } : each)),
-    );
 }

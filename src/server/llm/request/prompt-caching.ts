@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { elementsOf, membersOf } from '../../../core/foreign.ts';
+import { type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
 import { textBytes } from '../texts.ts';
 import type { CallBody } from './call-body.ts';
 
@@ -31,49 +32,6 @@ export const promptCachingSchema = z.lazy(() =>
 
 export type PromptCaching = z.output<typeof promptCachingSchema>;
 
-/** How a wire format marks what is cached. */
-interface Marks {
-  readonly isMarked: (block: unknown) => boolean;
-  /** The list with a mark at its end. */
-  readonly marked: (blocks: readonly unknown[]) => unknown[];
-  /** Where the definitions of tools are. */
-  readonly tools: (body: CallBody) => { readonly list: unknown; put(list: unknown): void };
-}
-
-const isObjectWith = (block: unknown, key: string): boolean =>
-  typeof block === 'object' && block !== null && key in block;
-
-/** Converse has blocks of their own (Bedrock user guide, "Prompt caching"). */
-const CONVERSE: Marks = {
-  isMarked: (block) => isObjectWith(block, 'cachePoint'),
-  marked: (blocks) => [...blocks, { cachePoint: { type: 'default' } }],
-  tools(body) {
-    const config = membersOf(body.get('toolConfig'));
-    return { list: config['tools'], put: (tools) => body.set('toolConfig', { ...config, tools }) };
-  },
-};
-
-/** Blocks that cannot have a mark (Anthropic, "Prompt caching": "What cannot be cached"). */
-const isUnmarkable = (block: unknown): boolean => {
-  const { type, text } = membersOf(block);
-  return type === 'thinking' || type === 'redacted_thinking' || (type === 'text' && text === '');
-};
-
-/** The Messages API has a member of blocks and tools. */
-const MESSAGES: Marks = {
-  isMarked: (block) => isObjectWith(block, 'cache_control'),
-  marked(blocks) {
-    const last = blocks.findLastIndex((block) => !isUnmarkable(block));
-    return blocks.map((block, index) =>
-      index === last ? { ...membersOf(block), cache_control: { type: 'ephemeral' } } : block,
-    );
-  },
-  tools: (body) => ({ list: body.get('tools'), put: (tools) => body.set('tools', tools) }),
-};
-
-/** Bedrock user guide, "Prompt caching": the models that have it. */
-const SUPPORTED_BY_CONVERSE = /anthropic\.claude|amazon\.nova/;
-
 /** Marks of one request, of the client and of the gateway: more are an error (Anthropic, Bedrock: "Prompt caching"). */
 const MAX_MARKS = 4;
 
@@ -83,12 +41,11 @@ const BYTES_PER_TOKEN = 4;
 /** Marks a request, as it is sent, at the end of what is the same in the next request. */
 export function markCached(
   body: CallBody,
-  { format, model }: { readonly format: string | undefined; readonly model: string },
+  { format, model }: { readonly format: ProviderFormatKey | undefined; readonly model: string },
   caching: PromptCaching,
 ): void {
-  const isConverse = format === 'converse' && SUPPORTED_BY_CONVERSE.test(model);
-  if (!isConverse && format !== 'messages') return;
-  const marks = isConverse ? CONVERSE : MESSAGES;
+  const marks = providerFormatOf(format)?.cacheMarks;
+  if (marks === undefined || marks.supports?.(model) === false) return;
   const list = elementsOf(body.get('messages'));
   const system = blocksOf(body.get('system'));
   const tools = marks.tools(body);
@@ -98,7 +55,13 @@ export function markCached(
   const whole = body.has('cache_control') ? 1 : 0;
   let left = MAX_MARKS - whole - count(system) - count(tools.list) - inMessages;
   const mark = (blocks: unknown, put: (marked: unknown[]) => void): void => {
-    if (left <= 0 || !Array.isArray(blocks) || blocks.every(isUnmarkable) || count(blocks) > 0) return;
+    if (
+      left <= 0 ||
+      !Array.isArray(blocks) ||
+      blocks.every((block) => marks.isUnmarkable?.(block) === true) ||
+      count(blocks) > 0
+    )
+      return;
     left -= 1;
     put(marks.marked(blocks));
   };

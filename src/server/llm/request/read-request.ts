@@ -3,13 +3,13 @@ import { foldedName } from '../../../core/json-members.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { llmError } from '../errors.ts';
-import { TEXT_FIELDS } from '../guardrails/request-texts.ts';
+import { promptFields } from '../formats/request-fields.ts';
 import { type CallBody, OpaqueBody } from './call-body.ts';
 import { decodeSegment, type Endpoint } from './endpoints.ts';
 import { FormBody } from './form-body.ts';
 import { JsonBody } from './json-body.ts';
 import { isModelParameter } from './named-models.ts';
-import { ANSWERS, checkRequestedNumbers, GENERATION_CONFIG, MAXIMUM_TOKENS } from './request-numbers.ts';
+import { checkRequestedNumbers, NUMBER_FIELDS } from './request-numbers.ts';
 
 /**
  * Reads the body of a call, up to `limit` bytes. Throws an `AppError` in the OpenAI format: 413 if larger, 400 if
@@ -126,7 +126,7 @@ function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpo
 
 /** Members that the gateway reads, by their folded names. */
 const CHECKED_MEMBERS: ReadonlyMap<string, string> = new Map(
-  ['model', 'stream', ...MAXIMUM_TOKENS, ...ANSWERS, ...GENERATION_CONFIG, ...TEXT_FIELDS].map((name) => [
+  ['model', 'stream', ...NUMBER_FIELDS, ...promptFields.map(({ name }) => name)].map((name) => [
     foldedName(name),
     name,
   ]),

@@ -1,17 +1,24 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { llmError } from '../errors.ts';
-import { membersOf } from '../json-members.ts';
+import { formats } from '../formats/index.ts';
+import { type Members, membersOf } from '../json-members.ts';
+import { tokenCount } from '../usage.ts';
 import type { CallBody } from './call-body.ts';
 
-/** Members with the largest number of output tokens, in the formats of clients. */
-export const MAXIMUM_TOKENS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'] as const;
-/** Members with a number of answers, each of which costs output tokens. */
-export const ANSWERS = ['n', 'best_of'] as const;
+/** The members that bound what a call costs, of every format, by the member that they are in; '' for the body itself. */
+const NUMBERS = new Map<string, { readonly tokens: Set<string>; readonly answers: Set<string> }>();
+for (const { numbers } of formats)
+  for (const owner of numbers === undefined ? [] : (numbers.inside ?? [''])) {
+    const known = NUMBERS.get(owner) ?? { tokens: new Set(), answers: new Set() };
+    NUMBERS.set(owner, known);
+    for (const name of numbers?.tokens ?? []) known.tokens.add(name);
+    for (const name of numbers?.answers ?? []) known.answers.add(name);
+  }
 
-/** Both spellings are accepted by Google (protobuf's JSON mapping). */
-export const GENERATION_CONFIG = ['generationConfig', 'generation_config'] as const;
-const CONFIG_TOKENS = ['maxOutputTokens', 'max_output_tokens'] as const;
-const CONFIG_ANSWERS = ['candidateCount', 'candidate_count'] as const;
+/** Members of a body that have these numbers, or the object with them. */
+export const NUMBER_FIELDS: readonly string[] = [...NUMBERS].flatMap(([owner, { tokens, answers }]) =>
+  owner === '' ? [...tokens, ...answers] : owner,
+);
 
 /**
  * Rejects a request whose numbers of tokens or answers are none, such as `1e308` or `"5"`: what providers make of them
@@ -19,23 +26,21 @@ const CONFIG_ANSWERS = ['candidateCount', 'candidate_count'] as const;
  *
  * @throws AppError (400)
  */
-export function checkRequestedNumbers(body: CallBody): void {
-  check(body.value, MAXIMUM_TOKENS, 0, LIMITS.llmRequestedTokens);
-  check(body.value, ANSWERS, 1, LIMITS.llmRequestedAnswers);
-  for (const name of GENERATION_CONFIG) {
-    const config = membersOf(body.value[name]);
-    if (config === undefined) continue;
-    check(config, CONFIG_TOKENS, 0, LIMITS.llmRequestedTokens, `${name}.`);
-    check(config, CONFIG_ANSWERS, 1, LIMITS.llmRequestedAnswers, `${name}.`);
+export function checkRequestedNumbers({ value }: CallBody): void {
+  for (const [owner, { tokens, answers }] of NUMBERS) {
+    const members = owner === '' ? value : membersOf(value[owner]);
+    if (members === undefined) continue;
+    check(members, tokens, 0, LIMITS.llmRequestedTokens, owner);
+    check(members, answers, 1, LIMITS.llmRequestedAnswers, owner);
   }
 }
 
 function check(
-  members: Readonly<Record<string, unknown>>,
-  names: readonly string[],
+  members: Members,
+  names: ReadonlySet<string>,
   least: number,
   most: number,
-  before = '',
+  owner: string,
 ): void {
   for (const name of names) {
     const value = members[name];
@@ -44,7 +49,20 @@ function check(
     throw llmError(
       'llm_invalid',
       'invalid_value',
-      `\`${before}${name}\` is not a whole number from ${least} to ${most}`,
+      `\`${owner === '' ? '' : `${owner}.`}${name}\` is not a whole number from ${least} to ${most}`,
     );
   }
+}
+
+/** The largest number of `tokens`, or of `answers`, that a request asks for: which one a provider takes is up to it. */
+export function largestNumber(body: Pick<CallBody, 'get'>, kind: 'tokens' | 'answers'): number | undefined {
+  let largest: number | undefined;
+  for (const [owner, numbers] of NUMBERS) {
+    const members = owner === '' ? undefined : membersOf(body.get(owner));
+    for (const name of numbers[kind]) {
+      const count = tokenCount(owner === '' ? body.get(name) : members?.[name]);
+      if (count !== undefined) largest = Math.max(largest ?? 0, count);
+    }
+  }
+  return largest;
 }

@@ -1,20 +1,12 @@
 import { z } from 'zod';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import type { FormatKey } from '../formats/format.ts';
+import { formats } from '../formats/index.ts';
 import { type Endpoint, endpointOf, passthroughAt } from './endpoints.ts';
 
 /** Types of calls besides those of wire formats. */
 const OTHER_TYPES = ['models', 'passthrough', 'detect'] as const;
 
-const FORMAT_TYPES = [
-  'completions',
-  'messages',
-  'responses',
-  'embeddings',
-  'realtime',
-  'anthropicTokenCount',
-  'rerank',
-] as const satisfies readonly FormatKey[];
+const FORMAT_TYPES = formats.flatMap(({ key, isRoutable }) => (isRoutable === true ? key : []));
 
 export const routesSchema = z
   .record(

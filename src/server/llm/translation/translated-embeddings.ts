@@ -1,18 +1,18 @@
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { UpstreamBody } from '../../transport/upstream-body.ts';
-import type { LlmCall } from '../call.ts';
-import { readProviderError } from '../chat/provider-error.ts';
-import { collectBody } from '../collect-body.ts';
-import { redactKey } from '../credentials.ts';
-import { llmError } from '../errors.ts';
 import type {
   EmbeddingFormat,
   EmbeddingRequest,
   EmbeddingResponse,
   ProviderEmbeddingFormat,
-} from '../formats/embeddings/embedding-format.ts';
+} from '../chat/embedding-format.ts';
+import { readProviderError } from '../chat/provider-error.ts';
+import { collectBody } from '../collect-body.ts';
+import { redactKey } from '../credentials.ts';
+import { llmError } from '../errors.ts';
 import { membersOf, parseOrNothing } from '../json-members.ts';
+import type { LlmCall } from '../llm-call.ts';
 
 /** A request for embeddings whose client and provider have different formats. */
 export interface EmbeddingTranslation {

@@ -1,7 +1,6 @@
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { UpstreamBody } from '../../transport/upstream-body.ts';
-import type { LlmCall } from '../call.ts';
 import type { ChatError, ChatEvent, ChatResponse } from '../chat/chat.ts';
 import { type Json, type ProviderChatFormat, Untranslatable } from '../chat/chat-format.ts';
 import { isEmpty, objectOf } from '../chat/event-data.ts';
@@ -11,6 +10,7 @@ import { serverSentEvents } from '../chat/server-sent-events.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
 import { llmError } from '../errors.ts';
+import type { LlmCall } from '../llm-call.ts';
 import { largerUsage } from '../usage.ts';
 import { CustomCallRestorer } from './custom-call-events.ts';
 import { TranslatedBody } from './translated-body.ts';

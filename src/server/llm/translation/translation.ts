@@ -6,13 +6,11 @@ import {
   type ProviderChatFormat,
   Untranslatable,
 } from '../chat/chat-format.ts';
+import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
 import { parseExactly } from '../chat/exact-json.ts';
 import { llmError } from '../errors.ts';
-import { chatFormats, providerChatFormats } from '../formats/chat-formats.ts';
-import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../formats/embeddings/embedding-format.ts';
-import { embeddingFormats, providerEmbeddingFormats } from '../formats/embeddings/index.ts';
-import type { FormatKey } from '../formats/format.ts';
-import type { ProviderFormat, ProviderFormatKey } from '../providers/provider.ts';
+import { type FormatKey, formatOf, type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
+import type { ProviderFormat } from '../providers/provider.ts';
 import type { CallBody } from '../request/call-body.ts';
 import { translateRequest } from './translate-request.ts';
 import type { EmbeddingTranslation } from './translated-embeddings.ts';
@@ -65,11 +63,9 @@ export function chooseFormat(
 }
 
 function pairOf(client: FormatKey, provider: ProviderFormatKey): FormatPair | undefined {
-  const from = chatFormats.find(({ key }) => key === client);
-  const to = providerChatFormats.find(({ key }) => key === provider);
+  const { chat: from, embedsFrom } = formatOf(client);
+  const { chat: to, embedsTo } = providerFormatOf(provider) ?? {};
   if (from !== undefined && to !== undefined) return { kind: 'chat', from, to };
-  const embedsFrom = embeddingFormats.find(({ key }) => key === client);
-  const embedsTo = providerEmbeddingFormats.find(({ key }) => key === provider);
   if (embedsFrom === undefined || embedsTo === undefined) return undefined;
   return { kind: 'embeddings', from: embedsFrom, to: embedsTo };
 }

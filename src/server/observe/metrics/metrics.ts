@@ -5,7 +5,7 @@ import { VERSION } from '../../../core/version.ts';
 import type { Bound } from '../../kernel/inspection.ts';
 import type { CallKind, CallMeter } from '../../kernel/observer.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import { type LlmCall, llmCall } from '../../llm/call.ts';
+import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import { createRegistry, type MetricSource, renderMetrics, type SampledMetric } from './exposition.ts';

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { LlmCall } from '../../llm/call.ts';
+import type { LlmCall } from '../../llm/llm-call.ts';
 import type { Families } from './families.ts';
 import type { Counter, Histogram } from './series.ts';
 

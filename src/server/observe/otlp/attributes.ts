@@ -6,7 +6,7 @@ import type { CelResult } from '../../kernel/expression.ts';
 import type { AttributeValue } from '../../kernel/observer.ts';
 import type { RequestContext, Route } from '../../kernel/request-context.ts';
 import { matchesPath } from '../../kernel/router.ts';
-import { type LlmCall, llmCall } from '../../llm/call.ts';
+import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import type { Field } from '../request-fields.ts';
 

@@ -12,7 +12,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import { byForm } from '../../../core/redact.ts';
 import type { AttributeValue, CallSpan, HttpCall, RequestSpan } from '../../kernel/observer.ts';
 import type { RequestContext, Route } from '../../kernel/request-context.ts';
-import { type LlmCall, llmCall } from '../../llm/call.ts';
+import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import {
   type Failure,
   methodAttributes,

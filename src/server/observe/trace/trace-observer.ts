@@ -14,7 +14,7 @@ import type {
   WeightedBackend,
 } from '../../kernel/request-context.ts';
 import { explainSkipped } from '../../kernel/router.ts';
-import { type CostOutcome, llmCall } from '../../llm/call.ts';
+import { type CostOutcome, llmCall } from '../../llm/llm-call.ts';
 import type { Usage } from '../../llm/usage.ts';
 import { tapUpload } from './body-tap.ts';
 import { Tracer } from './tracer.ts';

@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest';
+import { nameModelOfBatch } from '../../../../src/server/llm/formats/gemini-embeddings/index.ts';
 import type { CallBody } from '../../../../src/server/llm/request/call-body.ts';
-import {
-  isModelParameter,
-  namedModels,
-  nameModelOfBatch,
-} from '../../../../src/server/llm/request/named-models.ts';
+import { isModelParameter, namedModels } from '../../../../src/server/llm/request/named-models.ts';
 
 // Every shape check of the reader, which requests over the wire would take minutes to reach.
 

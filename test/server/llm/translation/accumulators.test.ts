@@ -5,7 +5,7 @@ import { accumulateResponse } from 'openai/lib/responses/ResponseAccumulator';
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { describe, expect, test } from 'vitest';
 import type { ChatFormat } from '../../../../src/server/llm/chat/chat-format.ts';
-import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 import type { Api } from '../../../kit/llm-answers.ts';
 import { anyResponse, interleaved, STREAM_REQUEST, written } from '../../../kit/llm-responses.ts';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { env } from 'node:process';
 import { afterAll, expect, test } from 'vitest';
 import { type ChatFormat, type Json, Untranslatable } from '../../../../src/server/llm/chat/chat-format.ts';
-import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 
 /** The formats of the cases, by their keys. */
 export const FORMATS = ['completions', 'messages', 'responses'] as const;

@@ -7,7 +7,7 @@ import {
   type Json,
   Untranslatable,
 } from '../../../../src/server/llm/chat/chat-format.ts';
-import { converse } from '../../../../src/server/llm/formats/converse/index.ts';
+import { converse } from '../../../../src/server/llm/formats/converse/chat-format.ts';
 
 const CLAUDE = 'anthropic.claude-sonnet-4-5-20250929-v1:0';
 const REQUEST: ChatRequest = {

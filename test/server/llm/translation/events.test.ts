@@ -4,7 +4,7 @@ import type { ChatResponse, Part } from '../../../../src/server/llm/chat/chat.ts
 import type { ChatFormat } from '../../../../src/server/llm/chat/chat-format.ts';
 import { ResponseCollector } from '../../../../src/server/llm/chat/event-response.ts';
 import { serverSentEvents } from '../../../../src/server/llm/chat/server-sent-events.ts';
-import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 import { anyResponse, interleaved, STREAM_REQUEST, written } from '../../../kit/llm-responses.ts';
 
 function read(format: ChatFormat, stream: string): ChatResponse {

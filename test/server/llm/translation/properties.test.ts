@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChatRequest, Part, Tool, ToolResultPart, Turn } from '../../../../src/server/llm/chat/chat.ts';
 import type { ChatFormat, Json } from '../../../../src/server/llm/chat/chat-format.ts';
 import { joinTexts, mergeTurns } from '../../../../src/server/llm/chat/turns.ts';
-import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 import { repeats } from '../../../kit/thorough.ts';
 import { casesIn, FORMATS, formatOf, type Key, outcomeOf, TARGET } from './cases.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatResponse } from '../../../../src/server/llm/chat/chat.ts';
 import { ResponseCollector } from '../../../../src/server/llm/chat/event-response.ts';
-import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 import type { Api } from '../../../kit/llm-answers.ts';
 
 /** What is read of a provider's events; undefined if the stream has no end. */

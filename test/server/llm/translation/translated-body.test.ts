@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../../../src/server/llm/chat/chat.ts';
 import type { ChatFormat } from '../../../../src/server/llm/chat/chat-format.ts';
 import { serverSentEvents } from '../../../../src/server/llm/chat/server-sent-events.ts';
-import { chatFormats } from '../../../../src/server/llm/formats/chat-formats.ts';
+import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 import { TranslatedBody } from '../../../../src/server/llm/translation/translated-body.ts';
 import { UpstreamBody } from '../../../../src/server/transport/upstream-body.ts';
 import { APIS, type Api, STREAMS } from '../../../kit/llm-answers.ts';

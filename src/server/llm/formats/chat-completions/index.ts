@@ -1,10 +1,28 @@
-import type { Format } from '../format.ts';
-import { openAiApi } from '../openai.ts';
+import { surround } from '../added-messages.ts';
+import { defineFormat } from '../format.ts';
+import { openAiApi } from '../openai-api.ts';
+import { chatCompletions as chat } from './chat-format.ts';
+import { choicesApi } from './choices.ts';
 
-export const chatCompletions: Format = {
+/** The Chat Completions API of OpenAI and compatible servers. */
+export const chatCompletions = defineFormat({
   ...openAiApi,
+  ...choicesApi,
   key: 'completions',
   paths: ['/chat/completions'],
+  routeType: 'Completions',
+  isRoutable: true,
   operation: 'chat',
-  endMarks: [Buffer.from('data: [DONE]')],
-};
+  chat,
+  promptFields: [
+    { name: 'messages', isConversation: true, isPrompt: true },
+    { name: 'prediction', isContent: true, isUncounted: true },
+  ],
+  numbers: { tokens: ['max_tokens', 'max_completion_tokens'], answers: ['n'] },
+  addMessages: (body, added) => surround(body, 'messages', added),
+  shape: {
+    api: 'the Chat Completions API',
+    has: ({ choices, object }) =>
+      Array.isArray(choices) || (typeof object === 'string' && object.startsWith('chat.completion')),
+  },
+});

@@ -1,16 +1,20 @@
-import type { ProviderChatFormat } from '../../chat/chat-format.ts';
-import { eventStream } from './event-stream.ts';
-import { eventReader } from './events.ts';
-import { readError, readResponse } from './response.ts';
-import { writeRequest } from './write-request.ts';
+import { membersOf } from '../../../../core/foreign.ts';
+import type { ProviderWireFormat } from '../format.ts';
+import { converse as chat } from './chat-format.ts';
 
 /** `Converse` and `ConverseStream` of Amazon Bedrock, as a format of providers. */
-export const converse: ProviderChatFormat = {
+export const converse = {
   key: 'converse',
-  path: ({ model, stream }) => `/model/${encodeURIComponent(model)}/converse${stream ? '-stream' : ''}`,
-  writeRequest,
-  readResponse,
-  readError,
-  framing: eventStream,
-  eventReader,
-};
+  routeType: 'Converse',
+  chat,
+  /** Bedrock user guide, "Prompt caching": blocks of their own, and the models that have them. */
+  cacheMarks: {
+    supports: (model) => /anthropic\.claude|amazon\.nova/.test(model),
+    isMarked: (block) => typeof block === 'object' && block !== null && 'cachePoint' in block,
+    marked: (blocks) => [...blocks, { cachePoint: { type: 'default' } }],
+    tools(body) {
+      const config = membersOf(body.get('toolConfig'));
+      return { list: config['tools'], put: (tools) => body.set('toolConfig', { ...config, tools }) };
+    },
+  },
+} as const satisfies ProviderWireFormat;

@@ -1,18 +1,18 @@
-import { cohereEmbeddings } from './cohere.ts';
-import type { EmbeddingFormat, ProviderEmbeddingFormat } from './embedding-format.ts';
-import { batchEmbedContents, embedContent } from './gemini.ts';
-import { embeddings } from './openai.ts';
-import { titanEmbeddings } from './titan.ts';
-import { predict } from './vertex.ts';
+import { inputUsage } from '../../usage.ts';
+import { defineFormat } from '../format.ts';
+import { openAiApi } from '../openai-api.ts';
+import { embeddings as embedding } from './embedding.ts';
 
-/** The wire formats of clients that requests for embeddings are translated from. */
-export const embeddingFormats: readonly EmbeddingFormat[] = [embeddings, embedContent, batchEmbedContents];
-
-/** The wire formats of providers that requests for embeddings are translated to. */
-export const providerEmbeddingFormats: readonly ProviderEmbeddingFormat[] = [
-  embeddings,
-  batchEmbedContents,
-  predict,
-  titanEmbeddings,
-  cohereEmbeddings,
-];
+export const embeddings = defineFormat({
+  ...openAiApi,
+  key: 'embeddings',
+  paths: ['/embeddings'],
+  routeType: 'Embeddings',
+  isRoutable: true,
+  operation: 'embeddings',
+  embedsFrom: embedding,
+  embedsTo: embedding,
+  promptFields: [{ name: 'input', isConversation: true, isPrompt: true }],
+  hasNoText: true,
+  usage: inputUsage,
+});

@@ -1,23 +1,33 @@
 import { membersOf } from '../../json-members.ts';
-import { tokenCount } from '../../usage.ts';
-import type { ClientError, Format } from '../format.ts';
-import { googleStatus } from './error.ts';
+import { defineFormat } from '../format.ts';
+import { geminiApi } from '../gemini-api.ts';
+import { addMessages } from './added-messages.ts';
+import { generateContent as chat } from './chat-format.ts';
+import { completion, streamedOutput } from './output.ts';
 import { readUsage } from './usage.ts';
 
-/** What the formats of the Gemini API have in common. */
-const geminiApi: Pick<Format, 'wrapsRejections' | 'errorBody' | 'errorEvent'> = {
-  wrapsRejections: true,
-  errorBody: googleError,
-  errorEvent: (error) => `data: ${JSON.stringify(googleError(error))}\n\n`,
-};
-
 /** `generateContent` and `streamGenerateContent` of the Gemini API. Their paths name the model. */
-export const generateContent: Format = {
+export const generateContent = defineFormat({
   ...geminiApi,
   key: 'generateContent',
   paths: [],
   methods: { generateContent: { stream: false }, streamGenerateContent: { stream: true } },
+  isSpokenBy: ({ path, headers }) => PATH.test(path) || HEADERS.some((name) => headers.has(name)),
+  routeType: 'GenerateContent',
   operation: 'chat',
+  chat,
+  promptFields: [
+    { name: 'contents', isConversation: true, isPrompt: true },
+    { name: 'systemInstruction', isSystem: true, isContent: true },
+    { name: 'system_instruction', isSystem: true, isContent: true },
+  ],
+  // Both spellings are accepted by Google (protobuf's JSON mapping).
+  numbers: {
+    inside: ['generationConfig', 'generation_config'],
+    tokens: ['maxOutputTokens', 'max_output_tokens'],
+    answers: ['candidateCount', 'candidate_count'],
+  },
+  addMessages,
   usageMark: Buffer.from('"usageMetadata"'),
   report: ({ modelVersion, usageMetadata }) => ({ model: modelVersion, usage: usageMetadata }),
   usage: (report) => (report['promptTokenCount'] === undefined ? undefined : readUsage(report)),
@@ -25,51 +35,22 @@ export const generateContent: Format = {
     Array.isArray(candidates)
       ? (candidates as unknown[]).map((each) => membersOf(each)?.['content'])
       : undefined,
-};
-
-/** `countTokens` of the Gemini API, which Google does not charge for. */
-export const geminiCountTokens: Format = {
-  ...geminiApi,
-  key: 'geminiCountTokens',
-  paths: [],
-  methods: { countTokens: { stream: false } },
-  operation: 'other',
-  hasNoText: true,
-  isFree: true,
-  // The tokens in its response are the result, not usage.
-  report: () => ({}),
-  usage: () => undefined,
-  output: () => undefined,
-};
-
-/** What embeddings of one and of several texts have in common. */
-const embeddings = {
-  ...geminiApi,
-  paths: [],
-  operation: 'embeddings',
-  hasNoText: true,
-  report: ({ usageMetadata }) => ({ usage: usageMetadata }),
-  usage: ({ promptTokenCount }) => {
-    const input = tokenCount(promptTokenCount);
-    return input === undefined ? undefined : { input, output: 0 };
+  completion,
+  streamedOutput,
+  shape: { api: 'the Gemini API', has: ({ candidates }) => Array.isArray(candidates) },
+  // Gemini API, "Models". Which of these calls a model has is known to its provider only, as is its version.
+  modelList: {
+    entry: (name) => ({
+      name: `models/${name}`,
+      version: '',
+      displayName: name,
+      supportedGenerationMethods: ['generateContent', 'countTokens', 'embedContent'],
+    }),
+    page: (models) => ({ models }),
   },
-  output: () => undefined,
-} satisfies Omit<Format, 'key'>;
+});
 
-/** `embedContent` of the Gemini API. */
-export const embedContent: Format = {
-  ...embeddings,
-  key: 'embedContent',
-  methods: { embedContent: { stream: false } },
-};
-
-/** `batchEmbedContents` of the Gemini API. */
-export const batchEmbedContents: Format = {
-  ...embeddings,
-  key: 'batchEmbedContents',
-  methods: { batchEmbedContents: { stream: false } },
-};
-
-function googleError({ status, message }: ClientError): object {
-  return { error: { code: status, message, status: googleStatus(status) } };
-}
+/** The preview versions, which no other API has, and methods of models: `/v1/models/x:batchGenerateContent`. */
+const PATH = /^\/v1(?:alpha|beta)\d*(?:\/|$)|^\/v1\/(?:models|tunedModels)\/.+:[A-Za-z]+$/;
+/** Sent by Google's clients with every request. */
+const HEADERS = ['x-goog-api-client', 'x-goog-api-key'];

@@ -1,47 +1,72 @@
-import { type Members, membersOf } from '../../json-members.ts';
-import { known, tokenCount, type Usage } from '../../usage.ts';
-import type { ClientError, Format } from '../format.ts';
+import { membersOf } from '../../json-members.ts';
+import { type ClientError, defineFormat, type WireFormat } from '../format.ts';
+import { addMessages } from './added-messages.ts';
+import { cacheMarks } from './cache-marks.ts';
+import { messages as chat } from './chat-format.ts';
+import { completion, streamedOutput } from './output.ts';
+import { anthropicUsage, withoutPlaceholder } from './usage.ts';
 
 /** What the formats of the Anthropic API have in common. */
-export const anthropicApi: Pick<Format, 'wrapsRejections' | 'errorBody' | 'errorEvent'> = {
+export const anthropicApi: Pick<WireFormat, 'wrapsRejections' | 'errorBody' | 'errorEvent'> = {
   wrapsRejections: true,
   errorBody: anthropicError,
   errorEvent: (error) => `event: error\ndata: ${JSON.stringify(anthropicError(error))}\n\n`,
 };
 
 /** Anthropic's Messages API. */
-export const messages: Format = {
+export const messages = defineFormat({
   ...anthropicApi,
   key: 'messages',
   paths: ['/messages'],
+  // Required by every call (API reference, "Versions").
+  isSpokenBy: ({ headers }) => headers.has('anthropic-version'),
+  routeType: 'Messages',
+  isRoutable: true,
   operation: 'chat',
+  chat,
+  cacheMarks,
+  promptFields: [
+    { name: 'messages', isConversation: true, isPrompt: true },
+    { name: 'system', isSystem: true, isConversation: true },
+  ],
+  numbers: { tokens: ['max_tokens'] },
+  addMessages,
+  completion,
+  streamedOutput,
+  shape: { api: 'the Messages API', has: ({ type }) => TYPES.has(type), isChecked: true },
   deltaMark: Buffer.from('content_block_delta'),
   endMarks: [Buffer.from('message_stop')],
   // `message_start` contains the message, with the input tokens; `message_delta` has the final counts.
   report: (value) => membersOf(value['message']) ?? value,
   usage: anthropicUsage,
+  withoutPlaceholder: (report, { type }) => (type === 'message_start' ? withoutPlaceholder(report) : report),
   output: ({ type, content, delta }) => (type === 'content_block_delta' ? delta : content),
-};
+  modelList: {
+    entry: (id, startedAt) => ({
+      type: 'model',
+      id,
+      display_name: id,
+      created_at: new Date(startedAt * 1000).toISOString(),
+    }),
+    page: (data) => ({
+      data,
+      has_more: false,
+      first_id: data[0]?.id ?? null,
+      last_id: data.at(-1)?.id ?? null,
+    }),
+  },
+});
 
-/**
- * Anthropic counts cached tokens separately: `input_tokens` excludes those read from the cache and those written to it
- * (Anthropic's documentation, "Prompt caching", "Tracking cache performance").
- */
-function anthropicUsage(report: Members): Usage | undefined {
-  const uncached = tokenCount(report['input_tokens']);
-  const output = tokenCount(report['output_tokens']);
-  if (uncached === undefined && output === undefined) return undefined;
-  const cachedInput = tokenCount(report['cache_read_input_tokens']);
-  const cacheWrite = tokenCount(report['cache_creation_input_tokens']);
-  return {
-    input: (uncached ?? 0) + (cachedInput ?? 0) + (cacheWrite ?? 0),
-    output: output ?? 0,
-    ...known('cachedInput', cachedInput),
-    ...known('cacheWrite', cacheWrite),
-    ...known('cacheWrite1h', membersOf(report['cache_creation'])?.['ephemeral_1h_input_tokens']),
-    ...known('reasoning', membersOf(report['output_tokens_details'])?.['thinking_tokens']),
-  };
-}
+/** Types of its events, and of a message. */
+const TYPES: ReadonlySet<unknown> = new Set([
+  'message',
+  'message_start',
+  'message_delta',
+  'message_stop',
+  'content_block_start',
+  'content_block_delta',
+  'content_block_stop',
+]);
 
 /** Anthropic's documentation, "Errors". Other statuses below 500 are `invalid_request_error`, from 500 `api_error`. */
 const ERROR_TYPES: ReadonlyMap<number, string> = new Map([

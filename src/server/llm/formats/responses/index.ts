@@ -1,11 +1,44 @@
-import type { Format } from '../format.ts';
-import { openAiApi } from '../openai.ts';
+import { type Completion, completionOfItems } from '../../chat/conversation.ts';
+import { membersOf } from '../../json-members.ts';
+import { surround } from '../added-messages.ts';
+import { defineFormat } from '../format.ts';
+import { openAiApi } from '../openai-api.ts';
+import { responses as chat } from './chat-format.ts';
 
-export const responses: Format = {
+/** The Responses API of OpenAI. */
+export const responses = defineFormat({
   ...openAiApi,
   key: 'responses',
   paths: ['/responses'],
+  routeType: 'Responses',
+  isRoutable: true,
   operation: 'responses',
+  chat,
+  promptFields: [
+    // A template at the provider.
+    { name: 'prompt', isPrompt: true },
+    { name: 'instructions', isSystem: true },
+    { name: 'input', isConversation: true, isPrompt: true },
+  ],
+  numbers: { tokens: ['max_output_tokens'] },
+  addMessages(body, added) {
+    const input = body.get('input');
+    // The API reference, "Create a model response": a text is a message of the user.
+    if (typeof input === 'string') body.set('input', [{ role: 'user', content: input }]);
+    surround(body, 'input', added);
+  },
+  completion,
+  streamedOutput({ type, response, delta }) {
+    const whole = type === 'response.completed' ? completion(membersOf(response) ?? {}) : undefined;
+    if (whole !== undefined) return [{ whole }];
+    return type === 'response.output_text.delta' ? [{ index: 0, text: delta }] : [];
+  },
+  shape: {
+    api: 'the Responses API',
+    has: ({ object, type }) =>
+      object === 'response' || (typeof type === 'string' && type.startsWith('response.')),
+    isChecked: true,
+  },
   deltaMark: Buffer.from('.delta"'),
   endMarks: ['completed', 'incomplete', 'failed'].map((how) => Buffer.from(`"response.${how}"`)),
   // OpenAI's API reference, "Streaming events": `error` has its members at the top, and a sequence number.
@@ -20,4 +53,8 @@ export const responses: Format = {
     };
     return `event: error\ndata: ${JSON.stringify(event)}\n\n`;
   },
-};
+});
+
+function completion({ output }: Readonly<Record<string, unknown>>): Completion | undefined {
+  return completionOfItems(output);
+}

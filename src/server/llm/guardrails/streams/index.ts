@@ -1,4 +1,4 @@
-import type { FormatKey } from '../../formats/format.ts';
+import type { FormatKey } from '../../formats/index.ts';
 import { chatEvents } from './chat-events.ts';
 import { generateContentEvents } from './generate-content-events.ts';
 import { messagesEvents } from './messages-events.ts';

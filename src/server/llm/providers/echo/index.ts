@@ -1,8 +1,8 @@
 import { textReply } from '../../../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../../../kernel/request-context.ts';
-import type { LlmCall } from '../../call.ts';
-import type { FormatKey } from '../../formats/format.ts';
+import type { FormatKey } from '../../formats/index.ts';
 import { formatOf } from '../../formats/index.ts';
+import type { LlmCall } from '../../llm-call.ts';
 import { defineProvider } from '../provider.ts';
 import { chatCompletion } from './chat-completions.ts';
 import { embeddedContent, embeddedContents, embeddings } from './embeddings.ts';

@@ -1,9 +1,9 @@
-import { Untranslatable } from '../../chat/chat-format.ts';
-import { defined } from '../../chat/defined.ts';
-import { membersOf } from '../../json-members.ts';
-import { tokenCount } from '../../usage.ts';
-import type { EmbeddingTask, ProviderEmbeddingFormat } from './embedding-format.ts';
-import { listOf, refuseTitle, untranslatable, vectorOf } from './provider-vectors.ts';
+import { Untranslatable } from '../chat/chat-format.ts';
+import { defined } from '../chat/defined.ts';
+import type { EmbeddingTask, ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
+import { listOf, refuseTitle, untranslatable, vectorOf } from '../chat/provider-vectors.ts';
+import { membersOf } from '../json-members.ts';
+import { tokenCount } from '../usage.ts';
 
 /** `input_type` by task. Cohere has no other types for texts. */
 const INPUT_TYPES: Partial<Record<EmbeddingTask, string>> = {

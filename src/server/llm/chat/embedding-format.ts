@@ -1,7 +1,7 @@
-import type { HeaderList } from '../../../kernel/header-list.ts';
-import type { ChatError } from '../../chat/chat.ts';
-import type { CallTarget, Json } from '../../chat/chat-format.ts';
-import type { Usage } from '../../usage.ts';
+import type { HeaderList } from '../../kernel/header-list.ts';
+import type { Usage } from '../usage.ts';
+import type { ChatError } from './chat.ts';
+import type { CallTarget, Json } from './chat-format.ts';
 
 /** A request for embeddings independent of the wire format. */
 export interface EmbeddingRequest {
@@ -47,7 +47,7 @@ export interface EmbeddingResponse {
 
 /** A wire format in which providers are called for embeddings. */
 export interface ProviderEmbeddingFormat {
-  readonly key: 'embeddings' | 'batchEmbedContents' | 'predict' | 'titanEmbeddings' | 'cohereEmbeddings';
+  readonly key: string;
   /** Path of a call, below the base path of the provider. */
   path(call: CallTarget): string;
   /** Throws `Untranslatable` for what this format cannot express. */
@@ -58,7 +58,7 @@ export interface ProviderEmbeddingFormat {
 
 /** A wire format of clients for embeddings. */
 export interface EmbeddingFormat {
-  readonly key: 'embeddings' | 'embedContent' | 'batchEmbedContents';
+  readonly key: string;
   /** Throws `Untranslatable` for members that other formats cannot express. */
   readRequest(body: Json, target: CallTarget): EmbeddingRequest;
   writeResponse(response: EmbeddingResponse, request: EmbeddingRequest): Json;

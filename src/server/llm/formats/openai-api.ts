@@ -1,9 +1,9 @@
 import { membersOf } from '../json-members.ts';
 import { parseUsage } from '../usage.ts';
-import type { ClientError, Format } from './format.ts';
+import type { ClientError, WireFormat } from './format.ts';
 
 /** What the formats of the OpenAI API have in common. It also reads calls of unknown format. */
-export const openAiApi: Pick<Format, 'report' | 'usage' | 'output' | 'errorBody' | 'errorEvent'> = {
+export const openAiApi: Pick<WireFormat, 'report' | 'usage' | 'output' | 'errorBody' | 'errorEvent'> = {
   // Events of `/v1/responses` contain the response.
   report: (value) => membersOf(value['response']) ?? value,
   usage: parseUsage,

@@ -1,8 +1,8 @@
-import { defined } from '../../chat/defined.ts';
-import { membersOf } from '../../json-members.ts';
-import { tokenCount } from '../../usage.ts';
-import type { ProviderEmbeddingFormat } from './embedding-format.ts';
-import { objectsOf, vectorOf } from './provider-vectors.ts';
+import { defined } from '../chat/defined.ts';
+import type { ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
+import { objectsOf, vectorOf } from '../chat/provider-vectors.ts';
+import { membersOf } from '../json-members.ts';
+import { tokenCount } from '../usage.ts';
 
 /** `predict` of embedding models of Google on Vertex AI ("Text embeddings API"). */
 export const predict: ProviderEmbeddingFormat = {

@@ -1,5 +1,5 @@
-import { type Json, Untranslatable } from '../../chat/chat-format.ts';
-import { membersOf } from '../../json-members.ts';
+import { membersOf } from '../json-members.ts';
+import { type Json, Untranslatable } from './chat-format.ts';
 import type { EmbeddedText, EmbeddingRequest } from './embedding-format.ts';
 
 /** A list in a provider's response. Throws an `Error` if it is not one. */

@@ -1,17 +1,17 @@
 import { Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
-import { readMembers } from '../../chat/member-reader.ts';
-import { membersOf } from '../../json-members.ts';
-import { inputUsage } from '../../usage.ts';
-import { writeOpenAiError } from '../openai-error.ts';
 import type {
   EmbeddedText,
   EmbeddingFormat,
   EmbeddingRequest,
   ProviderEmbeddingFormat,
-} from './embedding-format.ts';
+} from '../../chat/embedding-format.ts';
+import { readMembers } from '../../chat/member-reader.ts';
+import { objectsOf, refuseTasks, vectorOf } from '../../chat/provider-vectors.ts';
+import { membersOf } from '../../json-members.ts';
+import { inputUsage } from '../../usage.ts';
+import { writeOpenAiError } from '../openai-error.ts';
 import { packedVector } from './packed-vector.ts';
-import { objectsOf, refuseTasks, vectorOf } from './provider-vectors.ts';
 
 /** `POST /v1/embeddings` of the OpenAI API. https://platform.openai.com/docs/api-reference/embeddings */
 export const embeddings: EmbeddingFormat & ProviderEmbeddingFormat = {

@@ -1,18 +1,18 @@
 import { type CallTarget, type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
-import { type MemberReader, readMembers } from '../../chat/member-reader.ts';
-import { membersOf } from '../../json-members.ts';
-import { tokenCount } from '../../usage.ts';
-import { canonicalNames } from '../generate-content/canonical-names.ts';
-import { writeError } from '../generate-content/error.ts';
 import {
   type EmbeddedText,
   type EmbeddingFormat,
   type EmbeddingResponse,
   type ProviderEmbeddingFormat,
   TASKS,
-} from './embedding-format.ts';
-import { objectsOf, vectorOf } from './provider-vectors.ts';
+} from '../../chat/embedding-format.ts';
+import { type MemberReader, readMembers } from '../../chat/member-reader.ts';
+import { objectsOf, vectorOf } from '../../chat/provider-vectors.ts';
+import { membersOf } from '../../json-members.ts';
+import { tokenCount } from '../../usage.ts';
+import { canonicalNames } from '../generate-content/canonical-names.ts';
+import { writeError } from '../generate-content/error.ts';
 
 // Gemini API, "Embeddings": https://ai.google.dev/api/embeddings
 

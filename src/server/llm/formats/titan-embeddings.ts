@@ -1,8 +1,8 @@
-import { Untranslatable } from '../../chat/chat-format.ts';
-import { defined } from '../../chat/defined.ts';
-import { tokenCount } from '../../usage.ts';
-import type { ProviderEmbeddingFormat } from './embedding-format.ts';
-import { refuseTasks, vectorOf } from './provider-vectors.ts';
+import { Untranslatable } from '../chat/chat-format.ts';
+import { defined } from '../chat/defined.ts';
+import type { ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
+import { refuseTasks, vectorOf } from '../chat/provider-vectors.ts';
+import { tokenCount } from '../usage.ts';
 
 /** Titan Text Embeddings on Bedrock (user guide, "Amazon Titan Embeddings Text"). A call has one text. */
 export const titanEmbeddings: ProviderEmbeddingFormat = {

@@ -1,11 +1,10 @@
 import type { Limits } from '../../core/limits.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { ProviderChatFormat } from './chat/chat-format.ts';
 import type { Completion, StreamedCompletion } from './chat/conversation.ts';
 import type { PromptMessage } from './chat/prompt.ts';
 import type { ProviderError } from './errors.ts';
-import type { ProviderEmbeddingFormat } from './formats/embeddings/embedding-format.ts';
-import type { FormatKey, Operation } from './formats/format.ts';
+import type { Operation } from './formats/format.ts';
+import type { FormatKey, ProviderFormatKey } from './formats/index.ts';
 import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
@@ -18,7 +17,7 @@ export interface LlmCall {
   /** The client's wire format; undefined on `passthrough` paths of unknown format. */
   readonly format?: FormatKey | undefined;
   /** The wire format for the provider, if it is another one. */
-  readonly upstreamFormat?: FormatKey | ProviderChatFormat['key'] | ProviderEmbeddingFormat['key'];
+  readonly upstreamFormat?: ProviderFormatKey;
   readonly operation: Operation;
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;

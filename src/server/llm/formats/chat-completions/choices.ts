@@ -1,0 +1,40 @@
+import { type Completion, callsIn, type StreamedOutput, textOf } from '../../chat/conversation.ts';
+import { type Members, membersOf } from '../../json-members.ts';
+import type { WireFormat } from '../format.ts';
+
+/** What chat and text completions have in common: answers are choices. */
+export const choicesApi: Pick<
+  WireFormat,
+  'usageOption' | 'isUsageOnly' | 'completion' | 'streamedOutput' | 'endMarks'
+> = {
+  usageOption: { field: 'stream_options', value: { include_usage: true } },
+  isUsageOnly: ({ choices }) => Array.isArray(choices) && choices.length === 0,
+  completion,
+  streamedOutput: ({ choices }) =>
+    Array.isArray(choices) ? choices.map((choice) => pieceOf(membersOf(choice) ?? {})) : [],
+  endMarks: [Buffer.from('data: [DONE]')],
+};
+
+function completion({ choices }: Members): Completion | undefined {
+  if (!Array.isArray(choices)) return undefined;
+  const messages = choices.map((choice) => membersOf(membersOf(choice)?.['message'] ?? choice));
+  return {
+    texts: messages.map(textOf),
+    toolCalls: messages.flatMap((message) => callsIn(message?.['tool_calls'])),
+  };
+}
+
+function pieceOf(choice: Members): StreamedOutput[number] {
+  const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
+  const delta = membersOf(choice['delta']) ?? {};
+  const calls = delta['tool_calls'];
+  return {
+    index,
+    text: delta['content'] ?? choice['text'],
+    calls: (Array.isArray(calls) ? (calls as unknown[]) : []).map((call) => {
+      const { index: at, id, function: named } = membersOf(call) ?? {};
+      const { name, arguments: written } = membersOf(named) ?? {};
+      return { key: `${index} ${String(at)}`, id, name, written };
+    }),
+  };
+}

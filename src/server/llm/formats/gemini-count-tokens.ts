@@ -1,0 +1,31 @@
+import { membersOf } from '../json-members.ts';
+import { fieldsOf, requireList } from './counted-fields.ts';
+import { defineFormat } from './format.ts';
+import { geminiApi } from './gemini-api.ts';
+import { generateContent } from './generate-content/index.ts';
+
+/** `countTokens` of the Gemini API, which Google does not charge for. */
+export const geminiCountTokens = defineFormat({
+  ...geminiApi,
+  key: 'geminiCountTokens',
+  paths: [],
+  methods: { countTokens: { stream: false } },
+  operation: 'other',
+  hasNoText: true,
+  isFree: true,
+  promptFields: generateContent.promptFields ?? [],
+  // Gemini API, "countTokens": the contents, or a whole request in place of them.
+  tokenCount: {
+    parts(body) {
+      const whole = membersOf(body.get('generateContentRequest') ?? body.get('generate_content_request'));
+      if (whole !== undefined) return whole;
+      requireList(body, 'contents');
+      return fieldsOf(body, ['contents', 'systemInstruction', 'system_instruction', 'tools']);
+    },
+    response: (count) => ({ totalTokens: count }),
+  },
+  // The tokens in its response are the result, not usage.
+  report: () => ({}),
+  usage: () => undefined,
+  output: () => undefined,
+});

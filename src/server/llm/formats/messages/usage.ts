@@ -1,0 +1,26 @@
+import { type Members, membersOf } from '../../json-members.ts';
+import { known, tokenCount, type Usage } from '../../usage.ts';
+
+/**
+ * Anthropic counts cached tokens separately: `input_tokens` excludes those read from the cache and those written to it
+ * (Anthropic's documentation, "Prompt caching", "Tracking cache performance").
+ */
+export function anthropicUsage(report: Members): Usage | undefined {
+  const uncached = tokenCount(report['input_tokens']);
+  const output = tokenCount(report['output_tokens']);
+  if (uncached === undefined && output === undefined) return undefined;
+  const cachedInput = tokenCount(report['cache_read_input_tokens']);
+  const cacheWrite = tokenCount(report['cache_creation_input_tokens']);
+  return {
+    input: (uncached ?? 0) + (cachedInput ?? 0) + (cacheWrite ?? 0),
+    output: output ?? 0,
+    ...known('cachedInput', cachedInput),
+    ...known('cacheWrite', cacheWrite),
+    ...known('cacheWrite1h', membersOf(report['cache_creation'])?.['ephemeral_1h_input_tokens']),
+    ...known('reasoning', membersOf(report['output_tokens_details'])?.['thinking_tokens']),
+  };
+}
+
+/** The report of `message_start`, which has 1 as output before there is any. */
+export const withoutPlaceholder = (report: Members): Members =>
+  report['output_tokens'] === 1 ? { ...report, output_tokens: undefined } : report;
