@@ -244,6 +244,10 @@ const FAILING: [string, Answer][] = [
     'bytes that are no UTF-8',
     (_, response) => response.end(Buffer.from('{"action":{"reason":"\xff"}}', 'latin1')),
   ],
+  [
+    'a content coding that was not asked for',
+    (_, response) => response.writeHead(200, { 'content-encoding': 'br' }).end('{"action":{}}'),
+  ],
   ['silence', () => undefined],
   ['a body that does not end', (_, response) => response.writeHead(200).write('{"action":')],
   ['a reset', (_, response) => response.destroy()],
@@ -278,6 +282,34 @@ test.each([
   expect((await chat(served)).status).toBe(200);
   expect(hook.received.map((request) => request.headers.host)).toEqual([hook.address]);
   expect(hook.received[0]?.headers).not.toHaveProperty('x-injected');
+});
+
+test.each([
+  '"//evil.example/x"',
+  '"http://evil.example/x"',
+  '"/a b"',
+  '"/a#b"',
+  '"/a\\r\\nx-injected: 1"',
+  '"/\u00e4"',
+  'request.headers["x-none"]',
+])('a webhook is called with its own path when `:path` evaluates to %s', async (path) => {
+  await using provider = await llmProvider();
+  await using hook = await guardrail(() => ({}));
+  const headers = { ':path': path };
+  await using served = await llmGateway(provider, {
+    model: { guardrails: { request: [webhook(hook, { headers })] } },
+  });
+  expect((await chat(served)).status).toBe(200);
+  expect(hook.received.map(({ target }) => target)).toEqual(['/request']);
+  expect(hook.received[0]?.headers).not.toHaveProperty('x-injected');
+});
+
+test('a client gets at most 64 KiB of what a webhook says of a rejection', async () => {
+  await using provider = await llmProvider();
+  await using hook = await guardrail(() => ({ body: 'x'.repeat(100_000), status_code: 403 }));
+  await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+  const reply = await chat(served);
+  expect([reply.status, reply.text.length]).toEqual([403, 65_536]);
 });
 
 describe('guardrail webhooks with invalid responses', () => {
