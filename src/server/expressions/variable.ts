@@ -1,4 +1,5 @@
 import type { VariableResolver } from '../kernel/expression.ts';
+import type { Fact } from '../kernel/fact.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type Declaration, declareRoot } from './cel/declarations.ts';
 
@@ -27,6 +28,24 @@ export function defineVariable(
   { isLive = false } = {},
 ): Variable {
   return { name, declaration, value, isLive };
+}
+
+/** Declarations of the members that facts define, by name. */
+export function memberDeclarations<Source>(facts: readonly Fact<Source>[]): Record<string, Declaration> {
+  return Object.fromEntries(
+    facts.flatMap(({ cel }) => (cel === undefined ? [] : [[cel.member, { type: cel.type, doc: cel.doc }]])),
+  );
+}
+
+/** Values of the members that facts define; undefined for those that are not known. */
+export function memberValues<Source>(
+  facts: readonly Fact<Source>[],
+  source: Source,
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const { cel, read } of facts)
+    if (cel !== undefined) values[cel.member] = cel.read === undefined ? read(source) : cel.read(source);
+  return values;
 }
 
 const registered = new Map<string, Variable>();

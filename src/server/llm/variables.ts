@@ -1,8 +1,9 @@
 import type { Declaration } from '../expressions/cel/declarations.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../expressions/scopes.ts';
-import { defined, defineVariable, type Members } from '../expressions/variable.ts';
+import { defined, defineVariable, memberDeclarations, memberValues } from '../expressions/variable.ts';
 import { omitsOriginal } from '../kernel/shared-slots.ts';
+import { llmFacts } from './facts.ts';
 import { type LlmCall, llmCall } from './llm-call.ts';
 
 /** Token classes of costs and rates. */
@@ -20,28 +21,11 @@ const TOKENS = {
   outputAudio: { type: 'double', doc: 'Audio output tokens.' },
 } as const;
 
-const LLM = {
+const LLM: Declaration = {
   type: 'map',
   doc: 'The LLM call.',
   members: {
-    streaming: { type: 'bool', doc: 'Whether the client requested a stream.' },
-    requestModel: { type: 'string', doc: 'Model requested by the client.' },
-    responseModel: { type: 'string', doc: 'Model named in the response.' },
-    provider: { type: 'string', doc: 'Name of the provider.' },
-    inputTokens: { type: 'int', doc: 'Input tokens.' },
-    outputTokens: { type: 'int', doc: 'Output tokens.' },
-    totalTokens: { type: 'int', doc: 'Sum of input and output tokens.' },
-    cachedInputTokens: { type: 'int', doc: "Input tokens read from the provider's cache." },
-    cacheCreationInputTokens: { type: 'int', doc: "Input tokens written to the provider's cache." },
-    reasoningTokens: { type: 'int', doc: 'Reasoning tokens.' },
-    usageEstimated: {
-      type: 'string',
-      doc: 'Why the token counts are estimated; absent if they are reported.',
-    },
-    inputAudioTokens: { type: 'int', doc: 'Audio input tokens.' },
-    outputAudioTokens: { type: 'int', doc: 'Audio output tokens.' },
-    timeToFirstToken: { type: 'double', doc: 'Seconds from the request to the first token.' },
-    timePerOutputToken: { type: 'double', doc: 'Seconds per token after the first.' },
+    ...memberDeclarations(llmFacts),
     params: {
       type: 'map',
       doc: "The client's unchanged request. In the log, absent if guardrails have changed or rejected it.",
@@ -75,7 +59,7 @@ const LLM = {
     'serviceTier',
     'countTokens',
   ],
-} as const satisfies Declaration;
+};
 
 export const llmVariable = defineVariable('llm', LLM, (ctx) => {
   const call = llmCall.get(ctx);
@@ -90,28 +74,10 @@ export const llmRequestVariable = defineVariable(
 );
 
 function llmMembers(call: LlmCall): object {
-  const { usage, firstTokenAfter, lastTokenAfter, cost } = call;
+  const { cost } = call;
   const completion = call.streamed?.completion ?? call.completion;
-  const perToken =
-    firstTokenAfter === undefined || lastTokenAfter === undefined || !usage?.output
-      ? undefined
-      : (lastTokenAfter - firstTokenAfter) / usage.output / 1000;
-  return defined<Omit<Members<typeof LLM>, 'params'>>({
-    streaming: call.streaming,
-    requestModel: call.requestModel,
-    responseModel: call.responseModel,
-    provider: call.provider,
-    inputTokens: usage?.input,
-    outputTokens: usage?.output,
-    totalTokens: usage === undefined ? undefined : usage.input + usage.output,
-    cachedInputTokens: usage?.cachedInput,
-    cacheCreationInputTokens: usage?.cacheWrite,
-    reasoningTokens: usage?.reasoning,
-    usageEstimated: call.estimated,
-    inputAudioTokens: usage?.inputAudio,
-    outputAudioTokens: usage?.outputAudio,
-    timeToFirstToken: firstTokenAfter === undefined ? undefined : firstTokenAfter / 1000,
-    timePerOutputToken: perToken,
+  return defined({
+    ...memberValues(llmFacts, call),
     prompt: call.prompt,
     completion: completion?.texts,
     toolCalls: completion?.toolCalls,

@@ -1,8 +1,9 @@
 import type { Declaration } from '../expressions/cel/declarations.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../expressions/scopes.ts';
-import { defined, defineVariable, type Members } from '../expressions/variable.ts';
+import { defined, defineVariable, memberDeclarations, memberValues } from '../expressions/variable.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { mcpFacts } from './facts.ts';
 import { mcpFields } from './request-fields.ts';
 
 /** A tool, prompt or resource of an MCP target. */
@@ -21,31 +22,29 @@ const CALLED = {
   error: { type: 'map', doc: '`code` and `message` of the JSON-RPC error of the call, for the log only.' },
 } as const;
 
-const MCP = {
+const MCP: Declaration = {
   type: 'map',
   doc: 'The MCP message. In rules, one of `tool`, `prompt`, `resource` and `task` is set: the item to decide on.',
   members: {
-    methodName: { type: 'string', doc: 'Method of the message, such as `tools/call`.' },
-    sessionId: { type: 'string', doc: 'Shortened session id, for the log only.' },
+    ...memberDeclarations(mcpFacts),
     tool: { type: 'map', doc: 'The tool.', members: { ...ITEM, ...CALLED } },
     prompt: { type: 'map', doc: 'The prompt.', members: ITEM },
     resource: { type: 'map', doc: 'The resource or resource template.', members: ITEM },
     task: { type: 'map', doc: 'The task; `name` is its id.', members: ITEM },
   },
-} as const satisfies Declaration;
+};
 
 export const mcpVariable = defineVariable('mcp', MCP, (ctx) => toCel(mcpMembers(ctx)));
 
 function mcpMembers(ctx: RequestContext): object | null {
   const mcp = mcpFields.get(ctx);
   if (mcp === undefined) return null;
-  const { method, sessionId, target, tool, prompt, resourceUri, task } = mcp;
+  const { target, tool, prompt, resourceUri, task } = mcp;
   const item = (name: string | undefined): { name: string; target: string | undefined } | undefined =>
     name === undefined ? undefined : { name, target };
   const called = { arguments: mcp.toolArguments, result: mcp.toolResult, error: mcp.toolError };
-  return defined<Members<typeof MCP>>({
-    methodName: method,
-    sessionId,
+  return defined({
+    ...memberValues(mcpFacts, mcp),
     tool: tool === undefined ? undefined : defined({ ...item(tool), ...called }),
     prompt: item(prompt),
     resource: item(resourceUri),

@@ -19,17 +19,12 @@ import { recordedResponseBody } from '../expressions/request-variables.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CelResult, Expression } from '../kernel/expression.ts';
+import type { FieldValue } from '../kernel/fact.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { RelayedConnection } from '../transport/entrance.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
-import {
-  connectionFields,
-  type Field,
-  type FieldValue,
-  remainingFields,
-  requestFields,
-} from './request-fields.ts';
+import { connectionFields, type Field, remainingFields, requestFields } from './request-fields.ts';
 import { logScope } from './scopes.ts';
 
 export const accessLogSchema = z

@@ -1,6 +1,7 @@
 import { elementsOf, parseJson, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Field, FieldValue } from './request-fields.ts';
+import type { FieldValue } from '../kernel/fact.ts';
+import type { Field } from './request-fields.ts';
 
 /** One finished request, with its access-log fields. */
 export interface RecentRequest {

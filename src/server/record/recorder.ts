@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
+import { textIn } from '../../core/foreign.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Database, Statement } from '../kernel/database.ts';
@@ -185,6 +186,10 @@ export function unrecorded(): AppError {
 }
 
 /** Approximate memory of a record in bytes. */
-function sizeOf({ path, error, agent, added }: RequestRecord): number {
-  return 400 + path.length + (error?.length ?? 0) + (agent?.length ?? 0) + (added?.length ?? 0);
+function sizeOf(record: RequestRecord): number {
+  let size = 400;
+  for (const name of LONG_TEXTS) size += textIn(record[name]).length;
+  return size;
 }
+
+const LONG_TEXTS = ['path', 'error', 'agent', 'added'] as const;

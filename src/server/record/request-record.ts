@@ -3,199 +3,153 @@ import { LIMITS } from '../../core/limits.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
 import { variableOf } from '../expressions/variable.ts';
 import type { CelResult } from '../kernel/expression.ts';
+import type { Column, Fact, FieldValue } from '../kernel/fact.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { a2aCall, jwtClaims, principal } from '../kernel/shared-slots.ts';
-import { type LlmCall, llmCall, refusedModel } from '../llm/llm-call.ts';
-import { type McpFields, mcpFields } from '../mcp/request-fields.ts';
+import { llmFacts } from '../llm/facts.ts';
+import { llmCall, refusedModel } from '../llm/llm-call.ts';
+import { mcpFacts } from '../mcp/facts.ts';
+import { mcpFields } from '../mcp/request-fields.ts';
 import { costUnits } from './money.ts';
 import type { RecordPolicy } from './policy.ts';
 
-/** Columns of `agctl_records` except its id, in the order of `RecordRow`. */
-export const COLUMNS = [
-  'time',
-  'duration',
-  'protocol',
-  'operation',
-  'listener',
-  'route',
-  'path',
-  'status',
-  'error',
-  'reason',
-  'cut',
-  'caller',
-  'user_name',
-  'user_group',
-  'client',
-  'agent',
-  'session',
-  'trace_id',
-  'provider',
-  'model',
-  'used_model',
-  'target',
-  'tool',
-  'streamed',
-  'first_token',
-  'input_tokens',
-  'output_tokens',
-  'cached_tokens',
-  'cache_write_tokens',
-  'reasoning_tokens',
-  'estimated',
-  'cost',
-  'added',
-] as const;
-
-type Text = string | null;
-type Count = number | null;
-
-/** One recorded request. Times are in ms since 1970, durations in µs, the cost in 10⁻¹⁰ USD. */
-export interface RequestRecord {
-  readonly time: number;
-  readonly duration: number;
-  /** `llm`, `mcp`, `a2a` or `http`. */
-  readonly protocol: string;
-  /** The LLM operation (`chat`), the method of the message (`tools/call`), or the HTTP method. */
-  readonly operation: string;
-  readonly listener: string;
-  readonly route: Text;
-  /** Without query. */
-  readonly path: string;
+/** A request that has ended, with what its columns are read from. */
+interface Ended {
+  readonly ctx: RequestContext;
   readonly status: number;
-  readonly error: Text;
-  readonly reason: Text;
-  /** Who ended a response before it was complete: `client`, `upstream` or `timeout`. */
-  readonly cut: Text;
-  readonly caller: Text;
-  readonly user: Text;
-  readonly group: Text;
-  readonly client: string;
-  readonly agent: Text;
-  readonly session: Text;
-  readonly traceId: Text;
-  readonly provider: Text;
-  /** The requested model, and the one that answered. */
-  readonly model: Text;
-  readonly usedModel: Text;
-  readonly target: Text;
-  /** Tool, prompt or URI of the resource. */
-  readonly tool: Text;
-  readonly streamed: boolean;
-  readonly firstToken: Count;
-  readonly input: Count;
-  readonly output: Count;
-  readonly cached: Count;
-  readonly cacheWrite: Count;
-  readonly reasoning: Count;
-  /** Why the token counts are an estimate. */
-  readonly estimated: Text;
-  readonly cost: Count;
-  /** Added fields as JSON. */
-  readonly added: Text;
+  /** Values of `add`. */
+  readonly added: Readonly<Record<string, CelResult>> | undefined;
+  readonly policy: RecordPolicy;
 }
+
+type ReadColumn<Source> = Column<Source> & Required<Pick<Column<Source>, 'read'>>;
+
+/** Columns of every request. Those of its calls are in the facts of their features. */
+const REQUEST_COLUMNS: readonly ReadColumn<Ended>[] = [
+  { name: 'time', type: 'time', shown: 'time', read: ({ ctx }) => ctx.timings.startedAt },
+  { name: 'duration', type: 'duration', shown: 'durationMs', read: ({ ctx }) => ctx.timings.duration },
+  {
+    name: 'protocol',
+    type: 'text',
+    shown: 'protocol',
+    filter: 'protocol',
+    read: ({ ctx }) => (a2aCall.get(ctx) === undefined ? ctx.protocol : 'a2a'),
+  },
+  { name: 'operation', type: 'text', shown: 'operation', filter: 'operation', read: operationOf },
+  { name: 'listener', type: 'text', shown: 'listener', read: ({ ctx }) => ctx.listener },
+  { name: 'route', type: 'text', shown: 'route', filter: 'route', read: ({ ctx }) => ctx.route },
+  { name: 'path', type: 'text', shown: 'path', read: ({ ctx }) => pathOf(ctx) },
+  { name: 'status', type: 'count', shown: 'status', read: ({ status }) => status },
+  { name: 'error', type: 'text', shown: 'error', read: errorOf },
+  {
+    name: 'reason',
+    type: 'text',
+    shown: 'reason',
+    read: ({ ctx }) => (ctx.reason === 'Upstream' ? undefined : ctx.reason),
+  },
+  // Who ended a response before it was complete.
+  { name: 'cut', type: 'text', shown: 'cut', read: cutBy },
+  { name: 'caller', type: 'text', shown: 'key', filter: 'key', read: keyOf },
+  { name: 'user_name', type: 'text', shown: 'user', filter: 'user', read: userOf },
+  { name: 'user_group', type: 'text', shown: 'group', filter: 'group', read: groupOf },
+  { name: 'client', type: 'text', shown: 'client', read: ({ ctx }) => ctx.client.address },
+  { name: 'agent', type: 'text', shown: 'userAgent', read: ({ ctx }) => ctx.headers.get('user-agent') },
+  { name: 'trace_id', type: 'text', shown: 'traceId', filter: 'trace', read: ({ ctx }) => ctx.span?.traceId },
+  { name: 'added', type: 'json', shown: 'added', read: addedText },
+];
+
+const LLM_COLUMNS = columnsOf(llmFacts);
+const MCP_COLUMNS = columnsOf(mcpFacts);
+
+function columnsOf<Source>(facts: readonly Fact<Source>[]): readonly ReadColumn<Source>[] {
+  return facts.flatMap(({ read, column }) => (column === undefined ? [] : [{ read, ...column }]));
+}
+
+/** All columns of `agctl_records` except its id. */
+export const COLUMNS: readonly Column<never>[] = [...REQUEST_COLUMNS, ...MCP_COLUMNS, ...LLM_COLUMNS];
+
+/** The values of its columns by name. */
+export type RequestRecord = Readonly<Record<string, string | number | null>>;
 
 /** The record of a request that has ended. All its texts are redacted. */
 export function recordOf(ctx: RequestContext, status: number, policy: RecordPolicy): RequestRecord {
   const llm = llmCall.get(ctx);
+  const record: Record<string, string | number | null> = {};
+  const store = <Source>(columns: readonly ReadColumn<Source>[], source: Source | undefined): void => {
+    for (const { name, type, read } of columns)
+      record[name] = source === undefined ? absent(type) : stored(type, read(source), policy);
+  };
+  store(REQUEST_COLUMNS, { ctx, status, added: policy.added(ctx), policy });
+  store(MCP_COLUMNS, mcpFields.get(ctx));
+  store(LLM_COLUMNS, llm);
+  const refused = refusedModel.get(ctx);
+  if (llm === undefined && refused !== undefined) record['model'] = policy.label(refused);
+  return record;
+}
+
+/** The only column that is never null and that a request without a call lacks. */
+const absent = (type: Column<never>['type']): number | null => (type === 'flag' ? 0 : null);
+
+function stored(
+  type: Column<never>['type'],
+  value: FieldValue,
+  policy: RecordPolicy,
+): string | number | null {
+  if (value === undefined || value === null) return absent(type);
+  if (type === 'text') return policy.label(String(value));
+  if (type === 'json') return String(value);
+  if (type === 'usd') return costUnits(String(value));
+  if (type === 'flag') return value === true ? 1 : 0;
+  const number = Number(value);
+  return type === 'duration' ? Math.round(number * 1000) : number;
+}
+
+function operationOf({ ctx }: Ended): string {
+  const call = llmCall.get(ctx)?.operation ?? mcpFields.get(ctx)?.method ?? a2aCall.get(ctx)?.method;
+  return call ?? ctx.requestedMethod;
+}
+
+function errorOf({ ctx }: Ended): string | undefined {
   const mcp = mcpFields.get(ctx);
-  const added = policy.added(ctx);
-  const text = (value: string | undefined): Text => (value === undefined ? null : policy.label(value));
-  return {
-    time: ctx.timings.startedAt,
-    duration: Math.round(ctx.timings.duration * 1000),
-    protocol: a2aCall.get(ctx) === undefined ? ctx.protocol : 'a2a',
-    operation: policy.label(llm?.operation ?? mcp?.method ?? a2aCall.get(ctx)?.method ?? ctx.requestedMethod),
-    listener: ctx.listener,
-    route: ctx.route ?? null,
-    path: policy.label(pathOf(ctx)),
-    status,
-    error: text(errorOf(ctx, llm, mcp)),
-    reason: ctx.reason === undefined || ctx.reason === 'Upstream' ? null : ctx.reason,
-    cut: cutBy(ctx, llm),
-    ...callerOf(ctx, added, text),
-    client: ctx.client.address,
-    agent: text(ctx.headers.get('user-agent')),
-    session: text(mcp?.sessionId),
-    traceId: ctx.span?.traceId ?? null,
-    target: text(mcp?.target),
-    tool: text(mcp?.tool ?? mcp?.prompt ?? mcp?.resourceUri),
-    ...(llm === undefined ? { ...NO_CALL, model: text(refusedModel.get(ctx)) } : callFields(llm, text)),
-    added: addedText(added, policy),
-  };
-}
-
-const NO_CALL = {
-  provider: null,
-  model: null,
-  usedModel: null,
-  streamed: false,
-  firstToken: null,
-  input: null,
-  output: null,
-  cached: null,
-  cacheWrite: null,
-  reasoning: null,
-  estimated: null,
-  cost: null,
-} as const;
-
-function callFields(call: LlmCall, text: (value: string | undefined) => Text) {
-  const { usage, cost } = call;
-  return {
-    provider: call.provider,
-    model: text(call.requestModel),
-    usedModel: text(call.responseModel ?? call.providerModel),
-    streamed: call.streaming,
-    firstToken: call.firstTokenAfter === undefined ? null : Math.round(call.firstTokenAfter * 1000),
-    input: usage?.input ?? null,
-    output: usage?.output ?? null,
-    cached: usage?.cachedInput ?? null,
-    cacheWrite: usage?.cacheWrite ?? null,
-    reasoning: usage?.reasoning ?? null,
-    estimated: call.estimated ?? null,
-    cost: cost?.total === undefined ? null : costUnits(cost.total),
-  };
-}
-
-function errorOf(
-  ctx: RequestContext,
-  llm: LlmCall | undefined,
-  mcp: McpFields | undefined,
-): string | undefined {
-  const provider = llm?.providerError;
+  const provider = llmCall.get(ctx)?.providerError;
   if (provider !== undefined)
     return [ctx.error, provider.name].filter((each) => each !== undefined).join(': ');
   return ctx.error ?? mcp?.errorMessage ?? (mcp?.isToolError ? TOOL_ERROR : undefined);
 }
 
 /** A stream whose client has left, or whose provider ended it early, has fewer tokens than it would have had. */
-function cutBy(ctx: RequestContext, llm: LlmCall | undefined): Text {
+function cutBy({ ctx }: Ended): string | undefined {
+  const llm = llmCall.get(ctx);
   if (ctx.reason === 'Timeout') return 'timeout';
   if (ctx.isAbandoned || ctx.reason === 'ClientClosed') return 'client';
-  return llm?.progress === 'responding' && llm.streaming ? 'upstream' : null;
+  return llm?.progress === 'responding' && llm.streaming ? 'upstream' : undefined;
 }
 
 /** Expressions of `add` come first; then what the policies know of the caller. */
-function callerOf(
-  ctx: RequestContext,
-  added: Readonly<Record<string, CelResult>> | undefined,
-  text: (value: string | undefined) => Text,
-) {
+function keyOf({ ctx, added }: Ended): string | undefined {
   const who = principal.get(ctx);
-  const key = who?.startsWith('apiKey:') ? membersOf(variableOf('apiKey', ctx)) : undefined;
-  const claims = jwtClaims.get(ctx);
-  return {
-    // Eight digits of its hash tell keys without a name apart.
-    caller: text(textOf(added?.['key']) ?? textOf(key?.['name']) ?? (key && `key ${who?.slice(7, 15)}`)),
-    user: text(
-      textOf(added?.['user']) ??
-        textOf(claims?.['sub']) ??
-        textOf(key?.['user']) ??
-        (who?.startsWith('basicAuth:') ? who.slice('basicAuth:'.length) : undefined),
-    ),
-    group: text(textOf(added?.['group']) ?? textOf(key?.['group']) ?? textOf(key?.['team'])),
-  };
+  const key = apiKeyOf(ctx);
+  // Eight digits of its hash tell keys without a name apart.
+  return textOf(added?.['key']) ?? textOf(key?.['name']) ?? (key && `key ${who?.slice(7, 15)}`);
+}
+
+function userOf({ ctx, added }: Ended): string | undefined {
+  const who = principal.get(ctx);
+  return (
+    textOf(added?.['user']) ??
+    textOf(jwtClaims.get(ctx)?.['sub']) ??
+    textOf(apiKeyOf(ctx)?.['user']) ??
+    (who?.startsWith('basicAuth:') ? who.slice('basicAuth:'.length) : undefined)
+  );
+}
+
+function groupOf({ ctx, added }: Ended): string | undefined {
+  const key = apiKeyOf(ctx);
+  return textOf(added?.['group']) ?? textOf(key?.['group']) ?? textOf(key?.['team']);
+}
+
+function apiKeyOf(ctx: RequestContext): Readonly<Record<string, unknown>> | undefined {
+  return principal.get(ctx)?.startsWith('apiKey:') ? membersOf(variableOf('apiKey', ctx)) : undefined;
 }
 
 const textOf = (value: unknown): string | undefined => {
@@ -203,12 +157,12 @@ const textOf = (value: unknown): string | undefined => {
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : undefined;
 };
 
-function addedText(added: Readonly<Record<string, CelResult>> | undefined, policy: RecordPolicy): Text {
-  if (added === undefined) return null;
+function addedText({ added, policy }: Ended): string | undefined {
+  if (added === undefined) return undefined;
   const { key, user, group, ...rest } = added;
-  if (Object.keys(rest).length === 0) return null;
+  if (Object.keys(rest).length === 0) return undefined;
   const text = JSON.stringify(policy.value(rest));
-  return text.length > LIMITS.recordText * 4 ? null : withoutNul(text);
+  return text.length > LIMITS.recordText * 4 ? undefined : withoutNul(text);
 }
 
 function pathOf({ path, requestedTarget, request }: RequestContext): string {

@@ -1,7 +1,8 @@
 import { membersOf, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { number, optionalNumber, text, time } from '../../core/sql-row.ts';
+import { number, text, time } from '../../core/sql-row.ts';
 import type { Database, SqlRow, SqlValue } from '../kernel/database.ts';
+import type { Column } from '../kernel/fact.ts';
 import { stepsByBlock } from './blocks.ts';
 import { usdOf } from './money.ts';
 import { wordsOf } from './payload.ts';
@@ -18,30 +19,18 @@ import {
 } from './steps.ts';
 
 /** Columns that a search compares, by the name of the filter. */
-const FILTERS = {
-  protocol: 'protocol',
-  operation: 'operation',
-  route: 'route',
-  key: 'caller',
-  user: 'user_name',
-  group: 'user_group',
-  provider: 'provider',
-  model: 'model',
-  target: 'target',
-  tool: 'tool',
-  session: 'session',
-  trace: 'trace_id',
-} as const;
+const FILTERS: ReadonlyMap<string, string> = new Map(
+  COLUMNS.flatMap(({ name, filter }) => (filter === undefined ? [] : [[filter, name] as const])),
+);
 
-export type Filter = keyof typeof FILTERS;
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
-export const FILTER_NAMES = Object.keys(FILTERS) as readonly Filter[];
+export const FILTER_NAMES: readonly string[] = [...FILTERS.keys()];
 
 export interface Search {
   /** Unix time in ms: `from` is included, `to` is not. */
   readonly from: number;
   readonly to: number;
-  readonly equal: Readonly<Partial<Record<Filter, string>>>;
+  /** By the name of the filter. */
+  readonly equal: Readonly<Partial<Record<string, string>>>;
   /** First and last status, or requests that failed (`core/outcome.ts`). */
   readonly status?: readonly [number, number] | 'error' | undefined;
   /** Only calls of models and of MCP tools, prompts and resources: other requests are about nothing that was said. */
@@ -93,7 +82,7 @@ export async function searchRecords(database: Database, search: Search): Promise
   }
 }
 
-const READ = COLUMNS.map((name) => readColumn(name)).join(', ');
+const READ = COLUMNS.map((column) => readColumn(column)).join(', ');
 
 /** The rest of the conditions is compared with the records that the index of the first one finds. */
 function stepsByValue(database: Database, search: Search): Steps {
@@ -192,9 +181,9 @@ const CONTENTS: Condition = {
 
 function conditionsOf({ equal, status, hasContents = false }: Search): Map<string, Condition> {
   const conditions = new Map<string, Condition>();
-  for (const name of FILTER_NAMES) {
+  for (const [name, column] of FILTERS) {
     const value = equal[name];
-    if (value !== undefined) conditions.set(name, { sql: `${FILTERS[name]} = ?`, values: [value] });
+    if (value !== undefined) conditions.set(name, { sql: `${column} = ?`, values: [value] });
   }
   if (hasContents) conditions.set('contents', CONTENTS);
   if (status === undefined) return conditions;
@@ -213,7 +202,7 @@ function pageOf(rows: readonly SqlRow[], next: Cursor | undefined): Page {
 /** One record with its payload. */
 export async function recordById(database: Database, id: number): Promise<ShownRecord | undefined> {
   const [row] = await database.query(
-    `SELECT r.id, ${COLUMNS.map((name) => readColumn(name, 'r.')).join(', ')}, p.request, p.response
+    `SELECT r.id, ${COLUMNS.map((column) => readColumn(column, 'r.')).join(', ')}, p.request, p.response
      FROM agctl_records r LEFT JOIN agctl_record_payloads p ON p.id = r.id WHERE r.id = ?`,
     [id],
   );
@@ -222,9 +211,9 @@ export async function recordById(database: Database, id: number): Promise<ShownR
   return { ...shown(row), ...(Object.keys(payload).length === 0 ? {} : { payload }) };
 }
 
-function readColumn(name: string, prefix = ''): string {
+function readColumn({ name, type }: Column<never>, prefix = ''): string {
   const column = prefix + name;
-  return name === 'cost' ? `CAST(${column} AS TEXT) AS cost` : column;
+  return type === 'usd' ? `CAST(${column} AS TEXT) AS ${name}` : column;
 }
 
 /** The JSON of a column of payloads; empty if there is none. */
@@ -233,45 +222,27 @@ export function parsed(text: SqlValue | undefined): Readonly<Record<string, unkn
 }
 
 function shown(row: SqlRow): ShownRecord {
-  const ms = (column: string): number | undefined => {
-    const microseconds = optionalNumber(row, column);
-    return microseconds === null ? undefined : microseconds / 1000;
-  };
-  const all: Record<string, unknown> = {
-    time: time(row, 'time').toISOString(),
-    durationMs: ms('duration'),
-    protocol: row['protocol'],
-    operation: row['operation'],
-    listener: row['listener'],
-    route: row['route'],
-    path: row['path'],
-    status: number(row, 'status'),
-    error: row['error'],
-    reason: row['reason'],
-    cut: row['cut'],
-    key: row['caller'],
-    user: row['user_name'],
-    group: row['user_group'],
-    client: row['client'],
-    userAgent: row['agent'],
-    session: row['session'],
-    traceId: row['trace_id'],
-    provider: row['provider'],
-    model: row['model'],
-    usedModel: row['used_model'],
-    target: row['target'],
-    tool: row['tool'],
-    streamed: optionalNumber(row, 'streamed') === 1 ? true : undefined,
-    firstTokenMs: ms('first_token'),
-    inputTokens: optionalNumber(row, 'input_tokens'),
-    outputTokens: optionalNumber(row, 'output_tokens'),
-    cachedInputTokens: optionalNumber(row, 'cached_tokens'),
-    cacheWriteTokens: optionalNumber(row, 'cache_write_tokens'),
-    reasoningTokens: optionalNumber(row, 'reasoning_tokens'),
-    usageEstimated: row['estimated'],
-    costUsd: row['cost'] === null ? undefined : usdOf(text(row, 'cost')),
-    added: typeof row['added'] === 'string' ? parsed(row['added']) : undefined,
-  };
-  const present = Object.entries(all).filter(([, value]) => value !== null && value !== undefined);
+  const values = COLUMNS.map((column) => [column.shown, shownValue(column, row)] as const);
+  const present = values.filter(([, value]) => value !== null && value !== undefined);
   return { id: number(row, 'id'), ...Object.fromEntries(present) };
+}
+
+function shownValue({ name, type }: Column<never>, row: SqlRow): unknown {
+  if (row[name] === null) return undefined;
+  switch (type) {
+    case 'text':
+      return row[name];
+    case 'count':
+      return number(row, name);
+    case 'time':
+      return time(row, name).toISOString();
+    case 'duration':
+      return number(row, name) / 1000;
+    case 'usd':
+      return usdOf(text(row, name));
+    case 'flag':
+      return number(row, name) === 1 ? true : undefined;
+    case 'json':
+      return parsed(row[name]);
+  }
 }

@@ -1,3 +1,4 @@
+import { textIn } from '../../core/foreign.ts';
 import { outcomeOf } from '../../core/outcome.ts';
 import type { Database, SqlValue, Statement } from '../kernel/database.ts';
 import { addToBlocks } from './blocks.ts';
@@ -23,7 +24,8 @@ export function storeStatements(kind: Database['kind'], batch: readonly QueuedRe
   return [...statements, addUsage(batch)];
 }
 
-const INSERT = `INSERT INTO agctl_records (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`;
+const NAMES = COLUMNS.map(({ name }) => name);
+const INSERT = `INSERT INTO agctl_records (${NAMES.join(', ')}) VALUES (${NAMES.map(() => '?').join(', ')})`;
 // The id of the record is that of the last row inserted, in all three tables.
 const INSERT_PAYLOAD =
   'INSERT INTO agctl_record_payloads (id, request, response) VALUES (last_insert_rowid(), ?, ?)';
@@ -47,100 +49,39 @@ function inSqlite(batch: readonly QueuedRecord[]): Statement[] {
   return [...statements, addToBlocks(batch.length)];
 }
 
-const TEXTS = new Set([
-  'protocol',
-  'operation',
-  'listener',
-  'route',
-  'path',
-  'error',
-  'reason',
-  'cut',
-  'caller',
-  'user_name',
-  'user_group',
-  'client',
-  'agent',
-  'session',
-  'trace_id',
-  'provider',
-  'model',
-  'used_model',
-  'target',
-  'tool',
-  'estimated',
-  'added',
-]);
-const GIVEN = COLUMNS.map((name) => `${name} ${TEXTS.has(name) ? 'TEXT' : 'BIGINT'}`).join(', ');
+const GIVEN = COLUMNS.map(
+  ({ name, type }) => `${name} ${type === 'text' || type === 'json' ? 'TEXT' : 'BIGINT'}`,
+).join(', ');
 /** One statement for the batch, because each takes a round trip. */
 const INSERT_BATCH = `
 WITH given AS MATERIALIZED (
   SELECT nextval(pg_get_serial_sequence('agctl_records', 'id')) AS id, r.*
   FROM json_to_recordset(?::json) AS r(${GIVEN}, request TEXT, response TEXT, words TEXT)
 ), kept AS (
-  INSERT INTO agctl_records (id, ${COLUMNS.join(', ')}) SELECT id, ${COLUMNS.join(', ')} FROM given
+  INSERT INTO agctl_records (id, ${NAMES.join(', ')}) SELECT id, ${NAMES.join(', ')} FROM given
 )
 INSERT INTO agctl_record_payloads (id, request, response, words)
 SELECT id, request, response, to_tsvector('simple', words) FROM given WHERE words IS NOT NULL`;
 
 function inPostgres(batch: readonly QueuedRecord[]): Statement[] {
   if (batch.length === 0) return [];
-  const rows = batch.map(({ record, payload }) => {
-    const values = rowOf(record);
-    return {
-      ...Object.fromEntries(COLUMNS.map((name, index) => [name, values[index]])),
-      request: payload?.request ?? null,
-      response: payload?.response ?? null,
-      words: searchedWords(record, payload),
-    };
-  });
+  const rows = batch.map(({ record, payload }) => ({
+    ...record,
+    request: payload?.request ?? null,
+    response: payload?.response ?? null,
+    words: searchedWords(record, payload),
+  }));
   return [{ sql: INSERT_BATCH, values: [JSON.stringify(rows)] }];
 }
 
 /** Errors and payloads can be searched by their words; everything else by its value. */
 function searchedWords({ error }: RequestRecord, payload: RecordedPayload | undefined): string | null {
-  if (error === null) return payload?.words ?? null;
+  if (typeof error !== 'string') return payload?.words ?? null;
   const words = wordsOf(error);
   return payload === undefined ? words : `${words} ${payload.words}`;
 }
 
-function rowOf(record: RequestRecord): SqlValue[] {
-  return [
-    record.time,
-    record.duration,
-    record.protocol,
-    record.operation,
-    record.listener,
-    record.route,
-    record.path,
-    record.status,
-    record.error,
-    record.reason,
-    record.cut,
-    record.caller,
-    record.user,
-    record.group,
-    record.client,
-    record.agent,
-    record.session,
-    record.traceId,
-    record.provider,
-    record.model,
-    record.usedModel,
-    record.target,
-    record.tool,
-    record.streamed ? 1 : 0,
-    record.firstToken,
-    record.input,
-    record.output,
-    record.cached,
-    record.cacheWrite,
-    record.reasoning,
-    record.estimated,
-    record.cost,
-    record.added,
-  ];
-}
+const rowOf = (record: RequestRecord): SqlValue[] => NAMES.map((name) => record[name] ?? null);
 
 export const USAGE_KEYS = [
   'hour',
@@ -163,27 +104,14 @@ VALUES (${[...USAGE_KEYS, ...USAGE_SUMS].map(() => '?').join(', ')}) ${USAGE_CON
 function addUsage(batch: readonly QueuedRecord[]): Statement {
   const sums = new Map<string, [keys: SqlValue[], sums: number[]]>();
   for (const { record: r } of batch) {
-    const keys = [
-      Math.floor(r.time / HOUR),
-      r.protocol,
-      r.caller ?? '',
-      r.user ?? '',
-      r.group ?? '',
-      r.provider ?? '',
-      r.model ?? '',
-      r.target ?? '',
-      r.tool ?? '',
-    ];
+    const keys = USAGE_KEYS.map((name) =>
+      name === 'hour' ? Math.floor(Number(r['time']) / HOUR) : (r[name] ?? ''),
+    );
     const key = keys.join('\n');
     const known = sums.get(key);
-    const added = [
-      1,
-      outcomeOf(r.status, r.error ?? undefined) === 'bad' ? 1 : 0,
-      r.input ?? 0,
-      r.output ?? 0,
-      r.cached ?? 0,
-      r.cost ?? 0,
-    ];
+    const isBad = outcomeOf(Number(r['status']), textIn(r['error']) || undefined) === 'bad';
+    const counted: Readonly<Record<string, number>> = { requests: 1, errors: isBad ? 1 : 0 };
+    const added = USAGE_SUMS.map((name) => counted[name] ?? Number(r[name]));
     if (known === undefined) sums.set(key, [keys, added]);
     else for (const [index, value] of added.entries()) known[1][index] = (known[1][index] ?? 0) + value;
   }

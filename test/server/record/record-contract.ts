@@ -17,7 +17,7 @@ const DAY = 24 * 3600 * 1000;
 const NOW = Math.floor(Date.now() / DAY) * DAY - DAY / 2;
 
 /** A record of a call without caller. */
-export const EMPTY: RequestRecord = {
+export const EMPTY = {
   time: NOW,
   duration: 1500,
   protocol: 'llm',
@@ -30,30 +30,33 @@ export const EMPTY: RequestRecord = {
   reason: null,
   cut: null,
   caller: null,
-  user: null,
-  group: null,
+  user_name: null,
+  user_group: null,
   client: '127.0.0.1',
   agent: null,
   session: null,
-  traceId: null,
+  trace_id: null,
   provider: 'openai',
   model: 'mini',
-  usedModel: 'mini-1',
+  used_model: 'mini-1',
   target: null,
   tool: null,
-  streamed: false,
-  firstToken: null,
-  input: 10,
-  output: 5,
-  cached: null,
-  cacheWrite: null,
-  reasoning: null,
+  streamed: 0,
+  first_token: null,
+  input_tokens: 10,
+  output_tokens: 5,
+  cached_tokens: null,
+  cache_write_tokens: null,
+  reasoning_tokens: null,
   estimated: null,
   cost: 1_000_000,
   added: null,
-};
+} satisfies RequestRecord;
 
-export const queued = (record: Partial<RequestRecord>, payload?: QueuedRecord['payload']): QueuedRecord => ({
+export const queued = (
+  record: Partial<Record<keyof typeof EMPTY, string | number | null>>,
+  payload?: QueuedRecord['payload'],
+): QueuedRecord => ({
   record: { ...EMPTY, ...record },
   payload,
   isSummed: false,
@@ -93,7 +96,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
     test('a search finds records by each filter, newest first', async () => {
       await empty();
       await store([
-        queued({ time: NOW + MINUTE, caller: 'k1', user: 'u1', group: 'g1', model: 'large' }),
+        queued({ time: NOW + MINUTE, caller: 'k1', user_name: 'u1', user_group: 'g1', model: 'large' }),
         queued({
           time: NOW + 2 * MINUTE,
           protocol: 'mcp',
@@ -102,7 +105,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
           tool: 'read',
           session: 's',
           model: null,
-          traceId: 'abc',
+          trace_id: 'abc',
           error: 'tool_error',
         }),
         queued({

@@ -29,13 +29,12 @@ recordContract('sqlite', () => open('data.db'));
 
 describe('blocks of records in SQLite', () => {
   /** 10,000 records, of which every fifth request took up to an hour. */
-  const records = Array.from({ length: 10_000 }, (_, index) =>
-    queued({
-      time: EMPTY.time + index * 10 - (index % 5 === 0 ? (index * 7919) % 3_600_000 : 0),
-      caller: `k${index % 100}`,
-      status: index % 300 === 7 ? 500 : 200,
-    }),
-  );
+  const given = Array.from({ length: 10_000 }, (_, index) => ({
+    time: EMPTY.time + index * 10 - (index % 5 === 0 ? (index * 7919) % 3_600_000 : 0),
+    caller: `k${index % 100}`,
+    status: index % 300 === 7 ? 500 : 200,
+  }));
+  const records = given.map((each) => queued(each));
 
   const idsOf = async (database: Awaited<ReturnType<typeof open>>, given: Partial<Search>) => {
     const ids: number[] = [];
@@ -49,8 +48,8 @@ describe('blocks of records in SQLite', () => {
   };
 
   const expectedIds = (key: string, isWanted: (status: number, time: number) => boolean): number[] =>
-    records
-      .map(({ record }, index) => ({ ...record, id: index + 1 }))
+    given
+      .map((record, index) => ({ ...record, id: index + 1 }))
       .filter(({ caller, status, time }) => caller === key && isWanted(status, time))
       .sort((a, b) => b.time - a.time || b.id - a.id)
       .map(({ id }) => id);

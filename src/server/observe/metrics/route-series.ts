@@ -1,4 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
+import { tokenFacts } from '../../llm/facts.ts';
 import type { LlmCall } from '../../llm/llm-call.ts';
 import type { Families } from './families.ts';
 import type { Counter, Histogram } from './series.ts';
@@ -104,15 +105,13 @@ function getOrCreate<Series>(
   return made;
 }
 
-type TokenType = 'input' | 'output' | 'input_cache_read' | 'input_cache_write';
-
 /** The series for LLM calls with the same labels. Each series is created on first use. */
 class LlmSeries {
   readonly #families: Families;
   readonly #labels: readonly string[];
   readonly #duration: Histogram;
   readonly #lookups = new Map<string, Counter>();
-  readonly #tokens = new Map<TokenType, Histogram>();
+  readonly #tokens = new Map<string, Histogram>();
   #cost: Counter | undefined;
   #firstToken: Histogram | undefined;
   #perOutputToken: Histogram | undefined;
@@ -133,11 +132,9 @@ class LlmSeries {
       this.#cost ??= families.cost.with(labels);
       this.#cost.inc(Number(cost.total));
     }
-    if (usage !== undefined) {
-      this.#token('input').observe(usage.input);
-      this.#token('output').observe(usage.output);
-      if (usage.cachedInput !== undefined) this.#token('input_cache_read').observe(usage.cachedInput);
-      if (usage.cacheWrite !== undefined) this.#token('input_cache_write').observe(usage.cacheWrite);
+    for (const { count, metric } of tokenFacts) {
+      const value = usage?.[count];
+      if (metric !== undefined && value !== undefined) this.#token(metric).observe(value);
     }
     if (!streaming || firstTokenAfter === undefined) return;
     this.#firstToken ??= families.firstToken.with(labels);
@@ -155,7 +152,7 @@ class LlmSeries {
     return made;
   }
 
-  #token(type: TokenType): Histogram {
+  #token(type: string): Histogram {
     const known = this.#tokens.get(type);
     if (known !== undefined) return known;
     const made = this.#families.tokenUsage.with([type, ...this.#labels]);

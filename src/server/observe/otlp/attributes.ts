@@ -3,41 +3,33 @@ import { stringIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem, TOOL_ERROR } from '../../../core/outcome.ts';
 import type { CelResult } from '../../kernel/expression.ts';
+import type { Fact } from '../../kernel/fact.ts';
 import type { AttributeValue } from '../../kernel/observer.ts';
 import type { RequestContext, Route } from '../../kernel/request-context.ts';
 import { matchesPath } from '../../kernel/router.ts';
+import { llmFacts, operationName } from '../../llm/facts.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
-import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
+import { mcpFacts } from '../../mcp/facts.ts';
+import { mcpFields } from '../../mcp/request-fields.ts';
+import { a2aFacts, firstFacts, lastFacts } from '../request-facts.ts';
 import type { Field } from '../request-fields.ts';
+
+const FACTS: readonly Fact<never>[] = [...firstFacts, ...mcpFacts, ...llmFacts, ...a2aFacts, ...lastFacts];
 
 /**
  * Access-log fields and the span attributes that replace them, by OpenTelemetry's semantic conventions (HTTP 1.45;
- * GenAI from its own repository). `[]`: the span itself carries the information. All other fields keep their names.
+ * GenAI from its own repository). All other fields keep their names.
  */
-const CONVENTIONS: Readonly<Record<string, readonly string[]>> = {
-  'src.addr': ['client.address', 'network.peer.address', 'network.peer.port'],
-  'http.method': ['http.request.method', 'http.request.method_original'],
-  'http.host': ['server.address', 'server.port'],
-  'http.path': ['url.path', 'url.query'],
-  'http.version': ['network.protocol.version'],
-  'http.status': ['http.response.status_code'],
-  'trace.id': [],
-  'span.id': [],
-  error: [],
-  'gen_ai.operation.name': ['gen_ai.operation.name'],
-  'gen_ai.request.encoding_formats': ['gen_ai.request.encoding_formats'],
-  'gen_ai.usage.reasoning_tokens': ['gen_ai.usage.reasoning.output_tokens'],
-  'gen_ai.usage.input_audio_tokens': ['gen_ai.usage.audio.input_tokens'],
-  'gen_ai.usage.output_audio_tokens': ['gen_ai.usage.audio.output_tokens'],
-  'gw.ai.time_to_first_token': ['gen_ai.response.time_to_first_chunk'],
-  'mcp.error.code': ['rpc.status_code'],
-  'mcp.error.message': [],
-};
+const CONVENTIONS: ReadonlyMap<string, readonly string[]> = new Map(
+  FACTS.flatMap(({ name, attributes }) =>
+    name === undefined || attributes === undefined ? [] : [[name, attributes] as const],
+  ),
+);
 
 /**
  * The attributes that `name` refers to in a configuration: those replacing the access-log field, or the name itself.
  */
-export const attributesNamed = (name: string): readonly string[] => CONVENTIONS[name] ?? [name];
+export const attributesNamed = (name: string): readonly string[] => CONVENTIONS.get(name) ?? [name];
 
 /** Span attributes of a finished request: its access-log fields and those required by the semantic conventions. */
 export function requestAttributes(
@@ -47,17 +39,18 @@ export function requestAttributes(
 ): MutableAttributes {
   const attributes: MutableAttributes = {};
   for (const [name, value] of fields) {
-    if (value !== undefined && value !== null && !(name in CONVENTIONS))
-      attributes[name] = measured(name, value) ?? attributeOf(value);
+    if (value !== undefined && value !== null && !CONVENTIONS.has(name))
+      attributes[name] = attributeOf(value);
   }
   Object.assign(attributes, httpAttributes(ctx, fields, route));
   const mcp = mcpFields.get(ctx);
-  if (mcp !== undefined) Object.assign(attributes, mcpAttributes(mcp, ctx.request));
-  const llm = llmCall.get(ctx);
-  if (llm !== undefined) {
-    Object.assign(attributes, llmAttributes(llm));
-    if (llm.streaming) set(attributes, 'gen_ai.response.time_to_first_chunk', seconds(llm.firstTokenAfter));
+  if (mcp !== undefined) {
+    addAttributes(attributes, MCP_ATTRIBUTES, mcp);
+    set(attributes, 'mcp.protocol.version', revisionOf(ctx));
   }
+  const llm = llmCall.get(ctx);
+  if (llm !== undefined) addAttributes(attributes, LLM_ATTRIBUTES, llm);
+  addAttributes(attributes, LAST_ATTRIBUTES, { ctx, status: 0 });
   for (const [part, cost] of Object.entries(llm?.cost?.parts ?? {}))
     attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = cost;
   const failure = failureOf(ctx);
@@ -166,16 +159,6 @@ function fieldText(fields: readonly Field[], field: string): string | undefined 
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The number behind a field that log lines print as text: costs in USD, times in ms. Undefined for other fields. */
-function measured(name: string, value: unknown): number | undefined {
-  if (typeof value !== 'string') return undefined;
-  if (name === 'gw.ai.usage.cost.total') return Number(value);
-  const [, milliseconds] = TIMES.has(name) ? (/^(\d+)ms$/.exec(value) ?? []) : [];
-  return milliseconds === undefined ? undefined : Number(milliseconds);
-}
-
-const TIMES = new Set(['duration', 'gw.ai.stream.held']);
-
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 function attributeOf(value: unknown): AttributeValue {
@@ -185,57 +168,51 @@ function attributeOf(value: unknown): AttributeValue {
 
 type MutableAttributes = Record<string, AttributeValue>;
 
-/** Attributes of an MCP message that the access log omits or names differently. */
-function mcpAttributes(mcp: McpFields, request: RequestContext['request']): MutableAttributes {
-  const attributes: MutableAttributes = {};
-  if (mcp.tool !== undefined && mcp.method === 'tools/call')
-    attributes['gen_ai.operation.name'] = 'execute_tool';
-  if (mcp.errorCode !== undefined) attributes['rpc.status_code'] = String(mcp.errorCode);
+/** Facts that are told in another way than by a field of the same name and value. */
+const ownAttributes = <Source>(facts: readonly Fact<Source>[]): readonly Fact<Source>[] =>
+  facts.filter(({ attributes = [], attribute }) => attributes.length === 1 || attribute !== undefined);
+
+const MCP_ATTRIBUTES = ownAttributes(mcpFacts);
+const LLM_ATTRIBUTES = ownAttributes(llmFacts);
+const CALL_ATTRIBUTES = llmFacts.filter(({ isOfCall }) => isOfCall);
+const LAST_ATTRIBUTES = ownAttributes(lastFacts);
+
+function addAttributes<Source>(
+  attributes: MutableAttributes,
+  facts: readonly Fact<Source>[],
+  source: Source,
+): void {
+  for (const fact of facts) {
+    const name = fact.attributes?.[0] ?? fact.name;
+    const value = fact.attribute === undefined ? fact.read(source) : undefined;
+    const attribute = value === undefined || value === null ? fact.attribute?.(source) : attributeOf(value);
+    if (name !== undefined) set(attributes, name, attribute);
+  }
+}
+
+/** The revision of MCP that the client names. */
+function revisionOf({ request }: RequestContext): string | undefined {
   const version = request.headers['mcp-protocol-version'];
-  if (typeof version === 'string' && /^\d{4}-\d\d-\d\d$/.test(version))
-    attributes['mcp.protocol.version'] = version;
-  return attributes;
+  return typeof version === 'string' && /^\d{4}-\d\d-\d\d$/.test(version) ? version : undefined;
 }
-
-/** Attributes of an LLM call that the access log omits or names differently. */
-function llmAttributes(call: LlmCall): MutableAttributes {
-  const { usage, request, streaming } = call;
-  const attributes: MutableAttributes = { 'gen_ai.operation.name': operationOf(call) };
-  if (streaming) attributes['gen_ai.request.stream'] = true;
-  const format = request['encoding_format'];
-  if (typeof format === 'string') attributes['gen_ai.request.encoding_formats'] = [format];
-  set(attributes, 'gen_ai.usage.reasoning.output_tokens', usage?.reasoning);
-  set(attributes, 'gen_ai.usage.audio.input_tokens', usage?.inputAudio);
-  set(attributes, 'gen_ai.usage.audio.output_tokens', usage?.outputAudio);
-  return attributes;
-}
-
-/** The Responses API counts as `chat` (OpenTelemetry's conventions for OpenAI). */
-const operationOf = ({ operation }: LlmCall): string => (operation === 'responses' ? 'chat' : operation);
 
 /** Name and attributes of an LLM span that are known before the call. */
 export function modelCall(call: LlmCall): { name: string; attributes: MutableAttributes } {
   const model = call.providerModel ?? call.requestModel;
   const attributes: MutableAttributes = {
-    'gen_ai.operation.name': operationOf(call),
+    'gen_ai.operation.name': operationName(call),
     'gen_ai.provider.name': call.provider,
     'gen_ai.request.model': model,
   };
   if (call.streaming) attributes['gen_ai.request.stream'] = true;
-  return { name: `${operationOf(call)} ${model}`, attributes };
+  return { name: `${operationName(call)} ${model}`, attributes };
 }
 
 /** Attributes of an LLM span that are known after the call. `firstToken`: seconds from the call to the first token. */
 export function modelAnswer(call: LlmCall, firstToken: number | undefined): MutableAttributes {
-  const { usage } = call;
-  const attributes = llmAttributes(call);
-  set(attributes, 'gen_ai.response.model', call.responseModel);
-  set(attributes, 'gen_ai.usage.input_tokens', usage?.input);
-  set(attributes, 'gen_ai.usage.output_tokens', usage?.output);
-  set(attributes, 'gen_ai.usage.cache_creation.input_tokens', usage?.cacheWrite);
-  set(attributes, 'gen_ai.usage.cache_read.input_tokens', usage?.cachedInput);
+  const attributes: MutableAttributes = {};
+  addAttributes(attributes, CALL_ATTRIBUTES, call);
   set(attributes, 'gen_ai.response.time_to_first_chunk', firstToken);
-  set(attributes, 'error.type', call.providerError?.name);
   return attributes;
 }
 

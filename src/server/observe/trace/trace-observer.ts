@@ -14,6 +14,7 @@ import type {
   WeightedBackend,
 } from '../../kernel/request-context.ts';
 import { explainSkipped } from '../../kernel/router.ts';
+import { tokenFacts } from '../../llm/facts.ts';
 import { type CostOutcome, llmCall } from '../../llm/llm-call.ts';
 import type { Usage } from '../../llm/usage.ts';
 import { tapUpload } from './body-tap.ts';
@@ -82,19 +83,12 @@ function costDetails({ status, reason, total, parts, rates }: CostOutcome, usage
 
 /** Known token counts under their names in trace events. */
 function tokenCounts(usage: Usage): Record<string, number> {
-  const { input, output, cachedInput, cacheWrite, reasoning, inputAudio, outputAudio } = usage;
-  const counts = {
-    input_tokens: input,
-    output_tokens: output,
-    cache_read_input_tokens: cachedInput,
-    cache_creation_input_tokens: cacheWrite,
-    reasoning_tokens: reasoning,
-    input_audio_tokens: inputAudio,
-    output_audio_tokens: outputAudio,
-  };
-  return Object.fromEntries(
-    Object.entries(counts).filter((entry): entry is [string, number] => entry[1] !== undefined),
-  );
+  const counts: Record<string, number> = {};
+  for (const { count, traced } of tokenFacts) {
+    const value = usage[count];
+    if (value !== undefined) counts[traced] = value;
+  }
+  return counts;
 }
 
 /** Converts the pipeline's notifications about a request into trace events. */
