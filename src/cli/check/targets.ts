@@ -3,7 +3,7 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { createLog } from '../../core/log.ts';
 import type { AddressProbe, CommandProbe } from '../../server/kernel/probe.ts';
-import { detailOf } from '../../server/mcp/target-failure.ts';
+import { detailOf } from '../../server/mcp/connection/target-failure.ts';
 import { createContext } from '../../server/runtime/compile-context.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { targetPoliciesSchema } from './connection/target-policies.ts';
+import { toolViewSchema } from './names/tool-view.ts';
 import { targetKinds } from './targets/index.ts';
-import { targetPoliciesSchema } from './targets/policies.ts';
 import { toolPinningSchema } from './tool-pinning/compile.ts';
-import { toolViewSchema } from './tool-view.ts';
 
 // Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
 const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;

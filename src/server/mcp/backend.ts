@@ -8,18 +8,18 @@ import type { Backend, RequestContext } from '../kernel/request-context.ts';
 import { withoutPort } from '../kernel/router.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
 import { hasPrefixes, type McpBackendConfig, mcpBackendSchema } from './backend-config.ts';
+import type { Target, TargetKind } from './connection/target.ts';
+import { compileTargetPolicies } from './connection/target-policies.ts';
 import { describeMcp, dumpMcp, viewMcp } from './inspect.ts';
 import { handleLegacySse, isLegacySse } from './legacy-sse.ts';
+import { compileToolView } from './names/tool-view.ts';
 import { type Placed, workerFor } from './placement.ts';
 import { probeTargets } from './probe.ts';
 import { mcpProcessOf } from './process.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
-import type { Target, TargetKind } from './target.ts';
 import { targetKinds } from './targets/index.ts';
-import { compileTargetPolicies } from './targets/policies.ts';
 import { compileToolPinning } from './tool-pinning/compile.ts';
-import { compileToolView } from './tool-view.ts';
 
 export const mcp = defineBackend({
   key: 'mcp',

@@ -1,11 +1,11 @@
 import { createLog } from '../../core/log.ts';
 import type { AddressProbe, CommandProbe, ListedTools, Probe } from '../kernel/probe.ts';
 import type { McpBackendConfig } from './backend-config.ts';
-import { outwardName } from './names.ts';
+import { outwardName } from './names/names.ts';
+import { ToolView } from './names/tool-view.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
 import { childEnvironment, findCommand, isFolder, workingFolder } from './targets/environment.ts';
 import { stdio } from './targets/stdio.ts';
-import { ToolView } from './tool-view.ts';
 import { toolsOf } from './try-target.ts';
 
 type TargetConfig = McpBackendConfig['targets'][number];

@@ -1,5 +1,5 @@
 import { Slot } from '../kernel/slot.ts';
-import type { RpcMessage } from './message.ts';
+import type { RpcMessage } from './protocol/message.ts';
 
 /** Fields of one MCP message for the access log, metrics and expressions, set as they become known. */
 export interface McpFields {

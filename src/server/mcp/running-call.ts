@@ -8,16 +8,16 @@ import type { RequestObserver } from '../kernel/observer.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { logReads } from '../kernel/shared-slots.ts';
 import { answerError, type ClientCall, recordArguments } from './call.ts';
+import type { JsonRpcConnection } from './connection/json-rpc-connection.ts';
+import type { Target } from './connection/target.ts';
 import { dispatch } from './federation.ts';
-import type { JsonRpcConnection } from './json-rpc-connection.ts';
-import { canonicalId, type RpcMessage } from './message.ts';
-import { badMessage, RPC, RpcError } from './protocol.ts';
+import { canonicalId, type RpcMessage } from './protocol/message.ts';
+import { badMessage, RPC, RpcError } from './protocol/protocol.ts';
 import { refusedReply } from './refused-reply.ts';
 import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
 import { itemAccess, mcpFields, messageGuards } from './request-fields.ts';
 import type { ResumableStream } from './resumable-streams.ts';
 import type { Session } from './session.ts';
-import type { Target } from './target.ts';
 import type { UpstreamStatusError } from './targets/http-body.ts';
 
 /**

@@ -3,7 +3,7 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { BackendState } from '../kernel/inspection.ts';
 import type { SharedStore } from '../kernel/shared-store.ts';
-import { targetState } from './connection.ts';
+import { targetState } from './connection/connection.ts';
 import { CallerSession } from './modern/caller-session.ts';
 import { type Caller, Callers } from './modern/callers.ts';
 import { initializing } from './open-target.ts';

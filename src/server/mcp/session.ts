@@ -4,18 +4,18 @@ import type { Log } from '../../core/log.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { TransientMap } from '../../core/transient-map.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
-import { type Capabilities, refusal } from './client-capabilities.ts';
-import { Connection, type OpenTarget } from './connection.ts';
-import type { JsonRpcConnection } from './json-rpc-connection.ts';
-import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
+import { Connection, type OpenTarget } from './connection/connection.ts';
+import type { JsonRpcConnection } from './connection/json-rpc-connection.ts';
+import type { Target } from './connection/target.ts';
 import { NameIndex } from './name-index.ts';
-import { outwardMessage, outwardName } from './names.ts';
+import { outwardMessage, outwardName } from './names/names.ts';
+import { type Capabilities, refusal } from './protocol/client-capabilities.ts';
+import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './protocol/message.ts';
 import type { MessageGuards } from './request-fields.ts';
 import { ResumableStreams } from './resumable-streams.ts';
 import { ServerRequests } from './server-requests.ts';
 import { ServerStream } from './server-stream.ts';
 import type { SessionRecord } from './shared-sessions.ts';
-import type { Target } from './target.ts';
 
 /** First revision with resumable response streams. Revisions are dates, so they compare as strings. */
 const RESUMABLE_SINCE = '2025-11-25';

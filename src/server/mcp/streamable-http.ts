@@ -8,9 +8,9 @@ import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../kernel
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey, principal } from '../kernel/shared-slots.ts';
 import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
-import { idOfRequest, parseMessage, type RpcMessage } from './message.ts';
-import { isModern, unsupportedVersion, versionMismatch } from './modern/envelope.ts';
 import { handleModern } from './modern/modern-http.ts';
+import { isModern, unsupportedVersion, versionMismatch } from './protocol/envelope.ts';
+import { idOfRequest, parseMessage, type RpcMessage } from './protocol/message.ts';
 import {
   badMessage,
   CLIENT_METHODS,
@@ -23,7 +23,7 @@ import {
   SESSION_HEADER,
   SESSION_REVISIONS,
   VERSION_HEADER,
-} from './protocol.ts';
+} from './protocol/protocol.ts';
 import { refusedReply } from './refused-reply.ts';
 import { mcpFields, messageGuards } from './request-fields.ts';
 import { isOfServerStream } from './resumable-streams.ts';

@@ -1,12 +1,12 @@
 import { membersOf, shownValue } from '../../core/foreign.ts';
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
-import { refusal } from './client-capabilities.ts';
-import { Connection } from './connection.ts';
-import { ListPages } from './list-pages.ts';
+import { Connection } from './connection/connection.ts';
+import { ListPages } from './connection/list-pages.ts';
+import type { Target } from './connection/target.ts';
 import { initializing } from './open-target.ts';
-import { LATEST_SESSION_REVISION, RPC, RpcError } from './protocol.ts';
-import type { Target } from './target.ts';
+import { refusal } from './protocol/client-capabilities.ts';
+import { LATEST_SESSION_REVISION, RPC, RpcError } from './protocol/protocol.ts';
 
 const CLIENT = {
   protocolVersion: LATEST_SESSION_REVISION,

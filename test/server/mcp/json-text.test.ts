@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { edit, elements, exceedsStructure, members, valueAt } from '../../../src/server/kernel/json-text.ts';
-import { type ItemKind, inwardName, outwardName } from '../../../src/server/mcp/names.ts';
+import { type ItemKind, inwardName, outwardName } from '../../../src/server/mcp/names/names.ts';
 import { AT_ONCE } from '../../kit/at-once.ts';
 
 /** JSON text with white space in every place that allows it. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CallSpan } from '../../../src/server/kernel/observer.ts';
-import { withTraceMeta } from '../../../src/server/mcp/call-trace.ts';
-import { parseMessage } from '../../../src/server/mcp/message.ts';
+import { withTraceMeta } from '../../../src/server/mcp/connection/call-trace.ts';
+import { parseMessage } from '../../../src/server/mcp/protocol/message.ts';
 import { parseTraceparent } from '../../../src/server/observe/otlp/tracing.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';

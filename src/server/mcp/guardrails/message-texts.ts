@@ -2,7 +2,7 @@ import { stringEnd } from '../../../core/json-members.ts';
 import { stringOf } from '../../../server/kernel/json-text.ts';
 import { isBase64, textsInBase64 } from '../../guardrails/encoded-text.ts';
 import { members, type Span } from '../../kernel/json-text.ts';
-import { META } from '../protocol.ts';
+import { META } from '../protocol/protocol.ts';
 
 /**
  * The texts of a message that guardrails check: every string of its parameters, its result or its error, whatever member it is

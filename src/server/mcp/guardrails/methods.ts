@@ -1,5 +1,5 @@
 import { nearest } from '../../../core/suggest.ts';
-import { MCP_METHODS } from '../protocol.ts';
+import { MCP_METHODS } from '../protocol/protocol.ts';
 
 /** Phases in which a processor checks a method (upstream). */
 export type Phases = 'off' | 'request' | 'response' | 'full';

@@ -1,14 +1,14 @@
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import type { EventStream } from '../../../core/sse.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
-import type { Connection, OpenTarget } from '../connection.ts';
+import type { Connection, OpenTarget } from '../connection/connection.ts';
+import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { connectAll } from '../initialize.ts';
-import { descriptionIn, type InitializeResult } from '../initialize-result.ts';
-import type { JsonRpcConnection } from '../json-rpc-connection.ts';
-import type { RpcMessage } from '../message.ts';
-import { errorMessage, META, MODERN_REVISION, RPC } from '../protocol.ts';
+import type { Envelope } from '../protocol/envelope.ts';
+import { descriptionIn, type InitializeResult } from '../protocol/initialize-result.ts';
+import type { RpcMessage } from '../protocol/message.ts';
+import { errorMessage, META, MODERN_REVISION, RPC } from '../protocol/protocol.ts';
 import { Session, type SessionOptions } from '../session.ts';
-import type { Envelope } from './envelope.ts';
 import { discoverTarget, isKnownLegacy } from './negotiation.ts';
 import { takesInput } from './viewed-call.ts';
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { RequestObserver } from '../../kernel/observer.ts';
-import type { RpcMessage } from '../message.ts';
+import type { Envelope } from '../protocol/envelope.ts';
+import type { RpcMessage } from '../protocol/message.ts';
 import type { SessionOptions } from '../session.ts';
 import { CallerSession, descriptionOf } from './caller-session.ts';
-import type { Envelope } from './envelope.ts';
 
 /** Where the sessions of callers live: they count as sessions, and end when they were idle for too long. */
 interface Home {

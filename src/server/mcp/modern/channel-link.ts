@@ -1,5 +1,5 @@
-import { idOfInvalid, requestNumber } from '../message.ts';
-import type { ChannelEvents } from '../target.ts';
+import type { ChannelEvents } from '../connection/target.ts';
+import { idOfInvalid, requestNumber } from '../protocol/message.ts';
 
 /**
  * Passes what happens on a channel to a receiver, which changes while protocol revisions are negotiated. If the receiver throws,

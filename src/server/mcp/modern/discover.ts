@@ -1,9 +1,9 @@
 import { VERSION } from '../../../core/version.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { answerError, forward } from '../call.ts';
+import { publicProblem } from '../connection/target-failure.ts';
 import { instructions, mergedCapabilities } from '../initialize.ts';
-import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../protocol.ts';
-import { publicProblem } from '../target-failure.ts';
+import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../protocol/protocol.ts';
 import type { ModernCall } from './modern-call.ts';
 
 /**

@@ -1,12 +1,19 @@
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { answerError, answerFailure } from '../call.ts';
-import type { Connection } from '../connection.ts';
-import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
-import { parseMessage, type RpcMessage } from '../message.ts';
-import { inwardName, outwardName } from '../names.ts';
-import { META, notificationMessage, RPC, RpcError, requestMessage, resultMessage } from '../protocol.ts';
-import { subscriptionProblem } from '../subscribed-resources.ts';
-import { withSubscription } from './meta-text.ts';
+import type { Connection } from '../connection/connection.ts';
+import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import { subscriptionProblem } from '../connection/subscribed-resources.ts';
+import { inwardName, outwardName } from '../names/names.ts';
+import { parseMessage, type RpcMessage } from '../protocol/message.ts';
+import { withSubscription } from '../protocol/meta-text.ts';
+import {
+  META,
+  notificationMessage,
+  RPC,
+  RpcError,
+  requestMessage,
+  resultMessage,
+} from '../protocol/protocol.ts';
 import type { ModernCall } from './modern-call.ts';
 import { filterOf, LISTS, type NotificationFilter } from './viewed-subscriptions.ts';
 

@@ -6,10 +6,13 @@ import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { logReads } from '../../kernel/shared-slots.ts';
 import { answerError, type ClientCall, recordArguments } from '../call.ts';
-import type { Connection } from '../connection.ts';
-import type { JsonRpcConnection } from '../json-rpc-connection.ts';
-import type { RpcMessage } from '../message.ts';
-import { RPC, RpcError } from '../protocol.ts';
+import type { Connection } from '../connection/connection.ts';
+import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import type { Target } from '../connection/target.ts';
+import { type Envelope, envelopeMeta } from '../protocol/envelope.ts';
+import type { RpcMessage } from '../protocol/message.ts';
+import { RPC, RpcError } from '../protocol/protocol.ts';
+import { privateResult } from '../protocol/results.ts';
 import { refusedReply } from '../refused-reply.ts';
 import {
   type ItemAccess,
@@ -19,12 +22,9 @@ import {
   messageGuards,
 } from '../request-fields.ts';
 import { eventStreamReply } from '../running-call.ts';
-import type { Target } from '../target.ts';
 import type { UpstreamStatusError } from '../targets/http-body.ts';
 import type { CallerSession } from './caller-session.ts';
-import { type Envelope, envelopeMeta } from './envelope.ts';
 import { preparedHeaders } from './param-check.ts';
-import { privateResult } from './results.ts';
 
 /** Status of a response with that error ("Protocol Version Header", "Server Validation"); 200 for any other error. */
 const STATUS: Readonly<Record<number, number>> = {

@@ -5,7 +5,8 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { principal } from '../../kernel/shared-slots.ts';
 import { answerFailure } from '../call.ts';
 import { dispatch } from '../federation.ts';
-import type { RpcMessage } from '../message.ts';
+import { checkRevision, readEnvelope } from '../protocol/envelope.ts';
+import type { RpcMessage } from '../protocol/message.ts';
 import {
   badMessage,
   errorMessage,
@@ -14,7 +15,7 @@ import {
   RPC,
   RpcError,
   SESSION_REQUESTS,
-} from '../protocol.ts';
+} from '../protocol/protocol.ts';
 import { refusedReply } from '../refused-reply.ts';
 import { mcpFields } from '../request-fields.ts';
 import { ownerOf } from '../session-id.ts';
@@ -22,7 +23,6 @@ import type { SessionStore } from '../session-store.ts';
 import { UpstreamStatusError } from '../targets/http-body.ts';
 import type { CallerSession } from './caller-session.ts';
 import { discover } from './discover.ts';
-import { checkRevision, readEnvelope } from './envelope.ts';
 import { listen } from './listen.ts';
 import { ModernCall } from './modern-call.ts';
 

@@ -4,7 +4,9 @@ import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
-import { refusal } from '../client-capabilities.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
+import { refusal } from '../protocol/client-capabilities.ts';
+import type { Envelope } from '../protocol/envelope.ts';
 import {
   answeredRequest,
   idOfInvalid,
@@ -15,12 +17,17 @@ import {
   requestNumber,
   TARGET_BOUNDS,
   withId,
-} from '../message.ts';
-import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
-import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
-import type { Envelope } from './envelope.ts';
-import { withoutEnvelope, withoutTask } from './meta-text.ts';
-import { completed } from './results.ts';
+} from '../protocol/message.ts';
+import { withoutEnvelope, withoutTask } from '../protocol/meta-text.ts';
+import {
+  errorMessage,
+  META,
+  notificationMessage,
+  RPC,
+  requestMessage,
+  resultMessage,
+} from '../protocol/protocol.ts';
+import { completed } from '../protocol/results.ts';
 import { inputRequired, NO_CALL, subjectOf, takesInput, tokenOf, type ViewedCall } from './viewed-call.ts';
 import { ViewedSubscriptions } from './viewed-subscriptions.ts';
 

@@ -1,10 +1,13 @@
 import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
-import { refusal } from '../client-capabilities.ts';
-import { capabilitiesIn, initializeResultOf } from '../initialize-result.ts';
-import { FIRST_PROBE_ID, JsonRpcConnection } from '../json-rpc-connection.ts';
-import type { RpcMessage } from '../message.ts';
+import { FIRST_PROBE_ID, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import type { Channel, ChannelEvents, Target } from '../connection/target.ts';
+import { TargetFailure, timeoutFailure } from '../connection/target-failure.ts';
+import { refusal } from '../protocol/client-capabilities.ts';
+import { type Envelope, envelopeMeta } from '../protocol/envelope.ts';
+import { capabilitiesIn, initializeResultOf } from '../protocol/initialize-result.ts';
+import type { RpcMessage } from '../protocol/message.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -13,12 +16,9 @@ import {
   RPC,
   RpcError,
   SESSION_REVISIONS,
-} from '../protocol.ts';
-import type { Channel, ChannelEvents, Target } from '../target.ts';
-import { TargetFailure, timeoutFailure } from '../target-failure.ts';
+} from '../protocol/protocol.ts';
 import { UpstreamStatusError } from '../targets/http-body.ts';
 import { ChannelLink } from './channel-link.ts';
-import { type Envelope, envelopeMeta } from './envelope.ts';
 import { ModernView } from './modern-view.ts';
 import { NO_CALL } from './viewed-call.ts';
 

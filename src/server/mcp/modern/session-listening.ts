@@ -1,10 +1,17 @@
 import { membersOf } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
-import { numberOfId, type RpcMessage } from '../message.ts';
-import { errorMessage, META, notificationMessage, RPC, requestMessage, resultMessage } from '../protocol.ts';
-import { SubscribedResources } from '../subscribed-resources.ts';
-import type { Channel } from '../target.ts';
-import { type Envelope, envelopeMeta } from './envelope.ts';
+import { SubscribedResources } from '../connection/subscribed-resources.ts';
+import type { Channel } from '../connection/target.ts';
+import { type Envelope, envelopeMeta } from '../protocol/envelope.ts';
+import { numberOfId, type RpcMessage } from '../protocol/message.ts';
+import {
+  errorMessage,
+  META,
+  notificationMessage,
+  RPC,
+  requestMessage,
+  resultMessage,
+} from '../protocol/protocol.ts';
 import { filterOf } from './viewed-subscriptions.ts';
 
 const LISTEN = 'subscriptions/listen';

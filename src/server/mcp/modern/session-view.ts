@@ -3,8 +3,10 @@ import { isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts'
 import type { Limits } from '../../../core/limits.ts';
 import { TransientMap } from '../../../core/transient-map.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
-import { descriptionIn } from '../initialize-result.ts';
-import { ListPages } from '../list-pages.ts';
+import { ListPages } from '../connection/list-pages.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
+import { type Envelope, envelopeMeta, mirroredName } from '../protocol/envelope.ts';
+import { descriptionIn } from '../protocol/initialize-result.ts';
 import {
   answeredRequest,
   idOfInvalid,
@@ -14,7 +16,9 @@ import {
   requestNumber,
   TARGET_BOUNDS,
   withId,
-} from '../message.ts';
+} from '../protocol/message.ts';
+import { withMeta, withoutEnvelope, withParams } from '../protocol/meta-text.ts';
+import { addParamHeaders, type ParamHeader, paramHeaders } from '../protocol/param-headers.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -24,11 +28,7 @@ import {
   requestMessage,
   resultMessage,
   SESSION_REVISIONS,
-} from '../protocol.ts';
-import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
-import { type Envelope, envelopeMeta, mirroredName } from './envelope.ts';
-import { withMeta, withoutEnvelope, withParams } from './meta-text.ts';
-import { addParamHeaders, type ParamHeader, paramHeaders } from './param-headers.ts';
+} from '../protocol/protocol.ts';
 import { SessionListening } from './session-listening.ts';
 
 /** One request of the client, which may take several requests to the server. */

@@ -1,5 +1,5 @@
 import { valueAt } from '../../kernel/json-text.ts';
-import type { RpcMessage } from '../message.ts';
+import type { RpcMessage } from '../protocol/message.ts';
 
 /** One call at the server. Several requests of the client may belong to it: the first, and one for each round of input. */
 export interface ViewedCall {

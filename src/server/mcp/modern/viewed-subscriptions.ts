@@ -1,9 +1,9 @@
 import { membersOf, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
-import type { RpcMessage } from '../message.ts';
-import { META, notificationMessage } from '../protocol.ts';
-import { SubscribedResources } from '../subscribed-resources.ts';
-import { withSubscription } from './meta-text.ts';
+import { SubscribedResources } from '../connection/subscribed-resources.ts';
+import type { RpcMessage } from '../protocol/message.ts';
+import { withSubscription } from '../protocol/meta-text.ts';
+import { META, notificationMessage } from '../protocol/protocol.ts';
 
 /** The filter of `subscriptions/listen` ("Notification Filter"). */
 export interface NotificationFilter {

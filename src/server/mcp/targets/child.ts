@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { isJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { TargetFailure } from '../target-failure.ts';
+import { TargetFailure } from '../connection/target-failure.ts';
 import { isFolder } from './environment.ts';
 import { StderrLines } from './stderr-lines.ts';
 import { watchdog } from './watchdog.ts';

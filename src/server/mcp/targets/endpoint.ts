@@ -3,7 +3,7 @@ import { AppError } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { parseAddress, type UpstreamAddress } from '../../transport/upstream.ts';
-import type { Target } from '../target.ts';
+import type { Target } from '../connection/target.ts';
 
 /** Fields of a target that is reached over HTTP. `what` completes "URL of the …". */
 export const endpointFields = (what: string, example: string) => ({

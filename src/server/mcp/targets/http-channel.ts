@@ -7,7 +7,9 @@ import { TransientMap } from '../../../core/transient-map.ts';
 import { elements } from '../../kernel/json-text.ts';
 import { isHeadersTimeout, locatedProblem } from '../../transport/upstream-error.ts';
 import type { UpstreamRequest } from '../../transport/upstream-request.ts';
-import { encodedValue } from '../modern/envelope.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
+import { detailOf, timeoutFailure, timeoutMessage } from '../connection/target-failure.ts';
+import { encodedValue } from '../protocol/envelope.ts';
 import {
   errorMessage,
   METHOD_HEADER,
@@ -18,9 +20,7 @@ import {
   rpcErrorIn,
   SESSION_HEADER,
   VERSION_HEADER,
-} from '../protocol.ts';
-import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
-import { detailOf, timeoutFailure, timeoutMessage } from '../target-failure.ts';
+} from '../protocol/protocol.ts';
 import {
   BODY_IN_ERROR,
   header,

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { requestMessage, rpcErrorIn } from '../protocol.ts';
+import { requestMessage, rpcErrorIn } from '../protocol/protocol.ts';
 import { isEventStream, readEvents, readText } from './http-body.ts';
 
 /** The server no longer knows the session. A new `initialize` gets a new one. */

@@ -1,13 +1,13 @@
 import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
+import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import { SubscribedResources } from '../connection/subscribed-resources.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import { lowestRevision } from '../initialize.ts';
-import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
-import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
-import { withSubscription } from '../modern/meta-text.ts';
-import { errorMessage, META, MODERN_REVISION, RPC, resultMessage } from '../protocol.ts';
-import { SubscribedResources } from '../subscribed-resources.ts';
-import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
+import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../protocol/message.ts';
+import { withSubscription } from '../protocol/meta-text.ts';
+import { errorMessage, META, MODERN_REVISION, RPC, resultMessage } from '../protocol/protocol.ts';
 
 /** Methods that affect or show the state of all sessions of the server: they are refused. */
 const PER_CLIENT = /^(?:logging\/|tasks\/)/;

@@ -2,11 +2,13 @@ import { textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
-import { initializeResultOf } from '../initialize-result.ts';
-import { JsonRpcConnection } from '../json-rpc-connection.ts';
-import type { RpcMessage } from '../message.ts';
+import { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import type { Channel, ChannelEvents, Target } from '../connection/target.ts';
+import { timeoutFailure } from '../connection/target-failure.ts';
 import { ChannelLink } from '../modern/channel-link.ts';
 import { discoverAfterRefusal, mayBeModern } from '../modern/negotiation.ts';
+import { initializeResultOf } from '../protocol/initialize-result.ts';
+import type { RpcMessage } from '../protocol/message.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -14,9 +16,7 @@ import {
   notificationMessage,
   RPC,
   resultMessage,
-} from '../protocol.ts';
-import type { Channel, ChannelEvents, Target } from '../target.ts';
-import { timeoutFailure } from '../target-failure.ts';
+} from '../protocol/protocol.ts';
 import { type Answered, SharedChannel, type SharedProcess } from './shared-channel.ts';
 
 /** Without capabilities: requests of the server could not be assigned to one of several clients. */

@@ -5,8 +5,8 @@ import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
-import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
-import { detailOf, TargetFailure } from '../target-failure.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
+import { detailOf, TargetFailure } from '../connection/target-failure.ts';
 import {
   BODY_IN_ERROR,
   chunksOf,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { createUpstream } from '../../transport/upstream.ts';
-import { defineTarget, type Target } from '../target.ts';
+import { defineTarget, type Target } from '../connection/target.ts';
 import { endpointFields, targetEndpoint, unusableTarget } from './endpoint.ts';
 import { SseChannel } from './sse-channel.ts';
 

@@ -6,8 +6,8 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { type Channel, type ChannelEvents, defineTarget, type Target } from '../connection/target.ts';
 import { mcpProcessOf } from '../process.ts';
-import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
 import {
   childEnvironment,

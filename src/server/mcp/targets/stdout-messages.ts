@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { isJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { eachMember, elements } from '../../kernel/json-text.ts';
-import { requestNumber } from '../message.ts';
-import type { ChannelEvents } from '../target.ts';
+import type { ChannelEvents } from '../connection/target.ts';
+import { requestNumber } from '../protocol/message.ts';
 
 type Events = Pick<ChannelEvents, 'message' | 'invalid' | 'failed' | 'awaits' | 'onlyRequest'>;
 

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { Target } from '../target.ts';
+import type { Target } from '../connection/target.ts';
 import { PinFile } from './pin-file.ts';
 import { ToolPins } from './tool-pins.ts';
 

@@ -6,7 +6,7 @@ import type { Bound } from '../../kernel/inspection.ts';
 import type { CallKind, CallMeter } from '../../kernel/observer.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
-import { CLIENT_METHODS } from '../../mcp/protocol.ts';
+import { CLIENT_METHODS } from '../../mcp/protocol/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import { createRegistry, type MetricSource, renderMetrics, type SampledMetric } from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';

@@ -5,7 +5,8 @@ import { FieldNames, isSettableHeader, withoutFields } from '../../../kernel/hea
 import type { Upstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError, isHeadersTimeout, locatedProblem } from '../../../transport/upstream-error.ts';
 import type { UpstreamRequest } from '../../../transport/upstream-request.ts';
-import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../message.ts';
+import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';
+import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../protocol/message.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -13,8 +14,7 @@ import {
   RpcError,
   resultMessage,
   SESSION_REVISIONS,
-} from '../../protocol.ts';
-import type { Channel, ChannelEvents, SendOptions } from '../../target.ts';
+} from '../../protocol/protocol.ts';
 import { failedResult, toolResultOf } from './answer.ts';
 import type { Operation } from './operations.ts';
 import { ArgumentError } from './parameters.ts';

@@ -5,7 +5,7 @@ import { LIMITS, type Limits } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError } from '../../../transport/upstream-error.ts';
-import { TargetFailure } from '../../target-failure.ts';
+import { TargetFailure } from '../../connection/target-failure.ts';
 import { chunksOf } from '../http-body.ts';
 import type { Api } from './channel.ts';
 import { DocumentError } from './document.ts';

@@ -5,7 +5,7 @@ import { VERSION } from '../../../../core/version.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { isHeaderValue } from '../../../kernel/header-list.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
-import { defineTarget, type Target } from '../../target.ts';
+import { defineTarget, type Target } from '../../connection/target.ts';
 import { endpointFields, targetEndpoint, unusableTarget } from '../endpoint.ts';
 import { isApiHeader, OpenApiChannel } from './channel.ts';
 import { DocumentError, isObject, parseDocument } from './document.ts';

@@ -1,4 +1,4 @@
-import type { Limits } from '../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 
 type Bounds = Pick<Limits, 'subscriptions' | 'subscriptionCharacters'>;
 

@@ -1,4 +1,4 @@
-import type { Log } from '../../core/log.ts';
+import type { Log } from '../../../core/log.ts';
 import type { Target } from './target.ts';
 
 // Warnings about what targets send, each logged once and not with every message.

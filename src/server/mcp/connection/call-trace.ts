@@ -1,10 +1,10 @@
-import { redactTarget } from '../../core/credentials.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { TOOL_ERROR } from '../../core/outcome.ts';
-import { type Edit, edit, insertion, valueAt } from '../kernel/json-text.ts';
-import type { CallSpan, RequestObserver, RequestSpan } from '../kernel/observer.ts';
-import { parseMessage, type RpcMessage } from './message.ts';
-import type { McpFields } from './request-fields.ts';
+import { redactTarget } from '../../../core/credentials.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { TOOL_ERROR } from '../../../core/outcome.ts';
+import { type Edit, edit, insertion, valueAt } from '../../kernel/json-text.ts';
+import type { CallSpan, RequestObserver, RequestSpan } from '../../kernel/observer.ts';
+import { parseMessage, type RpcMessage } from '../protocol/message.ts';
+import type { McpFields } from '../request-fields.ts';
 import type { Target } from './target.ts';
 
 /** Starts the span of a call to a target; undefined if the client's request is not sampled. */

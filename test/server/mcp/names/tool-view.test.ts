@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { namePattern } from '../../../src/server/mcp/name-pattern.ts';
-import { chaos, mcpConfig } from '../../kit/config.ts';
-import { gateway } from '../../kit/gateway.ts';
-import { type Json, openSession } from '../../kit/mcp.ts';
+import { namePattern } from '../../../../src/server/mcp/names/name-pattern.ts';
+import { chaos, mcpConfig } from '../../../kit/config.ts';
+import { gateway } from '../../../kit/gateway.ts';
+import { type Json, openSession } from '../../../kit/mcp.ts';
 
 const target = (name: string, flags: string[], tools: object) => ({ ...chaos(name, ...flags), tools });
 

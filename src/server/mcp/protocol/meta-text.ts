@@ -1,5 +1,5 @@
 import { type Edit, edit, insertion, members, valueAt } from '../../kernel/json-text.ts';
-import { META } from '../protocol.ts';
+import { META } from './protocol.ts';
 
 // Members of `params._meta` that revision 2026-07-28 defines, in the JSON text of a message.
 

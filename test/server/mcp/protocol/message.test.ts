@@ -11,8 +11,8 @@ import {
   requestNumber,
   TARGET_BOUNDS,
   withId,
-} from '../../../src/server/mcp/message.ts';
-import { RpcError } from '../../../src/server/mcp/protocol.ts';
+} from '../../../../src/server/mcp/protocol/message.ts';
+import { RpcError } from '../../../../src/server/mcp/protocol/protocol.ts';
 
 // Every shape check of the reader of JSON-RPC, which thousands of messages over the wire would take minutes to reach.
 

@@ -1,5 +1,5 @@
-import { AppError } from '../../core/errors.ts';
-import { membersOf, parseJson } from '../../core/foreign.ts';
+import { AppError } from '../../../core/errors.ts';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 
 /** Constants of the Model Context Protocol that several files share. */
 

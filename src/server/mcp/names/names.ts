@@ -1,6 +1,6 @@
-import { isRecord, membersOf } from '../../core/foreign.ts';
-import { type Edit, edit, elements, stringOf, valueAt } from '../kernel/json-text.ts';
-import { RPC, RpcError } from './protocol.ts';
+import { isRecord, membersOf } from '../../../core/foreign.ts';
+import { type Edit, edit, elements, stringOf, valueAt } from '../../kernel/json-text.ts';
+import { RPC, RpcError } from '../protocol/protocol.ts';
 
 /**
  * Names of items when several targets share one endpoint. Tools and prompts become `target_name`, resources

@@ -1,4 +1,4 @@
-import { isRecord, membersOf, stringIn } from '../../core/foreign.ts';
+import { isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
 import type { RpcMessage } from './message.ts';
 import { SESSION_REVISIONS } from './protocol.ts';
 

@@ -8,7 +8,7 @@ import {
   readableText,
   requestMessage,
   rpcErrorIn,
-} from '../../../src/server/mcp/protocol.ts';
+} from '../../../../src/server/mcp/protocol/protocol.ts';
 
 const NO_REASON = 'the server gave no reason';
 

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
-import type { Limits } from '../../core/limits.ts';
-import type { CompileContext } from '../kernel/compile-context.ts';
-import type { RpcMessage } from './message.ts';
-import type { TargetPolicies } from './targets/policies.ts';
-import type { ToolPins } from './tool-pinning/tool-pins.ts';
-import type { ToolView } from './tool-view.ts';
+import type { Limits } from '../../../core/limits.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { ToolView } from '../names/tool-view.ts';
+import type { RpcMessage } from '../protocol/message.ts';
+import type { ToolPins } from '../tool-pinning/tool-pins.ts';
+import type { TargetPolicies } from './target-policies.ts';
 
 /** Options for sending one message. */
 export interface SendOptions {

@@ -1,7 +1,7 @@
 import { isRecord, membersOf, shownValue } from '../../../core/foreign.ts';
 import { isHeaderValue } from '../../kernel/header-list.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import type { RpcMessage } from '../message.ts';
+import type { RpcMessage } from './message.ts';
 import {
   META,
   METHOD_HEADER,
@@ -12,7 +12,7 @@ import {
   SESSION_REVISIONS,
   SUPPORTED_REVISIONS,
   VERSION_HEADER,
-} from '../protocol.ts';
+} from './protocol.ts';
 
 /** What each request of revision 2026-07-28 says about its client, in `params._meta`. */
 export interface Envelope {

@@ -1,7 +1,7 @@
 import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import { RPC, RpcError } from '../protocol.ts';
 import { decodedValue, encodedValue } from './envelope.ts';
+import { RPC, RpcError } from './protocol.ts';
 
 // Parameters of tools that requests repeat in headers (2026-07-28, "Custom Headers from Tool Parameters").
 

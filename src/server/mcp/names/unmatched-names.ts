@@ -1,4 +1,4 @@
-import type { Log } from '../../core/log.ts';
+import type { Log } from '../../../core/log.ts';
 import { namePattern } from './name-pattern.ts';
 
 /** Entries of `targets[].tools` by their key, such as `exclude`. */

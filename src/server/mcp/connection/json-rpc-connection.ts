@@ -1,8 +1,9 @@
-import { messageOf } from '../../core/errors.ts';
-import { membersOf } from '../../core/foreign.ts';
-import type { Log } from '../../core/log.ts';
-import { TransientMap } from '../../core/transient-map.ts';
-import { edit, valueAt } from '../kernel/json-text.ts';
+import { messageOf } from '../../../core/errors.ts';
+import { membersOf } from '../../../core/foreign.ts';
+import type { Log } from '../../../core/log.ts';
+import { TransientMap } from '../../../core/transient-map.ts';
+import { edit, valueAt } from '../../kernel/json-text.ts';
+import { mirroredName } from '../protocol/envelope.ts';
 import {
   answeredRequest,
   idOfInvalid,
@@ -13,8 +14,7 @@ import {
   requestNumber,
   TARGET_BOUNDS,
   withId,
-} from './message.ts';
-import { mirroredName } from './modern/envelope.ts';
+} from '../protocol/message.ts';
 import {
   errorMessage,
   META,
@@ -23,7 +23,7 @@ import {
   RpcError,
   requestMessage,
   resultMessage,
-} from './protocol.ts';
+} from '../protocol/protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 import { timeoutMessage } from './target-failure.ts';
 import { logInvalidMessage, logUnknownResponse } from './target-warnings.ts';

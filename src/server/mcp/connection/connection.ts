@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
-import type { Log } from '../../core/log.ts';
-import type { TargetState } from '../kernel/inspection.ts';
-import type { InitializeResult } from './initialize-result.ts';
+import { messageOf } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import type { TargetState } from '../../kernel/inspection.ts';
+import type { InitializeResult } from '../protocol/initialize-result.ts';
+import { parseMessage, type RpcMessage } from '../protocol/message.ts';
+import { MODERN_REVISION, notificationMessage, resultMessage } from '../protocol/protocol.ts';
+import { UpstreamStatusError } from '../targets/http-body.ts';
 import { JsonRpcConnection } from './json-rpc-connection.ts';
-import { parseMessage, type RpcMessage } from './message.ts';
-import { MODERN_REVISION, notificationMessage, resultMessage } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
 import {
@@ -17,7 +18,6 @@ import {
   timeoutMessage,
   withTimeout,
 } from './target-failure.ts';
-import { UpstreamStatusError } from './targets/http-body.ts';
 import { TimedOutLists } from './timed-out-lists.ts';
 
 const INITIALIZED = 'notifications/initialized';

@@ -1,5 +1,5 @@
-import { messageOf } from '../../core/errors.ts';
-import type { Limits } from '../../core/limits.ts';
+import { messageOf } from '../../../core/errors.ts';
+import type { Limits } from '../../../core/limits.ts';
 import type { Target } from './target.ts';
 
 /**

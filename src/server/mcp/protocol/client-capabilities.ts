@@ -1,4 +1,4 @@
-import { isRecord } from '../../core/foreign.ts';
+import { isRecord } from '../../../core/foreign.ts';
 import type { RpcMessage } from './message.ts';
 import { errorMessage, RPC } from './protocol.ts';
 

@@ -1,9 +1,9 @@
-import { messageOf } from '../../core/errors.ts';
-import type { Limits } from '../../core/limits.ts';
-import type { Log } from '../../core/log.ts';
+import { messageOf } from '../../../core/errors.ts';
+import type { Limits } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import type { RpcMessage } from '../protocol/message.ts';
+import { RpcError } from '../protocol/protocol.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
-import type { RpcMessage } from './message.ts';
-import { RpcError } from './protocol.ts';
 import { SubscribedResources } from './subscribed-resources.ts';
 import type { Target } from './target.ts';
 

@@ -3,8 +3,8 @@ import {
   capabilitiesIn,
   descriptionIn,
   initializeResultOf,
-} from '../../../src/server/mcp/initialize-result.ts';
-import { parseMessage, TARGET_BOUNDS } from '../../../src/server/mcp/message.ts';
+} from '../../../../src/server/mcp/protocol/initialize-result.ts';
+import { parseMessage, TARGET_BOUNDS } from '../../../../src/server/mcp/protocol/message.ts';
 
 const of = (result: unknown) =>
   initializeResultOf(parseMessage(JSON.stringify({ jsonrpc: '2.0', id: 1, result }), TARGET_BOUNDS));
