@@ -17,6 +17,12 @@ if (major < 22 || (major === 22 && minor < 19)) {
     .then(({ main }) => main(process.argv.slice(2)))
     .then((code) => {
       process.exitCode = code;
+    })
+    .catch((error) => {
+      if (error.code !== 'ERR_MODULE_NOT_FOUND' || require('node:fs').existsSync(`${__dirname}/../dist/cli`))
+        throw error;
+      process.stderr.write('agctl is not built: run npm run build\n');
+      process.exitCode = 2;
     });
 }
 

@@ -5,12 +5,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root, run } from './run.mjs';
 
-run(process.execPath, ['scripts/build-program.mjs']);
-run(process.execPath, ['scripts/build-web.mjs']);
-const folder = mkdtempSync(join(tmpdir(), 'agctl-quickstart-'));
+/** `npm run dev` has built, and starts this again and again with the same folder. */
+const [givenFolder] = process.argv.slice(2);
+if (givenFolder === undefined) {
+  run(process.execPath, ['scripts/build-program.mjs']);
+  run(process.execPath, ['scripts/build-web.mjs']);
+}
+const folder = givenFolder ?? mkdtempSync(join(tmpdir(), 'agctl-quickstart-'));
 writeFileSync(join(folder, 'hello.txt'), 'Hello from the folder that the files target may read.\n');
 
 const agctl = join(root, 'bin/agctl.js');
+
+let gateway;
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.on(signal, () => {
+    if (gateway === undefined) memory.kill();
+    // The terminal sends Ctrl-C to the gateway, too.
+    else if (signal === 'SIGTERM') gateway.kill(signal);
+  });
 
 // A temporary store; the documents are those of this repository.
 const memory = spawn(
@@ -35,12 +47,12 @@ const [, memoryUrl, dashboard] = await waitForOutput(
   /mcp +(http:\S+)[\s\S]*ui +(http:\S+)[\s\S]*ready in/,
 );
 
-const gateway = spawn(process.execPath, [agctl, 'serve', '-f', 'examples/quickstart.yaml'], {
+gateway = spawn(process.execPath, [agctl, 'serve', '-f', 'examples/quickstart.yaml'], {
   cwd: root,
   env: { ...process.env, QUICKSTART_DIR: folder, QUICKSTART_MEMORY_URL: memoryUrl },
   stdio: ['inherit', 'inherit', 'pipe'],
 });
-let isAnnounced = false;
+let isAnnounced = givenFolder !== undefined;
 let seen = '';
 gateway.stderr.on('data', (chunk) => {
   process.stderr.write(chunk);
@@ -50,8 +62,6 @@ gateway.stderr.on('data', (chunk) => {
   const [port, llmPort] = [...seen.matchAll(/http:\/\/127\.0\.0\.1:(\d+)/g)].map(([, number]) => number);
   process.stderr.write(nextSteps(port, llmPort, folder));
 });
-for (const signal of ['SIGINT', 'SIGTERM'])
-  process.on(signal, () => signal === 'SIGTERM' && gateway.kill(signal));
 gateway.on('exit', (code, signal) => {
   memory.kill();
   process.exitCode = signal === null ? (code ?? 1) : 1;

@@ -50,7 +50,8 @@ export async function runWithChecks([command, args, env], ...checks) {
   process.exitCode = failed === undefined ? 0 : (failed ?? 1);
 }
 
-function collect(command, args, priority = constants.priority.PRIORITY_NORMAL) {
+/** Runs a command whose output appears when it has ended. Resolves to its exit code. */
+export function collect(command, args, priority = constants.priority.PRIORITY_NORMAL) {
   const started = performance.now();
   const color = process.stderr.isTTY ? { FORCE_COLOR: '1' } : {};
   const child = spawn(command, args, {

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { built } from './built.ts';
 import { chaos } from './config.ts';
 import { gateway, type TestGateway } from './gateway.ts';
 import { completion, llmProvider } from './llm-provider.ts';
@@ -7,7 +6,7 @@ import { INITIALIZE, MCP_HEADERS } from './mcp.ts';
 import { type HttpReply, send } from './send.ts';
 
 /** The built pages of the admin UI. */
-export const ADMIN_PAGES = fileURLToPath(new URL('../../dist/web/admin', import.meta.url));
+export const ADMIN_PAGES = built('web/admin');
 
 /** A gateway with some of everything, and an admin server with its pages. */
 export interface AdminUi extends AsyncDisposable {
@@ -24,7 +23,6 @@ const COSTS = {
 };
 
 export async function adminUi({ port }: { readonly port?: number } = {}): Promise<AdminUi> {
-  if (!existsSync(ADMIN_PAGES)) throw new Error('the pages are not built: npm run build');
   // The name of the model comes back as it was sent.
   const provider = await llmProvider((_, response, { body }) => {
     const { model } = JSON.parse(Buffer.from(body, 'latin1').toString('utf8')) as { model: string };

@@ -1,16 +1,16 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { env as environment } from 'node:process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { built } from './built.ts';
 import { until } from './until.ts';
 
 /** The command as users run it; `npm test` has built what it loads. */
 export const AGCTL = fileURLToPath(new URL('../../bin/agctl.js', import.meta.url));
-if (!existsSync(new URL('../../dist/cli/main.js', import.meta.url)))
-  throw new Error('the command is not built: npm run build');
+built('cli/main.js');
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import type { Browser, ConsoleMessage, Page, Request } from 'playwright-core';
 import { expect } from 'vitest';
+import { built } from './built.ts';
 import { ownPage, type PageOptions, sharedPage } from './shared-page.ts';
 
 /** The built memory dashboard. */
-export const MEMORY_PAGES = fileURLToPath(new URL('../../dist/web/memory', import.meta.url));
+export const MEMORY_PAGES = built('web/memory');
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
