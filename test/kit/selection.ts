@@ -109,7 +109,7 @@ const LONG = [
   'test/server/mcp/prefix-mode.test.ts',
   'test/server/mcp/restarted-target.test.ts',
   'test/server/mcp/resume-with-sdk.test.ts',
-  'test/server/mcp/server-requests.test.ts',
+  'test/server/mcp/session/server-requests.test.ts',
   'test/server/mcp/slow-target.test.ts',
   'test/server/mcp/stateless.test.ts',
   'test/server/mcp/stdio-both-eras.test.ts',

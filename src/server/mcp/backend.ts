@@ -16,7 +16,7 @@ import { compileToolView } from './names/tool-view.ts';
 import { type Placed, workerFor } from './placement.ts';
 import { probeTargets } from './probe.ts';
 import { mcpProcessOf } from './process.ts';
-import { SessionStore } from './session-store.ts';
+import { SessionStore } from './session/session-store.ts';
 import { handleHttp } from './streamable-http.ts';
 import { targetKinds } from './targets/index.ts';
 import { compileToolPinning } from './tool-pinning/compile.ts';

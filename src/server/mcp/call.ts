@@ -14,7 +14,7 @@ import { LIST_METHODS } from './names/names.ts';
 import type { RpcMessage } from './protocol/message.ts';
 import { errorMessage, RPC, RpcError } from './protocol/protocol.ts';
 import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
-import type { Session } from './session.ts';
+import type { Session } from './session/session.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { UpstreamSessionLost } from './targets/session-loss.ts';
 

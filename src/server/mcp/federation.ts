@@ -27,7 +27,7 @@ import { checkPin, needsPin } from './pinned-call.ts';
 import { parseMessage, type RpcMessage } from './protocol/message.ts';
 import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol/protocol.ts';
 import type { McpFields, MessageGuards } from './request-fields.ts';
-import type { Session } from './session.ts';
+import type { Session } from './session/session.ts';
 import { UpstreamSessionLost } from './targets/session-loss.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */

@@ -1,6 +1,6 @@
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { ChildSlots } from './targets/child-slots.ts';
+import type { ChildSlots } from './child-slots.ts';
 
 /** State that all MCP backends of the process share, across reloads. */
 export interface McpProcess {

@@ -16,8 +16,8 @@ import { badMessage, RPC, RpcError } from './protocol/protocol.ts';
 import { refusedReply } from './refused-reply.ts';
 import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
 import { itemAccess, mcpFields, messageGuards } from './request-fields.ts';
-import type { ResumableStream } from './resumable-streams.ts';
-import type { Session } from './session.ts';
+import type { ResumableStream } from './session/resumable-streams.ts';
+import type { Session } from './session/session.ts';
 import type { UpstreamStatusError } from './targets/http-body.ts';
 
 /**

@@ -7,7 +7,6 @@ import { emptyReply } from '../kernel/error-response.ts';
 import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey, principal } from '../kernel/shared-slots.ts';
-import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
 import { handleModern } from './modern/modern-http.ts';
 import { isModern, unsupportedVersion, versionMismatch } from './protocol/envelope.ts';
 import { idOfRequest, parseMessage, type RpcMessage } from './protocol/message.ts';
@@ -26,11 +25,12 @@ import {
 } from './protocol/protocol.ts';
 import { refusedReply } from './refused-reply.ts';
 import { mcpFields, messageGuards } from './request-fields.ts';
-import { isOfServerStream } from './resumable-streams.ts';
 import { eventStreamReply, oneEvent, runCall } from './running-call.ts';
-import { notify, type Session } from './session.ts';
-import type { SessionStore } from './session-store.ts';
-import { startKey } from './starting-sessions.ts';
+import { connectAll, initializeParams, initializeResponse } from './session/initialize.ts';
+import { isOfServerStream } from './session/resumable-streams.ts';
+import { notify, type Session } from './session/session.ts';
+import type { SessionStore } from './session/session-store.ts';
+import { startKey } from './session/starting-sessions.ts';
 import { answerStateless, statelessInitialize } from './stateless.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 

@@ -4,7 +4,7 @@ import { VERSION } from '../../core/version.ts';
 import { Connection } from './connection/connection.ts';
 import { ListPages } from './connection/list-pages.ts';
 import type { Target } from './connection/target.ts';
-import { initializing } from './open-target.ts';
+import { initializing } from './eras/open-target.ts';
 import { refusal } from './protocol/client-capabilities.ts';
 import { LATEST_SESSION_REVISION, RPC, RpcError } from './protocol/protocol.ts';
 

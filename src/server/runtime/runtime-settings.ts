@@ -10,8 +10,8 @@ import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { processSecret } from '../kernel/shared-slots.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
+import { ChildSlots } from '../mcp/child-slots.ts';
 import { setMcpProcess } from '../mcp/process.ts';
-import { ChildSlots } from '../mcp/targets/child-slots.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 
 /** What the workers of a gateway share. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Limits } from '../../../src/core/limits.ts';
-import { openSession as openId, sealSession } from '../../../src/server/mcp/session-id.ts';
+import { openSession as openId, sealSession } from '../../../src/server/mcp/session/session-id.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream } from '../../kit/mcp-upstream.ts';

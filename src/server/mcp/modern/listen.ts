@@ -3,6 +3,7 @@ import { answerError, answerFailure } from '../call.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { subscriptionProblem } from '../connection/subscribed-resources.ts';
+import { filterOf, LISTS, type NotificationFilter } from '../eras/viewed-subscriptions.ts';
 import { inwardName, outwardName } from '../names/names.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { withSubscription } from '../protocol/meta-text.ts';
@@ -15,7 +16,6 @@ import {
   resultMessage,
 } from '../protocol/protocol.ts';
 import type { ModernCall } from './modern-call.ts';
-import { filterOf, LISTS, type NotificationFilter } from './viewed-subscriptions.ts';
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 

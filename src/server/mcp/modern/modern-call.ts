@@ -22,8 +22,8 @@ import {
   messageGuards,
 } from '../request-fields.ts';
 import { eventStreamReply } from '../running-call.ts';
+import type { CallerSession } from '../session/caller-session.ts';
 import type { UpstreamStatusError } from '../targets/http-body.ts';
-import type { CallerSession } from './caller-session.ts';
 import { preparedHeaders } from './param-check.ts';
 
 /** Status of a response with that error ("Protocol Version Header", "Server Validation"); 200 for any other error. */

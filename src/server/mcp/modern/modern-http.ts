@@ -18,10 +18,10 @@ import {
 } from '../protocol/protocol.ts';
 import { refusedReply } from '../refused-reply.ts';
 import { mcpFields } from '../request-fields.ts';
-import { ownerOf } from '../session-id.ts';
-import type { SessionStore } from '../session-store.ts';
+import type { CallerSession } from '../session/caller-session.ts';
+import { ownerOf } from '../session/session-id.ts';
+import type { SessionStore } from '../session/session-store.ts';
 import { UpstreamStatusError } from '../targets/http-body.ts';
-import type { CallerSession } from './caller-session.ts';
 import { discover } from './discover.ts';
 import { listen } from './listen.ts';
 import { ModernCall } from './modern-call.ts';

@@ -5,8 +5,8 @@ import { VERSION } from '../../../core/version.ts';
 import { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Channel, ChannelEvents, Target } from '../connection/target.ts';
 import { timeoutFailure } from '../connection/target-failure.ts';
-import { ChannelLink } from '../modern/channel-link.ts';
-import { discoverAfterRefusal, mayBeModern } from '../modern/negotiation.ts';
+import { ChannelLink } from '../eras/channel-link.ts';
+import { discoverAfterRefusal, mayBeModern } from '../eras/negotiation.ts';
 import { initializeResultOf } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import {

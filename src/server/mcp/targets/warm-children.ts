@@ -1,10 +1,10 @@
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import type { ChildSlots } from '../child-slots.ts';
 import type { Channel, ChannelEvents } from '../connection/target.ts';
 import { detailOf } from '../connection/target-failure.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../protocol/message.ts';
 import { resultMessage } from '../protocol/protocol.ts';
-import type { ChildSlots } from './child-slots.ts';
 
 /** How spare children of one target are started. */
 interface Starter {

@@ -3,14 +3,14 @@ import type { EventStream } from '../../../core/sse.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Connection, OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
-import { connectAll } from '../initialize.ts';
+import { discoverTarget, isKnownLegacy } from '../eras/negotiation.ts';
+import { takesInput } from '../eras/viewed-call.ts';
 import type { Envelope } from '../protocol/envelope.ts';
 import { descriptionIn, type InitializeResult } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, META, MODERN_REVISION, RPC } from '../protocol/protocol.ts';
-import { Session, type SessionOptions } from '../session.ts';
-import { discoverTarget, isKnownLegacy } from './negotiation.ts';
-import { takesInput } from './viewed-call.ts';
+import { connectAll } from './initialize.ts';
+import { Session, type SessionOptions } from './session.ts';
 
 /** Capabilities that let servers send requests to a client. */
 const ASKABLE = ['sampling', 'elicitation', 'roots'];

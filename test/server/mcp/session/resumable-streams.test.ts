@@ -1,13 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import type { Limits } from '../../../src/core/limits.ts';
-import { boundsInUse } from '../../kit/bounds-in-use.ts';
-import { chaos, mcpConfig } from '../../kit/config.ts';
-import { type EventReader, openEvents } from '../../kit/event-stream.ts';
-import { gateway } from '../../kit/gateway.ts';
-import { INITIALIZE, type Json, type McpSession, openSession } from '../../kit/mcp.ts';
-import { mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
-import { until } from '../../kit/until.ts';
+import type { Limits } from '../../../../src/core/limits.ts';
+import { boundsInUse } from '../../../kit/bounds-in-use.ts';
+import { chaos, mcpConfig } from '../../../kit/config.ts';
+import { type EventReader, openEvents } from '../../../kit/event-stream.ts';
+import { gateway } from '../../../kit/gateway.ts';
+import { INITIALIZE, type Json, type McpSession, openSession } from '../../../kit/mcp.ts';
+import { mcpUpstream, type Script } from '../../../kit/mcp-upstream.ts';
+import { until } from '../../../kit/until.ts';
 
 const CALL = { id: 'c', method: 'tools/call', params: { name: 'say', _meta: { progressToken: 'p' } } };
 const revision = (protocolVersion: string) => ({
@@ -172,7 +172,7 @@ describe('a resumable response stream', () => {
     expect(told(second)).toEqual([9]);
   });
 
-  test.each(['AAAAAAAA-1.0', 'x', '-1', '..', `${'a'.repeat(2000)}.0`])(
+  test.each(['AAAAAAAA-1.0', 'x', '-1', '../..', `${'a'.repeat(2000)}.0`])(
     'a response stream cannot be resumed with an event id that was never sent: %s',
     async (id) => {
       await using own = await stage();

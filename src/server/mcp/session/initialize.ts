@@ -1,20 +1,20 @@
-import { AppError } from '../../core/errors.ts';
-import { isRecord, textIn } from '../../core/foreign.ts';
-import { VERSION } from '../../core/version.ts';
-import { edit, valueAt } from '../kernel/json-text.ts';
-import type { RequestObserver } from '../kernel/observer.ts';
-import { traced } from './connection/call-trace.ts';
-import type { Connection } from './connection/connection.ts';
-import { detailOf, publicProblem, TargetFailure, timeoutMessage } from './connection/target-failure.ts';
-import { type InitializeResult, UNANNOUNCED } from './protocol/initialize-result.ts';
-import type { RpcMessage } from './protocol/message.ts';
+import { AppError } from '../../../core/errors.ts';
+import { isRecord, textIn } from '../../../core/foreign.ts';
+import { VERSION } from '../../../core/version.ts';
+import { edit, valueAt } from '../../kernel/json-text.ts';
+import type { RequestObserver } from '../../kernel/observer.ts';
+import { traced } from '../connection/call-trace.ts';
+import type { Connection } from '../connection/connection.ts';
+import { detailOf, publicProblem, TargetFailure, timeoutMessage } from '../connection/target-failure.ts';
+import { type InitializeResult, UNANNOUNCED } from '../protocol/initialize-result.ts';
+import type { RpcMessage } from '../protocol/message.ts';
 import {
   LATEST_SESSION_REVISION,
   RPC,
   RpcError,
   resultMessage,
   SESSION_REVISIONS,
-} from './protocol/protocol.ts';
+} from '../protocol/protocol.ts';
 import type { Session } from './session.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ChannelEvents } from '../../../src/server/mcp/connection/target.ts';
-import { ChannelLink } from '../../../src/server/mcp/modern/channel-link.ts';
+import type { ChannelEvents } from '../../../../src/server/mcp/connection/target.ts';
+import { ChannelLink } from '../../../../src/server/mcp/eras/channel-link.ts';
 
 /** A receiver that throws for each event with this name, and keeps what failed. */
 function linked(broken: keyof ChannelEvents | 'all') {

@@ -1,19 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
-import type { BackendState } from '../kernel/inspection.ts';
-import type { SharedStore } from '../kernel/shared-store.ts';
-import { targetState } from './connection/connection.ts';
-import { CallerSession } from './modern/caller-session.ts';
-import { type Caller, Callers } from './modern/callers.ts';
-import { initializing } from './open-target.ts';
-import type { McpProcess } from './process.ts';
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { BackendState } from '../../kernel/inspection.ts';
+import type { SharedStore } from '../../kernel/shared-store.ts';
+import type { Evictable } from '../child-slots.ts';
+import { targetState } from '../connection/connection.ts';
+import { initializing } from '../eras/open-target.ts';
+import type { McpProcess } from '../process.ts';
+import { CallerSession } from './caller-session.ts';
+import { type Caller, Callers } from './callers.ts';
 import { checkResumable, notFound, resumedSession, stateInId, stateOf } from './resumed-session.ts';
 import { Session, type SessionOptions } from './session.ts';
 import { nonceOf, openSession, ownerOf, type SessionState, sealSession } from './session-id.ts';
 import { SharedSessions } from './shared-sessions.ts';
 import { StartingSessions } from './starting-sessions.ts';
-import type { Evictable } from './targets/child-slots.ts';
 
 /**
  * The sessions of one MCP backend. After a reload, sessions stay in the store that created them, with its targets, until

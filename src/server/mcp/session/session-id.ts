@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { elementsOf, membersOf, parseJson } from '../../core/foreign.ts';
+import { elementsOf, membersOf, parseJson } from '../../../core/foreign.ts';
 
 /** Contents of a session id, encrypted, so that another process with the same key can resume the session. */
 export interface SessionState {

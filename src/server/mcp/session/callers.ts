@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Envelope } from '../protocol/envelope.ts';
 import type { RpcMessage } from '../protocol/message.ts';
-import type { SessionOptions } from '../session.ts';
 import { CallerSession, descriptionOf } from './caller-session.ts';
+import type { SessionOptions } from './session.ts';
 
 /** Where the sessions of callers live: they count as sessions, and end when they were idle for too long. */
 interface Home {

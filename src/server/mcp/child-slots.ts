@@ -1,5 +1,5 @@
-import { AppError } from '../../../core/errors.ts';
-import type { Limits } from '../../../core/limits.ts';
+import { AppError } from '../../core/errors.ts';
+import type { Limits } from '../../core/limits.ts';
 
 /** A session, or a child without a session, that may be ended to make room for another. */
 export interface Evictable {

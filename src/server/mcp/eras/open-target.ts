@@ -1,14 +1,14 @@
-import { membersOf, parseJson } from '../../core/foreign.ts';
-import type { Log } from '../../core/log.ts';
-import type { Opened, OpenTarget } from './connection/connection.ts';
-import type { JsonRpcConnection } from './connection/json-rpc-connection.ts';
-import type { Target } from './connection/target.ts';
-import { timeoutFailure } from './connection/target-failure.ts';
-import { ChannelLink } from './modern/channel-link.ts';
-import { discoverAfterRefusal, mayBeModern } from './modern/negotiation.ts';
-import { SessionView } from './modern/session-view.ts';
-import type { Envelope } from './protocol/envelope.ts';
-import { initializeResultOf } from './protocol/initialize-result.ts';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Opened, OpenTarget } from '../connection/connection.ts';
+import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import type { Target } from '../connection/target.ts';
+import { timeoutFailure } from '../connection/target-failure.ts';
+import type { Envelope } from '../protocol/envelope.ts';
+import { initializeResultOf } from '../protocol/initialize-result.ts';
+import { ChannelLink } from './channel-link.ts';
+import { discoverAfterRefusal, mayBeModern } from './negotiation.ts';
+import { SessionView } from './session-view.ts';
 
 /**
  * Opens targets for a session of a revision with `initialize`, with the client's parameters as JSON text. A target that only

@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto';
-import { AppError } from '../../core/errors.ts';
-import type { Limits } from '../../core/limits.ts';
-import { type SharedStore, type StoreScript, StoreUnavailable } from '../kernel/shared-store.ts';
+import { AppError } from '../../../core/errors.ts';
+import type { Limits } from '../../../core/limits.ts';
+import { type SharedStore, type StoreScript, StoreUnavailable } from '../../kernel/shared-store.ts';
 import { openSession, type SessionState, sealSession } from './session-id.ts';
 
 /** Value of the record of a session that has ended: until it expires, no replica continues the session. */

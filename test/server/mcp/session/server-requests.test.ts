@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { chaos, mcpConfig } from '../../kit/config.ts';
-import { type EventReader, openEvents } from '../../kit/event-stream.ts';
-import { temporaryFolder } from '../../kit/folder.ts';
-import { gateway } from '../../kit/gateway.ts';
-import { type Json, type McpSession, openSession, toolCall } from '../../kit/mcp.ts';
-import { mcpUpstream } from '../../kit/mcp-upstream.ts';
-import { until } from '../../kit/until.ts';
+import { chaos, mcpConfig } from '../../../kit/config.ts';
+import { type EventReader, openEvents } from '../../../kit/event-stream.ts';
+import { temporaryFolder } from '../../../kit/folder.ts';
+import { gateway } from '../../../kit/gateway.ts';
+import { type Json, type McpSession, openSession, toolCall } from '../../../kit/mcp.ts';
+import { mcpUpstream } from '../../../kit/mcp-upstream.ts';
+import { until } from '../../../kit/until.ts';
 
 const A = chaos('a');
 const B = chaos('b');

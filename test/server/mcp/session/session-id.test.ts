@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { mcpConfig } from '../../kit/config.ts';
-import { openEvents } from '../../kit/event-stream.ts';
-import { gateway } from '../../kit/gateway.ts';
-import { INITIALIZE, openSession, post } from '../../kit/mcp.ts';
-import { type McpUpstream, mcpUpstream } from '../../kit/mcp-upstream.ts';
+import { mcpConfig } from '../../../kit/config.ts';
+import { openEvents } from '../../../kit/event-stream.ts';
+import { gateway } from '../../../kit/gateway.ts';
+import { INITIALIZE, openSession, post } from '../../../kit/mcp.ts';
+import { type McpUpstream, mcpUpstream } from '../../../kit/mcp-upstream.ts';
 
 const KEY = 'ab'.repeat(32);
 const PING = { jsonrpc: '2.0', id: 1, method: 'tools/list' };

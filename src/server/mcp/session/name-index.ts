@@ -1,6 +1,6 @@
-import type { Limits } from '../../core/limits.ts';
-import type { Connection } from './connection/connection.ts';
-import { type ItemKind, LIST_METHODS, type ListMethod } from './names/names.ts';
+import type { Limits } from '../../../core/limits.ts';
+import type { Connection } from '../connection/connection.ts';
+import { type ItemKind, LIST_METHODS, type ListMethod } from '../names/names.ts';
 
 type RequestList = (method: string, list: ListMethod, connections: readonly Connection[]) => Promise<void>;
 

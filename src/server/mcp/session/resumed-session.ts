@@ -1,7 +1,7 @@
-import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { VERSION } from '../../core/version.ts';
-import { initializing } from './open-target.ts';
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { VERSION } from '../../../core/version.ts';
+import { initializing } from '../eras/open-target.ts';
 import { Session, type SessionOptions } from './session.ts';
 import type { SessionState } from './session-id.ts';
 

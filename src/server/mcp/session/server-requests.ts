@@ -1,12 +1,12 @@
-import { LIMITS } from '../../core/limits.ts';
-import type { Log } from '../../core/log.ts';
-import type { EventStream } from '../../core/sse.ts';
-import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
-import type { JsonRpcConnection } from './connection/json-rpc-connection.ts';
-import { inwardMessage } from './names/names.ts';
-import { canonicalId, type RpcMessage } from './protocol/message.ts';
-import { errorMessage, RPC } from './protocol/protocol.ts';
-import type { MessageGuards } from './request-fields.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import type { EventStream } from '../../../core/sse.ts';
+import { type Edit, edit, valueAt } from '../../kernel/json-text.ts';
+import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import { inwardMessage } from '../names/names.ts';
+import { canonicalId, type RpcMessage } from '../protocol/message.ts';
+import { errorMessage, RPC } from '../protocol/protocol.ts';
+import type { MessageGuards } from '../request-fields.ts';
 
 /** A request of a server that was sent to the client and has no response yet. */
 interface SentRequest {
