@@ -172,7 +172,7 @@ describe('a resumable response stream', () => {
     expect(told(second)).toEqual([9]);
   });
 
-  test.each(['AAAAAAAA-1.0', 'x', '-1', '../..', `${'a'.repeat(2000)}.0`])(
+  test.each(['AAAAAAAA-1.0', 'x', '-1', '..', `${'a'.repeat(2000)}.0`])(
     'a response stream cannot be resumed with an event id that was never sent: %s',
     async (id) => {
       await using own = await stage();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { chaos, mcpConfig } from '../../kit/config.ts';
-import { gateway, type TestGateway } from '../../kit/gateway.ts';
-import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
-import { mcpUpstream, reply, type Script } from '../../kit/mcp-upstream.ts';
+import { chaos, mcpConfig } from '../../../kit/config.ts';
+import { gateway, type TestGateway } from '../../../kit/gateway.ts';
+import { type Json, type McpSession, openSession } from '../../../kit/mcp.ts';
+import { mcpUpstream, reply, type Script } from '../../../kit/mcp-upstream.ts';
 
 const A = chaos('a', '--tools=echo,x_y', '--prompts=ask', '--resources=file:///1,ui://panel');
 const B = chaos('b-2.x', '--tools=echo,other', '--resources=file:///1');

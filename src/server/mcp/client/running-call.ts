@@ -1,24 +1,24 @@
-import { ERRORS } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { EVENT_STREAM_HEADERS, EventStream, type EventStreamOwner } from '../../core/sse.ts';
-import { backendTimeouts } from '../kernel/backend.ts';
-import { HeaderList } from '../kernel/header-list.ts';
-import { stringOf } from '../kernel/json-text.ts';
-import type { RequestObserver } from '../kernel/observer.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { logReads } from '../kernel/shared-slots.ts';
-import { answerError, type ClientCall, recordArguments } from './call.ts';
-import type { JsonRpcConnection } from './connection/json-rpc-connection.ts';
-import type { Target } from './connection/target.ts';
-import { dispatch } from './federation.ts';
-import { canonicalId, type RpcMessage } from './protocol/message.ts';
-import { badMessage, RPC, RpcError } from './protocol/protocol.ts';
+import { ERRORS } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { EVENT_STREAM_HEADERS, EventStream, type EventStreamOwner } from '../../../core/sse.ts';
+import { backendTimeouts } from '../../kernel/backend.ts';
+import { HeaderList } from '../../kernel/header-list.ts';
+import { stringOf } from '../../kernel/json-text.ts';
+import type { RequestObserver } from '../../kernel/observer.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { logReads } from '../../kernel/shared-slots.ts';
+import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import type { Target } from '../connection/target.ts';
+import { answerError, type ClientCall, recordArguments } from '../federation/call.ts';
+import { dispatch } from '../federation/federation.ts';
+import { canonicalId, type RpcMessage } from '../protocol/message.ts';
+import { badMessage, RPC, RpcError } from '../protocol/protocol.ts';
+import type { ItemAccess, McpFields, MessageGuards } from '../request-fields.ts';
+import { itemAccess, mcpFields, messageGuards } from '../request-fields.ts';
+import type { ResumableStream } from '../session/resumable-streams.ts';
+import type { Session } from '../session/session.ts';
+import type { UpstreamStatusError } from '../targets/http-body.ts';
 import { refusedReply } from './refused-reply.ts';
-import type { ItemAccess, McpFields, MessageGuards } from './request-fields.ts';
-import { itemAccess, mcpFields, messageGuards } from './request-fields.ts';
-import type { ResumableStream } from './session/resumable-streams.ts';
-import type { Session } from './session/session.ts';
-import type { UpstreamStatusError } from './targets/http-body.ts';
 
 /**
  * Runs a request of a client; the reply is its stream. Over `LIMITS.inFlightPerSession` requests in flight, it is answered

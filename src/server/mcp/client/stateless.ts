@@ -1,17 +1,17 @@
-import { membersOf, parseJson } from '../../core/foreign.ts';
-import { VERSION } from '../../core/version.ts';
-import { emptyReply } from '../kernel/error-response.ts';
-import { edit, valueAt } from '../kernel/json-text.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { principal } from '../kernel/shared-slots.ts';
-import { initializing } from './eras/open-target.ts';
-import type { RpcMessage } from './protocol/message.ts';
-import { errorMessage, RPC, resultMessage, VERSION_HEADER } from './protocol/protocol.ts';
-import { mcpFields } from './request-fields.ts';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
+import { VERSION } from '../../../core/version.ts';
+import { emptyReply } from '../../kernel/error-response.ts';
+import { edit, valueAt } from '../../kernel/json-text.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { principal } from '../../kernel/shared-slots.ts';
+import { initializing } from '../eras/open-target.ts';
+import type { RpcMessage } from '../protocol/message.ts';
+import { errorMessage, RPC, resultMessage, VERSION_HEADER } from '../protocol/protocol.ts';
+import { mcpFields } from '../request-fields.ts';
+import { Session, type SessionOptions } from '../session/session.ts';
+import { ownerOf } from '../session/session-id.ts';
+import type { SessionStore } from '../session/session-store.ts';
 import { oneEvent, runCall } from './running-call.ts';
-import { Session, type SessionOptions } from './session/session.ts';
-import { ownerOf } from './session/session-id.ts';
-import type { SessionStore } from './session/session-store.ts';
 
 /** The revision of a request without a header for it (MCP 2025-06-18, "Protocol Version Header"). */
 const ASSUMED_REVISION = '2025-03-26';

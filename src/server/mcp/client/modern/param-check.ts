@@ -1,19 +1,19 @@
-import { membersOf, parseJson } from '../../../core/foreign.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import type { ClientCall } from '../call.ts';
-import type { Connection } from '../connection/connection.ts';
-import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
-import { listTarget } from '../lists.ts';
-import { TOOL_LIST } from '../names/names.ts';
-import type { RpcMessage } from '../protocol/message.ts';
+import { membersOf, parseJson } from '../../../../core/foreign.ts';
+import type { RequestContext } from '../../../kernel/request-context.ts';
+import type { Connection } from '../../connection/connection.ts';
+import type { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
+import type { ClientCall } from '../../federation/call.ts';
+import { listTarget } from '../../federation/lists.ts';
+import { TOOL_LIST } from '../../names/names.ts';
+import type { RpcMessage } from '../../protocol/message.ts';
 import {
   addParamHeaders,
   checkParamHeaders,
   type ParamHeader,
   type ParamHeaders,
   paramHeaders,
-} from '../protocol/param-headers.ts';
-import type { RpcError } from '../protocol/protocol.ts';
+} from '../../protocol/param-headers.ts';
+import type { RpcError } from '../../protocol/protocol.ts';
 
 const LIST = 'tools/list';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
-import { chaos, mcpConfig } from '../../kit/config.ts';
-import { gateway } from '../../kit/gateway.ts';
-import { type Json, openSession } from '../../kit/mcp.ts';
-import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
+import { LIMITS } from '../../../../src/core/limits.ts';
+import { chaos, mcpConfig } from '../../../kit/config.ts';
+import { gateway } from '../../../kit/gateway.ts';
+import { type Json, openSession } from '../../../kit/mcp.ts';
+import { mcpUpstream, reply } from '../../../kit/mcp-upstream.ts';
 
 const names = (result: Json): string[] => result.tools.map((tool: Json) => tool.name);
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { MODERN_REVISION, SESSION_HEADER, VERSION_HEADER } from './protocol/protocol.ts';
-import { workerOf } from './session/session-id.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { MODERN_REVISION, SESSION_HEADER, VERSION_HEADER } from '../protocol/protocol.ts';
+import { workerOf } from '../session/session-id.ts';
 
 /** Query parameter with the session id of the transport HTTP+SSE, as in the official SDKs. */
 export const SESSION_PARAMETER = 'sessionId';

@@ -1,29 +1,29 @@
-import { ERRORS } from '../../../core/errors.ts';
-import { EventStream, type EventStreamOwner } from '../../../core/sse.ts';
-import { backendTimeouts } from '../../kernel/backend.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
-import type { RequestObserver } from '../../kernel/observer.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { logReads } from '../../kernel/shared-slots.ts';
-import { answerError, type ClientCall, recordArguments } from '../call.ts';
-import type { Connection } from '../connection/connection.ts';
-import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
-import type { Target } from '../connection/target.ts';
-import { type Envelope, envelopeMeta } from '../protocol/envelope.ts';
-import type { RpcMessage } from '../protocol/message.ts';
-import { RPC, RpcError } from '../protocol/protocol.ts';
-import { privateResult } from '../protocol/results.ts';
-import { refusedReply } from '../refused-reply.ts';
+import { ERRORS } from '../../../../core/errors.ts';
+import { EventStream, type EventStreamOwner } from '../../../../core/sse.ts';
+import { backendTimeouts } from '../../../kernel/backend.ts';
+import { HeaderList } from '../../../kernel/header-list.ts';
+import type { RequestObserver } from '../../../kernel/observer.ts';
+import type { Reply, RequestContext } from '../../../kernel/request-context.ts';
+import { logReads } from '../../../kernel/shared-slots.ts';
+import type { Connection } from '../../connection/connection.ts';
+import type { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
+import type { Target } from '../../connection/target.ts';
+import { answerError, type ClientCall, recordArguments } from '../../federation/call.ts';
+import { type Envelope, envelopeMeta } from '../../protocol/envelope.ts';
+import type { RpcMessage } from '../../protocol/message.ts';
+import { RPC, RpcError } from '../../protocol/protocol.ts';
+import { privateResult } from '../../protocol/results.ts';
 import {
   type ItemAccess,
   itemAccess,
   type McpFields,
   type MessageGuards,
   messageGuards,
-} from '../request-fields.ts';
+} from '../../request-fields.ts';
+import type { CallerSession } from '../../session/caller-session.ts';
+import type { UpstreamStatusError } from '../../targets/http-body.ts';
+import { refusedReply } from '../refused-reply.ts';
 import { eventStreamReply } from '../running-call.ts';
-import type { CallerSession } from '../session/caller-session.ts';
-import type { UpstreamStatusError } from '../targets/http-body.ts';
 import { preparedHeaders } from './param-check.ts';
 
 /** Status of a response with that error ("Protocol Version Header", "Server Validation"); 200 for any other error. */

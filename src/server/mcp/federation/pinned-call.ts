@@ -1,9 +1,9 @@
+import type { Connection } from '../connection/connection.ts';
+import { type NamedItem, TOOL_LIST, unknownItem } from '../names/names.ts';
+import { RPC, RpcError } from '../protocol/protocol.ts';
+import type { ToolPins } from '../tool-pinning/tool-pins.ts';
 import { type ClientCall, fail } from './call.ts';
-import type { Connection } from './connection/connection.ts';
 import { listSource, listTarget } from './lists.ts';
-import { type NamedItem, TOOL_LIST, unknownItem } from './names/names.ts';
-import { RPC, RpcError } from './protocol/protocol.ts';
-import type { ToolPins } from './tool-pinning/tool-pins.ts';
 
 const LIST = 'tools/list';
 

@@ -1,9 +1,9 @@
-import { VERSION } from '../../../core/version.ts';
-import { edit, valueAt } from '../../kernel/json-text.ts';
-import { answerError, forward } from '../call.ts';
-import { publicProblem } from '../connection/target-failure.ts';
-import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../protocol/protocol.ts';
-import { instructions, mergedCapabilities } from '../session/initialize.ts';
+import { VERSION } from '../../../../core/version.ts';
+import { edit, valueAt } from '../../../kernel/json-text.ts';
+import { publicProblem } from '../../connection/target-failure.ts';
+import { answerError, forward } from '../../federation/call.ts';
+import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../../protocol/protocol.ts';
+import { instructions, mergedCapabilities } from '../../session/initialize.ts';
 import type { ModernCall } from './modern-call.ts';
 
 /**

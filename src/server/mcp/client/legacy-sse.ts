@@ -1,18 +1,18 @@
-import { AppError, messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { EventStream } from '../../core/sse.ts';
-import { emptyReply } from '../kernel/error-response.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { principal } from '../kernel/shared-slots.ts';
-import { initializing } from './eras/open-target.ts';
+import { AppError, messageOf } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { EventStream } from '../../../core/sse.ts';
+import { emptyReply } from '../../kernel/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { principal } from '../../kernel/shared-slots.ts';
+import { initializing } from '../eras/open-target.ts';
+import type { RpcMessage } from '../protocol/message.ts';
+import { badMessage, errorMessage, RPC, RpcError, SESSION_HEADER } from '../protocol/protocol.ts';
+import { mcpFields, messageGuards } from '../request-fields.ts';
+import { connectAll, initializeParams, initializeResponse } from '../session/initialize.ts';
+import { notify, type Session } from '../session/session.ts';
+import type { SessionStore } from '../session/session-store.ts';
 import { SESSION_PARAMETER } from './placement.ts';
-import type { RpcMessage } from './protocol/message.ts';
-import { badMessage, errorMessage, RPC, RpcError, SESSION_HEADER } from './protocol/protocol.ts';
-import { mcpFields, messageGuards } from './request-fields.ts';
 import { eventStreamReply, RunningCall, rejectDuplicateId, startCall } from './running-call.ts';
-import { connectAll, initializeParams, initializeResponse } from './session/initialize.ts';
-import { notify, type Session } from './session/session.ts';
-import type { SessionStore } from './session/session-store.ts';
 import {
   acceptsEventStream,
   checkNotification,

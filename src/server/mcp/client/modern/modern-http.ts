@@ -1,12 +1,12 @@
-import { AppError, messageOf } from '../../../core/errors.ts';
-import { emptyReply } from '../../kernel/error-response.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { principal } from '../../kernel/shared-slots.ts';
-import { answerFailure } from '../call.ts';
-import { dispatch } from '../federation.ts';
-import { checkRevision, readEnvelope } from '../protocol/envelope.ts';
-import type { RpcMessage } from '../protocol/message.ts';
+import { AppError, messageOf } from '../../../../core/errors.ts';
+import { emptyReply } from '../../../kernel/error-response.ts';
+import { HeaderList } from '../../../kernel/header-list.ts';
+import type { Reply, RequestContext } from '../../../kernel/request-context.ts';
+import { principal } from '../../../kernel/shared-slots.ts';
+import { answerFailure } from '../../federation/call.ts';
+import { dispatch } from '../../federation/federation.ts';
+import { checkRevision, readEnvelope } from '../../protocol/envelope.ts';
+import type { RpcMessage } from '../../protocol/message.ts';
 import {
   badMessage,
   errorMessage,
@@ -15,13 +15,13 @@ import {
   RPC,
   RpcError,
   SESSION_REQUESTS,
-} from '../protocol/protocol.ts';
+} from '../../protocol/protocol.ts';
+import { mcpFields } from '../../request-fields.ts';
+import type { CallerSession } from '../../session/caller-session.ts';
+import { ownerOf } from '../../session/session-id.ts';
+import type { SessionStore } from '../../session/session-store.ts';
+import { UpstreamStatusError } from '../../targets/http-body.ts';
 import { refusedReply } from '../refused-reply.ts';
-import { mcpFields } from '../request-fields.ts';
-import type { CallerSession } from '../session/caller-session.ts';
-import { ownerOf } from '../session/session-id.ts';
-import type { SessionStore } from '../session/session-store.ts';
-import { UpstreamStatusError } from '../targets/http-body.ts';
 import { discover } from './discover.ts';
 import { listen } from './listen.ts';
 import { ModernCall } from './modern-call.ts';

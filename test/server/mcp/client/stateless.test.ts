@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { chaos, mcpConfig } from '../../kit/config.ts';
-import { openEvents } from '../../kit/event-stream.ts';
-import { temporaryFolder } from '../../kit/folder.ts';
-import { gateway } from '../../kit/gateway.ts';
-import { isAlive } from '../../kit/is-alive.ts';
-import { INITIALIZE, type Json, MCP_HEADERS, type McpReply, post } from '../../kit/mcp.ts';
-import { type McpUpstream, mcpUpstream, reply, type Script } from '../../kit/mcp-upstream.ts';
-import { until } from '../../kit/until.ts';
+import { chaos, mcpConfig } from '../../../kit/config.ts';
+import { openEvents } from '../../../kit/event-stream.ts';
+import { temporaryFolder } from '../../../kit/folder.ts';
+import { gateway } from '../../../kit/gateway.ts';
+import { isAlive } from '../../../kit/is-alive.ts';
+import { INITIALIZE, type Json, MCP_HEADERS, type McpReply, post } from '../../../kit/mcp.ts';
+import { type McpUpstream, mcpUpstream, reply, type Script } from '../../../kit/mcp-upstream.ts';
+import { until } from '../../../kit/until.ts';
 
 const { path: folder, remove } = await temporaryFolder();
 afterAll(remove);

@@ -1,15 +1,14 @@
 import { isUtf8 } from 'node:buffer';
-import { AppError, messageOf } from '../../core/errors.ts';
-import { membersOf } from '../../core/foreign.ts';
-import { LIMITS } from '../../core/limits.ts';
-import type { EventStream } from '../../core/sse.ts';
-import { emptyReply } from '../kernel/error-response.ts';
-import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { backendKey, principal } from '../kernel/shared-slots.ts';
-import { handleModern } from './modern/modern-http.ts';
-import { isModern, unsupportedVersion, versionMismatch } from './protocol/envelope.ts';
-import { idOfRequest, parseMessage, type RpcMessage } from './protocol/message.ts';
+import { AppError, messageOf } from '../../../core/errors.ts';
+import { membersOf } from '../../../core/foreign.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { EventStream } from '../../../core/sse.ts';
+import { emptyReply } from '../../kernel/error-response.ts';
+import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../../kernel/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { backendKey, principal } from '../../kernel/shared-slots.ts';
+import { isModern, unsupportedVersion, versionMismatch } from '../protocol/envelope.ts';
+import { idOfRequest, parseMessage, type RpcMessage } from '../protocol/message.ts';
 import {
   badMessage,
   CLIENT_METHODS,
@@ -22,17 +21,18 @@ import {
   SESSION_HEADER,
   SESSION_REVISIONS,
   VERSION_HEADER,
-} from './protocol/protocol.ts';
+} from '../protocol/protocol.ts';
+import { mcpFields, messageGuards } from '../request-fields.ts';
+import { connectAll, initializeParams, initializeResponse } from '../session/initialize.ts';
+import { isOfServerStream } from '../session/resumable-streams.ts';
+import { notify, type Session } from '../session/session.ts';
+import type { SessionStore } from '../session/session-store.ts';
+import { startKey } from '../session/starting-sessions.ts';
+import { UpstreamStatusError } from '../targets/http-body.ts';
+import { handleModern } from './modern/modern-http.ts';
 import { refusedReply } from './refused-reply.ts';
-import { mcpFields, messageGuards } from './request-fields.ts';
 import { eventStreamReply, oneEvent, runCall } from './running-call.ts';
-import { connectAll, initializeParams, initializeResponse } from './session/initialize.ts';
-import { isOfServerStream } from './session/resumable-streams.ts';
-import { notify, type Session } from './session/session.ts';
-import type { SessionStore } from './session/session-store.ts';
-import { startKey } from './session/starting-sessions.ts';
 import { answerStateless, statelessInitialize } from './stateless.ts';
-import { UpstreamStatusError } from './targets/http-body.ts';
 
 /**
  * Answers one HTTP request on an MCP route (transport "Streamable HTTP"). Requests of revision 2026-07-28 are served by

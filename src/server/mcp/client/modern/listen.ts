@@ -1,12 +1,12 @@
-import { edit, valueAt } from '../../kernel/json-text.ts';
-import { answerError, answerFailure } from '../call.ts';
-import type { Connection } from '../connection/connection.ts';
-import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
-import { subscriptionProblem } from '../connection/subscribed-resources.ts';
-import { filterOf, LISTS, type NotificationFilter } from '../eras/viewed-subscriptions.ts';
-import { inwardName, outwardName } from '../names/names.ts';
-import { parseMessage, type RpcMessage } from '../protocol/message.ts';
-import { withSubscription } from '../protocol/meta-text.ts';
+import { edit, valueAt } from '../../../kernel/json-text.ts';
+import type { Connection } from '../../connection/connection.ts';
+import type { CallHandler, JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
+import { subscriptionProblem } from '../../connection/subscribed-resources.ts';
+import { filterOf, LISTS, type NotificationFilter } from '../../eras/viewed-subscriptions.ts';
+import { answerError, answerFailure } from '../../federation/call.ts';
+import { inwardName, outwardName } from '../../names/names.ts';
+import { parseMessage, type RpcMessage } from '../../protocol/message.ts';
+import { withSubscription } from '../../protocol/meta-text.ts';
 import {
   META,
   notificationMessage,
@@ -14,7 +14,7 @@ import {
   RpcError,
   requestMessage,
   resultMessage,
-} from '../protocol/protocol.ts';
+} from '../../protocol/protocol.ts';
 import type { ModernCall } from './modern-call.ts';
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';

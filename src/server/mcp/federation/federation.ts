@@ -1,13 +1,10 @@
-import { membersOf } from '../../core/foreign.ts';
-import { edit, valueAt } from '../kernel/json-text.ts';
-import type { ClientCall, Rewrite } from './call.ts';
-import { answerFailure, endList, forward, recordArguments } from './call.ts';
-import type { Connection } from './connection/connection.ts';
-import { ReplayedRequests } from './connection/replayed-requests.ts';
-import type { Target } from './connection/target.ts';
-import { withTimeout } from './connection/target-failure.ts';
-import { warnAboutToolNames } from './connection/target-warnings.ts';
-import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
+import { membersOf } from '../../../core/foreign.ts';
+import { edit, valueAt } from '../../kernel/json-text.ts';
+import type { Connection } from '../connection/connection.ts';
+import { ReplayedRequests } from '../connection/replayed-requests.ts';
+import type { Target } from '../connection/target.ts';
+import { withTimeout } from '../connection/target-failure.ts';
+import { warnAboutToolNames } from '../connection/target-warnings.ts';
 import {
   type ItemKind,
   inwardMessage,
@@ -22,13 +19,16 @@ import {
   outwardResult,
   outwardUris,
   unknownItem,
-} from './names/names.ts';
+} from '../names/names.ts';
+import { parseMessage, type RpcMessage } from '../protocol/message.ts';
+import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from '../protocol/protocol.ts';
+import type { McpFields, MessageGuards } from '../request-fields.ts';
+import type { Session } from '../session/session.ts';
+import { UpstreamSessionLost } from '../targets/session-loss.ts';
+import type { ClientCall, Rewrite } from './call.ts';
+import { answerFailure, endList, forward, recordArguments } from './call.ts';
+import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
-import { parseMessage, type RpcMessage } from './protocol/message.ts';
-import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol/protocol.ts';
-import type { McpFields, MessageGuards } from './request-fields.ts';
-import type { Session } from './session/session.ts';
-import { UpstreamSessionLost } from './targets/session-loss.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */
 export function dispatch(call: ClientCall): void {
