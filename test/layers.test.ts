@@ -82,6 +82,25 @@ describe('the kinds of backends', () => {
   });
 });
 
+test('every file of src/core is needed by two rooms', () => {
+  const imports = new Map(
+    globSync('src/**/*.{ts,tsx}', { cwd: root }).map((path) => [
+      path,
+      [...read(path).matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(([, to = '']) => join(path, '..', to)),
+    ]),
+  );
+  const users = (path: string): string[] =>
+    [...imports].filter(([, all]) => all.includes(path)).map(([at]) => at);
+  const roomsOf = (path: string, seen = new Set<string>()): string[] => {
+    if (seen.has(path)) return [];
+    seen.add(path);
+    if (!path.startsWith('src/core/')) return [path.split('/')[1] ?? ''];
+    return users(path).flatMap((user) => roomsOf(user, seen));
+  };
+  const core = [...imports.keys()].filter((path) => path.startsWith('src/core/'));
+  expect(core.filter((path) => new Set(roomsOf(path)).size < 2)).toEqual([]);
+});
+
 describe('the files of commands', () => {
   // Short forms, and upstream's former names; every other leaf has a file of its own name.
   const shortForms = new Map([

@@ -1,10 +1,10 @@
 import type { Diagnostic, Range } from '../core/diagnostic.ts';
-import { type DiagnosticFormat, renderDiagnostics } from '../core/render/diagnostics.ts';
 import { diagnosticSource } from '../core/render/source.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { secretArguments } from '../server/config/lint.ts';
 import type { LoadedConfig } from '../server/config/load.ts';
 import { configSchema } from '../server/config/schema.ts';
+import { type DiagnosticFormat, renderDiagnostics } from './render/diagnostics.ts';
 
 export interface ReportOptions {
   readonly format: DiagnosticFormat;

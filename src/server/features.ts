@@ -1,4 +1,4 @@
-import '../core/schema/acyclic-values.ts';
+import './config/reading/acyclic-values.ts';
 import { budgetsSchema } from './budgets/schema.ts';
 import {
   destinationVariable,

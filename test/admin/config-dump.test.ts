@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/admin/endpoints/index.ts';
-import type { ConfigDump, DumpEndpointSet } from '../../src/core/config-dump.ts';
+import type { ConfigDump, DumpEndpointSet } from '../../src/server/kernel/config-dump.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { send } from '../kit/send.ts';
 import { verifies } from '../kit/verifies.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DiagnosticFormat } from '../../src/core/render/diagnostics.ts';
-import { renderDiagnostics } from '../../src/core/render/diagnostics.ts';
+import type { DiagnosticFormat } from '../../src/cli/render/diagnostics.ts';
+import { renderDiagnostics } from '../../src/cli/render/diagnostics.ts';
 import { diagnosticSource } from '../../src/core/render/source.ts';
-import { checkSchema } from '../../src/core/schema/check.ts';
 import { YamlSource } from '../../src/core/yaml/source.ts';
+import { checkSchema } from '../../src/server/config/reading/check.ts';
 import { sampleSchema } from '../golden/diagnostics-schema.ts';
 import { repeats } from '../kit/thorough.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { renderDiagnostics } from '../../src/cli/render/diagnostics.ts';
 import type { Diagnostic } from '../../src/core/diagnostic.ts';
-import { renderDiagnostics } from '../../src/core/render/diagnostics.ts';
 import { displayWidth, escapeControls } from '../../src/core/render/width.ts';
 import { LineIndex } from '../../src/core/yaml/lines.ts';
 

@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
-import { renderDiagnostics } from '../../src/core/render/diagnostics.ts';
+import { renderDiagnostics } from '../../src/cli/render/diagnostics.ts';
 import { diagnosticSource } from '../../src/core/render/source.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { configSchema } from '../../src/server/config/schema.ts';

@@ -1,10 +1,10 @@
 import { describe } from 'vitest';
+import { type DiagnosticFormat, renderDiagnostics } from '../../src/cli/render/diagnostics.ts';
 import type { Diagnostic, Path } from '../../src/core/diagnostic.ts';
-import { type DiagnosticFormat, renderDiagnostics } from '../../src/core/render/diagnostics.ts';
 import { diagnosticSource } from '../../src/core/render/source.ts';
-import { checkSchema } from '../../src/core/schema/check.ts';
 import { VERSION } from '../../src/core/version.ts';
 import { YamlSource } from '../../src/core/yaml/source.ts';
+import { checkSchema } from '../../src/server/config/reading/check.ts';
 import { runGoldenCases } from './case-file.ts';
 import { sampleSchema } from './diagnostics-schema.ts';
 

@@ -4,7 +4,7 @@ import { redactConfig } from '../../server/config/redact.ts';
 import { activityOf } from '../../server/workers/activity.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
-/** The active configuration in upstream's format (`core/config-dump.ts`). */
+/** The active configuration in upstream's format (`server/kernel/config-dump.ts`). */
 export const configDump = defineEndpoint({
   path: '/config_dump',
   methods: ['GET'],

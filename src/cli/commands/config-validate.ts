@@ -2,13 +2,13 @@ import { dirname, resolve } from 'node:path';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { counted } from '../../core/render/counted.ts';
-import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { forConfig } from '../env-file.ts';
+import type { DiagnosticFormat } from '../render/diagnostics.ts';
 import { report } from '../report.ts';
 
 interface Options {

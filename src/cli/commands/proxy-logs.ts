@@ -2,17 +2,17 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls, escapeInJson } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { spansText } from '../../core/render/span.ts';
-import {
-  type FilterTexts,
-  InvalidStatusFilter,
-  type RequestFilter,
-  requestFilter,
-} from '../../core/requests/filter.ts';
 import { requestLineSpans } from '../../core/requests/line.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { print } from '../proxy/print.ts';
 import { type FedRequest, followRequests, keptRequests } from '../proxy/request-feed.ts';
+import {
+  type FilterTexts,
+  InvalidStatusFilter,
+  type RequestFilter,
+  requestFilter,
+} from '../proxy/request-filter.ts';
 import { spanOption } from '../proxy/span.ts';
 
 interface Options extends AdminOptions, FilterTexts {

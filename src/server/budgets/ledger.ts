@@ -1,7 +1,7 @@
 import { type BudgetUnit, type BudgetWindow, windowEnd, windowStart } from '../../core/budget.ts';
 import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { TransientMap } from '../../core/transient-map.ts';
+import { TransientMap } from '../kernel/transient-map.ts';
 import { Batches } from './batches.ts';
 import type { Amounts, Claim, Counter } from './counter.ts';
 import type { SpendingStore } from './spending-store.ts';

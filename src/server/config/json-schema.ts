@@ -31,7 +31,7 @@ function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSche
   });
 }
 
-/** An optional mapping may be null, which means that it is absent (`core/schema/check.ts`). */
+/** An optional mapping may be null, which means that it is absent (`server/config/reading/check.ts`). */
 function allowEmptyMappings({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   for (const [key, member] of Object.entries(jsonSchema.properties ?? {}))
     if (typeof member === 'object' && member.type === 'object' && !jsonSchema.required?.includes(key))

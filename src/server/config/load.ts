@@ -1,7 +1,7 @@
 import { type Diagnostic, type DiagnosticCode, inOrder, type Path } from '../../core/diagnostic.ts';
 import { readNamedFile } from '../../core/named-file.ts';
-import { checkSchema } from '../../core/schema/check.ts';
 import { YamlSource } from '../../core/yaml/source.ts';
+import { checkSchema } from './reading/check.ts';
 import { type Config, configSchema } from './schema.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

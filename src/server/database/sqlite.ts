@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads';
 import { AppError } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import { TransientMap } from '../../core/transient-map.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
+import { TransientMap } from '../kernel/transient-map.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import type { Answer, Call, CallResult, ThreadStart } from './sqlite-messages.ts';
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import type { DumpBackend, DumpEndpointInfo, DumpModel } from '../../core/config-dump.ts';
 import type { BackendView } from '../../core/overview.ts';
 import type { CompileContext } from './compile-context.ts';
+import type { DumpBackend, DumpEndpointInfo, DumpModel } from './config-dump.ts';
 import type { BackendState } from './inspection.ts';
 import type { Probe } from './probe.ts';
 import type { Backend, ClientApi, Reply } from './request-context.ts';

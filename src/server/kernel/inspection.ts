@@ -1,5 +1,5 @@
-import type { DumpEndpointInfo } from '../../core/config-dump.ts';
 import type { Path } from '../../core/diagnostic.ts';
+import type { DumpEndpointInfo } from './config-dump.ts';
 
 /** The usage of a limited buffer, cache or counter, for the admin server. */
 export interface Bound {

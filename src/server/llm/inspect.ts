@@ -1,12 +1,12 @@
+import type { ModelView } from '../../core/overview.ts';
+import type { DumpPlace } from '../kernel/backend.ts';
 import type {
   DumpBackend,
   DumpEndpoint,
   DumpEndpointInfo,
   DumpEndpointSet,
   DumpModel,
-} from '../../core/config-dump.ts';
-import type { ModelView } from '../../core/overview.ts';
-import type { DumpPlace } from '../kernel/backend.ts';
+} from '../kernel/config-dump.ts';
 import { type ModelConfig, modelBackend } from './models/model.ts';
 import { shownProvider } from './models/model-provider.ts';
 import type { VirtualModelConfig } from './models/virtual-models.ts';

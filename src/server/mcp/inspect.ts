@@ -1,7 +1,7 @@
-import type { DumpBackend } from '../../core/config-dump.ts';
 import { goDuration } from '../../core/duration.ts';
 import type { BackendView } from '../../core/overview.ts';
 import type { DumpPlace } from '../kernel/backend.ts';
+import type { DumpBackend } from '../kernel/config-dump.ts';
 import type { BackendState } from '../kernel/inspection.ts';
 import type { McpBackendConfig } from './backend-config.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';

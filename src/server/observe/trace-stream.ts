@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { LIMITS } from '../../core/limits.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
-import { endFrame, eventFrame, KEEPALIVE_FRAME, READY_FRAME } from '../../core/trace/frames.ts';
+import { endFrame, eventFrame, KEEPALIVE_FRAME, READY_FRAME } from './trace/frames.ts';
 import { compileTraceFilter, type TraceSubscribers, type TraceSubscription } from './trace-subscribers.ts';
 
 export interface TraceStreamOptions {

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Path } from '../../core/diagnostic.ts';
-import { fileVersion } from '../../core/file-version.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { CompileContext, NamedBackend, Problem, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
+import { fileVersion } from '../kernel/files/file-version.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import { type ContextOptions, createContext, locationOf } from './compile-context.ts';
 

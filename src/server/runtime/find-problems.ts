@@ -1,7 +1,7 @@
 import { type Diagnostic, type DiagnosticCode, inOrder, type Path } from '../../core/diagnostic.ts';
 import { createLog } from '../../core/log.ts';
-import { recoverPartialConfig } from '../../core/schema/recover-partial-config.ts';
 import { isWhole, type LoadedConfig } from '../config/load.ts';
+import { recoverPartialConfig } from '../config/reading/recover-partial-config.ts';
 import { configSchema } from '../config/schema.ts';
 import { type CompileOptions, compileRuntime } from './runtime.ts';
 

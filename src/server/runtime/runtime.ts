@@ -1,7 +1,5 @@
 import type { Socket } from 'node:net';
-import { resolveConfigFile } from '../../core/config-file.ts';
 import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
-import { fileVersion } from '../../core/file-version.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
@@ -22,6 +20,8 @@ import type { GatewayDatabase } from '../database/gateway-database.ts';
 import { compileNetworkAuthorization } from '../expressions/network-authorization.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
+import { resolveConfigFile } from '../kernel/files/config-file.ts';
+import { fileVersion } from '../kernel/files/file-version.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import { createListenerSelection, type ListenerSelection } from '../kernel/listener-selection.ts';
 import type { Listener } from '../kernel/request-context.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../kernel/files/config-file.ts';
 
 /** TLS of connections to a backend. Paths are relative to the folder of the configuration file. */
 export const backendTlsSchema = z.lazy(() =>

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Problem } from '../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../kernel/files/config-file.ts';
 
 type Role = 'cert' | 'key' | 'root';
 

@@ -1,6 +1,6 @@
 import { membersOf, parseJson, stringIn, textIn } from '../../core/foreign.ts';
-import { readJsonFile } from '../../core/json-file.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { readJsonFile } from '../kernel/files/json-file.ts';
 import type { CallMeter } from '../kernel/observer.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
 import { explainUpstreamError } from './upstream-error.ts';

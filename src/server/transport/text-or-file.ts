@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../core/config-file.ts';
 import { messageOf } from '../../core/errors.ts';
-import { readRegularFile } from '../../core/json-file.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../kernel/files/config-file.ts';
+import { readRegularFile } from '../kernel/files/json-file.ts';
 
 /** Schema of a secret: its text, or a file that contains it. */
 export const textOrFile = z.union([

@@ -1,7 +1,7 @@
 import type { SendHandle } from 'node:child_process';
 import { Socket } from 'node:net';
 import { elementsOf, isRecord, shownValue } from '../../core/foreign.ts';
-import { TransientMap } from '../../core/transient-map.ts';
+import { TransientMap } from '../kernel/transient-map.ts';
 
 /** The end of an IPC channel: a child process, or `process` in a child. */
 export interface IpcPort {

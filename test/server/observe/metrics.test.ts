@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ConfigDump } from '../../../src/core/config-dump.ts';
 import { LIMITS } from '../../../src/core/limits.ts';
+import type { ConfigDump } from '../../../src/server/kernel/config-dump.ts';
 import { Metrics } from '../../../src/server/observe/metrics/metrics.ts';
 import { RouteSeries } from '../../../src/server/observe/metrics/route-series.ts';
 import { commonPrefix, readMetrics } from '../../../src/web/admin/model/metrics.ts';

@@ -1,10 +1,10 @@
+import { fieldText, subjectOf } from '../../../core/requests/finished.ts';
 import {
   InvalidStatusFilter,
   type RequestFilter,
   requestFilter,
   TEXT_FILTERS,
-} from '../../../core/requests/filter.ts';
-import { fieldText, subjectOf } from '../../../core/requests/finished.ts';
+} from '../../proxy/request-filter.ts';
 import { type Key, MOVES, typeFilter } from '../keys.ts';
 import { type Column, groupColumns, requestColumns, shownColumns, sorted } from './columns.ts';
 import {

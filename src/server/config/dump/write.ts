@@ -1,5 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { goDuration } from '../../../core/duration.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { isLoopback, parseListenAddress } from '../../../core/listen.ts';
+import type { Redactor } from '../../../core/redact.ts';
+import { VERSION } from '../../../core/version.ts';
 import type {
   DumpBackend,
   DumpBackendReference,
@@ -8,12 +13,7 @@ import type {
   DumpModel,
   DumpRoute,
   DumpVersion,
-} from '../../../core/config-dump.ts';
-import { goDuration } from '../../../core/duration.ts';
-import { LIMITS } from '../../../core/limits.ts';
-import { isLoopback, parseListenAddress } from '../../../core/listen.ts';
-import type { Redactor } from '../../../core/redact.ts';
-import { VERSION } from '../../../core/version.ts';
+} from '../../kernel/config-dump.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
 import { knownBackends } from '../plan/backend-kinds.ts';
 import {
@@ -41,7 +41,7 @@ export interface DumpOptions {
 
 /**
  * `GET /config_dump` as pretty JSON of two spaces, in chunks: other work runs between two, and the complete
- * text is never in memory. Shape and order: `core/config-dump.ts`.
+ * text is never in memory. Shape and order: `server/kernel/config-dump.ts`.
  */
 export async function* writeConfigDump(options: DumpOptions): AsyncGenerator<string> {
   let piece = '';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { messageOf } from '../../../core/errors.ts';
-import { parseJson, readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
+import { parseJson, readJsonFile } from '../../kernel/files/json-file.ts';
 import type { CostOutcome } from '../llm-call.ts';
 import type { Usage } from '../usage.ts';
 import { costToNumber, costToText, parseRate, rateToNumber } from './decimal.ts';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { DumpEndpointInfo } from '../../../core/config-dump.ts';
 import { durationSchema, durationText, goDuration } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { CelEvaluationError } from '../../expressions/cel/expression.ts';
 import { ResponseView } from '../../expressions/request-variables.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { DumpEndpointInfo } from '../../kernel/config-dump.ts';
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { Shared } from '../../kernel/shared-state.ts';

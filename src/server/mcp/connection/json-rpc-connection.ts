@@ -1,8 +1,8 @@
 import { messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
-import { TransientMap } from '../../../core/transient-map.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
+import { TransientMap } from '../../kernel/transient-map.ts';
 import { mirroredName } from '../protocol/envelope.ts';
 import {
   answeredRequest,

@@ -1,8 +1,8 @@
 import { messageOf } from '../../../core/errors.ts';
 import { isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
-import { TransientMap } from '../../../core/transient-map.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
+import { TransientMap } from '../../kernel/transient-map.ts';
 import { ListPages } from '../connection/list-pages.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import { type Envelope, envelopeMeta, mirroredName } from '../protocol/envelope.ts';

@@ -10,7 +10,6 @@ import {
   type TraceMessageType,
   type TracePlace,
 } from '../../../core/trace/event.ts';
-import { Scrubber } from '../../../core/trace/redact.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { TracedExpression } from '../../kernel/expression.ts';
 import type { CelOutcome, Decision, EventOptions, PolicyNote } from '../../kernel/observer.ts';
@@ -18,6 +17,7 @@ import type { Policy, Reply, RequestContext, Route } from '../../kernel/request-
 import { mcpFields } from '../../mcp/request-fields.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
 import { authorizationMessage, celMessage, policyMessage, severityOfNote } from './messages.ts';
+import { Scrubber } from './redact.ts';
 import { type FinalRequest, snapshotState } from './request-state.ts';
 
 /** Receives the events of one request. */

@@ -1,12 +1,12 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { principal } from '../../kernel/shared-slots.ts';

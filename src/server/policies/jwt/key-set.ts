@@ -1,4 +1,3 @@
-import { KeyObject } from 'node:crypto';
 import type { CryptoKey, JWK } from 'jose';
 import { importJWK } from 'jose/key/import';
 import { messageOf } from '../../../core/errors.ts';
@@ -238,12 +237,14 @@ function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
 }
 
 /** jose checks the length only when it verifies, which is too late for a line in the log, and not the exponent. */
-function checkRsaStrength(key: CryptoKey): void {
-  // Only symmetric keys have none. A key of unknown size would be too weak.
-  const { modulusLength = 0, publicExponent = 0n } = KeyObject.from(key).asymmetricKeyDetails ?? {};
+function checkRsaStrength({ algorithm }: CryptoKey): void {
+  // Web Crypto has made them, but their type does not tell them from those of other keys.
+  const { modulusLength, publicExponent } = membersOf(algorithm);
+  if (typeof modulusLength !== 'number' || !(publicExponent instanceof Uint8Array))
+    throw new Error('it is no RSA key');
   if (modulusLength < LIMITS.rsaBits)
     throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this key has ${modulusLength}`);
   // RFC 8017 §3.1. With an exponent of 1, anybody can make a valid signature.
-  if (publicExponent < 3n)
-    throw new Error(`RSA keys need an exponent of at least 3, this key has ${publicExponent}`);
+  const exponent = BigInt(`0x0${Buffer.from(publicExponent).toString('hex')}`);
+  if (exponent < 3n) throw new Error(`RSA keys need an exponent of at least 3, this key has ${exponent}`);
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../../core/config-file.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
-import { readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
+import { readJsonFile } from '../../kernel/files/json-file.ts';
 import type { Policy } from '../../kernel/request-context.ts';
 import { type DocumentClient, readDocument } from '../../transport/document-client.ts';
 import type { KeySource } from './key-set.ts';

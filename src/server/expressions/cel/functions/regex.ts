@@ -1,5 +1,5 @@
 import type { RE2JS } from 're2js';
-import { re2 } from '../../../../core/re2.ts';
+import { re2 } from '../../../kernel/re2.ts';
 import { CEL_LIMITS, charge, chargeText } from '../limits.ts';
 import { asString, type FunctionDefinition, invalid, isString, method } from './define.ts';
 

@@ -1,8 +1,8 @@
 import { messageOf } from '../../../../core/errors.ts';
-import { parseJson } from '../../../../core/json-file.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import { LineIndex } from '../../../../core/yaml/lines.ts';
 import { parseYamlSyntax } from '../../../../core/yaml/syntax.ts';
+import { parseJson } from '../../../kernel/files/json-file.ts';
 import { exceedsStructure } from '../../../kernel/json-text.ts';
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { messageOf } from '../../../../core/errors.ts';
-import { fileVersion } from '../../../../core/file-version.ts';
 import { LIMITS, type Limits } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
+import { fileVersion } from '../../../kernel/files/file-version.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
 import { explainUpstreamError } from '../../../transport/upstream-error.ts';
 import { TargetFailure } from '../../connection/target-failure.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { missingConfigFile, resolveConfigFile } from '../../../../core/config-file.ts';
 import { messageOf } from '../../../../core/errors.ts';
 import { VERSION } from '../../../../core/version.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../../../kernel/files/config-file.ts';
 import { isHeaderValue } from '../../../kernel/header-list.ts';
 import { createUpstream } from '../../../transport/upstream.ts';
 import { defineTarget, type Target } from '../../connection/target.ts';

@@ -1,7 +1,7 @@
-import type { Diagnostic } from '../diagnostic.ts';
-import { byForm } from '../redact.ts';
-import { renderConcise, renderGithub, renderJson, renderSarif } from './machine.ts';
-import type { DiagnosticSource } from './source.ts';
+import type { Diagnostic } from '../../core/diagnostic.ts';
+import { byForm } from '../../core/redact.ts';
+import { renderConcise, renderGithub, renderJson, renderSarif } from '../../core/render/machine.ts';
+import type { DiagnosticSource } from '../../core/render/source.ts';
 import { renderText, type TextStyle } from './text.ts';
 
 export type DiagnosticFormat = 'text' | 'concise' | 'json' | 'github' | 'sarif';

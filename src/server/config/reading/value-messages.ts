@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { membersOf } from '../foreign.ts';
-import { joinWords } from './describe-types.ts';
-import { alternatives, definition, layerMeta, type Schema } from './walk.ts';
+import { membersOf } from '../../../core/foreign.ts';
+import { joinWords } from '../../../core/schema/describe-types.ts';
+import { alternatives, definition, layerMeta, type Schema } from '../../../core/schema/walk.ts';
 
 /** Message for one failed check. */
 export interface CheckMessage {

@@ -1,5 +1,13 @@
-import { outcomeOfFields } from '../outcome.ts';
-import { modelOf, type RequestFields, routeOf, statusOf, targetOf, toolOf, userOf } from './finished.ts';
+import { outcomeOfFields } from '../../core/outcome.ts';
+import {
+  modelOf,
+  type RequestFields,
+  routeOf,
+  statusOf,
+  targetOf,
+  toolOf,
+  userOf,
+} from '../../core/requests/finished.ts';
 
 /** What a request is filtered by: values of the same kind are alternatives, and all kinds must match. */
 export type RequestFilter = (fields: RequestFields) => boolean;

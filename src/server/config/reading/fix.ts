@@ -1,5 +1,5 @@
-import type { Fix, Path } from '../diagnostic.ts';
-import type { YamlSource } from '../yaml/source.ts';
+import type { Fix, Path } from '../../../core/diagnostic.ts';
+import type { YamlSource } from '../../../core/yaml/source.ts';
 
 /** An automatic fix, before it has a place in the text. */
 export type Remedy =

@@ -1,14 +1,20 @@
 import type { z } from 'zod';
-import type { DiagnosticCode, Path } from '../diagnostic.ts';
-import { nearest } from '../suggest.ts';
-import type { YamlSource } from '../yaml/source.ts';
+import type { DiagnosticCode, Path } from '../../../core/diagnostic.ts';
+import {
+  describeKind,
+  describeSchema,
+  describeType,
+  exampleText,
+  joinWords,
+} from '../../../core/schema/describe-types.ts';
+import { isSecretAt } from '../../../core/schema/secrets.ts';
+import { fittingObjects, keysOf, type Schema, valueAt } from '../../../core/schema/walk.ts';
+import { nearest } from '../../../core/suggest.ts';
+import type { YamlSource } from '../../../core/yaml/source.ts';
 import { adviseOnKey, type Base, mappingAdvice, schemasIn } from './advice.ts';
-import { describeKind, describeSchema, describeType, exampleText, joinWords } from './describe-types.ts';
 import type { Remedy } from './fix.ts';
-import { isSecretAt } from './secrets.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
 import { type CheckMessage, describeFormat, describeSize, wrongForm } from './value-messages.ts';
-import { fittingObjects, keysOf, type Schema, valueAt } from './walk.ts';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { missingConfigFile, resolveConfigFile } from '../../src/core/config-file.ts';
-import { temporaryFolder } from '../kit/folder.ts';
+import { missingConfigFile, resolveConfigFile } from '../../../../src/server/kernel/files/config-file.ts';
+import { temporaryFolder } from '../../../kit/folder.ts';
 
 test('a file of a configuration is looked for beside it first, then in the working folder', async () => {
   await using folder = await temporaryFolder();

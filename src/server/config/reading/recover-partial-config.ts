@@ -1,10 +1,17 @@
 import { z } from 'zod';
-import type { Path } from '../diagnostic.ts';
-import { YAML_LIMITS } from '../yaml/limits.ts';
-import type { YamlSource } from '../yaml/source.ts';
+import type { Path } from '../../../core/diagnostic.ts';
+import {
+  alternatives,
+  definition,
+  isOptional,
+  type Schema,
+  schemasAt,
+  valueAt,
+} from '../../../core/schema/walk.ts';
+import { YAML_LIMITS } from '../../../core/yaml/limits.ts';
+import type { YamlSource } from '../../../core/yaml/source.ts';
 import { CHECK_OPTIONS, findingsOf, pathKey, withoutEmptyMappings } from './check.ts';
 import { MAX_FINDINGS } from './issue.ts';
-import { alternatives, definition, isOptional, type Schema, schemasAt, valueAt } from './walk.ts';
 
 /** The valid part of a file that the schema refuses. */
 export interface RecoveredConfig<T> {

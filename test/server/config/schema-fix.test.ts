@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Edit, Fix } from '../../src/core/diagnostic.ts';
-import { loadConfigText } from '../../src/server/config/load.ts';
+import type { Edit, Fix } from '../../../src/core/diagnostic.ts';
+import { loadConfigText } from '../../../src/server/config/load.ts';
 
 function fixesOf(text: string): Fix[] {
   return loadConfigText(text, 'gateway.yaml', {}).diagnostics.flatMap(({ fix }) => fix ?? []);

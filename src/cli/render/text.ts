@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
-import type { Diagnostic, Range, Severity } from '../diagnostic.ts';
-import type { DiagnosticSource } from './source.ts';
-import { type Cell, clipToLine, displayWidth, escapeControls, layoutLine } from './width.ts';
+import type { Diagnostic, Range, Severity } from '../../core/diagnostic.ts';
+import type { DiagnosticSource } from '../../core/render/source.ts';
+import { type Cell, clipToLine, displayWidth, escapeControls, layoutLine } from '../../core/render/width.ts';
 
 /** Style of the text form. `width` is in columns; `ascii` replaces box-drawing characters. */
 export interface TextStyle {

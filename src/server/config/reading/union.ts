@@ -1,8 +1,15 @@
 import type { z } from 'zod';
-import { isRecord } from '../foreign.ts';
-import { nearest } from '../suggest.ts';
-import { typeFits } from './describe-types.ts';
-import { alternatives, definition, isOptional, keysOf, objectSchemas, type Schema } from './walk.ts';
+import { isRecord } from '../../../core/foreign.ts';
+import { typeFits } from '../../../core/schema/describe-types.ts';
+import {
+  alternatives,
+  definition,
+  isOptional,
+  keysOf,
+  objectSchemas,
+  type Schema,
+} from '../../../core/schema/walk.ts';
+import { nearest } from '../../../core/suggest.ts';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,4 +1,4 @@
-import type { TraceEvent } from './event.ts';
+import type { TraceEvent } from '../../../core/trace/event.ts';
 
 // Server-sent events in the form that readers of `/debug/trace` expect: `data: ` with its space, a single line, never
 // `event:` or `id:`.

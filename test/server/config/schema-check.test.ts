@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { checkSchema } from '../../src/core/schema/check.ts';
-import { YamlSource } from '../../src/core/yaml/source.ts';
+import { YamlSource } from '../../../src/core/yaml/source.ts';
+import { checkSchema } from '../../../src/server/config/reading/check.ts';
 
 function check<T>(schema: z.ZodType<T>, text: string, env: Record<string, string> = {}) {
   const { source, diagnostics: yaml } = YamlSource.parse(text, 'x.yaml', env);

@@ -1,9 +1,16 @@
 import type { z } from 'zod';
-import { type Diagnostic, inOrder, type Path, type Range } from '../diagnostic.ts';
-import type { YamlSource } from '../yaml/source.ts';
+import { type Diagnostic, inOrder, type Path, type Range } from '../../../core/diagnostic.ts';
+import {
+  alternatives,
+  childSchemas,
+  definition,
+  isOptional,
+  type Schema,
+  valueAt,
+} from '../../../core/schema/walk.ts';
+import type { YamlSource } from '../../../core/yaml/source.ts';
 import { fixFor } from './fix.ts';
 import { type Finding, IssueTranslator, MAX_FINDINGS } from './issue.ts';
-import { alternatives, childSchemas, definition, isOptional, type Schema, valueAt } from './walk.ts';
 
 export interface SchemaResult<T> {
   /** Undefined when there are problems, here or already in the YAML. */

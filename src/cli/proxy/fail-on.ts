@@ -1,5 +1,5 @@
-import type { TraceModel } from '../trace-model.ts';
-import { problemOf } from './problem.ts';
+import { problemOf } from '../../core/trace/problem.ts';
+import type { TraceModel } from '../../core/trace-model.ts';
 
 /** Conditions of `--fail-on`. */
 export type FailOn = 'warn' | 'error' | 'deny' | '4xx' | '5xx' | 'cel-error' | 'no-route';

@@ -1,4 +1,4 @@
-import { REDACTED } from '../credentials.ts';
+import { REDACTED } from '../../../core/credentials.ts';
 
 /**
  * Number of secrets per request that are searched for, since a client may send as many cookies as fit. Secrets of the

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { type Path, pathText } from '../diagnostic.ts';
-import { membersOf } from '../foreign.ts';
-import { completed, editDistance, nearest, shortened } from '../suggest.ts';
-import { exampleText } from './describe-types.ts';
+import { type Path, pathText } from '../../../core/diagnostic.ts';
+import { membersOf } from '../../../core/foreign.ts';
+import { exampleText } from '../../../core/schema/describe-types.ts';
 import {
   alternatives,
   childSchemas,
@@ -14,7 +13,8 @@ import {
   objectSchemas,
   type Schema,
   schemasAt,
-} from './walk.ts';
+} from '../../../core/schema/walk.ts';
+import { completed, editDistance, nearest, shortened } from '../../../core/suggest.ts';
 
 /** A schema and the path where it applies: the root, or the matching branch of a union. */
 export interface Base {
