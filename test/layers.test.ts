@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { createProgram } from '../src/cli/program.ts';
 import type { BackendPlan } from '../src/server/config/plan/plan.ts';
 import { anyBackendKinds, policyKinds } from '../src/server/features.ts';
+import { formats } from '../src/server/llm/formats/index.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const run = promisify(execFile);
@@ -99,6 +100,25 @@ test('every file of src/core is needed by two rooms', () => {
   };
   const core = [...imports.keys()].filter((path) => path.startsWith('src/core/'));
   expect(core.filter((path) => new Set(roomsOf(path)).size < 2)).toEqual([]);
+});
+
+describe('the wire formats of LLM calls', () => {
+  const folder = 'src/server/llm/formats';
+
+  test('every defined format is in the list of formats', () => {
+    const defined = globSync(`${folder}/**/*.ts`, { cwd: root }).flatMap((path) =>
+      [...read(path).matchAll(/= defineFormat\(\{[\s\S]*?^ {2}key: '(\w+)',$/gm)].map(([, key]) => key),
+    );
+    expect(defined.sort()).toEqual(formats.map(({ key }) => key).sort());
+  });
+
+  test('only providers and realtime sessions know one format: other files ask the object of any', () => {
+    const knowing = globSync('src/**/*.ts', { cwd: root })
+      .filter((path) => !path.startsWith(folder))
+      .filter((path) => importsOf(read(path)).some((from) => /\/formats\/[\w-]+\/[\w-]+\.ts$/.test(from)))
+      .filter((path) => !/llm\/(?:providers|realtime)\//.test(path));
+    expect(knowing).toEqual([]);
+  });
 });
 
 describe('the files of commands', () => {

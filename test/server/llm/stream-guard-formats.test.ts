@@ -5,8 +5,8 @@ import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { compilePatterns } from '../../../src/server/guardrails/patterns.ts';
 import type { CompileContext } from '../../../src/server/kernel/compile-context.ts';
+import { formatOf } from '../../../src/server/llm/formats/index.ts';
 import { type CheckTexts, StreamGuard } from '../../../src/server/llm/guardrails/stream-guard.ts';
-import { streamFormats } from '../../../src/server/llm/guardrails/streams/index.ts';
 import { eventsIn, KINDS, WIRES, type WireName } from '../../kit/llm-events.ts';
 import { EVERY_FORMAT, llmGateway, llmProvider, streaming } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
@@ -234,7 +234,7 @@ describe('guarded streams of which every event arrives alone', () => {
   } as const;
 
   async function guarded(format: WireName, events: readonly string[], check: CheckTexts): Promise<string> {
-    const guard = new StreamGuard(streamFormats[FORMATS[format]] as never, check);
+    const guard = new StreamGuard(formatOf(FORMATS[format]).eventTexts as never, check);
     const out: Buffer[] = [];
     for (const event of events) {
       guard.hold(Buffer.from(event));
@@ -324,7 +324,7 @@ describe('guarded streams of which every event arrives alone', () => {
 
   test('a stream is released block by block', async () => {
     const sent: string[] = [];
-    const guard = new StreamGuard(streamFormats.messages as never, async (texts) => {
+    const guard = new StreamGuard(formatOf('messages').eventTexts as never, async (texts) => {
       sent.push(...texts.map(({ content }) => content));
       return texts.map(({ content }) => content);
     });
@@ -350,7 +350,7 @@ describe('guarded streams of which every event arrives alone', () => {
         const text = `${'x'.repeat(before)} ${CARD} ${'y '.repeat(300)}`;
         const parts = text.match(/.{1,7}/gs) as string[];
         const events = parts.map((part) => event([{ text: part }], { finishReason: 'STOP' }));
-        const guard = new StreamGuard(streamFormats.generateContent as never, masking);
+        const guard = new StreamGuard(formatOf('generateContent').eventTexts as never, masking);
         const out: Buffer[] = [];
         for (const each of events) {
           guard.hold(Buffer.from(each));
@@ -365,7 +365,7 @@ describe('guarded streams of which every event arrives alone', () => {
     });
 
     test('thoughts do not hold back the answer after them', async () => {
-      const guard = new StreamGuard(streamFormats.generateContent as never, masking);
+      const guard = new StreamGuard(formatOf('generateContent').eventTexts as never, masking);
       const events = [
         event([{ text: `use ${CARD}`, thought: true }]),
         ...Array.from({ length: 200 }, () => event([{ text: 'and so on ' }])),

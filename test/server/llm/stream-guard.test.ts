@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
+import { chatEvents } from '../../../src/server/llm/formats/chat-completions/event-texts.ts';
 import { type CheckTexts, StreamGuard } from '../../../src/server/llm/guardrails/stream-guard.ts';
-import { chatEvents } from '../../../src/server/llm/guardrails/streams/chat-events.ts';
 import { chunk, DONE, FINISH, USAGE } from '../../kit/llm-provider.ts';
 import { collected } from '../../kit/llm-stream.ts';
 

@@ -5,7 +5,7 @@ import { logReads, originalWithheld } from '../../kernel/shared-slots.ts';
 import { promptOf } from '../chat/prompt.ts';
 import { gatewayCredential } from '../credentials.ts';
 import { clientFormatOf } from '../formats/index.ts';
-import { promptFields } from '../formats/request-fields.ts';
+import { promptFields } from '../formats/text-fields.ts';
 import { runGuards } from '../guardrails/guardrails.ts';
 import { requestTexts } from '../guardrails/request-texts.ts';
 import { type LlmCall, llmCall } from '../llm-call.ts';

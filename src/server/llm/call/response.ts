@@ -7,7 +7,7 @@ import { UpstreamBody } from '../../transport/upstream-body.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey, removeHeadersWithKey } from '../credentials.ts';
 import { errorInBody, llmError } from '../errors.ts';
-import { formatOf } from '../formats/index.ts';
+import { clientFormatOf, formatOf } from '../formats/index.ts';
 import { completionOf } from '../formats/output.ts';
 import { Echo } from '../guardrails/echo.ts';
 import type { GuardedText } from '../guardrails/guarded-text.ts';
@@ -15,7 +15,6 @@ import { type ResponseGuard, runGuards } from '../guardrails/guardrails.ts';
 import { withoutRepetitions } from '../guardrails/repeated-members.ts';
 import { responseTexts } from '../guardrails/response-texts.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
-import { streamFormats } from '../guardrails/streams/index.ts';
 import { parseOrNothing } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { hasShape, wrongAnswer, wrongShape } from './answer-shape.ts';
@@ -115,7 +114,7 @@ function requireShape(ctx: RequestContext, call: LlmCall, value: unknown): void 
  */
 export function requireGuardable({ format }: LlmCall, guardrails: readonly ResponseGuard[]): void {
   if (!guardrails.some(({ checksStreams }) => checksStreams)) return;
-  if (format !== undefined && streamFormats[format] !== undefined) return;
+  if (clientFormatOf(format)?.eventTexts !== undefined) return;
   throw llmError(
     'llm_invalid',
     'guardrail_unsupported',
@@ -149,7 +148,7 @@ function streamGuard(
 ): StreamGuard | undefined {
   const guards = guardrails.filter(({ checksStreams }) => checksStreams);
   requireGuardable(call, guards);
-  const format = call.format === undefined ? undefined : streamFormats[call.format];
+  const format = clientFormatOf(call.format)?.eventTexts;
   if (guards.length === 0 || format === undefined) return undefined;
   const check = async (texts: readonly GuardedText[]): Promise<string[]> => {
     const checked = await runGuards(guards, 'response', texts, resolverFor(ctx), ctx.signal);

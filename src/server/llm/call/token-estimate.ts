@@ -1,7 +1,7 @@
 import { textReply } from '../../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { clientFormatOf, formatOf } from '../formats/index.ts';
-import { promptFields } from '../formats/request-fields.ts';
+import { promptFields } from '../formats/text-fields.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { Model } from '../models/model.ts';
 import type { CallBody } from '../request/call-body.ts';

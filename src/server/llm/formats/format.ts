@@ -3,7 +3,9 @@ import type { ChatFormat, ProviderChatFormat } from '../chat/chat-format.ts';
 import type { Completion, StreamedOutput } from '../chat/conversation.ts';
 import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
 import type { Members } from '../json-members.ts';
+import type { TextPath } from '../texts.ts';
 import type { Usage } from '../usage.ts';
+import type { EventTexts } from './event-texts.ts';
 
 /** `gen_ai.operation.name` of OpenTelemetry, as far as it has a name. */
 export type Operation = 'chat' | 'text_completion' | 'embeddings' | 'responses' | 'other';
@@ -49,6 +51,10 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
 
   /** Members of a request that carry prompts, in the order of the conversation. */
   readonly promptFields?: readonly PromptField[];
+  /** Members that define tools and the format of the answer, at any depth outside of the conversation. */
+  readonly definitions?: readonly string[];
+  /** Where a body has the format of the answer, if its name means something else elsewhere. */
+  readonly formatPath?: readonly [field: string, member: string];
   readonly numbers?: RequestedNumbers;
   /** Adds the messages of a configuration to a conversation. */
   addMessages?(body: Fields, added: AddedMessages): void;
@@ -72,10 +78,18 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   isUsageOnly?(event: Members): boolean;
   /** Model output in a response body or in an event: its texts count as output if no usage is reported. */
   output(value: Members): unknown;
+  /** Members of a response that have output of a model in a list. */
+  readonly outputFields?: readonly OutputField[];
+  /** A response has no text of a model: numbers only, or documents of the client. */
+  readonly hasOnlyData?: boolean;
+  /** Members in which a response repeats the request. */
+  readonly repeatedFields?: ReadonlySet<string | number>;
+  /** How the events of a stream carry text. Guardrails reject streams of formats without it. */
+  readonly eventTexts?: EventTexts;
   /** The output of a response body for expressions; undefined for a body of another format. */
-  completion?(value: Members): Completion | undefined;
+  readonly completion?: (value: Members) => Completion | undefined;
   /** What an event of a stream adds to the output for expressions. */
-  streamedOutput?(event: Members): StreamedOutput;
+  readonly streamedOutput?: (event: Members) => StreamedOutput;
   /** How its answers are told from those of other APIs. */
   readonly shape?: AnswerShape;
   /** Bytes in every event that reports usage. Default: `"usage"`. */
@@ -119,10 +133,21 @@ export interface PromptField {
   readonly isConversation?: boolean;
   /** It may be one content instead of a text or a list. */
   readonly isContent?: boolean;
+  /** Where an item has its content. Default: `content`. */
+  contentPath?(item: object): TextPath;
   /** It is what expressions show as the prompt, besides instructions. */
   readonly isPrompt?: boolean;
   /** Its texts do not count as input if no usage is reported. */
   readonly isUncounted?: boolean;
+}
+
+/** A list with output of a model. */
+export interface OutputField {
+  readonly name: string;
+  /** Its items are alternatives. Otherwise they follow each other. */
+  readonly areAlternatives?: boolean;
+  /** Where an item has its content, or the first of it; undefined if it has none, as a tool call. */
+  contentPath(item: Members): TextPath | undefined;
 }
 
 /** Members with numbers that bound what a call costs. */

@@ -12,6 +12,7 @@ export const geminiCountTokens = defineFormat({
   methods: { countTokens: { stream: false } },
   operation: 'other',
   hasNoText: true,
+  hasOnlyData: true,
   isFree: true,
   promptFields: generateContent.promptFields ?? [],
   // Gemini API, "countTokens": the contents, or a whole request in place of them.

@@ -10,7 +10,7 @@ import { generateContent } from './generate-content/index.ts';
 import { images } from './images.ts';
 import { messages } from './messages/index.ts';
 import { moderations } from './moderations.ts';
-import { realtime } from './realtime.ts';
+import { realtime } from './realtime/index.ts';
 import { rerank } from './rerank.ts';
 import { responses } from './responses/index.ts';
 import { speech } from './speech.ts';

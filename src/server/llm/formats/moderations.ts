@@ -8,6 +8,7 @@ export const moderations = defineFormat({
   operation: 'other',
   promptFields: [{ name: 'input', isConversation: true, isPrompt: true }],
   hasNoText: true,
+  hasOnlyData: true,
   // OpenAI's API reference, "Create moderation": `model` is optional, and this is its default.
   defaultModel: 'omni-moderation-latest',
 });

@@ -2,14 +2,19 @@ import { bounded, type Completion, type StreamedOutput } from '../chat/conversat
 import { type Members, membersOf } from '../json-members.ts';
 import { clientFormatOf, type FormatKey, formats } from './index.ts';
 
+// A call of unknown format may have the output of any.
+const COMPLETIONS = new Set(formats.flatMap(({ completion }) => completion ?? []));
+const STREAMED = [...new Set(formats.flatMap(({ streamedOutput }) => streamedOutput ?? []))];
+
 const NOTHING: Completion = { texts: [], toolCalls: [] };
 
-/** The output of a whole response for expressions. A call of unknown format may have that of any. */
+/** The output of a whole response for expressions. */
 export function completionOf(answer: unknown, key: FormatKey | undefined): Completion {
   const value = membersOf(answer) ?? {};
   const format = clientFormatOf(key);
-  for (const each of format === undefined ? formats : [format]) {
-    const found = each.completion?.(value);
+  if (format !== undefined) return bounded(format.completion?.(value) ?? NOTHING);
+  for (const read of COMPLETIONS) {
+    const found = read(value);
     if (found !== undefined) return bounded(found);
   }
   return NOTHING;
@@ -19,5 +24,5 @@ export function completionOf(answer: unknown, key: FormatKey | undefined): Compl
 export function streamedOutputOf(event: Members, key: FormatKey | undefined): StreamedOutput {
   const format = clientFormatOf(key);
   if (format !== undefined) return format.streamedOutput?.(event) ?? [];
-  return formats.flatMap((each) => each.streamedOutput?.(event) ?? []);
+  return STREAMED.flatMap((read) => read(event));
 }

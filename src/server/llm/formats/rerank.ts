@@ -10,8 +10,10 @@ export const rerank = defineFormat({
   routeType: 'Rerank',
   isRoutable: true,
   operation: 'other',
+  repeatedFields: new Set(['results', 'data']),
   promptFields: [{ name: 'query' }, { name: 'documents' }],
   hasNoText: true,
+  hasOnlyData: true,
   // Jina, Voyage and vLLM report `usage`; Cohere `meta.tokens` or `meta.billed_units`. Search units are not tokens.
   report(value) {
     const meta = membersOf(value['meta']);

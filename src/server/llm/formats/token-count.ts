@@ -11,6 +11,7 @@ export const tokenCount = defineFormat({
   isRoutable: true,
   operation: 'other',
   hasNoText: true,
+  hasOnlyData: true,
   isFree: true,
   promptFields: messages.promptFields ?? [],
   tokenCount: {

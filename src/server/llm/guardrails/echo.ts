@@ -1,28 +1,12 @@
 import { parseJson } from '../../../core/foreign.ts';
-import type { FormatKey } from '../formats/index.ts';
+import { clientFormatOf, type FormatKey } from '../formats/index.ts';
 import { membersOf } from '../json-members.ts';
 import type { TextPath } from '../texts.ts';
 
 /**
- * Members in which a response repeats the request: settings of `/v1/responses` (OpenAI's API reference, "The response object"),
- * and documents that were ranked. A guardrail for responses is not about what the client wrote, such as its own instructions.
+ * Recognizes texts of a response that the request had, too. A guardrail for responses is not about what the client wrote, such
+ * as its own instructions. Any other text in the same members is read.
  */
-const ECHOES: Partial<Record<FormatKey, ReadonlySet<string | number>>> = {
-  responses: new Set([
-    'instructions',
-    'tools',
-    'tool_choice',
-    'text',
-    'metadata',
-    'prompt',
-    'user',
-    'safety_identifier',
-    'prompt_cache_key',
-  ]),
-  rerank: new Set(['results', 'data']),
-};
-
-/** Recognizes texts of a response that the request had, too. Any other text in the same members is read. */
 export class Echo {
   readonly #members: ReadonlySet<string | number>;
   readonly #request: () => string;
@@ -35,7 +19,7 @@ export class Echo {
 
   /** Undefined for formats that repeat nothing. `request`: the JSON text of the request as it was sent. */
   static of(format: FormatKey | undefined, request: () => string): Echo | undefined {
-    const members = format === undefined ? undefined : ECHOES[format];
+    const members = clientFormatOf(format)?.repeatedFields;
     return members && new Echo(members, request);
   }
 

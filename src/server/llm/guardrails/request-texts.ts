@@ -1,5 +1,8 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { llmError } from '../errors.ts';
+import type { PromptField } from '../formats/format.ts';
+import { formats } from '../formats/index.ts';
+import { promptFields } from '../formats/text-fields.ts';
 import { membersOf } from '../json-members.ts';
 import type { CallBody } from '../request/call-body.ts';
 import { NestingError, type TextPart, type TextPath } from '../texts.ts';
@@ -20,32 +23,13 @@ export interface RequestTexts {
 /** Where the texts are read and replaced. */
 export type TextFields = Pick<CallBody, 'isReadable' | 'fields' | 'get' | 'set'>;
 
-/** Fields that carry prompts, which have roles and scopes: chat, text completions, responses, embeddings, messages, reranking, the Gemini API. */
-export const TEXT_FIELDS = [
-  'messages',
-  'prompt',
-  'instructions',
-  'input',
-  'prediction',
-  'suffix',
-  'system',
-  'query',
-  'documents',
-  'contents',
-  'systemInstruction',
-  'system_instruction',
-  'content',
-  'title',
-  'requests',
-] as const;
-
 /**
- * The texts of a request: those of `TEXT_FIELDS`, whatever the path, because a provider may read any of them, then every other
+ * The texts of a request: those of `promptFields`, whatever the path, because a provider may read any of them, then every other
  * string that one of `guards` sees. Throws an `AppError` (400) for a format that guardrails cannot read.
  */
 export function requestTexts(body: TextFields, guards: readonly Pick<Guard, 'sees'>[]): RequestTexts {
   if (!body.isReadable) throw unreadable();
-  const parts = TEXT_FIELDS.flatMap((field) => fieldTexts(body, field) ?? []);
+  const parts = promptFields.flatMap((field) => fieldTexts(body, field) ?? []);
   const rest = otherFields(
     body,
     guards.some((guard) => guard.sees(DEFINITION)),
@@ -72,29 +56,18 @@ export function requestTexts(body: TextFields, guards: readonly Pick<Guard, 'see
   };
 }
 
-const OF_CONVERSATION: ReadonlySet<string> = new Set(TEXT_FIELDS);
+const OF_CONVERSATION: ReadonlySet<string> = new Set(promptFields.map(({ name }) => name));
 
-/** Members that define tools and the format of the answer, at any depth outside of the conversation. */
-const DEFINITIONS: ReadonlySet<string | number> = new Set([
-  'tools',
-  'functions',
-  'function_call',
-  'tool_choice',
-  'toolChoice',
-  'toolConfig',
-  'tool_config',
-  'response_format',
-  'output_format',
-  'responseSchema',
-  'response_schema',
-  'responseJsonSchema',
-  'response_json_schema',
-  'json_schema',
-]);
+/** Members that define tools and the format of the answer, of every format. */
+const DEFINITIONS: ReadonlySet<string | number> = new Set(
+  formats.flatMap(({ definitions = [] }) => definitions),
+);
 
-/** Formats of answers of the Responses and the Messages API. */
-const isFormat = ([field, member]: TextPath): boolean =>
-  (field === 'text' || field === 'output_config') && member === 'format';
+const FORMAT_PATHS = formats.flatMap(({ formatPath }) => (formatPath === undefined ? [] : [formatPath]));
+
+const isDefinition = (path: TextPath): boolean =>
+  path.some((step) => DEFINITIONS.has(step)) ||
+  FORMAT_PATHS.some(([field, member]) => field === path[0] && member === path[1]);
 
 /** Whoever sees it sees definitions. */
 const DEFINITION: GuardedText = { role: 'user', content: 'x', part: 'other', scope: 'toolDefinitions' };
@@ -109,8 +82,7 @@ function otherFields(body: TextFields, readsDefinitions: boolean): RequestTexts 
   const found = new ItemTexts(values, undefined, LIMITS.jsonDepth);
   return {
     texts: found.texts.map((text): GuardedText => {
-      const isDefinition = text.path.some((step) => DEFINITIONS.has(step)) || isFormat(text.path);
-      const scope = isDefinition ? 'toolDefinitions' : undefined;
+      const scope = isDefinition(text.path) ? 'toolDefinitions' : undefined;
       return { ...guarded(text), role: 'user', part: 'other', scope, isOutside: true };
     }),
     replace(masked) {
@@ -124,31 +96,25 @@ function otherFields(body: TextFields, readsDefinitions: boolean): RequestTexts 
   };
 }
 
-function fieldTexts(body: TextFields, field: (typeof TEXT_FIELDS)[number]): RequestTexts | undefined {
-  const value = body.get(field);
+function fieldTexts(body: TextFields, field: PromptField): RequestTexts | undefined {
+  const value = body.get(field.name);
   if (typeof value === 'string') return single(body, field, value);
   if (Array.isArray(value)) return list(body, field, value as unknown[]);
-  if (isContent(field) && membersOf(value) !== undefined) return oneContent(body, field, value);
+  if (field.isContent === true && membersOf(value) !== undefined) return oneContent(body, field, value);
   // No API defines a number or an object here, but a provider might interpret it.
-  if (value !== undefined && value !== null) throw unsupported(field);
+  if (value !== undefined && value !== null) throw unsupported(field.name);
   return undefined;
 }
 
-function single(body: TextFields, field: string, content: string): RequestTexts {
+function single(body: TextFields, field: PromptField, content: string): RequestTexts {
   return {
     texts: [{ role: defaultRole(field), content, part: 'content', scope: scopeOfRole(defaultRole(field)) }],
-    replace: (masked) => body.set(field, masked.map((text) => text.content).join('\n')),
+    replace: (masked) => body.set(field.name, masked.map((text) => text.content).join('\n')),
   };
 }
 
-const isInstruction = (field: string): boolean => /^system_?instruction$/i.test(field);
-
-/** Fields with one content. */
-const isContent = (field: string): boolean =>
-  field === 'content' || field === 'prediction' || isInstruction(field);
-
 /** The instruction of `generateContent`, the content of `embedContent`, or the predicted output of a chat completion. */
-function oneContent(body: TextFields, field: string, value: unknown): RequestTexts {
+function oneContent(body: TextFields, field: PromptField, value: unknown): RequestTexts {
   const found = itemTexts(field, value);
   const role = defaultRole(field);
   const scope = scopeOfRole(role);
@@ -156,12 +122,12 @@ function oneContent(body: TextFields, field: string, value: unknown): RequestTex
     texts: found.texts.map((text): GuardedText => ({ ...guarded(text), role, scope })),
     replace(masked) {
       if (masked.length !== found.texts.length) throw misplaced();
-      body.set(field, found.replaced(masked.map(({ content }) => content)));
+      body.set(field.name, found.replaced(masked.map(({ content }) => content)));
     },
   };
 }
 
-function list(body: TextFields, field: string, items: readonly unknown[]): RequestTexts {
+function list(body: TextFields, field: PromptField, items: readonly unknown[]): RequestTexts {
   const found = items.map((item) => itemTexts(field, item));
   let turn = 0;
   const texts = found.flatMap((item, index) => {
@@ -185,59 +151,50 @@ function list(body: TextFields, field: string, items: readonly unknown[]): Reque
           from += item.texts.length;
           return item.replaced(own.map(({ content }) => content));
         });
-        body.set(field, replaced);
+        body.set(field.name, replaced);
         return;
       }
       // A webhook may add or remove messages only if every message is exactly one text.
       if (texts.length !== items.length) throw misplaced();
       body.set(
-        field,
+        field.name,
         masked.map(({ role, content }) => ({ role, content })),
       );
     },
   };
 }
 
-function itemTexts(field: string, item: unknown): ItemTexts {
+function itemTexts(field: PromptField, item: unknown): ItemTexts {
   // Token numbers encode text that guardrails cannot read.
   if (typeof item !== 'string' && (typeof item !== 'object' || item === null || Array.isArray(item)))
-    throw unsupported(field);
+    throw unsupported(field.name);
   try {
-    return new ItemTexts(item, typeof item === 'string' ? [] : contentPath(item));
+    return new ItemTexts(item, typeof item === 'string' ? [] : (field.contentPath?.(item) ?? CONTENT));
   } catch (error) {
-    if (error instanceof NestingError) throw unsupported(field);
+    if (error instanceof NestingError) throw unsupported(field.name);
     throw error;
   }
 }
 
-/** Fields whose items follow each other. Those of the others are independent texts, such as those of embeddings. */
-const CONVERSATION: ReadonlySet<string> = new Set(['messages', 'input', 'contents', 'system']);
+const CONTENT: TextPath = ['content'];
 
 /** Which texts of a conversation are read as one: contents of the same turn, and blocks of the same kind inside of an item. */
 function runOf(
   { place, path, run }: FoundText,
-  field: string,
+  { name, isConversation }: PromptField,
   turn: number,
   index: number,
 ): string | undefined {
-  if (run !== undefined) return `${field} ${index} ${run}`;
-  return place === 'content' && path.length > 0 && CONVERSATION.has(field) ? `${field} ${turn}` : undefined;
+  if (run !== undefined) return `${name} ${index} ${run}`;
+  return place === 'content' && path.length > 0 && isConversation === true ? `${name} ${turn}` : undefined;
 }
 
-/** Where the texts of a message are, of a content of the Gemini API, and of a request in `batchEmbedContents`. */
-function contentPath(item: object): TextPath {
-  if ('parts' in item) return ['parts'];
-  const isContentOfParts = 'content' in item && membersOf(item.content)?.['parts'] !== undefined;
-  return isContentOfParts ? ['content', 'parts'] : ['content'];
-}
-
-function roleOf(item: unknown, field: string): string {
+function roleOf(item: unknown, field: PromptField): string {
   const role = membersOf(item)?.['role'];
   return typeof role === 'string' ? role : defaultRole(field);
 }
 
-const defaultRole = (field: string): string =>
-  field === 'system' || field === 'instructions' || isInstruction(field) ? 'system' : 'user';
+const defaultRole = ({ isSystem }: PromptField): string => (isSystem === true ? 'system' : 'user');
 
 const RESPONSE_OF_FUNCTION = /^function_?response$/i;
 

@@ -1,6 +1,8 @@
 import { elementsOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { FormatKey } from '../formats/index.ts';
+import type { OutputField } from '../formats/format.ts';
+import { clientFormatOf, type FormatKey } from '../formats/index.ts';
+import { outputFields } from '../formats/text-fields.ts';
 import { type Members, membersOf } from '../json-members.ts';
 import { NestingError, type TextPath } from '../texts.ts';
 import type { Echo } from './echo.ts';
@@ -13,20 +15,7 @@ export interface ResponseTexts {
   replaced(masked: readonly string[]): unknown;
 }
 
-/** Members with model output: chat and text completions, `/v1/responses`, `/v1/messages`, `generateContent`. */
-const OUTPUT_FIELDS = ['choices', 'output', 'content', 'candidates'] as const;
-type OutputField = (typeof OUTPUT_FIELDS)[number];
-
-/** Formats whose responses have no text of a model: numbers only, or documents of the client. */
-const WITHOUT_OUTPUT: ReadonlySet<FormatKey | undefined> = new Set([
-  'embeddings',
-  'embedContent',
-  'batchEmbedContents',
-  'anthropicTokenCount',
-  'geminiCountTokens',
-  'moderations',
-  'rerank',
-]);
+const OUTPUT_NAMES: ReadonlySet<string> = new Set(outputFields.map(({ name }) => name));
 
 /**
  * The texts of a response: of its choices, output items, content blocks or candidates, then every other string except those
@@ -38,10 +27,12 @@ export function responseTexts(
   echo: Echo | undefined,
 ): ResponseTexts {
   const value = membersOf(response) ?? {};
-  const fields = OUTPUT_FIELDS.filter((field) => Array.isArray(value[field]));
+  const fields = outputFields.filter(({ name }) => Array.isArray(value[name]));
   if (fields.length > 0)
     return joined([...fields.map((field) => itemsOf(value, field)), otherMembers(value, echo)], value);
-  return WITHOUT_OUTPUT.has(format) ? asPart(otherMembers(value, echo), value) : everyText(response);
+  return clientFormatOf(format)?.hasOnlyData === true
+    ? asPart(otherMembers(value, echo), value)
+    : everyText(response);
 }
 
 /** The texts of some members of a response. */
@@ -77,9 +68,7 @@ const asPart = (part: Part, value: Members): ResponseTexts => ({
 /** Every member without model output. */
 function otherMembers(value: Members, echo: Echo | undefined): Part {
   const members = Object.fromEntries(
-    Object.entries(value).filter(
-      ([key]) => !OUTPUT_FIELDS.some((field) => field === key && Array.isArray(value[key])),
-    ),
+    Object.entries(value).filter(([key, member]) => !(OUTPUT_NAMES.has(key) && Array.isArray(member))),
   );
   const item = textsOf(members, undefined, LIMITS.jsonDepth);
   const isRead = item.texts.map(({ text, path }) => echo?.repeats(text, path) !== true);
@@ -114,8 +103,8 @@ function everyText(response: unknown): ResponseTexts {
 }
 
 function itemsOf(value: Members, field: OutputField): Part {
-  const items = elementsOf(value[field]);
-  const found = items.map((item) => textsOf(item, contentPathOf(item, field)));
+  const items = elementsOf(value[field.name]);
+  const found = items.map((item) => textsOf(item, field.contentPath(membersOf(item) ?? {})));
   return {
     texts: found.flatMap(({ texts }, index) =>
       texts.map((text): GuardedText => {
@@ -130,17 +119,20 @@ function itemsOf(value: Members, field: OutputField): Part {
         from += item.texts.length;
         return item.replaced(own);
       });
-      return { [field]: replaced };
+      return { [field.name]: replaced };
     },
   };
 }
 
-/** Blocks and items with text follow each other. Choices and candidates are alternatives. */
-function runOf({ run, part, path }: FoundText, field: OutputField, index: number): string | undefined {
-  if (field === 'choices' || field === 'candidates') return run && `${field} ${index} ${run}`;
-  if (run !== undefined) return `${field} ${index} ${run}`;
+/** Which texts are read as one: blocks and items with text that follow each other, and blocks inside of an item. */
+function runOf(
+  { run, part, path }: FoundText,
+  { name, areAlternatives }: OutputField,
+  index: number,
+): string | undefined {
+  if (run !== undefined) return `${name} ${index} ${run}`;
   const isRead = (part === 'content' || part === 'reasoning') && path.length === 1;
-  return isRead ? `${field} ${String(path[0])}` : undefined;
+  return isRead && areAlternatives !== true ? `${name} ${String(path[0])}` : undefined;
 }
 
 const guardedText = (text: FoundText): GuardedText => ({
@@ -156,18 +148,4 @@ function textsOf(item: unknown, contentPath: TextPath | undefined, depth?: numbe
     if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
     throw error;
   }
-}
-
-/** Where an item of the output has its content; undefined if it has none, as a tool call. */
-function contentPathOf(item: unknown, field: OutputField): TextPath | undefined {
-  const { text, content, message } = membersOf(item) ?? {};
-  if (field === 'output')
-    return Array.isArray(content) || typeof content === 'string' ? ['content'] : undefined;
-  if (typeof text === 'string') return ['text'];
-  // Texts and thoughts are parts of the same list.
-  if (field === 'content' || field === 'candidates') return undefined;
-  const { content: own, refusal } = membersOf(message) ?? {};
-  // A model that refuses has no other content.
-  const isRefusal = (own ?? '') === '' && typeof refusal === 'string' && refusal !== '';
-  return ['message', isRefusal ? 'refusal' : 'content'];
 }

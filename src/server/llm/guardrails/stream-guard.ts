@@ -1,12 +1,13 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { JSON_START, type JsonPlace, placeAfter } from '../../guardrails/json-text.ts';
+import { ALL, type Change, type EventTexts } from '../formats/event-texts.ts';
 import { membersOf } from '../json-members.ts';
 import type { Echo } from './echo.ts';
 import { failed, type GuardedText } from './guarded-text.ts';
 import { commonPrefix, distributed } from './streams/distributed.ts';
-import { type Change, changedFrame, type EventFrame, readFrame } from './streams/event-frame.ts';
+import type { EventText } from './streams/event-content.ts';
+import { changedFrame, type EventFrame, readFrame } from './streams/event-frame.ts';
 import { RepeatedTexts } from './streams/repeated-texts.ts';
-import { ALL, type EventText, type StreamFormat } from './streams/stream-format.ts';
 
 /** Checks texts together. Returns them, masked or not; throws if a guardrail rejects or fails. */
 export type CheckTexts = (texts: readonly GuardedText[]) => Promise<readonly string[]>;
@@ -17,7 +18,7 @@ export type CheckTexts = (texts: readonly GuardedText[]) => Promise<readonly str
  * detected.
  */
 export class StreamGuard {
-  readonly #format: StreamFormat;
+  readonly #format: EventTexts;
   readonly #check: CheckTexts;
   readonly #repeated: RepeatedTexts | undefined;
   #held: HeldEvent[] = [];
@@ -42,7 +43,7 @@ export class StreamGuard {
   longest = 0;
 
   /** `echo`: which texts of events repeat the request. */
-  constructor(format: StreamFormat, check: CheckTexts, echo?: Echo) {
+  constructor(format: EventTexts, check: CheckTexts, echo?: Echo) {
     this.#format = format;
     this.#check = check;
     this.#echo = echo;

@@ -3,8 +3,8 @@ import type { RequestContext } from '../../kernel/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { defined } from '../chat/defined.ts';
 import type { WireFormat } from '../formats/format.ts';
-import { modelResource } from '../formats/generate-content/chat-format.ts';
 import { type FormatKey, formatOf, formats } from '../formats/index.ts';
+import { modelResource } from '../formats/model-resource.ts';
 
 /** What the path of a call determines. */
 export interface Endpoint extends Pick<WireFormat, 'operation' | 'hasNoText' | 'defaultModel' | 'isFree'> {

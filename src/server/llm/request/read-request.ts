@@ -3,7 +3,7 @@ import { foldedName } from '../../../core/json-members.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { llmError } from '../errors.ts';
-import { promptFields } from '../formats/request-fields.ts';
+import { promptFields } from '../formats/text-fields.ts';
 import { type CallBody, OpaqueBody } from './call-body.ts';
 import { decodeSegment, type Endpoint } from './endpoints.ts';
 import { FormBody } from './form-body.ts';

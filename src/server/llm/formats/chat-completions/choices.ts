@@ -1,12 +1,16 @@
 import { type Completion, callsIn, type StreamedOutput, textOf } from '../../chat/conversation.ts';
 import { type Members, membersOf } from '../../json-members.ts';
+import type { TextPath } from '../../texts.ts';
 import type { WireFormat } from '../format.ts';
+import { chatEvents } from './event-texts.ts';
 
 /** What chat and text completions have in common: answers are choices. */
 export const choicesApi: Pick<
   WireFormat,
-  'usageOption' | 'isUsageOnly' | 'completion' | 'streamedOutput' | 'endMarks'
+  'outputFields' | 'eventTexts' | 'usageOption' | 'isUsageOnly' | 'completion' | 'streamedOutput' | 'endMarks'
 > = {
+  outputFields: [{ name: 'choices', areAlternatives: true, contentPath }],
+  eventTexts: chatEvents,
   usageOption: { field: 'stream_options', value: { include_usage: true } },
   isUsageOnly: ({ choices }) => Array.isArray(choices) && choices.length === 0,
   completion,
@@ -14,6 +18,14 @@ export const choicesApi: Pick<
     Array.isArray(choices) ? choices.map((choice) => pieceOf(membersOf(choice) ?? {})) : [],
   endMarks: [Buffer.from('data: [DONE]')],
 };
+
+function contentPath({ text, message }: Members): TextPath {
+  if (typeof text === 'string') return ['text'];
+  const { content, refusal } = membersOf(message) ?? {};
+  // A model that refuses has no other content.
+  const isRefusal = (content ?? '') === '' && typeof refusal === 'string' && refusal !== '';
+  return ['message', isRefusal ? 'refusal' : 'content'];
+}
 
 function completion({ choices }: Members): Completion | undefined {
   if (!Array.isArray(choices)) return undefined;

@@ -18,6 +18,7 @@ export const chatCompletions = defineFormat({
     { name: 'messages', isConversation: true, isPrompt: true },
     { name: 'prediction', isContent: true, isUncounted: true },
   ],
+  definitions: ['tools', 'functions', 'function_call', 'tool_choice', 'response_format', 'json_schema'],
   numbers: { tokens: ['max_tokens', 'max_completion_tokens'], answers: ['n'] },
   addMessages: (body, added) => surround(body, 'messages', added),
   shape: {

@@ -1,5 +1,6 @@
 import { membersOf } from '../../../../core/foreign.ts';
 import type { ProviderWireFormat } from '../format.ts';
+import { isUnmarkable } from '../messages/cache-marks.ts';
 import { converse as chat } from './chat-format.ts';
 
 /** `Converse` and `ConverseStream` of Amazon Bedrock, as a format of providers. */
@@ -10,6 +11,7 @@ export const converse = {
   /** Bedrock user guide, "Prompt caching": blocks of their own, and the models that have them. */
   cacheMarks: {
     supports: (model) => /anthropic\.claude|amazon\.nova/.test(model),
+    isUnmarkable,
     isMarked: (block) => typeof block === 'object' && block !== null && 'cachePoint' in block,
     marked: (blocks) => [...blocks, { cachePoint: { type: 'default' } }],
     tools(body) {

@@ -14,5 +14,6 @@ export const embeddings = defineFormat({
   embedsTo: embedding,
   promptFields: [{ name: 'input', isConversation: true, isPrompt: true }],
   hasNoText: true,
+  hasOnlyData: true,
   usage: inputUsage,
 });

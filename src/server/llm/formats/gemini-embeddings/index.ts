@@ -2,6 +2,7 @@ import { elementsOf, membersOf } from '../../../../core/foreign.ts';
 import { tokenCount } from '../../usage.ts';
 import { defineFormat, type Fields, type WireFormat } from '../format.ts';
 import { geminiApi } from '../gemini-api.ts';
+import { contentPath } from '../generate-content/content-path.ts';
 import { batchEmbedContents as batch, embedContent as one } from './embedding.ts';
 
 /** What embeddings of one and of several texts have in common. */
@@ -10,6 +11,7 @@ const embeddings = {
   paths: [],
   operation: 'embeddings',
   hasNoText: true,
+  hasOnlyData: true,
   report: ({ usageMetadata }) => ({ usage: usageMetadata }),
   usage: ({ promptTokenCount }) => {
     const input = tokenCount(promptTokenCount);
@@ -25,7 +27,7 @@ export const embedContent = defineFormat({
   methods: { embedContent: { stream: false } },
   embedsFrom: one,
   promptFields: [
-    { name: 'content', isContent: true, isPrompt: true },
+    { name: 'content', isContent: true, isPrompt: true, contentPath },
     { name: 'title', isUncounted: true },
   ],
 });
@@ -37,7 +39,7 @@ export const batchEmbedContents = defineFormat({
   methods: { batchEmbedContents: { stream: false } },
   embedsFrom: batch,
   embedsTo: batch,
-  promptFields: [{ name: 'requests', isPrompt: true }],
+  promptFields: [{ name: 'requests', isPrompt: true, contentPath }],
   modelInItems: { field: 'requests', write: nameModelOfBatch },
 });
 

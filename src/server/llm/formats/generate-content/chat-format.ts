@@ -1,4 +1,5 @@
 import type { ChatFormat } from '../../chat/chat-format.ts';
+import { modelResource } from '../model-resource.ts';
 import { readError, writeError } from './error.ts';
 import { eventReader, eventWriter } from './events.ts';
 import { memberNames } from './member-names.ts';
@@ -21,9 +22,3 @@ export const generateContent: ChatFormat = {
   eventReader,
   eventWriter,
 };
-
-/** Clients name a model `gemini-2.5-pro` or `models/gemini-2.5-pro`. The name stays one segment of the path. */
-export function modelResource(model: string): string {
-  const [, kind = 'models', name = model] = /^(models|tunedModels)\/(.+)$/.exec(model) ?? [];
-  return `${kind}/${encodeURIComponent(name)}`;
-}

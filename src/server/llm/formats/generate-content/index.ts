@@ -3,6 +3,8 @@ import { defineFormat } from '../format.ts';
 import { geminiApi } from '../gemini-api.ts';
 import { addMessages } from './added-messages.ts';
 import { generateContent as chat } from './chat-format.ts';
+import { contentPath } from './content-path.ts';
+import { generateContentEvents } from './event-texts.ts';
 import { completion, streamedOutput } from './output.ts';
 import { readUsage } from './usage.ts';
 
@@ -17,9 +19,19 @@ export const generateContent = defineFormat({
   operation: 'chat',
   chat,
   promptFields: [
-    { name: 'contents', isConversation: true, isPrompt: true },
-    { name: 'systemInstruction', isSystem: true, isContent: true },
-    { name: 'system_instruction', isSystem: true, isContent: true },
+    { name: 'contents', isConversation: true, isPrompt: true, contentPath },
+    { name: 'systemInstruction', isSystem: true, isContent: true, contentPath },
+    { name: 'system_instruction', isSystem: true, isContent: true, contentPath },
+  ],
+  definitions: [
+    'tools',
+    'toolChoice',
+    'toolConfig',
+    'tool_config',
+    'responseSchema',
+    'response_schema',
+    'responseJsonSchema',
+    'response_json_schema',
   ],
   // Both spellings are accepted by Google (protobuf's JSON mapping).
   numbers: {
@@ -35,6 +47,15 @@ export const generateContent = defineFormat({
     Array.isArray(candidates)
       ? (candidates as unknown[]).map((each) => membersOf(each)?.['content'])
       : undefined,
+  outputFields: [
+    {
+      name: 'candidates',
+      areAlternatives: true,
+      // Texts and thoughts are parts of the same list.
+      contentPath: ({ text }) => (typeof text === 'string' ? ['text'] : undefined),
+    },
+  ],
+  eventTexts: generateContentEvents,
   completion,
   streamedOutput,
   shape: { api: 'the Gemini API', has: ({ candidates }) => Array.isArray(candidates) },

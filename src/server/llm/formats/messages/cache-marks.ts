@@ -15,7 +15,7 @@ export const cacheMarks: CacheMarks = {
 };
 
 /** Blocks that cannot have a mark (Anthropic, "Prompt caching": "What cannot be cached"). */
-function isUnmarkable(block: unknown): boolean {
+export function isUnmarkable(block: unknown): boolean {
   const { type, text } = membersOf(block);
   return type === 'thinking' || type === 'redacted_thinking' || (type === 'text' && text === '');
 }

@@ -3,6 +3,7 @@ import { type ClientError, defineFormat, type WireFormat } from '../format.ts';
 import { addMessages } from './added-messages.ts';
 import { cacheMarks } from './cache-marks.ts';
 import { messages as chat } from './chat-format.ts';
+import { messagesEvents } from './event-texts.ts';
 import { completion, streamedOutput } from './output.ts';
 import { anthropicUsage, withoutPlaceholder } from './usage.ts';
 
@@ -29,8 +30,14 @@ export const messages = defineFormat({
     { name: 'messages', isConversation: true, isPrompt: true },
     { name: 'system', isSystem: true, isConversation: true },
   ],
+  definitions: ['tools', 'tool_choice', 'output_format'],
+  formatPath: ['output_config', 'format'],
   numbers: { tokens: ['max_tokens'] },
   addMessages,
+  outputFields: [
+    { name: 'content', contentPath: ({ text }) => (typeof text === 'string' ? ['text'] : undefined) },
+  ],
+  eventTexts: messagesEvents,
   completion,
   streamedOutput,
   shape: { api: 'the Messages API', has: ({ type }) => TYPES.has(type), isChecked: true },

@@ -4,6 +4,7 @@ import { surround } from '../added-messages.ts';
 import { defineFormat } from '../format.ts';
 import { openAiApi } from '../openai-api.ts';
 import { responses as chat } from './chat-format.ts';
+import { responsesEvents } from './event-texts.ts';
 
 /** The Responses API of OpenAI. */
 export const responses = defineFormat({
@@ -20,6 +21,8 @@ export const responses = defineFormat({
     { name: 'instructions', isSystem: true },
     { name: 'input', isConversation: true, isPrompt: true },
   ],
+  definitions: ['tools', 'tool_choice'],
+  formatPath: ['text', 'format'],
   numbers: { tokens: ['max_output_tokens'] },
   addMessages(body, added) {
     const input = body.get('input');
@@ -27,10 +30,29 @@ export const responses = defineFormat({
     if (typeof input === 'string') body.set('input', [{ role: 'user', content: input }]);
     surround(body, 'input', added);
   },
+  outputFields: [
+    {
+      name: 'output',
+      contentPath: ({ content }) =>
+        Array.isArray(content) || typeof content === 'string' ? ['content'] : undefined,
+    },
+  ],
+  // OpenAI's API reference, "The response object".
+  repeatedFields: new Set([
+    'instructions',
+    'tools',
+    'tool_choice',
+    'text',
+    'metadata',
+    'prompt',
+    'user',
+    'safety_identifier',
+    'prompt_cache_key',
+  ]),
+  eventTexts: responsesEvents,
   completion,
   streamedOutput({ type, response, delta }) {
-    const whole = type === 'response.completed' ? completion(membersOf(response) ?? {}) : undefined;
-    if (whole !== undefined) return [{ whole }];
+    if (type === 'response.completed') return [{ whole: completion(membersOf(response) ?? {}) ?? NOTHING }];
     return type === 'response.output_text.delta' ? [{ index: 0, text: delta }] : [];
   },
   shape: {
@@ -54,6 +76,8 @@ export const responses = defineFormat({
     return `event: error\ndata: ${JSON.stringify(event)}\n\n`;
   },
 });
+
+const NOTHING: Completion = { texts: [], toolCalls: [] };
 
 function completion({ output }: Readonly<Record<string, unknown>>): Completion | undefined {
   return completionOfItems(output);

@@ -1,10 +1,11 @@
 import { type Edit, edit, elements, members, type Span } from '../../../kernel/json-text.ts';
+import { ALL, type Change, type EventTexts, IGNORED, IN_ORDER } from '../../formats/event-texts.ts';
 import { dataOf } from '../../frames.ts';
 import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
 import type { Echo } from '../echo.ts';
 import { withoutRepetitions } from '../repeated-members.ts';
-import { ALL, type EventContent, eventTexts, IGNORED, IN_ORDER, type StreamFormat } from './stream-format.ts';
+import { type EventContent, eventTexts, readEvent } from './event-content.ts';
 
 /** The bytes of one event, and what its format says about it. */
 export interface EventFrame {
@@ -17,7 +18,7 @@ export interface EventFrame {
 }
 
 /** Reads an event. Throws an `AppError` (503) if it is nested too deeply to check. */
-export function readFrame(bytes: Buffer, format: StreamFormat, echo?: Echo): EventFrame {
+export function readFrame(bytes: Buffer, format: EventTexts, echo?: Echo): EventFrame {
   const data = dataOf(bytes);
   const others = otherLines(bytes);
   const parsed = data === undefined ? undefined : parseOrNothing(data);
@@ -31,9 +32,9 @@ export function readFrame(bytes: Buffer, format: StreamFormat, echo?: Echo): Eve
     : { bytes: withData(bytes, unique), data: unique, value, content };
 
   function contentOf(): EventContent {
-    if (data === undefined) return IGNORED;
+    if (data === undefined) return { ...IGNORED, texts: [] };
     if (members === undefined) return rawContent(typeof parsed === 'string' ? parsed : data);
-    if (value !== undefined) return format.read(value, echo);
+    if (value !== undefined) return readEvent(format, value, echo);
     return { ...IN_ORDER, texts: eventTexts(members, () => ({ part: 'content' })) };
   }
 }
@@ -62,13 +63,10 @@ function rawContent(data: string): EventContent {
   return { texts, lanes: [ALL], follows: [ALL] };
 }
 
-/** A new value in an event. `json` is JSON text, or the text itself if the path is empty. */
-export interface Change {
-  readonly path: TextPath;
-  readonly json: string;
-}
-
-/** The bytes of an event with these values; everything else in it stays as it was sent. */
+/**
+ * The bytes of an event with these values; everything else in it stays as it was sent. With an empty path, `json` is the text
+ * itself.
+ */
 export function changedFrame({ bytes, data = '' }: EventFrame, changes: readonly Change[]): Buffer {
   if (changes.length === 0) return bytes;
   const raw = changes.find(({ path }) => path.length === 0);

@@ -23,8 +23,8 @@ import type { Body } from './words.ts';
 /** Answers one call. Throws `InvalidRequest`. */
 type Answer = (body: Body, streaming: boolean) => Reply;
 
-/** Realtime sessions are not calls: `openSession` answers them. */
-const ANSWERS: Readonly<Record<Exclude<FormatKey, 'realtime'>, Answer>> = {
+/** Calls of other formats are refused. Realtime sessions are not calls: `openSession` answers them. */
+const ANSWERS: Partial<Readonly<Record<FormatKey, Answer>>> = {
   completions: chatCompletion,
   textCompletions: textCompletion,
   responses: response,
@@ -65,11 +65,12 @@ export const echo = defineProvider({
 
 function answer(ctx: RequestContext, call: LlmCall, body: Body): Reply {
   const { format, streaming, requestModel, providerModel: model = requestModel } = call;
-  if (format === undefined || format === 'realtime')
+  const answerTo = format && ANSWERS[format];
+  if (answerTo === undefined)
     return refusal(format, 404, 'unknown_url', `the echo model does not support ${ctx.method} ${ctx.path}`);
   try {
     // Some formats have the model in the path.
-    return ANSWERS[format]({ model, ...body }, streaming);
+    return answerTo({ model, ...body }, streaming);
   } catch (error) {
     // Returned, not thrown: an invalid request must not count as a failure of the model.
     if (error instanceof InvalidRequest) return refusal(format, 400, error.code, error.message);

@@ -3,26 +3,24 @@ import { type Members, membersOf } from '../../json-members.ts';
 import { type TextPath, textPart } from '../../texts.ts';
 import {
   ALL,
-  type EventContent,
-  eventTexts,
+  type EventOrder,
+  type EventTexts,
   IGNORED,
   IN_ORDER,
   indexIn,
-  type Placed,
-  type StreamFormat,
-} from './stream-format.ts';
+  type PlacedText,
+} from '../event-texts.ts';
 
 /**
  * `/v1/messages`: one content block after another, each started, continued and stopped by events (Anthropic's API
  * reference, "Streaming messages"). All events stay in order.
  */
-export const messagesEvents: StreamFormat = {
+export const messagesEvents: EventTexts = {
   repeatsTexts: false,
-  read(event) {
+  placeOf: (event, path) => placeOf(event, textIn(event['type']), path),
+  orderOf(event, texts) {
     const type = textIn(event['type']);
-    const texts = eventTexts(event, (path) => placeOf(event, type, path));
-    if (type === 'ping' && texts.length === 0) return IGNORED;
-    return { ...IN_ORDER, texts, ...endOf(event, type) };
+    return type === 'ping' && texts.length === 0 ? IGNORED : { ...IN_ORDER, ...endOf(event, type) };
   },
 };
 
@@ -46,7 +44,7 @@ const channelOf = (event: Members, part: Part): string => `${blockOf(event)} ${p
 /** Texts and thoughts go on in the next block of the same type: a model that cites has one block per citation. */
 const RUNS: readonly string[] = ['text', 'thinking'];
 
-function placeOf(event: Members, type: string, path: TextPath): Placed | undefined {
+function placeOf(event: Members, type: string, path: TextPath): PlacedText | undefined {
   const [owner, member] = path;
   if (type === 'content_block_start') {
     if (owner !== 'content_block') return undefined;
@@ -65,13 +63,13 @@ function placeOf(event: Members, type: string, path: TextPath): Placed | undefin
   return { part: textPart(path), channel };
 }
 
-const continued = (event: Members, part: Part): Placed => ({
+const continued = (event: Members, part: Part): PlacedText => ({
   channel: channelOf(event, part),
   part: TEXT_PARTS[part],
   ...(part !== 'input' && { run: part }),
 });
 
-function endOf(event: Members, type: string): Pick<EventContent, 'ends' | 'describes'> {
+function endOf(event: Members, type: string): Pick<EventOrder, 'ends' | 'describes'> {
   switch (type) {
     case 'content_block_start': {
       const started = textIn(membersOf(event['content_block'])?.['type']);

@@ -1,35 +1,34 @@
 import { textIn } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
-import { failed } from '../guarded-text.ts';
-import { responsesEvents } from './responses-events.ts';
-import {
-  ALL,
-  type EventContent,
-  type EventText,
-  eventTexts,
-  IN_ORDER,
-  type StreamFormat,
-} from './stream-format.ts';
+import { ALL, type EventOrder, type EventTexts, IN_ORDER, type PlacedText } from '../event-texts.ts';
+import { responsesEvents } from '../responses/event-texts.ts';
 
 /**
  * Events of a realtime session about one or several responses (OpenAI's Realtime API reference, "Server events"). Their
  * names and texts are those of the Responses API, and the transcript of speech is one more text. Speech itself cannot be
- * checked: `read` throws an `AppError` (503).
+ * checked.
  */
-export const realtimeEvents: StreamFormat = {
+export const realtimeEvents: EventTexts = {
   repeatsTexts: true,
-  read(event) {
+  problem: (event) =>
+    hasSpeech(event, textIn(event['type']))
+      ? 'speech cannot be checked: set `output_modalities` of the session to ["text"]'
+      : undefined,
+  output(event) {
     const type = textIn(event['type']);
-    if (hasSpeech(event, type))
-      throw failed(
-        'response',
-        'speech cannot be checked: set `output_modalities` of the session to ["text"]',
-      );
-    if (WITHOUT_OUTPUT.test(type)) return { ...IN_ORDER, texts: eventTexts(withoutEcho(event), () => ({})) };
-    const content = responsesEvents.read(outputOf(event, type));
-    const response = textIn(event['response_id']);
-    const texts = content.texts.map((text) => ofResponse(text, response, type));
-    return { ...content, texts, ...endOf(content, response, type) };
+    return WITHOUT_OUTPUT.test(type) ? withoutEcho(event) : outputOf(event, type);
+  },
+  isRecording: (event, path) => responsesEvents.isRecording?.(event, path) === true,
+  placeOf(event, path) {
+    const type = textIn(event['type']);
+    if (WITHOUT_OUTPUT.test(type)) return undefined;
+    return ofResponse(responsesEvents.placeOf(event, path), textIn(event['response_id']), type);
+  },
+  orderOf(event, texts) {
+    const type = textIn(event['type']);
+    if (WITHOUT_OUTPUT.test(type)) return IN_ORDER;
+    const order = responsesEvents.orderOf(event, texts);
+    return { ...order, ...endOf(order, textIn(event['response_id']), type) };
   },
 };
 
@@ -66,22 +65,20 @@ function outputOf(event: Members, type: string): Members {
 }
 
 /** Two responses at the same time have outputs of the same numbers. */
-function ofResponse(text: EventText, response: string, type: string): EventText {
-  const part = text.part === 'other' && SAID.test(type) ? 'content' : text.part;
-  return text.channel === undefined
-    ? { ...text, part }
-    : {
-        ...text,
-        part,
-        channel: `${response} ${text.channel}`,
-        ...(text.run !== undefined && { run: `${response} ${text.run}` }),
-      };
+function ofResponse(text: PlacedText = {}, response: string, type: string): PlacedText {
+  const { part = 'other', channel, run } = text;
+  return {
+    ...text,
+    part: part === 'other' && SAID.test(type) ? 'content' : part,
+    ...(channel !== undefined && { channel: `${response} ${channel}` }),
+    ...(channel !== undefined && run !== undefined && { run: `${response} ${run}` }),
+  };
 }
 
 /** Texts of the former version of the API, and transcripts. */
 const SAID = /^response\.(?:text|(?:output_)?audio_transcript)\./;
 
-function endOf({ ends, describes }: EventContent, response: string, type: string): Partial<EventContent> {
+function endOf({ ends, describes }: EventOrder, response: string, type: string): Partial<EventOrder> {
   if (type === 'response.done') return { ends: [ALL] };
   return {
     ...(ends && { ends: ends.map((channel) => (channel === ALL ? ALL : `${response} ${channel}`)) }),

@@ -1,5 +1,5 @@
-import { defineFormat } from './format.ts';
-import { openAiApi } from './openai-api.ts';
+import { defineFormat } from '../format.ts';
+import { openAiApi } from '../openai-api.ts';
 
 /** Sessions of OpenAI's Realtime API over WebSocket, which are no calls: `llm/realtime/` opens and relays them. */
 export const realtime = defineFormat({

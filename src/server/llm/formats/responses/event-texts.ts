@@ -1,45 +1,36 @@
 import { textIn } from '../../../../core/foreign.ts';
-import { isBase64, WORD_LENGTH } from '../../../guardrails/encoded-text.ts';
 import { type Members, membersOf } from '../../json-members.ts';
-import { type TextPath, textPart } from '../../texts.ts';
+import { type TextPart, type TextPath, textPart } from '../../texts.ts';
 import {
   ALL,
-  type EventContent,
-  type EventText,
-  eventTexts,
+  type EventOrder,
+  type EventTexts,
   IGNORED,
   IN_ORDER,
   indexIn,
-  type Placed,
-  type StreamFormat,
-} from './stream-format.ts';
+  type PlacedText,
+} from '../event-texts.ts';
 
 /**
  * `/v1/responses`: events named `….delta` continue a text of an output item; `….done`, `response.output_item.done` and
  * the last event repeat it (OpenAI's API reference, "Streaming events"). Events are numbered, so all stay in order.
  */
-export const responsesEvents: StreamFormat = {
+export const responsesEvents: EventTexts = {
   repeatsTexts: true,
-  read(event, echo) {
+  response: 'response',
+  isRecording: (event, path) => path[0] === 'delta' && textIn(event['type']).endsWith('.audio.delta'),
+  placeOf: (event, path) => placeOf(event, textIn(event['type']), path),
+  orderOf(event, texts) {
     const type = textIn(event['type']);
-    const texts = eventTexts(event, (path) => placeOf(event, type, path)).filter(({ text, path }) => {
-      const [first, ...rest] = path;
-      if (first === 'response') return echo?.repeats(text, rest) !== true;
-      return first !== 'delta' || !isRecording(type, text);
-    });
     // Some providers send Anthropic's keep-alive event.
     if ((type === 'ping' || type === 'keepalive') && texts.length === 0) return IGNORED;
-    return { ...IN_ORDER, texts, ...endOf(event, type) };
+    return { ...IN_ORDER, ...endOf(event, type) };
   },
   renumbered({ sequence_number: number }, removed) {
     if (typeof number !== 'number') return undefined;
     return { path: ['sequence_number'], json: String(number - removed) };
   },
 };
-
-/** A part of a recording, not of a text. */
-const isRecording = (type: string, delta: string): boolean =>
-  type.endsWith('.audio.delta') && delta.length >= WORD_LENGTH && isBase64(delta);
 
 /** The channel of an event: kind of text, item, and part of the item. */
 function channelOf(event: Members, type: string): string {
@@ -48,7 +39,7 @@ function channelOf(event: Members, type: string): string {
   return `${kind} ${item} ${indexIn(event['content_index'] ?? event['summary_index']) ?? '-'}`;
 }
 
-function placeOf(event: Members, type: string, path: TextPath): Placed | undefined {
+function placeOf(event: Members, type: string, path: TextPath): PlacedText | undefined {
   const [first, member] = path;
   if (first === 'delta') {
     const channel = channelOf(event, type);
@@ -69,7 +60,7 @@ function placeOf(event: Members, type: string, path: TextPath): Placed | undefin
 }
 
 /** Texts and reasoning go on in the next part of the same kind, and in that of the next item. */
-function continued(channel: string): Placed {
+function continued(channel: string): PlacedText {
   const run = RUNS.find((kind) => channel.startsWith(`${kind} `));
   return { channel, ...(run !== undefined && { run }) };
 }
@@ -85,13 +76,13 @@ const endedBy = (type: unknown): string[] => {
 };
 
 /** Members beside a text that repeat it (token probabilities) or point into it (citations). */
-function derivedFrom(owner: unknown, at: TextPath): NonNullable<EventText['derived']> {
+function derivedFrom(owner: unknown, at: TextPath): NonNullable<PlacedText['derived']> {
   return ['logprobs', 'annotations']
     .filter((key) => Array.isArray(membersOf(owner)?.[key]))
     .map((key) => ({ path: [...at, key], json: '[]' }));
 }
 
-function endOf(event: Members, type: string): Pick<EventContent, 'ends' | 'describes'> {
+function endOf(event: Members, type: string): Pick<EventOrder, 'ends' | 'describes'> {
   if (LAST.has(type)) return { ends: [ALL] };
   if (type.endsWith('.annotation.added')) return { describes: channelOf(event, type) };
   if (type === 'response.output_item.added') return { ends: endedBy(membersOf(event['item'])?.['type']) };
@@ -123,7 +114,7 @@ const ITEMS = new Map([
 ]);
 
 /** A text of an event that is no delta. Its owner and the items that it is in say what it is. */
-function wholeText(event: Members, path: TextPath): Placed {
+function wholeText(event: Members, path: TextPath): PlacedText {
   const types = path[0] === 'response' ? [] : [textIn(event['type'])];
   let owner: unknown = event;
   for (const step of path.slice(0, -1)) {
@@ -140,7 +131,7 @@ function wholeText(event: Members, path: TextPath): Placed {
 const CALL = /call|tool/;
 
 /** The part of a text that deltas of this type continue. */
-function partOf(type: string): EventText['part'] {
+function partOf(type: string): TextPart {
   if (CALL.test(type)) return 'toolCalls';
   if (type.includes('reasoning')) return 'reasoning';
   return /output_text|refusal/.test(type) ? 'content' : 'other';

@@ -1,21 +1,20 @@
 import { elementsOf } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
-import { eventTexts, IN_ORDER, indexIn, type Placed, type StreamFormat } from './stream-format.ts';
+import { type EventTexts, IN_ORDER, indexIn, type PlacedText } from '../event-texts.ts';
 
 /**
  * Streams of `generateContent`: each event is a response with the next parts of its candidates, in order. `finishReason` is
  * no end of a text: some models send it with every event.
  */
-export const generateContentEvents: StreamFormat = {
+export const generateContentEvents: EventTexts = {
   repeatsTexts: false,
-  read(event) {
-    const candidates = elementsOf(event['candidates']);
-    const texts = eventTexts(event, (path) => placeOf(candidates, path));
+  placeOf: (event, path) => placeOf(elementsOf(event['candidates']), path),
+  orderOf(event, texts) {
     const continued = new Set(texts.flatMap(({ channel }) => channel ?? []));
     // The answer after thoughts is another text, and so are thoughts after an answer.
     const ended = [...continued].flatMap(siblingsOf).filter((channel) => !continued.has(channel));
-    return { texts, ...IN_ORDER, ends: [...ended, ...endsOf(event)] };
+    return { ...IN_ORDER, ends: [...ended, ...endsOf(event)] };
   },
 };
 
@@ -63,7 +62,7 @@ function partsOf(candidate: Members): unknown[] {
 }
 
 /** What a text of a candidate is, and which text it continues. */
-function placeOf(candidates: readonly unknown[], [field, at, ...path]: TextPath): Placed | undefined {
+function placeOf(candidates: readonly unknown[], [field, at, ...path]: TextPath): PlacedText | undefined {
   if (field !== 'candidates' || typeof at !== 'number') return undefined;
   const candidate = membersOf(candidates[at]) ?? {};
   const index = indexIn(candidate['index']) ?? at;
@@ -73,7 +72,7 @@ function placeOf(candidates: readonly unknown[], [field, at, ...path]: TextPath)
   return { ...placeInCandidate(candidate, path, index), derived };
 }
 
-function placeInCandidate(candidate: Members, path: TextPath, index: number): Placed {
+function placeInCandidate(candidate: Members, path: TextPath, index: number): PlacedText {
   const [content, parts, at, ...rest] = path;
   const part =
     content === 'content' && parts === 'parts' ? membersOf(partsOf(candidate)[Number(at)]) : undefined;

@@ -1,27 +1,19 @@
 import { elementsOf } from '../../../../core/foreign.ts';
 import { membersOf } from '../../json-members.ts';
 import { type TextPath, textPart } from '../../texts.ts';
-import {
-  ALL,
-  type EventContent,
-  type EventText,
-  eventTexts,
-  indexIn,
-  type Placed,
-  type StreamFormat,
-} from './stream-format.ts';
+import { ALL, type EventTexts, indexIn, type PlacedText } from '../event-texts.ts';
 
 /**
  * Chat and text completions: each event has parts of choices. Clients assemble every text of a choice separately, so
  * they need not stay in order; otherwise a long tool call after a short content would be held completely.
  */
-export const chatEvents: StreamFormat = {
+export const chatEvents: EventTexts = {
   repeatsTexts: false,
-  read(event) {
+  placeOf: (event, path) => placeOf(elementsOf(event['choices']), path),
+  orderOf(event, texts) {
     const choices = elementsOf(event['choices']);
     const lanes = new Set<string>([ALL]);
     const follows = new Set<string>();
-    const texts = eventTexts(event, (path) => placeOf(choices, path));
     for (const { channel } of texts) {
       if (channel === undefined) continue;
       lanes.add(channel);
@@ -34,7 +26,7 @@ export const chatEvents: StreamFormat = {
     }
     // The usage report, and whatever else has no choices, such as an error.
     if (choices.length === 0) follows.add(ALL);
-    return { texts, lanes: [...lanes], follows: [...follows] } satisfies EventContent;
+    return { lanes: [...lanes], follows: [...follows] };
   },
 };
 
@@ -42,7 +34,7 @@ const laneOf = (choices: readonly unknown[], position: number): string =>
   `choice ${indexOf(choices[position], position)}`;
 
 /** What a text of a choice continues. Other texts of an event, such as citations beside the choices, are whole. */
-function placeOf(choices: readonly unknown[], [field, position, ...path]: TextPath): Placed | undefined {
+function placeOf(choices: readonly unknown[], [field, position, ...path]: TextPath): PlacedText | undefined {
   if (field !== 'choices' || typeof position !== 'number') return undefined;
   const choice = choices[position];
   const lane = laneOf(choices, position);
@@ -55,7 +47,7 @@ function placeOf(choices: readonly unknown[], [field, position, ...path]: TextPa
 }
 
 /** Parts of a content and of reasoning follow each other, whatever their positions. */
-function runOf(lane: string, path: TextPath): Pick<EventText, 'run'> {
+function runOf(lane: string, path: TextPath): Pick<PlacedText, 'run'> {
   if (path.includes('tool_calls') || !path.some((step) => typeof step === 'number')) return {};
   return { run: `${lane} ${JSON.stringify(path.filter((step) => typeof step === 'string'))}` };
 }
