@@ -1,8 +1,8 @@
 import { isRecord, parseJson } from '../../../core/foreign.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { UpstreamStatusError } from '../connection/target-failure.ts';
 import { errorMessage, rpcErrorIn } from '../protocol/protocol.ts';
-import type { UpstreamStatusError } from '../targets/http-body.ts';
 
 /** Characters of an error page in the log. */
 const BODY_IN_LOG = 200;

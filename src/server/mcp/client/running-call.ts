@@ -9,6 +9,7 @@ import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { logReads } from '../../kernel/shared-slots.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
+import type { UpstreamStatusError } from '../connection/target-failure.ts';
 import { answerError, type ClientCall, recordArguments } from '../federation/call.ts';
 import { dispatch } from '../federation/federation.ts';
 import { canonicalId, type RpcMessage } from '../protocol/message.ts';
@@ -17,7 +18,6 @@ import type { ItemAccess, McpFields, MessageGuards } from '../request-fields.ts'
 import { itemAccess, mcpFields, messageGuards } from '../request-fields.ts';
 import type { ResumableStream } from '../session/resumable-streams.ts';
 import type { Session } from '../session/session.ts';
-import type { UpstreamStatusError } from '../targets/http-body.ts';
 import { refusedReply } from './refused-reply.ts';
 
 /**

@@ -7,6 +7,7 @@ import { emptyReply } from '../../kernel/error-response.ts';
 import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { backendKey, principal } from '../../kernel/shared-slots.ts';
+import { UpstreamStatusError } from '../connection/target-failure.ts';
 import { isModern, unsupportedVersion, versionMismatch } from '../protocol/envelope.ts';
 import { idOfRequest, parseMessage, type RpcMessage } from '../protocol/message.ts';
 import {
@@ -28,7 +29,6 @@ import { isOfServerStream } from '../session/resumable-streams.ts';
 import { notify, type Session } from '../session/session.ts';
 import type { SessionStore } from '../session/session-store.ts';
 import { startKey } from '../session/starting-sessions.ts';
-import { UpstreamStatusError } from '../targets/http-body.ts';
 import { handleModern } from './modern/modern-http.ts';
 import { refusedReply } from './refused-reply.ts';
 import { eventStreamReply, oneEvent, runCall } from './running-call.ts';

@@ -6,7 +6,6 @@ import type { TargetState } from '../../kernel/inspection.ts';
 import type { InitializeResult } from '../protocol/initialize-result.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REVISION, notificationMessage, resultMessage } from '../protocol/protocol.ts';
-import { UpstreamStatusError } from '../targets/http-body.ts';
 import { JsonRpcConnection } from './json-rpc-connection.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
@@ -16,6 +15,7 @@ import {
   TargetFailure,
   timeoutFailure,
   timeoutMessage,
+  UpstreamStatusError,
   withTimeout,
 } from './target-failure.ts';
 import { TimedOutLists } from './timed-out-lists.ts';

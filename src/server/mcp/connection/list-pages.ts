@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { RpcError } from '../protocol/protocol.ts';
-import { UpstreamStatusError } from '../targets/http-body.ts';
+import { UpstreamStatusError } from './target-failure.ts';
 
 /**
  * Follows `nextCursor` through the pages of one list of a server. Servers end a list in several ways: without the member, with

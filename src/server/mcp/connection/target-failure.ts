@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { messageOf } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { Target } from './target.ts';
@@ -20,6 +21,21 @@ export class TargetFailure extends Error {
     this.name = 'TargetFailure';
     this.detail = detail;
     this.isPredicate = isPredicate;
+  }
+}
+
+/** A response with an error status, with headers and body, so that a 401 with its challenge can be passed to the client. */
+export class UpstreamStatusError extends Error {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+
+  constructor(status: number, headers: IncomingHttpHeaders, body: string) {
+    super(`the server answered HTTP ${status}`);
+    this.name = 'UpstreamStatusError';
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
   }
 }
 

@@ -3,7 +3,7 @@ import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
 import { FIRST_PROBE_ID, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Channel, ChannelEvents, Target } from '../connection/target.ts';
-import { TargetFailure, timeoutFailure } from '../connection/target-failure.ts';
+import { TargetFailure, timeoutFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import { refusal } from '../protocol/client-capabilities.ts';
 import { type Envelope, envelopeMeta } from '../protocol/envelope.ts';
 import { capabilitiesIn, initializeResultOf } from '../protocol/initialize-result.ts';
@@ -17,7 +17,6 @@ import {
   RpcError,
   SESSION_REVISIONS,
 } from '../protocol/protocol.ts';
-import { UpstreamStatusError } from '../targets/http-body.ts';
 import { ChannelLink } from './channel-link.ts';
 import { ModernView } from './modern-view.ts';
 import { NO_CALL } from './viewed-call.ts';

@@ -9,13 +9,12 @@ import { callSpan, failSpan, statusOf, traced, traceName, withTraceMeta } from '
 import type { Connection, Ready } from '../connection/connection.ts';
 import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
-import { publicProblem, TargetFailure } from '../connection/target-failure.ts';
+import { publicProblem, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import { LIST_METHODS } from '../names/names.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
 import type { ItemAccess, McpFields, MessageGuards } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
-import { UpstreamStatusError } from '../targets/http-body.ts';
 import { UpstreamSessionLost } from '../targets/session-loss.ts';
 
 /** One request of a client that is handled by a session. */

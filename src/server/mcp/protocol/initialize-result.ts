@@ -1,6 +1,6 @@
 import { isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
 import type { RpcMessage } from './message.ts';
-import { SESSION_REVISIONS } from './protocol.ts';
+import { LATEST_SESSION_REVISION, SESSION_REVISIONS } from './protocol.ts';
 
 /** What a server says of itself in its result of `initialize` or `server/discover`. */
 export interface InitializeResult {
@@ -25,6 +25,11 @@ export function initializeResultOf({ result }: RpcMessage): InitializeResult {
     throw new Error(`${chosen}: expected one of ${SESSION_REVISIONS.join(', ')}`);
   }
   return { protocolVersion: known, ...descriptionIn(others) };
+}
+
+/** Returns the oldest of these revisions. Unknown revisions count as the latest known one. */
+export function lowestRevision(versions: readonly string[]): string {
+  return SESSION_REVISIONS.find((known) => versions.includes(known)) ?? LATEST_SESSION_REVISION;
 }
 
 /** The members of either result that describe the server, as far as they have the right type. */

@@ -6,7 +6,7 @@ import type { RequestObserver } from '../../kernel/observer.ts';
 import { traced } from '../connection/call-trace.ts';
 import type { Connection } from '../connection/connection.ts';
 import { detailOf, publicProblem, TargetFailure, timeoutMessage } from '../connection/target-failure.ts';
-import { type InitializeResult, UNANNOUNCED } from '../protocol/initialize-result.ts';
+import { type InitializeResult, lowestRevision, UNANNOUNCED } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import {
   LATEST_SESSION_REVISION,
@@ -172,11 +172,6 @@ export async function initializeResponse(
     instructions: instructions(results, session.options.prefixed),
   };
   return { text: resultMessage(request.id ?? 'null', JSON.stringify(merged)), version };
-}
-
-/** Returns the oldest of these revisions. Unknown revisions count as the latest known one. */
-export function lowestRevision(versions: readonly string[]): string {
-  return SESSION_REVISIONS.find((known) => versions.includes(known)) ?? LATEST_SESSION_REVISION;
 }
 
 /** Assumed for a target that joins later: clients only request lists, and accept changes, that were announced. */

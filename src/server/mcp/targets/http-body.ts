@@ -1,24 +1,8 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
 import { isJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { isHeaderValue } from '../../kernel/header-list.ts';
-
-/** A response with an error status, with headers and body, so that a 401 with its challenge can be passed to the client. */
-export class UpstreamStatusError extends Error {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-
-  constructor(status: number, headers: IncomingHttpHeaders, body: string) {
-    super(`the server answered HTTP ${status}`);
-    this.name = 'UpstreamStatusError';
-    this.status = status;
-    this.headers = headers;
-    this.body = body;
-  }
-}
 
 /** Characters of an error page that are kept for the error message. */
 export const BODY_IN_ERROR = 4096;

@@ -8,7 +8,12 @@ import { TransientMap } from '../../kernel/transient-map.ts';
 import { isHeadersTimeout, locatedProblem } from '../../transport/upstream-error.ts';
 import type { UpstreamRequest } from '../../transport/upstream-request.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
-import { detailOf, timeoutFailure, timeoutMessage } from '../connection/target-failure.ts';
+import {
+  detailOf,
+  timeoutFailure,
+  timeoutMessage,
+  UpstreamStatusError,
+} from '../connection/target-failure.ts';
 import { encodedValue } from '../protocol/envelope.ts';
 import {
   errorMessage,
@@ -29,7 +34,6 @@ import {
   readMessages,
   readText,
   type StreamPosition,
-  UpstreamStatusError,
 } from './http-body.ts';
 import {
   callFailed,

@@ -1,6 +1,6 @@
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
-import { TargetFailure } from '../connection/target-failure.ts';
-import { BODY_IN_ERROR, OversizedMessage, UpstreamStatusError } from './http-body.ts';
+import { TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
+import { BODY_IN_ERROR, OversizedMessage } from './http-body.ts';
 import type { RedirectingServer } from './redirects.ts';
 import { UpstreamSessionLost } from './session-loss.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Limits } from '../../../core/limits.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
-import { TargetFailure } from '../connection/target-failure.ts';
+import { TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import {
   BODY_IN_ERROR,
   discard,
@@ -11,7 +11,6 @@ import {
   readEvents,
   readText,
   type StreamPosition,
-  UpstreamStatusError,
 } from './http-body.ts';
 import { mayBeAboutSession } from './session-loss.ts';
 

@@ -4,10 +4,10 @@ import { edit, valueAt } from '../../kernel/json-text.ts';
 import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { SubscribedResources } from '../connection/subscribed-resources.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
+import { lowestRevision } from '../protocol/initialize-result.ts';
 import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../protocol/message.ts';
 import { withSubscription } from '../protocol/meta-text.ts';
 import { errorMessage, META, MODERN_REVISION, RPC, resultMessage } from '../protocol/protocol.ts';
-import { lowestRevision } from '../session/initialize.ts';
 
 /** Methods that affect or show the state of all sessions of the server: they are refused. */
 const PER_CLIENT = /^(?:logging\/|tasks\/)/;

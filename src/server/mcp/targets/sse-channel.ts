@@ -6,7 +6,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
-import { detailOf, TargetFailure } from '../connection/target-failure.ts';
+import { detailOf, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import {
   BODY_IN_ERROR,
   chunksOf,
@@ -16,7 +16,6 @@ import {
   readEvents,
   readMessages,
   readText,
-  UpstreamStatusError,
 } from './http-body.ts';
 import { quoted } from './http-failures.ts';
 import { type RedirectingServer, requestFollowing } from './redirects.ts';

@@ -2,7 +2,6 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { Target } from '../connection/target.ts';
 import { PinFile } from './pin-file.ts';
 import { ToolPins } from './tool-pins.ts';
 
@@ -33,7 +32,7 @@ export const toolPinningSchema = z
 export function compileToolPinning(
   config: z.output<typeof toolPinningSchema>,
   context: CompileContext,
-): (target: Target) => ToolPins | undefined {
+): (target: { readonly name: string; clean?(text: string): string }) => ToolPins | undefined {
   const settings = typeof config === 'string' ? { mode: config, file: DEFAULT_FILE } : config;
   if (settings.mode === 'off') return () => undefined;
   const { log, folder } = context;

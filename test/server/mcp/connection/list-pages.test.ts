@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { ListPages } from '../../../../src/server/mcp/connection/list-pages.ts';
+import { UpstreamStatusError } from '../../../../src/server/mcp/connection/target-failure.ts';
 import { RpcError } from '../../../../src/server/mcp/protocol/protocol.ts';
-import { UpstreamStatusError } from '../../../../src/server/mcp/targets/http-body.ts';
 
 /** Reads a page with these names. */
 function page(pages: ListPages, result: unknown, ...names: string[]): string {

@@ -8,6 +8,7 @@ import { logReads } from '../../../kernel/shared-slots.ts';
 import type { Connection } from '../../connection/connection.ts';
 import type { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import type { Target } from '../../connection/target.ts';
+import type { UpstreamStatusError } from '../../connection/target-failure.ts';
 import { answerError, type ClientCall, recordArguments } from '../../federation/call.ts';
 import { type Envelope, envelopeMeta } from '../../protocol/envelope.ts';
 import type { RpcMessage } from '../../protocol/message.ts';
@@ -21,7 +22,6 @@ import {
   messageGuards,
 } from '../../request-fields.ts';
 import type { CallerSession } from '../../session/caller-session.ts';
-import type { UpstreamStatusError } from '../../targets/http-body.ts';
 import { refusedReply } from '../refused-reply.ts';
 import { eventStreamReply } from '../running-call.ts';
 import { preparedHeaders } from './param-check.ts';
