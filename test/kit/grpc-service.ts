@@ -5,7 +5,7 @@ import {
   type ServiceClientConstructor,
 } from '@grpc/grpc-js';
 import { fromJSON } from '@grpc/proto-loader';
-import type { ServiceDescriptor } from '../../src/server/transport/grpc.ts';
+import type { ServiceDescriptor } from '../../src/server/transport/services/grpc.ts';
 import { type Certificate, certificateOf } from './certificates.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: messages are for the test to look into.

@@ -6,7 +6,7 @@ import { handleRequest } from '../../src/server/kernel/pipeline.ts';
 import type { RequestContext } from '../../src/server/kernel/request-context.ts';
 import { TraceObserver } from '../../src/server/observe/trace/trace-observer.ts';
 import { compileRuntime } from '../../src/server/runtime/runtime.ts';
-import { openListener } from '../../src/server/transport/listener.ts';
+import { openListener } from '../../src/server/transport/listener/listener.ts';
 import { routesConfig } from './routes.ts';
 
 /** What a policy told of one request. */

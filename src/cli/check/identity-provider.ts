@@ -8,7 +8,7 @@ import { precheckToken } from '../../server/policies/jwt/jwt-precheck.ts';
 import { checkClaims } from '../../server/policies/jwt/token-validator.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
 import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
-import { DocumentClient } from '../../server/transport/document-client.ts';
+import { DocumentClient } from '../../server/transport/upstream/document-client.ts';
 import {
   type CheckContext,
   type CheckGroup,

@@ -4,8 +4,8 @@ import { LIMITS } from '../../core/limits.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { HeaderList } from '../../server/kernel/header-list.ts';
 import type { ModelsProbe } from '../../server/kernel/probe.ts';
-import { createUpstream, tryConnection } from '../../server/transport/upstream.ts';
-import { explainUpstreamError } from '../../server/transport/upstream-error.ts';
+import { createUpstream, tryConnection } from '../../server/transport/upstream/upstream.ts';
+import { explainUpstreamError } from '../../server/transport/upstream/upstream-error.ts';
 import {
   type CheckContext,
   type CheckGroup,

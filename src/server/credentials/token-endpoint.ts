@@ -4,9 +4,9 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/header-list.ts';
-import { DocumentClient } from '../transport/document-client.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
-import { parseAddress } from '../transport/upstream.ts';
+import { DocumentClient } from '../transport/upstream/document-client.ts';
+import { parseAddress } from '../transport/upstream/upstream.ts';
 import type { IssuedToken } from './token-cache.ts';
 import { tokenFetch } from './token-fetch.ts';
 

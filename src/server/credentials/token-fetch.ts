@@ -1,6 +1,6 @@
 import { isRecord, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { DocumentClient } from '../transport/document-client.ts';
+import type { DocumentClient } from '../transport/upstream/document-client.ts';
 
 /**
  * The `fetch` that OAuth libraries get for requests to a token endpoint. They check the members of an answer, but refuse all

@@ -1,7 +1,7 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
-import type { Upstream } from '../transport/upstream.ts';
-import type { UpstreamRequest } from '../transport/upstream-request.ts';
+import type { Upstream } from '../transport/upstream/upstream.ts';
+import type { UpstreamRequest } from '../transport/upstream/upstream-request.ts';
 import { GuardrailError } from './outcome.ts';
 
 export interface ServiceCall {

@@ -8,9 +8,9 @@ import type { Expression, ExpressionScope, VariableResolver } from '../kernel/ex
 import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
 import { members } from '../kernel/json-text.ts';
 import { canonicalAuthority } from '../kernel/request-target.ts';
-import { createUpstream, parseAddress, type Upstream } from '../transport/upstream.ts';
-import { explainUpstreamError } from '../transport/upstream-error.ts';
-import type { UpstreamRequest } from '../transport/upstream-request.ts';
+import { createUpstream, parseAddress, type Upstream } from '../transport/upstream/upstream.ts';
+import { explainUpstreamError } from '../transport/upstream/upstream-error.ts';
+import type { UpstreamRequest } from '../transport/upstream/upstream-request.ts';
 import { ACTIONS, GuardrailError, PHASES, type Phase } from './outcome.ts';
 import { responseOf } from './service-response.ts';
 

@@ -22,8 +22,8 @@ import type { CelResult, Expression } from '../kernel/expression.ts';
 import type { FieldValue } from '../kernel/fact.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { RelayedConnection } from '../transport/entrance.ts';
-import { UpstreamBody } from '../transport/upstream-body.ts';
+import type { RelayedConnection } from '../transport/listener/entrance.ts';
+import { UpstreamBody } from '../transport/upstream/upstream-body.ts';
 import { connectionFields, type Field, remainingFields, requestFields } from './request-fields.ts';
 import { logScope } from './scopes.ts';
 

@@ -6,7 +6,7 @@ import { llmFacts } from '../llm/facts.ts';
 import { llmCall } from '../llm/llm-call.ts';
 import { mcpFacts } from '../mcp/facts.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
-import type { RelayedConnection } from '../transport/entrance.ts';
+import type { RelayedConnection } from '../transport/listener/entrance.ts';
 import { a2aFacts, firstFacts, lastFacts, refusedFact, remainingFacts } from './request-facts.ts';
 
 /** One access-log field. `quoted`: free text, always quoted in the text format. */

@@ -4,7 +4,7 @@ import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { type A2aCall, a2aCall } from '../kernel/shared-slots.ts';
-import { bodyForExpressions, holdBody, replaceBody } from '../transport/held-body.ts';
+import { bodyForExpressions, holdBody, replaceBody } from '../transport/upstream/held-body.ts';
 
 const schema = z
   .strictObject({})

@@ -1,6 +1,6 @@
 import { definePolicy, isService } from '../kernel/policy.ts';
-import { backendTlsSchema, compileBackendTls } from '../transport/backend-tls.ts';
 import { backendTls } from '../transport/host-backend.ts';
+import { backendTlsSchema, compileBackendTls } from '../transport/tls/backend-tls.ts';
 
 /** TLS of the connections to plain HTTP services. */
 export const backendTLS = definePolicy({

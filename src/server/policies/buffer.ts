@@ -4,7 +4,7 @@ import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { handshake } from '../kernel/upgrade.ts';
-import { UpstreamBody } from '../transport/upstream-body.ts';
+import { UpstreamBody } from '../transport/upstream/upstream-body.ts';
 
 const sideSchema = z.strictObject({
   maxBytes: z

@@ -3,7 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { credentialLocation, locationSchema } from '../credentials/location.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import { DocumentClient } from '../transport/document-client.ts';
+import { DocumentClient } from '../transport/upstream/document-client.ts';
 import { isHttpUrl, issuerKeys } from './jwt/issuer.ts';
 import { type Claims, precheckToken, TokenError } from './jwt/jwt-precheck.ts';
 import { KeySet } from './jwt/key-set.ts';

@@ -11,14 +11,14 @@ import { definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { tokenListeners } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
-import { createGrpcService, type GrpcService } from '../transport/grpc.ts';
-import { servicePoliciesSchema } from '../transport/service-policies.ts';
+import { createGrpcService, type GrpcService } from '../transport/services/grpc.ts';
+import { servicePoliciesSchema } from '../transport/services/service-policies.ts';
 import {
   compileService,
   isOneReference,
   serviceFields,
   serviceMeta,
-} from '../transport/service-reference.ts';
+} from '../transport/services/service-reference.ts';
 import { headerOf } from './envoy/messages.ts';
 import {
   type RateLimitAnswer,

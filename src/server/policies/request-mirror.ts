@@ -4,15 +4,15 @@ import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { handshake } from '../kernel/upgrade.ts';
-import { securedAddress } from '../transport/service-policies.ts';
+import { securedAddress } from '../transport/services/service-policies.ts';
 import {
   compileService,
   isOneReference,
   serviceFields,
   serviceMeta,
-} from '../transport/service-reference.ts';
-import { createUpstream, parseAddress, type Upstream } from '../transport/upstream.ts';
-import { explainUpstreamError } from '../transport/upstream-error.ts';
+} from '../transport/services/service-reference.ts';
+import { createUpstream, parseAddress, type Upstream } from '../transport/upstream/upstream.ts';
+import { explainUpstreamError } from '../transport/upstream/upstream-error.ts';
 
 const schema = z
   .strictObject({

@@ -13,7 +13,7 @@ import { definePolicy } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { retryAttempt } from '../kernel/shared-slots.ts';
 import { handshake } from '../kernel/upgrade.ts';
-import { isCallFailure } from '../transport/upstream-error.ts';
+import { isCallFailure } from '../transport/upstream/upstream-error.ts';
 import { RetryBudget } from './retry-budget.ts';
 
 /** Scope of the condition on a response, whose body has not been read. */

@@ -14,7 +14,7 @@ import { definePolicy } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { canonicalAuthority, canonicalTarget, type PathMode } from '../kernel/request-target.ts';
 import { Slot } from '../kernel/slot.ts';
-import { bodyForExpressions, holdBody, replaceBody } from '../transport/held-body.ts';
+import { bodyForExpressions, holdBody, replaceBody } from '../transport/upstream/held-body.ts';
 import {
   applyComputed,
   type ComputedHeaders,

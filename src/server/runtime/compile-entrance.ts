@@ -1,8 +1,8 @@
 import type { Path } from '../../core/diagnostic.ts';
 import type { ListenerPlan, TcpRoutePlan } from '../config/plan/plan.ts';
-import type { Entrance } from '../transport/entrance.ts';
-import { compileServerTls, type ReloadedTls, type TlsDefaults } from '../transport/server-tls.ts';
+import type { Entrance } from '../transport/listener/entrance.ts';
 import { compileTcpRoutes } from '../transport/tcp-routes.ts';
+import { compileServerTls, type ReloadedTls, type TlsDefaults } from '../transport/tls/server-tls.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
 import type { ComponentCache } from './component-cache.ts';
 

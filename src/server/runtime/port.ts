@@ -9,10 +9,10 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
-import type { RelayedConnection } from '../transport/entrance.ts';
-import type { Acceptor } from '../transport/injected-connections.ts';
-import { openListener } from '../transport/listener.ts';
-import type { Listener } from '../transport/listener-options.ts';
+import type { RelayedConnection } from '../transport/listener/entrance.ts';
+import type { Acceptor } from '../transport/listener/injected-connections.ts';
+import { openListener } from '../transport/listener/listener.ts';
+import type { Listener } from '../transport/listener/listener-options.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import { type Placement, placementOf, type WorkerRole } from './worker-role.ts';
 

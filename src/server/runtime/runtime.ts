@@ -37,7 +37,7 @@ import { compileTracing, type TracingSettings } from '../observe/otlp/settings.t
 import { logScope } from '../observe/scopes.ts';
 import { type RecordPolicy, recordPolicy } from '../record/policy.ts';
 import { type ConnectionSettings, connectionSettings } from '../transport/connection-settings.ts';
-import type { TlsDefaults } from '../transport/server-tls.ts';
+import type { TlsDefaults } from '../transport/tls/server-tls.ts';
 import { TrustedProxies } from '../transport/trusted-proxies.ts';
 import { namedBackends } from './compile-backend.ts';
 import { type ContextOptions, createContext, locate } from './compile-context.ts';

@@ -1,7 +1,7 @@
 import { findListener } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext, Route } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { Acceptor } from '../transport/injected-connections.ts';
+import type { Acceptor } from '../transport/listener/injected-connections.ts';
 import type { GatewayRuntime } from './runtime.ts';
 
 /** Whether another worker answers the request, and logs, measures and traces it. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
-import { cipherSuitesSchema, keyExchangeGroupsSchema, tlsVersionSchema } from './server-tls.ts';
+import { cipherSuitesSchema, keyExchangeGroupsSchema, tlsVersionSchema } from './tls/server-tls.ts';
 
 const bytes = (min: number, max: number) => z.int().min(min).max(max).optional();
 

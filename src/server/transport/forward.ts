@@ -4,7 +4,7 @@ import { type ClientConnection, clientConnection } from '../kernel/client-connec
 import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
 import { ownCookies } from '../kernel/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import type { Upstream } from './upstream.ts';
+import type { Upstream } from './upstream/upstream.ts';
 
 /**
  * Last header of a request that one worker forwards to another: the client's connection, and its certificate. Only read from

@@ -7,9 +7,9 @@ import { removeOwnSetCookies } from '../kernel/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { backendKey } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { TlsOptions } from './backend-tls.ts';
-import { securedAddress } from './service-policies.ts';
-import { createUpstream, parseAddress, type Upstream, type UpstreamOptions } from './upstream.ts';
+import { securedAddress } from './services/service-policies.ts';
+import type { TlsOptions } from './tls/backend-tls.ts';
+import { createUpstream, parseAddress, type Upstream, type UpstreamOptions } from './upstream/upstream.ts';
 
 /** Returns the Host header for a service, given the client's and the service's own. */
 export type HostRewrite = (

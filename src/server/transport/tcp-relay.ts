@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { LIMITS, type Limits } from '../../core/limits.ts';
-import type { TlsOptions } from './backend-tls.ts';
-import { hostLookup } from './host-lookup.ts';
-import { explainUpstreamError } from './upstream-error.ts';
-import type { Reachability } from './upstream-request.ts';
+import type { TlsOptions } from './tls/backend-tls.ts';
+import { hostLookup } from './upstream/host-lookup.ts';
+import { explainUpstreamError } from './upstream/upstream-error.ts';
+import type { Reachability } from './upstream/upstream-request.ts';
 
 /** A service that gets the bytes of clients. */
 export interface TcpTarget {

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { clientOf } from '../kernel/client-connection.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { canonicalName } from '../kernel/request-target.ts';
-import { type BackendTls, backendTlsSchema, compileBackendTls } from './backend-tls.ts';
-import { type Entrance, entranceFor, type RelayEnded, type RelayedConnection } from './entrance.ts';
-import { isOneReference, referredHost, serviceFields, serviceMeta } from './service-reference.ts';
+import { type Entrance, entranceFor, type RelayEnded, type RelayedConnection } from './listener/entrance.ts';
+import { isOneReference, referredHost, serviceFields, serviceMeta } from './services/service-reference.ts';
 import { relayTcp, type TcpTarget } from './tcp-relay.ts';
-import { Reachability } from './upstream-request.ts';
+import { type BackendTls, backendTlsSchema, compileBackendTls } from './tls/backend-tls.ts';
+import { Reachability } from './upstream/upstream-request.ts';
 
 const policies = z
   .strictObject({ backendTLS: backendTlsSchema.optional() })

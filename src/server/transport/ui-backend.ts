@@ -8,7 +8,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { principal } from '../kernel/shared-slots.ts';
-import { createUpstream, type UpstreamAddress } from './upstream.ts';
+import { createUpstream, type UpstreamAddress } from './upstream/upstream.ts';
 
 /** The admin pages, for the top-level section `ui`. Configurations cannot name this kind of backend. */
 export const ui = defineBackend({

@@ -5,7 +5,7 @@ import { CEL_LIMITS } from '../expressions/cel/limits.ts';
 import type { Bound } from '../kernel/inspection.ts';
 import type { Gateway } from '../runtime/gateway.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { hostLookup } from '../transport/host-lookup.ts';
+import { hostLookup } from '../transport/upstream/host-lookup.ts';
 
 /** A bounded buffer, queue, cache or count, as listed by `/memory`. */
 export interface ShownBound {

@@ -3,7 +3,7 @@ import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { forwardToWorker } from '../transport/forward.ts';
-import { createUpstream, type Upstream } from '../transport/upstream.ts';
+import { createUpstream, type Upstream } from '../transport/upstream/upstream.ts';
 import type { PeerList } from './calls.ts';
 
 /** Connections to the other workers, over their Unix sockets. */

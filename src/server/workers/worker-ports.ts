@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Acceptor } from '../transport/injected-connections.ts';
+import type { Acceptor } from '../transport/listener/injected-connections.ts';
 import type { PortList } from './calls.ts';
 
 /** The ports of a worker: the primary process opens them and passes their connections on. */

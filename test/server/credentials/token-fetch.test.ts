@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { tokenFetch } from '../../../src/server/credentials/token-fetch.ts';
-import { DocumentClient } from '../../../src/server/transport/document-client.ts';
+import { DocumentClient } from '../../../src/server/transport/upstream/document-client.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
 /** What an OAuth library gets if a token endpoint answers with this. */

@@ -8,7 +8,7 @@ import { HeaderList } from '../../../src/server/kernel/header-list.ts';
 import type { RequestContext } from '../../../src/server/kernel/request-context.ts';
 import { findProblems } from '../../../src/server/runtime/find-problems.ts';
 import { forwardedClient, forwardToWorker } from '../../../src/server/transport/forward.ts';
-import type { Upstream } from '../../../src/server/transport/upstream.ts';
+import type { Upstream } from '../../../src/server/transport/upstream/upstream.ts';
 import { certificatePath, GOOD_TLS, TRUSTING } from '../../kit/certificates.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { sendHttps } from '../../kit/http2.ts';

@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
-import { HostLookup } from '../../../src/server/transport/host-lookup.ts';
+import { HostLookup } from '../../../src/server/transport/upstream/host-lookup.ts';
 
 // A resolver whose answers the test controls; test/interop/dns has a real one.
 

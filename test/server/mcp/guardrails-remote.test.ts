@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toStruct } from '../../../src/server/transport/protobuf-struct.ts';
+import { toStruct } from '../../../src/server/transport/services/protobuf-struct.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { type Answer, extMcpService } from '../../kit/ext-mcp.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { authorizationService } from '../../../src/server/policies/envoy/authorization-service.ts';
-import { toStruct } from '../../../src/server/transport/protobuf-struct.ts';
+import { toStruct } from '../../../src/server/transport/services/protobuf-struct.ts';
 import { AUTHORITY, certificatePath, GOOD_TLS, TRUSTING } from '../../kit/certificates.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type GrpcAnswer, grpcService, type TestGrpcService } from '../../kit/grpc-service.ts';

@@ -6,7 +6,7 @@ import {
   type ProviderOptions,
   SignInError,
 } from '../../../src/server/policies/oidc/provider.ts';
-import { DocumentClient } from '../../../src/server/transport/document-client.ts';
+import { DocumentClient } from '../../../src/server/transport/upstream/document-client.ts';
 import { json } from '../../kit/idp.ts';
 import { seconds, signingKey, token } from '../../kit/tokens.ts';
 import { httpUpstream } from '../../kit/upstream.ts';

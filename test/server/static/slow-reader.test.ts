@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
-import { UpstreamBody } from '../../../src/server/transport/upstream-body.ts';
+import { UpstreamBody } from '../../../src/server/transport/upstream/upstream-body.ts';
 
 // Fake timers, because the limit is 30 seconds.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));

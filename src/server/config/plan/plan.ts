@@ -1,8 +1,8 @@
 import type { Path } from '../../../core/diagnostic.ts';
 import type { TcpAddress } from '../../../core/listen.ts';
 import type { Problem } from '../../kernel/compile-context.ts';
-import type { ServerTlsConfig } from '../../transport/server-tls.ts';
 import type { TcpRouteConfig } from '../../transport/tcp-routes.ts';
+import type { ServerTlsConfig } from '../../transport/tls/server-tls.ts';
 import type { RouteConfig } from '../schema.ts';
 import type { Protocol } from '../traffic-schema.ts';
 

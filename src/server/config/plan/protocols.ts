@@ -1,5 +1,5 @@
 import type { Path } from '../../../core/diagnostic.ts';
-import type { ServerTlsConfig } from '../../transport/server-tls.ts';
+import type { ServerTlsConfig } from '../../transport/tls/server-tls.ts';
 import type { Protocol } from '../traffic-schema.ts';
 import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
 

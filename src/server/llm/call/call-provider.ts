@@ -3,9 +3,9 @@ import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { backendTimeouts } from '../../kernel/backend.ts';
 import { FieldNames, HeaderList, OVERRIDES, removeFields, withoutFields } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { DecodedBody, isDecodable } from '../../transport/decoded-body.ts';
-import type { UpstreamBody } from '../../transport/upstream-body.ts';
-import type { UpstreamResponse } from '../../transport/upstream-request.ts';
+import { DecodedBody, isDecodable } from '../../transport/upstream/decoded-body.ts';
+import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
+import type { UpstreamResponse } from '../../transport/upstream/upstream-request.ts';
 import { collectBody } from '../collect-body.ts';
 import {
   dropCredentials,

@@ -3,7 +3,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { writeChanged } from '../../kernel/changed-json.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { UpstreamBody } from '../../transport/upstream-body.ts';
+import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey, removeHeadersWithKey } from '../credentials.ts';
 import { errorInBody, llmError } from '../errors.ts';

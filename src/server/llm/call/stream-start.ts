@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { backendTimeouts } from '../../kernel/backend.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
+import { type BodySink, UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { errorInEvent, llmError } from '../errors.ts';
 import type { WireFormat } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';

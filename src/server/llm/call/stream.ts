@@ -3,7 +3,7 @@ import { AppError, ERRORS, messageOf, type Reason } from '../../../core/errors.t
 import { callBudget } from '../../budgets/call-budget.ts';
 import { backendTimeouts } from '../../kernel/backend.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import { type BodySink, responseSink, type UpstreamBody } from '../../transport/upstream-body.ts';
+import { type BodySink, responseSink, type UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { StreamedCompletion } from '../chat/conversation.ts';
 import type { ClientError } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';

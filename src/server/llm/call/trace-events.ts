@@ -1,7 +1,7 @@
 import type { LlmRouteType } from '../../../core/trace/event.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { UpstreamBody } from '../../transport/upstream-body.ts';
+import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { FailoverTarget } from '../models/failover.ts';

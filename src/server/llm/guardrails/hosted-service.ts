@@ -5,9 +5,9 @@ import { ACTIONS, GuardrailError, PHASES, type Phase } from '../../guardrails/ou
 import { responseOf } from '../../guardrails/service-response.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
-import { credential } from '../../transport/backend-credential.ts';
-import { createUpstream } from '../../transport/upstream.ts';
-import { explainUpstreamError } from '../../transport/upstream-error.ts';
+import { credential } from '../../transport/services/backend-credential.ts';
+import { createUpstream } from '../../transport/upstream/upstream.ts';
+import { explainUpstreamError } from '../../transport/upstream/upstream-error.ts';
 import { parseOrNothing } from '../json-members.ts';
 import type { Verdict } from './guard.ts';
 

@@ -7,7 +7,7 @@ import type { HeaderList } from '../../kernel/header-list.ts';
 import { compileTextMatches, headerMatchesSchema } from '../../kernel/match.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { matchesHeaders } from '../../kernel/router.ts';
-import { createUpstream, type Upstream } from '../../transport/upstream.ts';
+import { createUpstream, type Upstream } from '../../transport/upstream/upstream.ts';
 import { keyEncodings } from '../credentials.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from '../guardrails/guardrails.ts';
 import { paramsSchema } from '../providers/params.ts';

@@ -1,7 +1,7 @@
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import type { LocalSession } from '../../transport/local-web-socket.ts';
+import type { LocalSession } from '../../transport/web-socket/local-web-socket.ts';
 import type { ProviderFormatKey } from '../formats/index.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { ProviderParams } from './params.ts';

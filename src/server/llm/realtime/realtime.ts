@@ -4,7 +4,7 @@ import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../../kernel/h
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { withoutParameters } from '../../kernel/request-target.ts';
 import { handshake } from '../../kernel/upgrade.ts';
-import type { RelayOptions, WebSocketTarget } from '../../transport/web-socket-relay.ts';
+import type { RelayOptions, WebSocketTarget } from '../../transport/web-socket/web-socket-relay.ts';
 import { chargeBudget, reserveBudget } from '../call/budget.ts';
 import { credentialRefused, refusesCredential } from '../call/refused-credential.ts';
 import { chargeSoFar } from '../call/token-limits.ts';
@@ -101,7 +101,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
   await reserveBudget(ctx, call);
   const target = await targetOf(ctx, session);
   // Only a gateway with realtime sessions loads the library.
-  const { connectWebSocket, WebSocketRelay } = await import('../../transport/web-socket-relay.ts');
+  const { connectWebSocket, WebSocketRelay } = await import('../../transport/web-socket/web-socket-relay.ts');
   call.progress = 'sent';
   const startedAt = performance.now();
   stats.callStarted();
@@ -132,7 +132,7 @@ async function openLocally(
   ctx.backend = model.backend ?? ctx.backend;
   ctx.reason = 'DirectResponse';
   await reserveBudget(ctx, call);
-  const { LocalWebSocket } = await import('../../transport/local-web-socket.ts');
+  const { LocalWebSocket } = await import('../../transport/web-socket/local-web-socket.ts');
   const local = new LocalWebSocket(openSession(providerModel), relayOptions(ctx, call, session));
   ctx.running = local;
   call.progress = 'responding';

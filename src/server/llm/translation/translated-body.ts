@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
-import { type BodySink, UpstreamBody } from '../../transport/upstream-body.ts';
+import { type BodySink, UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import type { ChatEvent } from '../chat/chat.ts';
 import {
   type EventReader,

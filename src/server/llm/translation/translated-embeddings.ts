@@ -1,6 +1,6 @@
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import type { UpstreamBody } from '../../transport/upstream-body.ts';
+import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import type {
   EmbeddingFormat,
   EmbeddingRequest,

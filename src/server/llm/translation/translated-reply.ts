@@ -1,6 +1,6 @@
 import type { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import type { UpstreamBody } from '../../transport/upstream-body.ts';
+import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import type { ChatError, ChatEvent, ChatResponse } from '../chat/chat.ts';
 import { type Json, type ProviderChatFormat, Untranslatable } from '../chat/chat-format.ts';
 import { isEmpty, objectOf } from '../chat/event-data.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { backendAuthSchema, readCredential } from '../../transport/backend-credential.ts';
-import { backendTlsSchema, compileBackendTls, type TlsOptions } from '../../transport/backend-tls.ts';
+import { backendAuthSchema, readCredential } from '../../transport/services/backend-credential.ts';
+import { backendTlsSchema, compileBackendTls, type TlsOptions } from '../../transport/tls/backend-tls.ts';
 
 /** `targets[].policies`: how the gateway connects to a server. */
 export const targetPoliciesSchema = z

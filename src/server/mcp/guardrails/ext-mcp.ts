@@ -1,5 +1,5 @@
-import type { ServiceDescriptor } from '../../transport/grpc.ts';
-import { field, nested, protobufStruct } from '../../transport/protobuf-struct.ts';
+import type { ServiceDescriptor } from '../../transport/services/grpc.ts';
+import { field, nested, protobufStruct } from '../../transport/services/protobuf-struct.ts';
 
 /**
  * The gRPC service of upstream's `remote` processors, `agentgateway.dev.ext_mcp.ExtMcp`: names, types and numbers of its

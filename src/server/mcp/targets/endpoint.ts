@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { parseAddress, type UpstreamAddress } from '../../transport/upstream.ts';
+import { parseAddress, type UpstreamAddress } from '../../transport/upstream/upstream.ts';
 import type { Target } from '../connection/target.ts';
 
 /** Fields of a target that is reached over HTTP. `what` completes "URL of the …". */

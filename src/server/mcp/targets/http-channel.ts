@@ -5,8 +5,8 @@ import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { elements } from '../../kernel/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
-import { isHeadersTimeout, locatedProblem } from '../../transport/upstream-error.ts';
-import type { UpstreamRequest } from '../../transport/upstream-request.ts';
+import { isHeadersTimeout, locatedProblem } from '../../transport/upstream/upstream-error.ts';
+import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import {
   detailOf,

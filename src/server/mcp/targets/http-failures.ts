@@ -1,4 +1,4 @@
-import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
+import { explainUpstreamError, locatedProblem } from '../../transport/upstream/upstream-error.ts';
 import { TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import { BODY_IN_ERROR, OversizedMessage } from './http-body.ts';
 import type { RedirectingServer } from './redirects.ts';

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Limits } from '../../../core/limits.ts';
-import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
+import { explainUpstreamError, locatedProblem } from '../../transport/upstream/upstream-error.ts';
 import { TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import {
   BODY_IN_ERROR,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { createUpstream, type Upstream } from '../../transport/upstream.ts';
+import { createUpstream, type Upstream } from '../../transport/upstream/upstream.ts';
 import { defineTarget, type Target } from '../connection/target.ts';
 import { endpointFields, targetEndpoint, unusableTarget } from './endpoint.ts';
 import { HttpChannel } from './http-channel.ts';

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Upstream } from '../../transport/upstream.ts';
-import type { UpstreamRequest } from '../../transport/upstream-request.ts';
+import type { Upstream } from '../../transport/upstream/upstream.ts';
+import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
 import { TargetFailure } from '../connection/target-failure.ts';
 import { discard, header } from './http-body.ts';
 

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
+import { explainUpstreamError, locatedProblem } from '../../transport/upstream/upstream-error.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import { detailOf, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { createUpstream } from '../../transport/upstream.ts';
+import { createUpstream } from '../../transport/upstream/upstream.ts';
 import { defineTarget, type Target } from '../connection/target.ts';
 import { endpointFields, targetEndpoint, unusableTarget } from './endpoint.ts';
 import { SseChannel } from './sse-channel.ts';

@@ -1,6 +1,6 @@
 import { isRecord, membersOf, textIn } from '../../../core/foreign.ts';
-import type { ServiceDescriptor } from '../../transport/grpc.ts';
-import { field, fromStruct, nested } from '../../transport/protobuf-struct.ts';
+import type { ServiceDescriptor } from '../../transport/services/grpc.ts';
+import { field, fromStruct, nested } from '../../transport/services/protobuf-struct.ts';
 import { google, type HeaderValueOption, headerOptionsIn, repeatedIn, sharedMessages } from './messages.ts';
 
 const repeated = { rule: 'repeated' };

@@ -2,7 +2,7 @@ import { elementsOf, membersOf, textIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { HeaderList } from '../../kernel/header-list.ts';
 import { isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
-import { field, nested, protobufStruct } from '../../transport/protobuf-struct.ts';
+import { field, nested, protobufStruct } from '../../transport/services/protobuf-struct.ts';
 
 /**
  * Messages that several of Envoy's services share, as far as they are used here. Their names do not travel, so they are

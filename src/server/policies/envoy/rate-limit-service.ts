@@ -1,7 +1,7 @@
 import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { ServiceDescriptor } from '../../transport/grpc.ts';
-import { field, nested } from '../../transport/protobuf-struct.ts';
+import type { ServiceDescriptor } from '../../transport/services/grpc.ts';
+import { field, nested } from '../../transport/services/protobuf-struct.ts';
 import { google, type HeaderValue, headerIn, repeatedIn, sharedMessages } from './messages.ts';
 
 const repeated = { rule: 'repeated' };

@@ -8,7 +8,7 @@ import { HeaderList, isSettableHeader } from '../../kernel/header-list.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { withoutParameters } from '../../kernel/request-target.ts';
 import { jwtClaims } from '../../kernel/shared-slots.ts';
-import { toStruct } from '../../transport/protobuf-struct.ts';
+import { toStruct } from '../../transport/services/protobuf-struct.ts';
 import { type CheckAnswer, checkAnswerIn, type OkAnswer } from '../envoy/authorization-service.ts';
 import { applyHeaderOptions, headerOf } from '../envoy/messages.ts';
 import { requestBodyFor } from './body.ts';

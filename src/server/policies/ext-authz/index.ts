@@ -2,7 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { Slot } from '../../kernel/slot.ts';
-import { explainUpstreamError } from '../../transport/upstream-error.ts';
+import { explainUpstreamError } from '../../transport/upstream/upstream-error.ts';
 import { askGrpc } from './grpc.ts';
 import { askHttp } from './http.ts';
 import { denial, type Outcome } from './outcome.ts';

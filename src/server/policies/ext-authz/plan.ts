@@ -14,25 +14,25 @@ import type { Expression, ExpressionScope } from '../../kernel/expression.ts';
 import { isHeaderName, isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
 import { warnOfRemovedHeader } from '../../kernel/removed-header.ts';
 import { Slot } from '../../kernel/slot.ts';
-import { createGrpcService, type GrpcService } from '../../transport/grpc.ts';
+import { createGrpcService, type GrpcService } from '../../transport/services/grpc.ts';
 import {
   type ServiceConnection,
   securedAddress,
   servicePoliciesSchema,
-} from '../../transport/service-policies.ts';
+} from '../../transport/services/service-policies.ts';
 import {
   compileService,
   isOneReference,
   type Service,
   serviceFields,
   serviceMeta,
-} from '../../transport/service-reference.ts';
+} from '../../transport/services/service-reference.ts';
 import {
   createUpstream,
   parseAddress,
   type Upstream,
   type UpstreamAddress,
-} from '../../transport/upstream.ts';
+} from '../../transport/upstream/upstream.ts';
 import { authorizationService } from '../envoy/authorization-service.ts';
 import { bodySchema } from './body.ts';
 import { cacheSchema, OutcomeCache } from './cache.ts';

@@ -2,7 +2,7 @@ import { isLoopbackHost } from '../../../core/dns-rebinding.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { type DocumentClient, UnreachableError } from '../../transport/document-client.ts';
+import { type DocumentClient, UnreachableError } from '../../transport/upstream/document-client.ts';
 import type { KeySource } from './key-set.ts';
 
 // Metadata of issuers, and checks of it that several policies make (RFC 8414, OpenID Connect Discovery).

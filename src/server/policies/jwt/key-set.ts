@@ -4,7 +4,7 @@ import { messageOf } from '../../../core/errors.ts';
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Document } from '../../transport/document-client.ts';
+import type { Document } from '../../transport/upstream/document-client.ts';
 
 /** No key set has been loaded yet: the provider is down, or its document is unusable. The message gives the reason. */
 export class KeySetUnavailableError extends Error {}

@@ -3,7 +3,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { DocumentClient } from '../../transport/document-client.ts';
+import type { DocumentClient } from '../../transport/upstream/document-client.ts';
 import {
   checkIssuer,
   firstMetadata,

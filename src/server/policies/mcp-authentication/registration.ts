@@ -4,7 +4,7 @@ import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/error-response.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import type { DocumentClient } from '../../transport/document-client.ts';
+import type { DocumentClient } from '../../transport/upstream/document-client.ts';
 import { TokenBucket } from '../token-bucket.ts';
 import type { ServerMetadata } from './provider.ts';
 import { isLoopbackUri, isRedirectUri } from './redirect-uris.ts';

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { Redis, RedisOptions } from 'ioredis';
 import { messageOf } from '../../../core/errors.ts';
 import type { StoreScript } from '../../kernel/shared-store.ts';
-import type { TlsOptions } from '../backend-tls.ts';
+import type { TlsOptions } from '../tls/backend-tls.ts';
 
 /** Where the server is. */
 export interface RedisAddress {

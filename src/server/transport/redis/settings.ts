@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { durationSchema, durationText } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { backendTlsSchema, compileBackendTls } from '../backend-tls.ts';
+import { backendTlsSchema, compileBackendTls } from '../tls/backend-tls.ts';
 import type { RedisAddress } from './connection.ts';
 
 const URL_FORM =

@@ -6,7 +6,7 @@ import type { ChatFormat } from '../../../../src/server/llm/chat/chat-format.ts'
 import { serverSentEvents } from '../../../../src/server/llm/chat/server-sent-events.ts';
 import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 import { TranslatedBody } from '../../../../src/server/llm/translation/translated-body.ts';
-import { UpstreamBody } from '../../../../src/server/transport/upstream-body.ts';
+import { UpstreamBody } from '../../../../src/server/transport/upstream/upstream-body.ts';
 import { APIS, type Api, STREAMS } from '../../../kit/llm-answers.ts';
 import { repeats } from '../../../kit/thorough.ts';
 

@@ -3,7 +3,7 @@ import { LIMITS } from '../../../../src/core/limits.ts';
 import { createLog } from '../../../../src/core/log.ts';
 import { KeySet, KeySetUnavailableError } from '../../../../src/server/policies/jwt/key-set.ts';
 import { TokenValidator } from '../../../../src/server/policies/jwt/token-validator.ts';
-import type { Document } from '../../../../src/server/transport/document-client.ts';
+import type { Document } from '../../../../src/server/transport/upstream/document-client.ts';
 import { type SigningKey, seconds, signingKey, token } from '../../../kit/tokens.ts';
 
 const SECOND = 1000;

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { DocumentClient } from '../../../../src/server/transport/document-client.ts';
+import { DocumentClient } from '../../../../src/server/transport/upstream/document-client.ts';
 import { startIdp } from '../../../kit/idp.ts';
 import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { type SigningKey, signingKey, token } from '../../../kit/tokens.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../../credentials/cloud/entra-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { readCredential } from '../../../transport/backend-credential.ts';
+import { readCredential } from '../../../transport/services/backend-credential.ts';
 import { defineGuard, inScope } from '../guard.ts';
 import { type Ask, type Authorize, compileHostedService, keyPolicies } from '../hosted-service.ts';
 

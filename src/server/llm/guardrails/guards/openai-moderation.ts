@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { readCredential } from '../../../transport/backend-credential.ts';
+import { readCredential } from '../../../transport/services/backend-credential.ts';
 import { defineGuard, inScope } from '../guard.ts';
 import { compileHostedService, keyPolicies, serviceUrl } from '../hosted-service.ts';
 

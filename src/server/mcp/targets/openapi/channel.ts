@@ -2,9 +2,13 @@ import { shownValue } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { FieldNames, isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
-import type { Upstream } from '../../../transport/upstream.ts';
-import { explainUpstreamError, isHeadersTimeout, locatedProblem } from '../../../transport/upstream-error.ts';
-import type { UpstreamRequest } from '../../../transport/upstream-request.ts';
+import type { Upstream } from '../../../transport/upstream/upstream.ts';
+import {
+  explainUpstreamError,
+  isHeadersTimeout,
+  locatedProblem,
+} from '../../../transport/upstream/upstream-error.ts';
+import type { UpstreamRequest } from '../../../transport/upstream/upstream-request.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';
 import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../protocol/message.ts';
 import {

@@ -4,7 +4,7 @@ import { VERSION } from '../../../../core/version.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../../kernel/files/config-file.ts';
 import { isHeaderValue } from '../../../kernel/header-list.ts';
-import { createUpstream } from '../../../transport/upstream.ts';
+import { createUpstream } from '../../../transport/upstream/upstream.ts';
 import { defineTarget, type Target } from '../../connection/target.ts';
 import { endpointFields, targetEndpoint, unusableTarget } from '../endpoint.ts';
 import { isApiHeader, OpenApiChannel } from './channel.ts';

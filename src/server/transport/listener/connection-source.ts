@@ -1,0 +1,111 @@
+import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
+import { promisify } from 'node:util';
+import type { Limits } from '../../../core/limits.ts';
+import type { ConnectionSettings } from '../connection-settings.ts';
+import { type Acceptor, InjectedConnections } from './injected-connections.ts';
+
+export interface SourceOptions {
+  /** If absent, the port is opened here. */
+  readonly acceptor?: Acceptor | undefined;
+  readonly port: number;
+  /** IP address; all IPv4 and IPv6 addresses by default. */
+  readonly address?: string | undefined;
+  readonly limits: Limits;
+  /** Whether bytes are passed on, so that a client may close its side only. */
+  readonly isRelay?: boolean;
+  /** What `frontendPolicies` says of connections. Read for each one. */
+  settings?(): ConnectionSettings;
+  /** Returns whether a connection is allowed; all are by default. */
+  admits?(socket: Socket): boolean;
+  /** A client connected. */
+  connected?(): void;
+  /** A client disconnected; `received` and `sent` are the bytes of the connection. */
+  disconnected?(received: number, sent: number): void;
+}
+
+/** The connections of a port before anything was read from them. */
+export interface ConnectionSource {
+  readonly port: number;
+  /** Number of open connections. */
+  connections(): Promise<number>;
+  /** Accepts no more connections. Resolves once all are closed. */
+  stop(): Promise<void>;
+  destroyAll(): void;
+}
+
+/** Opens a port, or joins that of another process. Rejects with Node's error (`EADDRINUSE`, …) if that fails. */
+export async function openSource(
+  options: SourceOptions,
+  accept: (socket: Socket) => void,
+): Promise<ConnectionSource> {
+  const { acceptor, limits, address, port } = options;
+  const isRelay = options.isRelay === true;
+  const open = new Set<Socket>();
+  const take = (socket: Socket): void => {
+    if (!isAdmitted(socket, options)) return;
+    open.add(socket);
+    // A client of a relay may stop sending and still wait for an answer.
+    socket.allowHalfOpen = isRelay;
+    options.connected?.();
+    // A client that resets the connection before a protocol has taken it.
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => {
+      open.delete(socket);
+      options.disconnected?.(socket.bytesRead, socket.bytesWritten);
+    });
+    accept(socket);
+  };
+  const destroyAll = (): void => {
+    for (const socket of open) socket.destroy();
+  };
+  if (acceptor !== undefined) {
+    const injected = new InjectedConnections(limits.connections);
+    const stop = acceptor.connections((socket) => {
+      if (injected.add(socket)) take(socket);
+    });
+    return {
+      port: acceptor.port,
+      connections: () => Promise.resolve(injected.count),
+      stop: () => {
+        stop();
+        return injected.closed();
+      },
+      destroyAll,
+    };
+  }
+  const server = createServer({ noDelay: true }, take);
+  server.maxConnections = limits.connections;
+  await listen(server, { port, host: address });
+  return {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port.
+    port: (server.address() as AddressInfo).port,
+    connections: promisify(server.getConnections.bind(server)),
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+    destroyAll,
+  };
+}
+
+/** Prepares a new connection. Returns false, and closes it, if it is not allowed. */
+export function isAdmitted(
+  socket: Socket,
+  { settings, admits }: Pick<SourceOptions, 'settings' | 'admits'>,
+): boolean {
+  if (admits?.(socket) === false) {
+    socket.destroy();
+    return false;
+  }
+  const keepAlive = settings?.().keepAlive;
+  if (keepAlive !== undefined) socket.setKeepAlive(keepAlive.enabled, keepAlive.time);
+  return true;
+}
+
+/** Rejects with Node's error. */
+export function listen(server: Server, options: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

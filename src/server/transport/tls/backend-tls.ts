@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { z } from 'zod';
+import { messageOf } from '../../../core/errors.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
+
+/** TLS of connections to a backend. Paths are relative to the folder of the configuration file. */
+export const backendTlsSchema = z.lazy(() =>
+  z
+    .strictObject({
+      root: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'File with the certificates (PEM) of the authorities that may issue the certificate of the server, instead of the public ones.',
+        ),
+      cert: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('File with the client certificate (PEM). `key` must be set too.'),
+      key: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('File with the private key (PEM) of the client certificate.'),
+      hostname: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'Name that the certificate must be for, also sent as SNI. Default: the host of the address.',
+        ),
+      insecure: z
+        .boolean()
+        .default(false)
+        .describe('Accept any certificate. For tests only: anyone on the network can pose as the server.'),
+      insecureHost: z
+        .boolean()
+        .default(false)
+        .describe('Accept a certificate for another host name, if a trusted authority issued it.'),
+    })
+    .describe('TLS of the connections to the server. Files are read when the configuration is loaded.')
+    .meta({ foreignNames: { ca: 'root', serverName: 'hostname', sni: 'hostname' } }),
+);
+
+export type BackendTls = z.output<typeof backendTlsSchema>;
+
+/** Options of `tls.connect`. */
+export interface TlsOptions {
+  readonly ca?: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+  readonly servername?: string;
+  readonly rejectUnauthorized?: boolean;
+  readonly checkServerIdentity?: () => undefined;
+}
+
+/** Reads the files of a `backendTLS` section. Reports a problem for each one that cannot be used. */
+export function compileBackendTls(config: BackendTls, context: CompileContext): TlsOptions {
+  if ((config.cert === undefined) !== (config.key === undefined))
+    context.report({
+      code: 'AGW0105',
+      message: '`cert` and `key` must be set together',
+      help: 'set both for a client certificate, or neither',
+    });
+  const file = (key: 'root' | 'cert' | 'key'): Buffer | undefined => {
+    const path = config[key];
+    if (path === undefined) return undefined;
+    const found = resolveConfigFile(context.folder, path);
+    context.dependsOn(found);
+    try {
+      return readFileSync(found);
+    } catch (error) {
+      context.at(key).report({
+        code: 'AGW0107',
+        message: missingConfigFile(context.folder, path) ?? `cannot read the file: ${messageOf(error)}`,
+        help: 'set the path of a PEM file, relative to the configuration file',
+      });
+      return undefined;
+    }
+  };
+  const [ca, cert, key] = [file('root'), file('cert'), file('key')];
+  const options: TlsOptions = {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && key !== undefined && { cert, key }),
+    ...(config.hostname !== undefined && { servername: config.hostname }),
+    ...(config.insecure && { rejectUnauthorized: false }),
+    ...(config.insecureHost && { checkServerIdentity: () => undefined }),
+  };
+  reportUnusable(options, context);
+  return options;
+}
+
+/** OpenSSL's message does not quote the file. */
+function reportUnusable({ ca, cert, key }: TlsOptions, context: CompileContext): void {
+  const check = (name: string, options: object): void => {
+    try {
+      createSecureContext(options);
+    } catch (error) {
+      context.at(name).report({
+        code: 'AGW0104',
+        message: `the file cannot be used: ${messageOf(error)}`,
+        label: 'expected PEM text',
+        help: 'for a client certificate, `key` must be the private key of `cert`',
+      });
+    }
+  };
+  if (ca !== undefined) {
+    if (!/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/.test(String(ca)))
+      context.at('root').report({
+        code: 'AGW0104',
+        message: 'the file has no certificate',
+        label: 'expected PEM text',
+        help: 'convert the certificate of the authority to PEM',
+      });
+    else check('root', { ca });
+  }
+  if (cert !== undefined) check('cert', { cert, key });
+}
