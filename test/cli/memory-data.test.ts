@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -151,6 +151,27 @@ test('export, import and forget with --namespace touch that namespace only', asy
     );
   expect(await names('--namespace', 'team')).toEqual(['Bob']);
   expect(await names()).toEqual(['Alice', 'Bob']);
+});
+
+test('an export that fails leaves no file behind', async () => {
+  await using folder = await temporaryFolder();
+  await using cutting = await fakeAdmin({
+    '/api/memory/export': (response) =>
+      void response.writeHead(200, { 'content-length': '1000' }).write('{}\n', () => response.destroy()),
+  });
+  const args = ['memory', 'export', '-o', 'memory.jsonl'];
+  const cut = await cli(args, {
+    env: { MEMORY_API_URL: `http://${cutting.address}` },
+    cwd: folder.path,
+  });
+  expect(cut).toMatchObject({ code: 3, stderr: expect.stringContaining('cannot be reached') });
+  expect(readdirSync(folder.path)).toEqual([]);
+
+  await using backend = await memoryBackend();
+  mkdirSync(join(folder.path, 'memory.jsonl'));
+  const refused = await cli(args, { env: { MEMORY_API_URL: backend.url }, cwd: folder.path });
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot write') });
+  expect(readdirSync(folder.path)).toEqual(['memory.jsonl']);
 });
 
 // What listens at the address may be another server, or a proxy in front of the backend.

@@ -173,6 +173,23 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
       }
     });
 
+    test('no page of a search has newer records than it asks for, though they fill more than a step', async () => {
+      await empty();
+      const newer = Array.from({ length: LIMITS.recordSearchStep + 5 }, () => queued({ time: NOW + MINUTE }));
+      const older = Array.from({ length: 9 }, (_, index) => queued({ time: NOW - index * MINUTE }));
+      await store([...newer, ...older]);
+      const found: number[] = [];
+      let after: Search['after'];
+      // Ten pages are more than there are.
+      for (let page = 0; page < 10 && (page === 0 || after !== undefined); page++) {
+        const given = { to: NOW + MINUTE, equal: { provider: 'openai' }, limit: 4, after };
+        const { records, next } = await searchRecords(database, search(given));
+        found.push(...records.map((each) => (NOW - Date.parse(each['time'] as string)) / MINUTE));
+        after = next;
+      }
+      expect(found).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    });
+
     test('words of payloads and errors are found, and a record is shown with its conversation', async () => {
       await empty();
       const request = JSON.stringify({ messages: [{ role: 'user', content: 'Où est le café?' }] });
