@@ -14,15 +14,15 @@ export class Peers {
   /** Called once when the list changes. */
   readonly #waiting = new Set<() => void>();
 
-  /** Called when a worker has started or ended. */
+  /**
+   * Called when a worker has started or ended. Connections to one that is gone are left to it: a worker may still finish
+   * its requests, and those that have not reached it fail as not sent.
+   */
   set(peers: PeerList): void {
     this.#peers = peers;
     const prefixes = Object.values(peers);
-    for (const [path, upstream] of this.#upstreams) {
-      if (prefixes.some((prefix) => path.startsWith(prefix))) continue;
-      this.#upstreams.delete(path);
-      void upstream.close();
-    }
+    for (const path of this.#upstreams.keys())
+      if (!prefixes.some((prefix) => path.startsWith(prefix))) this.#upstreams.delete(path);
     for (const changed of [...this.#waiting]) changed();
   }
 
