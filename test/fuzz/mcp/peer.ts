@@ -95,7 +95,20 @@ function answer(entry: Entry, message: Json): Played | undefined {
   return { texts: [withId(JSON.stringify(good), message.id)] };
 }
 
-async function write(stream: NodeJS.WritableStream, text: string, random: Random | undefined): Promise<void> {
+/** The last write to each stream: messages in pieces must not get into each other. */
+const writes = new WeakMap<NodeJS.WritableStream, Promise<void>>();
+
+function write(stream: NodeJS.WritableStream, text: string, random: Random | undefined): Promise<void> {
+  const written = (writes.get(stream) ?? Promise.resolve()).then(() => writePieces(stream, text, random));
+  writes.set(stream, written);
+  return written;
+}
+
+async function writePieces(
+  stream: NodeJS.WritableStream,
+  text: string,
+  random: Random | undefined,
+): Promise<void> {
   const bytes = Buffer.from(text);
   const cut = random === undefined ? [bytes] : pieces(random, bytes);
   for (const [index, piece] of cut.entries()) {
