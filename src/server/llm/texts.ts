@@ -1,4 +1,4 @@
-import { membersOf } from '../../core/foreign.ts';
+import { membersOf, textIn } from '../../core/foreign.ts';
 
 /** Members that are not text of a message: ids, types, URLs, and the bytes of images and files. */
 const STRUCTURE = new Set([
@@ -49,74 +49,26 @@ const MAX_DEPTH = 32;
 export class NestingError extends Error {}
 
 /**
- * Calls `visit` with every non-empty text in a value, at any depth up to 32. `position` maps a list item to the index
- * used in paths; default: its index in the list. Throws `NestingError`.
- */
-export function forEachText(
-  value: unknown,
-  visit: (text: string, path: TextPath) => void,
-  position: (item: unknown, place: number) => number = (_, place) => place,
-  path: TextPath = [],
-): void {
-  if (typeof value === 'string') {
-    if (value !== '') visit(value, path);
-    return;
-  }
-  if (typeof value !== 'object' || value === null) return;
-  if (path.length > MAX_DEPTH) throw new NestingError('nested too deeply');
-  if (Array.isArray(value)) {
-    for (const [place, item] of value.entries())
-      forEachText(item, visit, position, [...path, position(item, place)]);
-    return;
-  }
-  for (const [key, member] of Object.entries(value)) {
-    if (isToolValue(value, key, path)) forEachString(member, visit, [...path, key]);
-    else if (!STRUCTURE.has(key) && !isMedium(value, key))
-      forEachText(member, visit, position, [...path, key]);
-  }
-}
-
-/**
  * Whether a member is the JSON value of arguments or of a result of a tool, in which no name has a meaning: `input` of
- * Anthropic, `action` of the Responses API, `args` and `response` of Google.
+ * Anthropic, `action` of the Responses API, `args` and `response` of Google. `inside` is the member that its owner is in.
  */
-function isToolValue(owner: object, key: string, path: TextPath): boolean {
-  const { type } = owner as { type?: unknown };
+export function isToolValue(
+  owner: Readonly<Record<string, unknown>>,
+  key: string,
+  inside: string | number | undefined,
+): boolean {
   switch (key) {
     case 'input':
-      return typeof type === 'string' && type.endsWith('tool_use') && 'name' in owner;
+      return 'name' in owner && textIn(owner['type']).endsWith('tool_use');
     case 'action':
-      return typeof type === 'string' && type.endsWith('_call');
+      return textIn(owner['type']).endsWith('_call');
     case 'args':
-      return /^function_?call$/i.test(String(path.at(-1)));
+      return /^function_?call$/i.test(String(inside));
     case 'response':
-      return /^function_?response$/i.test(String(path.at(-1)));
+      return /^function_?response$/i.test(String(inside));
     default:
       return false;
   }
-}
-
-/** Calls `visit` with every non-empty string in a value, at any depth up to 32. Throws `NestingError`. */
-function forEachString(value: unknown, visit: (text: string, path: TextPath) => void, path: TextPath): void {
-  if (typeof value === 'string' && value !== '') visit(value, path);
-  if (typeof value !== 'object' || value === null) return;
-  if (path.length > MAX_DEPTH) throw new NestingError('nested too deeply');
-  const isList = Array.isArray(value);
-  for (const [key, member] of Object.entries(value))
-    forEachString(member, visit, [...path, isList ? Number(key) : key]);
-}
-
-/** Calls `visit` with every number in a value that `forEachText` has searched. */
-export function forEachNumber(
-  value: unknown,
-  visit: (text: string, path: TextPath) => void,
-  path: TextPath,
-): void {
-  if (typeof value === 'number') visit(String(value), path);
-  if (typeof value !== 'object' || value === null) return;
-  const isList = Array.isArray(value);
-  for (const [key, member] of Object.entries(value))
-    forEachNumber(member, visit, [...path, isList ? Number(key) : key]);
 }
 
 /** Members beside the bytes of a recording, or of a file of `generateContent`. */
@@ -155,17 +107,28 @@ const CALL_MEMBERS = new Set<string | number>([
 ]);
 const CONTENT_MEMBERS = new Set<string | number>(['content', 'text', 'refusal']);
 
-/** UTF-8 bytes of all texts in a value. Texts after a value that is nested too deeply are not counted. */
-export function textBytes(value: unknown): number {
+/** UTF-8 bytes of all texts in a value. Texts in values deeper than those of messages are not counted. */
+export function textBytes(value: unknown, inside: string | undefined = undefined, depth = 0): number {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return 0;
   let bytes = 0;
-  try {
-    forEachText(value, (text) => {
-      bytes += Buffer.byteLength(text);
-    });
-  } catch (error) {
-    if (!(error instanceof NestingError)) throw error;
-  }
+  if (Array.isArray(value)) for (const item of value) bytes += textBytes(item, undefined, depth + 1);
+  else
+    for (const [key, member] of Object.entries(value)) {
+      if (isToolValue(membersOf(value), key, inside)) bytes += stringBytes(member, depth + 1);
+      else if (!STRUCTURE.has(key) && !isMedium(value, key)) bytes += textBytes(member, key, depth + 1);
+    }
   return bytes;
+}
+
+/** UTF-8 bytes of all strings in a value. */
+function stringBytes(value: unknown, depth: number): number {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return 0;
+  return Object.values(value).reduce(
+    (sum: number, member: unknown) => sum + stringBytes(member, depth + 1),
+    0,
+  );
 }
 
 /** The number of images, files and recordings in a conversation. */

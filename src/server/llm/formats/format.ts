@@ -115,7 +115,7 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   readonly modelList?: ModelListFormat;
 }
 
-export const defineFormat = <const Key extends string>(format: WireFormat<Key>): WireFormat<Key> => format;
+export const defineFormat = <const Format extends WireFormat>(format: Format): Format => format;
 
 /** The fields of a request body. */
 export interface Fields {

@@ -1,4 +1,4 @@
-import { elementsOf, isRecord, textIn } from '../../../core/foreign.ts';
+import { elementsOf, isRecord } from '../../../core/foreign.ts';
 import {
   type EncodedText,
   isBase64,
@@ -6,7 +6,7 @@ import {
   textsInDataUrl,
   WORD_LENGTH,
 } from '../../guardrails/encoded-text.ts';
-import { NestingError, type TextPath } from '../texts.ts';
+import { isToolValue, NestingError, type TextPath } from '../texts.ts';
 
 // Every string of a body or of an event is a text that guardrails read, whatever member it is in, so that a member that an API
 // adds is read, too. What is not read is in `NOT_READ`, and docs/guardrails.md lists it.
@@ -270,22 +270,3 @@ const typeOf = (owner: Owner): string => {
   const type = owner['media_type'] ?? owner['mimeType'] ?? owner['mime_type'];
   return typeof type === 'string' ? type : '';
 };
-
-/**
- * Whether a member is the JSON value of arguments or of a result of a tool: `input` of Anthropic, `action` of the Responses API,
- * `args` and `response` of Google. `inside` is the member that its owner is in.
- */
-function isToolValue(owner: Owner, key: string, inside: string | number | undefined): boolean {
-  switch (key) {
-    case 'input':
-      return 'name' in owner && textIn(owner['type']).endsWith('tool_use');
-    case 'action':
-      return textIn(owner['type']).endsWith('_call');
-    case 'args':
-      return /^function_?call$/i.test(String(inside));
-    case 'response':
-      return /^function_?response$/i.test(String(inside));
-    default:
-      return false;
-  }
-}

@@ -1,7 +1,7 @@
 import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../credentials/cloud/entra-token.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { messages } from '../formats/messages/chat-format.ts';
+import { messages } from '../formats/messages/index.ts';
 import { openAiFormats } from './openai-compatible.ts';
 import type { ProviderParams } from './params.ts';
 import { type Connection, defineProvider, type PathInput, type ProviderFormat } from './provider.ts';
@@ -18,7 +18,7 @@ export const azure = defineProvider({
   params: ['azureResourceName', 'azureResourceType', 'azureApiVersion', 'azureProjectName'],
   keyHeader: (apiKey) => ['api-key', apiKey],
   // For Claude models; the other APIs ignore it.
-  headers: messages.headers ?? {},
+  headers: messages.chat.headers,
   connect(params, context, options) {
     const { apiKey, azureResourceName: name, azureResourceType: type = 'openAI' } = params;
     if (params.baseUrl === undefined && name === undefined) {

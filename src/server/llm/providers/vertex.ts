@@ -1,7 +1,7 @@
 import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import { googleTokens } from '../../credentials/cloud/google-token.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
-import { generateContent } from '../formats/generate-content/chat-format.ts';
+import { generateContent } from '../formats/generate-content/index.ts';
 import { JsonBody } from '../request/json-body.ts';
 import { defineProvider, type OutgoingRequest, type PathInput, type ProviderFormat } from './provider.ts';
 
@@ -65,14 +65,14 @@ const FORMATS: readonly ProviderFormat[] = [
   {
     type: 'generateContent',
     supports: isGemini,
-    path: (call) => publisher(call, 'google') + generateContent.path(withoutPublisher(call)),
+    path: (call) => publisher(call, 'google') + generateContent.chat.path(withoutPublisher(call)),
   },
   {
     type: 'geminiCountTokens',
     supports: isGemini,
     path: (call) =>
       publisher(call, 'google') +
-      generateContent.path(withoutPublisher(call)).replace(/:\w+$/, ':countTokens'),
+      generateContent.chat.path(withoutPublisher(call)).replace(/:\w+$/, ':countTokens'),
   },
   { type: 'predict', supports: isEmbedding },
   {

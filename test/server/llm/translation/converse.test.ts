@@ -7,7 +7,9 @@ import {
   type Json,
   Untranslatable,
 } from '../../../../src/server/llm/chat/chat-format.ts';
-import { converse } from '../../../../src/server/llm/formats/converse/chat-format.ts';
+import { converse as format } from '../../../../src/server/llm/formats/converse/index.ts';
+
+const { chat: converse } = format;
 
 const CLAUDE = 'anthropic.claude-sonnet-4-5-20250929-v1:0';
 const REQUEST: ChatRequest = {

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ChatEvent, ChatRequest, ChatResponse } from '../../../../src/server/llm/chat/chat.ts';
 import { type Json, Untranslatable } from '../../../../src/server/llm/chat/chat-format.ts';
-import { generateContent } from '../../../../src/server/llm/formats/generate-content/chat-format.ts';
+import { generateContent as format } from '../../../../src/server/llm/formats/generate-content/index.ts';
+
+const { chat: generateContent } = format;
 
 const REQUEST: ChatRequest = {
   model: 'gemini-2.5-flash',

@@ -1,8 +1,16 @@
+import { readProviderError } from '../../chat/provider-error.ts';
 import { surround } from '../added-messages.ts';
 import { defineFormat } from '../format.ts';
 import { openAiApi } from '../openai-api.ts';
-import { chatCompletions as chat } from './chat-format.ts';
+import { writeOpenAiError } from '../openai-error.ts';
 import { choicesApi } from './choices.ts';
+import { memberNames } from './member-names.ts';
+import { eventReader } from './read-events.ts';
+import { readRequest } from './read-request.ts';
+import { readResponse } from './read-response.ts';
+import { eventWriter } from './write-events.ts';
+import { writeRequest } from './write-request.ts';
+import { writeResponse } from './write-response.ts';
 
 /** The Chat Completions API of OpenAI and compatible servers. */
 export const chatCompletions = defineFormat({
@@ -13,7 +21,19 @@ export const chatCompletions = defineFormat({
   routeType: 'Completions',
   isRoutable: true,
   operation: 'chat',
-  chat,
+  chat: {
+    key: 'completions',
+    path: () => '/chat/completions',
+    memberNames,
+    readRequest,
+    writeRequest,
+    readResponse,
+    writeResponse,
+    readError: readProviderError,
+    writeError: writeOpenAiError,
+    eventReader,
+    eventWriter,
+  },
   promptFields: [
     { name: 'messages', isConversation: true, isPrompt: true },
     { name: 'prediction', isContent: true, isUncounted: true },

@@ -1,13 +1,24 @@
 import { membersOf } from '../../../../core/foreign.ts';
 import type { ProviderWireFormat } from '../format.ts';
 import { isUnmarkable } from '../messages/cache-marks.ts';
-import { converse as chat } from './chat-format.ts';
+import { eventStream } from './event-stream.ts';
+import { eventReader } from './events.ts';
+import { readError, readResponse } from './response.ts';
+import { writeRequest } from './write-request.ts';
 
 /** `Converse` and `ConverseStream` of Amazon Bedrock, as a format of providers. */
 export const converse = {
   key: 'converse',
   routeType: 'Converse',
-  chat,
+  chat: {
+    key: 'converse',
+    path: ({ model, stream }) => `/model/${encodeURIComponent(model)}/converse${stream ? '-stream' : ''}`,
+    writeRequest,
+    readResponse,
+    readError,
+    framing: eventStream,
+    eventReader,
+  },
   /** Bedrock user guide, "Prompt caching": blocks of their own, and the models that have them. */
   cacheMarks: {
     supports: (model) => /anthropic\.claude|amazon\.nova/.test(model),

@@ -1,12 +1,18 @@
 import { membersOf } from '../../json-members.ts';
 import { defineFormat } from '../format.ts';
 import { geminiApi } from '../gemini-api.ts';
+import { modelResource } from '../model-resource.ts';
 import { addMessages } from './added-messages.ts';
-import { generateContent as chat } from './chat-format.ts';
 import { contentPath } from './content-path.ts';
+import { readError, writeError } from './error.ts';
 import { generateContentEvents } from './event-texts.ts';
+import { eventReader, eventWriter } from './events.ts';
+import { memberNames } from './member-names.ts';
 import { completion, streamedOutput } from './output.ts';
+import { readRequest } from './read-request.ts';
+import { readResponse, writeResponse } from './response.ts';
 import { readUsage } from './usage.ts';
+import { writeRequest } from './write-request.ts';
 
 /** `generateContent` and `streamGenerateContent` of the Gemini API. Their paths name the model. */
 export const generateContent = defineFormat({
@@ -17,7 +23,20 @@ export const generateContent = defineFormat({
   isSpokenBy: ({ path, headers }) => PATH.test(path) || HEADERS.some((name) => headers.has(name)),
   routeType: 'GenerateContent',
   operation: 'chat',
-  chat,
+  chat: {
+    key: 'generateContent',
+    path: ({ model, stream }) =>
+      `/${modelResource(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+    memberNames,
+    readRequest,
+    writeRequest,
+    readResponse,
+    writeResponse,
+    readError,
+    writeError,
+    eventReader,
+    eventWriter,
+  },
   promptFields: [
     { name: 'contents', isConversation: true, isPrompt: true, contentPath },
     { name: 'systemInstruction', isSystem: true, isContent: true, contentPath },

@@ -1,11 +1,19 @@
+import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
 import { type ClientError, defineFormat, type WireFormat } from '../format.ts';
 import { addMessages } from './added-messages.ts';
 import { cacheMarks } from './cache-marks.ts';
-import { messages as chat } from './chat-format.ts';
+import { writeError } from './error.ts';
 import { messagesEvents } from './event-texts.ts';
+import { memberNames } from './member-names.ts';
 import { completion, streamedOutput } from './output.ts';
+import { eventReader } from './read-events.ts';
+import { readRequest } from './read-request.ts';
+import { readResponse } from './read-response.ts';
 import { anthropicUsage, withoutPlaceholder } from './usage.ts';
+import { eventWriter } from './write-events.ts';
+import { writeRequest } from './write-request.ts';
+import { writeResponse } from './write-response.ts';
 
 /** What the formats of the Anthropic API have in common. */
 export const anthropicApi: Pick<WireFormat, 'wrapsRejections' | 'errorBody' | 'errorEvent'> = {
@@ -24,7 +32,21 @@ export const messages = defineFormat({
   routeType: 'Messages',
   isRoutable: true,
   operation: 'chat',
-  chat,
+  chat: {
+    key: 'messages',
+    path: () => '/messages',
+    // API reference, "Versions". Compatible servers ignore it.
+    headers: { 'anthropic-version': '2023-06-01' },
+    memberNames,
+    readRequest,
+    writeRequest,
+    readResponse,
+    writeResponse,
+    readError: readProviderError,
+    writeError,
+    eventReader,
+    eventWriter,
+  },
   cacheMarks,
   promptFields: [
     { name: 'messages', isConversation: true, isPrompt: true },

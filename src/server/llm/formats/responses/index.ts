@@ -1,10 +1,18 @@
 import { type Completion, completionOfItems } from '../../chat/conversation.ts';
+import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
 import { surround } from '../added-messages.ts';
 import { defineFormat } from '../format.ts';
 import { openAiApi } from '../openai-api.ts';
-import { responses as chat } from './chat-format.ts';
+import { writeOpenAiError } from '../openai-error.ts';
 import { responsesEvents } from './event-texts.ts';
+import { memberNames } from './member-names.ts';
+import { eventReader } from './read-events.ts';
+import { readRequest } from './read-request.ts';
+import { readResponse } from './read-response.ts';
+import { eventWriter } from './write-events.ts';
+import { writeRequest } from './write-request.ts';
+import { writeResponse } from './write-response.ts';
 
 /** The Responses API of OpenAI. */
 export const responses = defineFormat({
@@ -14,7 +22,19 @@ export const responses = defineFormat({
   routeType: 'Responses',
   isRoutable: true,
   operation: 'responses',
-  chat,
+  chat: {
+    key: 'responses',
+    path: () => '/responses',
+    memberNames,
+    readRequest,
+    writeRequest,
+    readResponse,
+    writeResponse,
+    readError: readProviderError,
+    writeError: writeOpenAiError,
+    eventReader,
+    eventWriter,
+  },
   promptFields: [
     // A template at the provider.
     { name: 'prompt', isPrompt: true },
