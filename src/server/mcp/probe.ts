@@ -4,8 +4,8 @@ import type { McpBackendConfig } from './backend-config.ts';
 import { outwardName } from './names/names.ts';
 import { ToolView } from './names/tool-view.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
-import { childEnvironment, findCommand, isFolder, workingFolder } from './targets/environment.ts';
-import { stdio } from './targets/stdio.ts';
+import { childEnvironment, findCommand, isFolder, workingFolder } from './targets/stdio/environment.ts';
+import { stdio } from './targets/stdio/stdio.ts';
 import { toolsOf } from './try-target.ts';
 
 type TargetConfig = McpBackendConfig['targets'][number];

@@ -15,7 +15,7 @@ import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
 import type { ItemAccess, McpFields, MessageGuards } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
-import { UpstreamSessionLost } from '../targets/session-loss.ts';
+import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 
 /** One request of a client that is handled by a session. */
 export interface ClientCall {

@@ -24,7 +24,7 @@ import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from '../protocol/protocol.ts';
 import type { McpFields, MessageGuards } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
-import { UpstreamSessionLost } from '../targets/session-loss.ts';
+import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, forward, recordArguments } from './call.ts';
 import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';

@@ -14,7 +14,7 @@ import type { RpcMessage } from '../protocol/message.ts';
 import { RPC, RpcError, resultMessage } from '../protocol/protocol.ts';
 import { completeMembers } from '../protocol/results.ts';
 import { waitForFirstTarget } from '../session/initialize.ts';
-import { UpstreamSessionLost } from '../targets/session-loss.ts';
+import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ListSource } from '../tool-pinning/tool-pins.ts';
 import type { ClientCall } from './call.ts';
 

@@ -6,7 +6,7 @@ import { fileVersion } from '../../../kernel/files/file-version.ts';
 import { createUpstream } from '../../../transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../../../transport/upstream/upstream-error.ts';
 import { TargetFailure } from '../../connection/target-failure.ts';
-import { chunksOf } from '../http-body.ts';
+import { chunksOf } from '../http/http-body.ts';
 import type { Api } from './channel.ts';
 import { DocumentError } from './document.ts';
 

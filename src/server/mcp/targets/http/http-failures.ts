@@ -1,0 +1,56 @@
+import { explainUpstreamError, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
+import { TargetFailure, UpstreamStatusError } from '../../connection/target-failure.ts';
+import { BODY_IN_ERROR, OversizedMessage } from './http-body.ts';
+import type { RedirectingServer } from './redirects.ts';
+import { UpstreamSessionLost } from './session-loss.ts';
+
+export function noResponse(address: string): TargetFailure {
+  const problem = 'the server ended its answer without a response';
+  return new TargetFailure(problem, `${address}: ${problem}`);
+}
+
+export function callFailed(address: string, error: unknown): TargetFailure {
+  return new TargetFailure(
+    `the call to the server failed: ${explainUpstreamError(error)}`,
+    locatedProblem(address, error),
+  );
+}
+
+/** The failure of a server that accepts no POST at this URL: usually it offers the older HTTP+SSE transport only. */
+export function postRefused(address: string): TargetFailure {
+  const problem =
+    'the server answered HTTP 405 to a POST, so it does not offer Streamable HTTP at this URL. ' +
+    'Set `host` to its Streamable HTTP endpoint, often `/mcp`. If it only has the older HTTP+SSE transport, write ' +
+    '`sse: { host: … }` instead of `mcp`';
+  const failure = new TargetFailure(problem, `${address}: ${problem}`);
+  failure.isRefusedMethod = true;
+  return failure;
+}
+
+/** The failure of an answer that is neither JSON nor an event stream, such as a sign-in page. */
+export function unusableAnswer(server: RedirectingServer, type: string, text: string): TargetFailure {
+  const kind = type === '' ? 'without a Content-Type' : `with ${type}`;
+  const problem = `the server answered ${kind} instead of JSON or an event stream`;
+  const failureOf = (said: string): TargetFailure =>
+    new TargetFailure(`${problem}${said}`, `${server.upstream.address}: ${problem}${said}`);
+  const failure = failureOf(quoted(server, text, ': '));
+  failure.unquoted = failureOf('');
+  return failure;
+}
+
+/** The first 200 characters of a text of the server on one line, after `joint`; empty if there are none. */
+export function quoted({ clean }: RedirectingServer, text: string, joint: string): string {
+  // Secrets are removed before it is cut: a part would not be found.
+  const line = clean(text.slice(0, BODY_IN_ERROR).replaceAll(/\s+/g, ' ').trim());
+  return line === '' ? '' : joint + line.slice(0, 200);
+}
+
+/** Whether the error already says what failed, so that it is not an error of the connection. */
+export function isClassified(error: unknown): error is Error {
+  return (
+    error instanceof UpstreamStatusError ||
+    error instanceof UpstreamSessionLost ||
+    error instanceof OversizedMessage ||
+    error instanceof TargetFailure
+  );
+}

@@ -1,0 +1,55 @@
+import type { Dispatcher } from 'undici';
+import { requestMessage, rpcErrorIn } from '../../protocol/protocol.ts';
+import { isEventStream, readEvents, readText } from './http-body.ts';
+
+/** The server no longer knows the session. A new `initialize` gets a new one. */
+export class UpstreamSessionLost extends Error {
+  /** `answer`: what the server said. */
+  constructor(answer = '') {
+    super(`the server no longer knows the session${answer === '' ? '' : `: ${answer}`}`);
+  }
+}
+
+/** Characters of an answer that may be about the session; longer ones are something else. */
+const LONGEST_REFUSAL = 4_096;
+
+/**
+ * Whether an error may say that the session is unknown, by its text: servers answer 404 for such a session (MCP 2025-11-25, "Session
+ * Management"), but also 400, 401, 422 or 503 with text or JSON, or 200 with a JSON-RPC error. `No valid session ID provided`
+ * (python-sdk#1727), `Invalid session ID` (mcp-go#689), `Unauthorized: Session not found` (rust-sdk#559), `Server not initialized`.
+ * A tool may use the same words.
+ */
+export function mayBeAboutSession(body: string): boolean {
+  return body.length <= LONGEST_REFUSAL && /session|initiali[sz]/i.test(rpcErrorIn(body)?.message ?? body);
+}
+
+/** Whether a message is an error response that may be about the session. Called for every message: parses hardly any. */
+export function isErrorAboutSession(text: string): boolean {
+  if (text.length > LONGEST_REFUSAL || !text.includes('"error"')) return false;
+  const error = rpcErrorIn(text);
+  return error !== undefined && mayBeAboutSession(error.message);
+}
+
+/**
+ * Asks a server whether it knows the session: it answers every request alike if it does not. So a call that was refused with words
+ * that a tool may also use is not sent twice if it did run.
+ */
+export const PROBE = requestMessage('"agctl-session"', 'ping');
+
+/** Whether the response to `PROBE` says that the server does not know the session. */
+export async function deniesSession(response: Dispatcher.ResponseData): Promise<boolean> {
+  const { statusCode } = response;
+  if (statusCode === 404) {
+    await response.body.dump();
+    return true;
+  }
+  if (statusCode < 200 || statusCode > 299)
+    return mayBeAboutSession(await readText(response, LONGEST_REFUSAL));
+  if (!isEventStream(response)) return isErrorAboutSession(await readText(response, LONGEST_REFUSAL));
+  let isDenied = false;
+  await readEvents(response, {}, (text) => {
+    isDenied = isErrorAboutSession(text);
+    return isDenied || text.includes('"agctl-session"');
+  });
+  return isDenied;
+}
