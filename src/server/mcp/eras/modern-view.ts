@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../../../core/errors.ts';
-import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
+import { membersOf, stringIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
@@ -10,7 +10,6 @@ import type { Envelope } from '../protocol/envelope.ts';
 import {
   answeredRequest,
   idOfInvalid,
-  isSameId,
   numberOfId,
   parseMessage,
   type RpcMessage,
@@ -28,14 +27,23 @@ import {
   resultMessage,
 } from '../protocol/protocol.ts';
 import { completed } from '../protocol/results.ts';
-import { inputRequired, NO_CALL, subjectOf, takesInput, tokenOf, type ViewedCall } from './viewed-call.ts';
+import {
+  callOfToken,
+  inputRequired,
+  NO_CALL,
+  STATE_OF_ANOTHER,
+  subjectOf,
+  takesInput,
+  tokenOf,
+  UNKNOWN_STATE,
+  type ViewedCall,
+  viewedCall,
+  wantsLog,
+} from './viewed-call.ts';
 import { ViewedSubscriptions } from './viewed-subscriptions.ts';
 
 /** Requests of servers that become requests for input. */
 const INPUTS: ReadonlySet<string> = new Set(['sampling/createMessage', 'elicitation/create', 'roots/list']);
-
-/** Log levels by increasing severity (RFC 5424). */
-const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
 
 /**
  * Shows a server with sessions as one of revision 2026-07-28, in one session that belongs to one caller. A request of the
@@ -144,25 +152,9 @@ export class ModernView implements Channel {
     headers: readonly string[],
     headTimeout: number | undefined,
   ): void {
-    const meta = membersOf(message.params['_meta']);
-    const logLevel = stringIn(meta[META.logLevel]);
+    const logLevel = stringIn(membersOf(message.params['_meta'])[META.logLevel]);
     this.#setLevel(logLevel, headers);
-    const token = meta['progressToken'] === undefined ? undefined : tokenOf(message.text);
-    const call: ViewedCall = {
-      id: this.#nextId++,
-      method: message.method,
-      message,
-      logLevel,
-      token,
-      latestToken: token,
-      outer,
-      asked: new Map(),
-      rounds: 0,
-      state: undefined,
-      timer: undefined,
-      progress: undefined,
-      response: undefined,
-    };
+    const call = viewedCall(this.#nextId++, message, outer, logLevel);
     this.#calls.set(call.id, call);
     const { id, method } = call;
     const own = withoutEnvelope(withId(message, String(id)));
@@ -234,10 +226,8 @@ export class ModernView implements Channel {
     const own = this.#own.get(id);
     this.#own.delete(id);
     own?.(undefined);
-    const call = this.#calls.get(id);
-    if (call === undefined) return;
-    this.#forget(call);
-    if (call.outer !== undefined) this.#outer.failed(call.outer, error);
+    const outer = this.#outerId(id);
+    if (outer !== undefined) this.#outer.failed(outer, error);
   }
 
   #receiveRequest(message: RpcMessage, inReplyTo: number | undefined): void {
@@ -302,10 +292,7 @@ export class ModernView implements Channel {
     const { requestState } = message.params;
     const call = typeof requestState === 'string' ? this.#waiting.get(requestState) : undefined;
     if (call === undefined || subjectOf(call.message) !== subjectOf(message)) {
-      const text =
-        call === undefined
-          ? 'params.requestState is unknown or has expired: send the request again without it'
-          : 'params.requestState belongs to another request: repeat the method, name and arguments of the first';
+      const text = call === undefined ? UNKNOWN_STATE : STATE_OF_ANOTHER;
       this.#outer.message(errorMessage(String(outer), RPC.invalidParams, text), outer);
       return;
     }
@@ -332,10 +319,7 @@ export class ModernView implements Channel {
         const span = valueAt(text, ['params', 'progressToken']);
         const token = span && text.slice(span.start, span.end);
         if (span === undefined || token === undefined) return;
-        const calls = this.#calls.values();
-        const call =
-          calls.find((each) => each.token === token) ??
-          calls.find((each) => each.token !== undefined && isSameId(each.token, token));
+        const call = callOfToken(this.#calls.values(), token);
         if (call === undefined) return;
         // While the call waits, only the latest is kept: progress increases.
         if (call.outer === undefined) call.progress = message;
@@ -345,8 +329,7 @@ export class ModernView implements Channel {
       }
       case 'notifications/message': {
         const call = this.#loggingCall(inReplyTo);
-        if (call?.outer === undefined || call.logLevel === undefined) return;
-        if (LEVELS.indexOf(textIn(params['level'])) >= LEVELS.indexOf(call.logLevel))
+        if (call?.outer !== undefined && wantsLog(call, params['level']))
           this.#outer.message(text, call.outer);
         return;
       }
@@ -363,8 +346,8 @@ export class ModernView implements Channel {
   /** The call that a log message belongs to. A server on stdio does not say: the only one with a log level. */
   #loggingCall(inReplyTo: number | undefined): ViewedCall | undefined {
     if (inReplyTo !== undefined) return this.#calls.get(inReplyTo);
-    const logging = this.#calls.values().filter(({ logLevel }) => logLevel !== undefined);
-    return logging.length === 1 ? logging[0] : undefined;
+    const [only, other] = this.#calls.values().filter(({ logLevel }) => logLevel !== undefined);
+    return other === undefined ? only : undefined;
   }
 
   /** The server cancelled one of its requests: an answer to it is no longer needed. */
@@ -377,8 +360,7 @@ export class ModernView implements Channel {
 
   /** Cancels a request of the client. */
   #cancel(outer: number | undefined): void {
-    if (outer === undefined) return;
-    if (this.#subscriptions.close(outer)) return;
+    if (outer === undefined || this.#subscriptions.close(outer)) return;
     const call = this.#calls.values().find((each) => each.outer === outer);
     if (call !== undefined) this.#drop(call, 'cancelled by the client');
   }

@@ -1,12 +1,12 @@
 import { messageOf } from '../../../core/errors.ts';
-import { isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
+import { stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { members, valueAt } from '../../kernel/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
 import { ListPages } from '../connection/list-pages.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import { type Envelope, envelopeMeta, mirroredName } from '../protocol/envelope.ts';
-import { descriptionIn } from '../protocol/initialize-result.ts';
+import { initializeResultFor } from '../protocol/initialize-result.ts';
 import {
   answeredRequest,
   idOfInvalid,
@@ -21,13 +21,10 @@ import { withMeta, withoutEnvelope, withParams } from '../protocol/meta-text.ts'
 import { addParamHeaders, type ParamHeader, paramHeaders } from '../protocol/param-headers.ts';
 import {
   errorMessage,
-  LATEST_SESSION_REVISION,
-  META,
   notificationMessage,
   RPC,
   requestMessage,
   resultMessage,
-  SESSION_REVISIONS,
 } from '../protocol/protocol.ts';
 import { SessionListening } from './session-listening.ts';
 
@@ -159,7 +156,7 @@ export class SessionView implements Channel {
     const { method, params } = message;
     switch (method) {
       case 'initialize':
-        this.#reply(outer, this.#initializeResult(params['protocolVersion']));
+        this.#reply(outer, initializeResultFor(params['protocolVersion'], this.#options));
         return;
       case 'ping':
         this.#reply(outer, '{}');
@@ -220,20 +217,6 @@ export class SessionView implements Channel {
 
   #reply(outer: number, result: string): void {
     this.#outer.message(resultMessage(String(outer), result), outer);
-  }
-
-  #initializeResult(requested: unknown): string {
-    const { discovered, targetName } = this.#options;
-    const { capabilities, instructions } = descriptionIn(discovered.result);
-    const serverInfo = membersOf(membersOf(discovered.result)['_meta'])[META.serverInfo];
-    return JSON.stringify({
-      protocolVersion: SESSION_REVISIONS.some((known) => known === requested)
-        ? requested
-        : LATEST_SESSION_REVISION,
-      capabilities,
-      serverInfo: isRecord(serverInfo) ? serverInfo : { name: targetName, version: '' },
-      ...(instructions !== undefined && { instructions }),
-    });
   }
 
   /** The client's request that belongs to a request to the server, which is over then. */

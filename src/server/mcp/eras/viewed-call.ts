@@ -1,5 +1,6 @@
+import { membersOf, textIn } from '../../../core/foreign.ts';
 import { valueAt } from '../../kernel/json-text.ts';
-import type { RpcMessage } from '../protocol/message.ts';
+import { isSameId, type RpcMessage } from '../protocol/message.ts';
 
 /** One call at the server. Several requests of the client may belong to it: the first, and one for each round of input. */
 export interface ViewedCall {
@@ -27,8 +28,40 @@ export interface ViewedCall {
   response: RpcMessage | undefined;
 }
 
+/** The call of a first request. `id`: at the server. `outer`: the client's. */
+export function viewedCall(
+  id: number,
+  message: RpcMessage,
+  outer: number,
+  logLevel: string | undefined,
+): ViewedCall {
+  const meta = membersOf(message.params['_meta']);
+  const token = meta['progressToken'] === undefined ? undefined : tokenOf(message.text);
+  return {
+    id,
+    method: message.method,
+    message,
+    logLevel,
+    token,
+    latestToken: token,
+    outer,
+    asked: new Map(),
+    rounds: 0,
+    state: undefined,
+    timer: undefined,
+    progress: undefined,
+    response: undefined,
+  };
+}
+
 /** Why a server cannot ask the client. */
 export const NO_CALL = 'the client can only be asked while one of its calls is in flight';
+
+/** Why a request cannot continue a call. */
+export const UNKNOWN_STATE =
+  'params.requestState is unknown or has expired: send the request again without it';
+export const STATE_OF_ANOTHER =
+  'params.requestState belongs to another request: repeat the method, name and arguments of the first';
 
 /** Requests that may be answered with `input_required` ("Supported Requests"). */
 const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
@@ -46,6 +79,18 @@ export function tokenOf(text: string): string | undefined {
   const span = valueAt(text, ['params', '_meta', 'progressToken']);
   return span && text.slice(span.start, span.end);
 }
+
+/** The call whose server got that progress token, as JSON text. */
+export const callOfToken = (calls: readonly ViewedCall[], token: string): ViewedCall | undefined =>
+  calls.find((call) => call.token === token) ??
+  calls.find((call) => call.token !== undefined && isSameId(call.token, token));
+
+/** Log levels by increasing severity (RFC 5424). */
+const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
+
+/** Whether the first request asked for log messages of that level. */
+export const wantsLog = ({ logLevel }: ViewedCall, level: unknown): boolean =>
+  logLevel !== undefined && LEVELS.indexOf(textIn(level)) >= LEVELS.indexOf(logLevel);
 
 /** The result that asks the client for input: the server's unanswered requests, by the key that the client uses. */
 export function inputRequired(asked: ReadonlyMap<string, RpcMessage>, state: string): string {

@@ -1,6 +1,6 @@
 import { isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
 import type { RpcMessage } from './message.ts';
-import { LATEST_SESSION_REVISION, SESSION_REVISIONS } from './protocol.ts';
+import { LATEST_SESSION_REVISION, META, SESSION_REVISIONS } from './protocol.ts';
 
 /** What a server says of itself in its result of `initialize` or `server/discover`. */
 export interface InitializeResult {
@@ -41,6 +41,23 @@ export function descriptionIn(result: unknown): Omit<InitializeResult, 'protocol
     ...(isRecord(serverInfo) && { serverInfo }),
     ...(text !== undefined && { instructions: text }),
   };
+}
+
+/** The result of `initialize` for a client that requested a revision, of a server that only has `server/discover`. As JSON text. */
+export function initializeResultFor(
+  requested: unknown,
+  { discovered, targetName }: { readonly discovered: RpcMessage; readonly targetName: string },
+): string {
+  const { capabilities, instructions } = descriptionIn(discovered.result);
+  const serverInfo = membersOf(membersOf(discovered.result)['_meta'])[META.serverInfo];
+  return JSON.stringify({
+    protocolVersion: SESSION_REVISIONS.some((known) => known === requested)
+      ? requested
+      : LATEST_SESSION_REVISION,
+    capabilities,
+    serverInfo: isRecord(serverInfo) ? serverInfo : { name: targetName, version: '' },
+    ...(instructions !== undefined && { instructions }),
+  });
 }
 
 /** The capability of a list that a server has not announced, but may have. */
