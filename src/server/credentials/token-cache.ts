@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
+import { LruMap } from '../../core/lru-map.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 
 /** A token of an authorization server. */
@@ -17,14 +18,13 @@ const MARGIN = 10_000;
  * least recently used token is removed when there are more than `most`; calls under way are as many as there are requests.
  */
 export class TokenCache {
-  readonly #most: number;
   readonly #defaultLifetime: number;
-  readonly #tokens = new Map<string, { readonly value: string; readonly expiresAt: number }>();
+  readonly #tokens: LruMap<string, { readonly value: string; readonly expiresAt: number }>;
   readonly #pending = new Map<string, Promise<string>>();
 
   /** `defaultLifetime` in ms is that of tokens without one. */
   constructor(most: number, defaultLifetime: number) {
-    this.#most = most;
+    this.#tokens = new LruMap(most);
     this.#defaultLifetime = defaultLifetime;
   }
 
@@ -35,11 +35,7 @@ export class TokenCache {
   /** The token of this key; rejects like `fetch`. */
   async get(key: string, fetch: () => Promise<IssuedToken>): Promise<string> {
     const known = this.#tokens.get(key);
-    this.#tokens.delete(key);
-    if (known !== undefined && known.expiresAt > performance.now()) {
-      this.#tokens.set(key, known);
-      return known.value;
-    }
+    if (known !== undefined && known.expiresAt > performance.now()) return known.value;
     const pending = this.#pending.get(key) ?? this.#fetch(key, fetch);
     this.#pending.set(key, pending);
     return pending;
@@ -49,9 +45,7 @@ export class TokenCache {
     try {
       const { value, lifetime = this.#defaultLifetime } = await fetch();
       const expiresAt = performance.now() + lifetime - MARGIN;
-      if (this.#most > 0 && expiresAt > performance.now()) this.#tokens.set(key, { value, expiresAt });
-      const [oldest] = this.#tokens.keys();
-      if (oldest !== undefined && this.#tokens.size > this.#most) this.#tokens.delete(oldest);
+      if (expiresAt > performance.now()) this.#tokens.set(key, { value, expiresAt });
       return value;
     } finally {
       this.#pending.delete(key);

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
+import { LruMap } from '../../core/lru-map.ts';
 import { type BucketState, TokenBucket } from './token-bucket.ts';
 
 /** Size and refill of the buckets of one limit; `fillInterval` in ms. */
@@ -95,9 +96,7 @@ const lowestOf = (found: readonly { readonly bucket: TokenBucket }[], now: numbe
 /** The buckets of one limit by key. Over `LIMITS.rateLimitKeys` keys, the least recently used bucket is removed. */
 class Buckets {
   readonly #limit: BucketOptions;
-  readonly #byKey = new Map<string, TokenBucket>();
-  /** The key that was used last, which is at the end of the map. To move it there again would make V8 replace the table. */
-  #newest: string | undefined;
+  readonly #byKey = new LruMap<string, TokenBucket>(LIMITS.rateLimitKeys);
 
   constructor(limit: BucketOptions) {
     this.#limit = limit;
@@ -109,19 +108,7 @@ class Buckets {
 
   find(key: string, now: number): TokenBucket {
     const known = this.#byKey.get(key);
-    if (known !== undefined) {
-      if (key !== this.#newest) {
-        this.#byKey.delete(key);
-        this.#byKey.set(key, known);
-        this.#newest = key;
-      }
-      return known;
-    }
-    this.#newest = key;
-    if (this.#byKey.size >= LIMITS.rateLimitKeys) {
-      const [oldest] = this.#byKey.keys();
-      if (oldest !== undefined) this.#byKey.delete(oldest);
-    }
+    if (known !== undefined) return known;
     const { maxTokens, tokensPerFill, fillInterval } = this.#limit;
     const bucket = new TokenBucket(maxTokens, tokensPerFill, fillInterval, now);
     this.#byKey.set(key, bucket);

@@ -388,12 +388,12 @@ describe('extAuthz.cache', () => {
     expect(authorizer.received).toHaveLength(calls);
   });
 
-  test('extAuthz removes the oldest outcome beyond maxEntries', async () => {
+  test('extAuthz removes the least recently used outcome beyond maxEntries', async () => {
     await using authorizer = await service();
     await using gate = await answeringGateway(
       policy(authorizer.address, { cache: { ...cache, maxEntries: 2 } }),
     );
-    for (const authorization of ['a', 'b', 'c', 'c', 'a'])
+    for (const authorization of ['a', 'b', 'a', 'c', 'a', 'b'])
       await send(gate.url, { headers: { authorization } });
     expect(authorizer.received).toHaveLength(4);
   });

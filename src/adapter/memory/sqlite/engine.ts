@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import { LruMap } from '../../../core/lru-map.ts';
 import { bytes, number, type Row } from '../../../core/sql-row.ts';
 import { plainWords } from '../plain-words.ts';
 import { FOUND_ENTITY, foundEntityOf } from '../sql/graph.ts';
@@ -29,7 +30,8 @@ function named(values: readonly Value[]): Record<string, SQLInputValue> {
 export class SqliteEngine implements Engine {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
-  readonly #caches = new Map<string, VectorCache>();
+  /** One embedder is in use; a second cache can only belong to the embedder that it replaces. */
+  readonly #caches = new LruMap<string, VectorCache>(2);
   readonly #words: WordIndex;
   readonly #onLoad: (embedder: string) => Progress;
 
@@ -177,9 +179,6 @@ export class SqliteEngine implements Engine {
     if (cache === undefined || cache.dimensions !== dimensions) {
       cache = new VectorCache(this.#database, embedder, dimensions);
       cache.follow(this.#onLoad(embedder));
-      // One embedder is in use; a second cache can only belong to the embedder that it replaces.
-      const oldest = this.#caches.keys().next().value;
-      if (this.#caches.size >= 2 && oldest !== undefined) this.#caches.delete(oldest);
       this.#caches.set(embedder, cache);
     } else cache.follow();
     return cache;

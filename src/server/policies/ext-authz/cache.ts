@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { durationSchema } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { LruMap } from '../../../core/lru-map.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { resolverFor } from '../../expressions/variable.ts';
@@ -30,20 +31,19 @@ export const cacheSchema = z.lazy(() =>
         .min(1)
         .max(1_000_000)
         .default(10_000)
-        .describe('Outcomes that are kept; beyond that, the oldest is removed.'),
+        .describe('Outcomes that are kept; beyond that, the least recently used is removed.'),
     })
     .describe('Uses an outcome for all requests with the same key. Failures of the service are not cached.'),
 );
 
 /** Outcomes by key. */
 export class OutcomeCache {
-  readonly #max: number;
   readonly #keys: readonly ReturnType<CompileContext['cel']>[];
   readonly #ttl: number | ReturnType<CompileContext['cel']>;
-  readonly #outcomes = new Map<string, { readonly outcome: Outcome; readonly expiresAt: number }>();
+  readonly #outcomes: LruMap<string, { readonly outcome: Outcome; readonly expiresAt: number }>;
 
   constructor({ key, ttl, maxEntries }: z.output<typeof cacheSchema>, context: CompileContext) {
-    this.#max = maxEntries;
+    this.#outcomes = new LruMap(maxEntries);
     this.#keys = key.map((source, index) => context.at('key', index).cel(source, requestScope));
     const literal = durationSchema.safeParse(ttl);
     this.#ttl = literal.success ? literal.data : context.at('ttl').cel(ttl, requestScope);
@@ -84,9 +84,6 @@ export class OutcomeCache {
         ? this.#ttl
         : Math.min(remaining(tryEvaluate(this.#ttl, resolverFor(ctx))) ?? 0, LIMITS.cachedAuthorizationTime);
     if (!(ttl > 0)) return;
-    this.#outcomes.delete(key);
-    const [oldest] = this.#outcomes.keys();
-    if (oldest !== undefined && this.#outcomes.size >= this.#max) this.#outcomes.delete(oldest);
     this.#outcomes.set(key, { outcome, expiresAt: Date.now() + ttl });
   }
 }

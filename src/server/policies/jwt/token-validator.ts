@@ -3,6 +3,7 @@ import { JOSEError } from 'jose/errors';
 import { compactVerify } from 'jose/jws/compact/verify';
 import { elementsOf } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
+import { LruMap } from '../../../core/lru-map.ts';
 import { type Claims, precheckToken, TokenError } from './jwt-precheck.ts';
 import type { KeySet, SigningKey } from './key-set.ts';
 
@@ -13,17 +14,20 @@ import type { KeySet, SigningKey } from './key-set.ts';
 export class TokenValidator {
   readonly #keys: KeySet;
   readonly #rules: ClaimRules;
-  readonly #limits: RememberedLimits;
   /** Replaced when the keys change: a verification under way then adds its token to the old object, which is unused. */
-  #remembered: RememberedTokens;
+  #remembered: LruMap<string, Claims>;
 
-  constructor(keys: KeySet, rules: ClaimRules, limits: RememberedLimits = LIMITS) {
+  constructor(
+    keys: KeySet,
+    rules: ClaimRules,
+    limits: Pick<Limits, 'validTokens' | 'validTokenCharacters'> = LIMITS,
+  ) {
     this.#keys = keys;
     this.#rules = rules;
-    this.#limits = limits;
-    this.#remembered = new RememberedTokens(limits);
+    const open = () => new LruMap<string, Claims>(limits.validTokens, limits.validTokenCharacters);
+    this.#remembered = open();
     keys.onChanged = () => {
-      this.#remembered = new RememberedTokens(this.#limits);
+      this.#remembered = open();
     };
   }
 
@@ -68,7 +72,8 @@ export class TokenValidator {
     if (!(await verifySignature(token, alg, keys)))
       throw new TokenError('the signature of the token is not valid');
     checkClaims(claims, this.#rules, Date.now() / 1000);
-    remembered.add(id, claims, payloadLength);
+    // Claims take one to two times as many bytes of memory as their encoded payload has.
+    remembered.set(id, claims, payloadLength);
     return claims;
   }
 }
@@ -86,61 +91,6 @@ async function verifySignature(token: string, alg: string, keys: readonly Signin
     }
   }
   return false;
-}
-
-interface Remembered {
-  readonly claims: Claims;
-  /** Length of the encoded payload. Its claims take one to two times as many bytes of memory. */
-  readonly characters: number;
-}
-
-type RememberedLimits = Pick<Limits, 'validTokens' | 'validTokenCharacters'>;
-
-/**
- * Claims of valid tokens by the hash of the token. At most `validTokens` tokens with `validTokenCharacters` characters of
- * payload together are kept; the least recently used token is removed first.
- */
-class RememberedTokens {
-  readonly #limits: RememberedLimits;
-  readonly #tokens = new Map<string, Remembered>();
-  #characters = 0;
-
-  constructor(limits: RememberedLimits) {
-    this.#limits = limits;
-  }
-
-  get size(): number {
-    return this.#tokens.size;
-  }
-
-  get(id: string): Claims | undefined {
-    const known = this.#tokens.get(id);
-    if (known === undefined) return undefined;
-    this.#tokens.delete(id);
-    this.#tokens.set(id, known);
-    return known.claims;
-  }
-
-  add(id: string, claims: Claims, characters: number): void {
-    this.#forget(id);
-    this.#tokens.set(id, { claims, characters });
-    this.#characters += characters;
-    const { validTokens, validTokenCharacters } = this.#limits;
-    for (const oldest of this.#tokens.keys()) {
-      if (this.#tokens.size <= validTokens && this.#characters <= validTokenCharacters) break;
-      this.#forget(oldest);
-    }
-  }
-
-  clear(): void {
-    this.#tokens.clear();
-    this.#characters = 0;
-  }
-
-  #forget(id: string): void {
-    this.#characters -= this.#tokens.get(id)?.characters ?? 0;
-    this.#tokens.delete(id);
-  }
 }
 
 /** Rules for the claims of a token. */

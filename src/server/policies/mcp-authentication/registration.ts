@@ -1,6 +1,7 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { isRecord, parseJson } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
+import { LruMap } from '../../../core/lru-map.ts';
 import { textReply } from '../../kernel/error-response.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
@@ -119,10 +120,11 @@ function registrationIn(body: Buffer): Readonly<Record<string, unknown>> | undef
 export class RegistrationLimit {
   readonly #limits: Limits;
   readonly #all: TokenBucket;
-  readonly #byAddress = new Map<string, TokenBucket>();
+  readonly #byAddress: LruMap<string, TokenBucket>;
 
   constructor(limits: Limits) {
     this.#limits = limits;
+    this.#byAddress = new LruMap(limits.registrationAddresses);
     const { registrations, registrationsInterval } = limits;
     this.#all = new TokenBucket(registrations, 1, registrationsInterval / registrations, performance.now());
   }
@@ -148,14 +150,10 @@ export class RegistrationLimit {
     for (const bucket of buckets) bucket.take(1);
   }
 
-  /** Over `LIMITS.registrationAddresses`, the oldest address is removed; the total limit still applies to it. */
+  /** Over `LIMITS.registrationAddresses`, the least recently used address is removed; the total limit still applies to it. */
   #bucketOf(address: string, now: number): TokenBucket {
     const known = this.#byAddress.get(address);
     if (known !== undefined) return known;
-    for (const oldest of this.#byAddress.keys()) {
-      if (this.#byAddress.size < this.#limits.registrationAddresses) break;
-      this.#byAddress.delete(oldest);
-    }
     const most = this.#limits.registrationsPerAddress;
     const bucket = new TokenBucket(most, 1, this.#limits.registrationsInterval / most, now);
     this.#byAddress.set(address, bucket);

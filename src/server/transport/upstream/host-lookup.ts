@@ -1,6 +1,7 @@
 import { type LookupAddress, type LookupAllOptions, type LookupOptions, lookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { LIMITS } from '../../../core/limits.ts';
+import { LruMap } from '../../../core/lru-map.ts';
 import { LOOKUP_TIMEOUT, upstreamFailure } from './upstream-error.ts';
 
 /** The system's resolver (getaddrinfo), which supports /etc/hosts, search domains and mDNS. */
@@ -25,7 +26,7 @@ type LookupCallback = (error: Error | null, addresses: readonly LookupAddress[])
  */
 export class HostLookup {
   readonly #system: SystemLookup;
-  readonly #hosts = new Map<string, Host>();
+  readonly #hosts = new LruMap<string, Host>(LIMITS.cachedHostLookups);
 
   constructor(system: SystemLookup = lookup) {
     this.#system = system;
@@ -50,8 +51,6 @@ export class HostLookup {
     let host = this.#hosts.get(hostname);
     if (host === undefined) {
       host = new Host((callback) => this.#system(hostname, { all: true, hints }, callback));
-      const [oldest] = this.#hosts.keys();
-      if (this.#hosts.size >= LIMITS.cachedHostLookups && oldest !== undefined) this.#hosts.delete(oldest);
       this.#hosts.set(hostname, host);
     }
     return host;
