@@ -22,8 +22,8 @@ export interface AdapterParts extends Partial<CallerRules> {
   readonly toolSet?: ToolSet;
 }
 
-export const SERVICE_NAME = 'memory-adapter';
-export const AGENT_HEADER = 'x-agent-id';
+const SERVICE_NAME = 'memory-adapter';
+const AGENT_HEADER = 'x-agent-id';
 
 /**
  * Creates the adapter: MCP at `/mcp`, with a server per POST that ends with its response, and `/health`. It keeps no

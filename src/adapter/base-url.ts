@@ -1,6 +1,6 @@
 import { CommandError } from '../core/exit-codes.ts';
 
-export const DEFAULT_MEMORY_API_URL = 'http://memory-api:3006';
+const DEFAULT_MEMORY_API_URL = 'http://memory-api:3006';
 const API_PATH = '/api/memory';
 
 /**

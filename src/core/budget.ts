@@ -1,5 +1,5 @@
 /** Windows of budgets. They begin at full hours, days, weeks (Monday) and months in UTC; `total` never ends. */
-export const BUDGET_WINDOWS = ['hour', 'day', 'week', 'month', 'total'] as const;
+const BUDGET_WINDOWS = ['hour', 'day', 'week', 'month', 'total'] as const;
 export type BudgetWindow = (typeof BUDGET_WINDOWS)[number];
 
 /** What a budget counts. */

@@ -1,6 +1,6 @@
 import { nearest } from './suggest.ts';
 
-export const DIRECTIVE_LEVELS = ['off', 'error', 'warn', 'info', 'debug', 'trace'] as const;
+const DIRECTIVE_LEVELS = ['off', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 export type DirectiveLevel = (typeof DIRECTIVE_LEVELS)[number];
 
 /** One clause: a level for everything (`target` is empty), or for the targets that begin so. */

@@ -4,7 +4,7 @@ import { LogDirectives } from './log-directives.ts';
 import { clockText } from './render/figures.ts';
 import { type Span, spansText, type Tone } from './render/span.ts';
 
-export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
+const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFormat = 'text' | 'json';
 /** Short lines for people at a terminal, in place of `text`. */

@@ -8,7 +8,7 @@ import { type Check, type Revision, runCli, type Scenario, verdict } from './sui
  * Scenarios for clients that a gateway can be judged by, as they are about more than sign-in, and how many of their checks
  * must succeed: some scenarios also pass when a client does nothing.
  */
-export const CLIENT_SCENARIOS: Record<Revision, Readonly<Record<string, number>>> = {
+const CLIENT_SCENARIOS: Record<Revision, Readonly<Record<string, number>>> = {
   '2025-11-25': {
     initialize: 1,
     tools_call: 2,
@@ -39,7 +39,7 @@ const scenarioMs = '60000';
  *
  * @param target `direct` leaves the gateway out
  */
-export async function runClientScenario(
+async function runClientScenario(
   name: string,
   revision: Revision,
   target: 'gateway' | 'direct' = 'gateway',

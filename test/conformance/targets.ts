@@ -24,7 +24,7 @@ const fixture = fileURLToPath(new URL('../kit/everything-server.ts', import.meta
 const builtGateway = fileURLToPath(new URL('../../bin/agctl.js', import.meta.url));
 
 /** The fixture by itself, over HTTP. */
-export async function startFixture(): Promise<Endpoint> {
+async function startFixture(): Promise<Endpoint> {
   const child = await startChild([fixture, '--http', '0'], (line) => /^http:\S+$/.exec(line)?.[0]);
   return { url: child.ready, pid: child.pid, stop: child.stop };
 }
@@ -85,7 +85,7 @@ export async function startGateway(
  * @param env variables for the fixture alone
  * @param settings other members of `stdio`
  */
-export function startStdioGateway(
+function startStdioGateway(
   program?: Program,
   env: Record<string, string> = {},
   settings: object = {},
@@ -98,7 +98,7 @@ export function startStdioGateway(
 }
 
 /** The gateway in front of the fixture as an HTTP server. */
-export async function startHttpGateway(program?: Program): Promise<Endpoint> {
+async function startHttpGateway(program?: Program): Promise<Endpoint> {
   const upstream = await startFixture();
   try {
     const gateway = await startGateway({ mcp: { host: upstream.url } }, program);

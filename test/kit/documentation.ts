@@ -6,7 +6,7 @@ import { marked, type Tokens } from 'marked';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Pages of the documentation, without the changelog: it names what existed once. */
-export const PAGES = globSync('{*.md,docs/**/*.md}', {
+const PAGES = globSync('{*.md,docs/**/*.md}', {
   cwd: root,
   exclude: ['CHANGELOG.md', 'docs/site/**'],
 }).sort();

@@ -63,7 +63,7 @@ function records() {
 }
 
 /** SDK 1: revisions up to 2025-11-25. */
-export async function firstSdk(url: string): Promise<EraClient> {
+async function firstSdk(url: string): Promise<EraClient> {
   const kept = records();
   const client = new Client1(INFO, CAPABILITIES);
   const answer = <T>(method: string, result: T): T => {

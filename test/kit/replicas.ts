@@ -4,7 +4,7 @@ import { type RedisServer, redisServer } from './redis.ts';
 import { type HttpReply, send } from './send.ts';
 import { httpUpstream } from './upstream.ts';
 
-export const SESSION_KEY = '5e'.repeat(32);
+const SESSION_KEY = '5e'.repeat(32);
 
 /** The section `config` of replicas that share a server. */
 export const sharedConfig = ({ url }: RedisServer, more: object = {}): object => ({

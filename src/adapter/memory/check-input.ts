@@ -90,7 +90,7 @@ export function checkTurn(turn: NewTurn): void {
   if (turn.idempotencyKey !== undefined) checkId(turn.idempotencyKey, 'idempotencyKey');
 }
 
-export function checkEntity(entity: NewEntity, where: string): void {
+function checkEntity(entity: NewEntity, where: string): void {
   checkId(entity.id, `${where}.id`);
   checkName(entity.name, `${where}.name`);
   checkOneOf(entity.type, ENTITY_TYPES, `${where}.type`);
@@ -101,7 +101,7 @@ export function checkEntity(entity: NewEntity, where: string): void {
   if (entity.embedding !== undefined) checkVector(entity.embedding, `${where}.embedding`);
 }
 
-export function checkRelation(relation: Relation, where: string): void {
+function checkRelation(relation: Relation, where: string): void {
   checkId(relation.fromId, `${where}.fromId`);
   checkId(relation.toId, `${where}.toId`);
   checkOneOf(relation.relationType, RELATION_TYPES, `${where}.relationType`);

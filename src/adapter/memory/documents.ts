@@ -44,7 +44,7 @@ export interface PutOptions {
 }
 
 /** Hash of the document's input, independent of how it is processed. */
-export function contentHash({ title, source, path, content }: Source): string {
+function contentHash({ title, source, path, content }: Source): string {
   const head = JSON.stringify([title ?? null, source ?? null, path ?? null]);
   return createHash('sha256').update(head).update('\0').update(content).digest('hex');
 }

@@ -29,7 +29,7 @@ export interface Endpoint {
 const KEY_POLICIES: ReadonlySet<string> = new Set(['apiKey']);
 
 /** The variable for a key that the configuration does not take from one. */
-export const DEFAULT_KEY_VARIABLE = 'AGCTL_KEY';
+const DEFAULT_KEY_VARIABLE = 'AGCTL_KEY';
 
 /** The variable that holds the client's key; undefined if the endpoint asks for none. */
 export function keyVariableOf({ policies, keyVariable }: Endpoint): string | undefined {

@@ -1,4 +1,3 @@
-import { parse } from 'yaml';
 import { elementsOf, entryIn, isRecord, membersOf, stringIn } from '../../core/foreign.ts';
 import { type Imported, NotImported } from './imported.ts';
 import { addDeployments, type Deployment } from './litellm-groups.ts';
@@ -239,14 +238,4 @@ function reportRest(
       reason:
         'a parameter that a provider does not know is an error (400), never dropped: `transformation` of a model removes one',
     });
-}
-
-/** Parses the text of a configuration of LiteLLM; undefined for anything else. */
-export function litellmConfig(text: string): Entry | undefined {
-  try {
-    const value: unknown = parse(text);
-    return isLitellm(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

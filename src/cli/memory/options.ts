@@ -127,7 +127,7 @@ export function flag(value: string | undefined, name: string): boolean {
 }
 
 /** Runs `read`; its errors are errors of usage. */
-export function usage<T>(read: () => T): T {
+function usage<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {

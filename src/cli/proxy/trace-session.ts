@@ -247,7 +247,7 @@ function notTraced({ shown }: AdminAddress, { words }: OwnReply): CommandError {
  *
  * @throws CommandError with the exit name `exit` for invalid JSON, such as half a line
  */
-export function parseEvent(text: string, source: string, exit: 'unreachable' | 'usage'): unknown {
+function parseEvent(text: string, source: string, exit: 'unreachable' | 'usage'): unknown {
   const value = receivedJson(text);
   if (typeof value === 'object' && value !== null) return value;
   throw new CommandError(

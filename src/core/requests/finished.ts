@@ -28,7 +28,7 @@ export function fieldText(fields: RequestFields, name: string): string {
   return escapeControls(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-export function fieldNumber(fields: RequestFields, name: string): number | undefined {
+function fieldNumber(fields: RequestFields, name: string): number | undefined {
   const value = fields[name];
   // Money is a text, so that its digits are exact.
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;

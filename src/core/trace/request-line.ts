@@ -46,7 +46,7 @@ function partOf(state: State | undefined, root: string): State {
 }
 
 /** Decodes a base64 body of a snapshot: as JSON if possible, else as text; undefined if it is neither. */
-export function decodeBody(body: unknown): unknown {
+function decodeBody(body: unknown): unknown {
   if (typeof body !== 'string' || body === '') return undefined;
   try {
     const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));

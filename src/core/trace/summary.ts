@@ -120,7 +120,7 @@ export function effectivePolicies(effective: unknown): string[] {
 const KINDS: Readonly<Record<string, string>> = { extAuth: 'extAuthz' };
 
 /** The name of a policy in the configuration, from its name in events (`local_rate_limit`, `ext_auth`). */
-export function camel(kind: string): string {
+function camel(kind: string): string {
   const name = kind.replace(/[_ ](\w)/g, (_, letter: string) => letter.toUpperCase());
   return entryIn(KINDS, name) ?? name;
 }

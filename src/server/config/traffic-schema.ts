@@ -244,7 +244,7 @@ export const attachedTcpRouteSchema = z
   .meta(tcpRouteMeta);
 
 /** Protocols of listeners. `config/plan/protocols.ts` says how they can be used. */
-export const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP', 'HBONE'] as const;
+const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP', 'HBONE'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
 const listenerFields = {

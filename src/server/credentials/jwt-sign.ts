@@ -16,7 +16,7 @@ const KEYS = {
 } as const;
 export type Algorithm = keyof typeof KEYS;
 
-export const algorithmSchema = z
+const algorithmSchema = z
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a constant.
   .enum(Object.keys(KEYS) as [Algorithm, ...Algorithm[]])
   .default('RS256')
@@ -67,7 +67,7 @@ export function jwtSigner(
 }
 
 /** A private key for an algorithm. Reports one that cannot be read, or is of another kind. */
-export function privateKey(
+function privateKey(
   source: z.output<typeof textOrFile>,
   alg: Algorithm,
   context: CompileContext,

@@ -86,7 +86,7 @@ export const tokenFacts: readonly TokenFact[] = [
 ];
 
 /** Milliseconds for each output token after the first. */
-export function perOutputToken({ usage, firstTokenAfter, lastTokenAfter }: LlmCall): number | undefined {
+function perOutputToken({ usage, firstTokenAfter, lastTokenAfter }: LlmCall): number | undefined {
   if (firstTokenAfter === undefined || lastTokenAfter === undefined || !usage?.output) return undefined;
   return (lastTokenAfter - firstTokenAfter) / usage.output;
 }

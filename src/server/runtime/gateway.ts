@@ -29,8 +29,6 @@ import { RequestRecords } from './request-records.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import { isForwarded, type WorkerRole } from './worker-role.ts';
 
-export { PortError } from './port.ts';
-
 export interface GatewayOptions {
   readonly runtime: Runtime;
   readonly log: Log;

@@ -24,7 +24,7 @@ const subscribe = (listener: () => void): (() => void) => {
 };
 
 /** Base path of both applications, without a trailing slash. */
-export const BASE = '/ui';
+const BASE = '/ui';
 
 export function useLocation(): Location {
   const href = useSyncExternalStore(subscribe, () => location.pathname + location.search);

@@ -4,7 +4,7 @@ import { MODERN, metaKey } from '../../kit/modern.ts';
 // What a good MCP server answers and sends, with every member that the gateway may read.
 
 /** Stands for the id of the request, in documents that are changed before they are sent. */
-export const ID = '#id';
+const ID = '#id';
 
 export const withId = (text: string, id: unknown): string =>
   text.replaceAll(`"${ID}"`, () => JSON.stringify(id));

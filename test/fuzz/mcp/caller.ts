@@ -38,7 +38,7 @@ const REACTIONS: Readonly<Record<string, object>> = {
   ping: { result: {} },
 };
 
-export const wellBehaved: Reaction = ({ method }) =>
+const wellBehaved: Reaction = ({ method }) =>
   REACTIONS[method] ?? { error: { code: -32601, message: 'no such method' } };
 
 /** A client of one era, which judges what it gets. */

@@ -7,7 +7,7 @@ import { createRemoteEmbedder, OLLAMA_PATH } from './remote-embedder.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables that select the embedder, for help texts and manual pages. */
-export const EMBEDDER_VARIABLES = {
+const EMBEDDER_VARIABLES = {
   MEMORY_EMBEDDER:
     'builtin (default), or onnx:FOLDER for a sentence-transformer model in ONNX format, as with --embedder',
   EMBEDDINGS_URL:

@@ -24,7 +24,7 @@ export interface AppParts {
   readonly pages?: string | undefined;
 }
 
-export const SERVICE_NAME = 'memory-backend';
+const SERVICE_NAME = 'memory-backend';
 const PREFIX = '/api/memory';
 const REQUEST_ID = 'x-request-id';
 

@@ -96,11 +96,11 @@ export interface Owner {
   readonly since: string;
 }
 
-export function ownerFile(database: string): string {
+function ownerFile(database: string): string {
   return `${database}.lock`;
 }
 
-export function readOwner(database: string): Owner | undefined {
+function readOwner(database: string): Owner | undefined {
   try {
     const { pid, host, since } = membersOf(parseJson(readFileSync(ownerFile(database), 'utf8')));
     const isOwner = typeof pid === 'number' && typeof host === 'string' && typeof since === 'string';

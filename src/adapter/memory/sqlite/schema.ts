@@ -4,7 +4,7 @@ import { createPrivateDatabase } from '../../../core/private-files.ts';
 import { number } from '../../../core/sql-row.ts';
 
 /** "agcm": identifies the file as ours (`PRAGMA application_id`). */
-export const APPLICATION_ID = 0x6167636d;
+const APPLICATION_ID = 0x6167636d;
 
 /** Each script migrates a file from the preceding version to its own, counted from 1. Never changed once released. */
 export const MIGRATIONS: readonly string[] = [

@@ -65,7 +65,7 @@ function listenersNamed(gateways: readonly GatewayPlan[], name: string): readonl
 }
 
 /** Ports of `binds` and of short forms have no name to refer to. */
-export const isGateway = ({ portPath }: GatewayPlan): boolean => portPath[0] === 'gateways';
+const isGateway = ({ portPath }: GatewayPlan): boolean => portPath[0] === 'gateways';
 
 function known(gateways: readonly GatewayPlan[]): string {
   const names = gateways

@@ -74,7 +74,7 @@ export function compileAccess(node: Access, scope: Scope | undefined, c: Compila
 }
 
 /** Compiles the operand of a member access. Records the whole path if it is known, instead of only its root. */
-export function compileTarget(node: Access, scope: Scope | undefined, c: Compilation): Step {
+function compileTarget(node: Access, scope: Scope | undefined, c: Compilation): Step {
   const path = staticPath(node, scope, c);
   if (path === undefined) return c.compile(node.target, scope);
   c.note(path.join('.'), node);

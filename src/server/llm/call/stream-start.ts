@@ -35,7 +35,7 @@ export async function startedReply(ctx: RequestContext, call: LlmCall, reply: Re
  * Waits for the first output of a stream, before anything is sent to the client: a stream that fails before it can still
  * be requested elsewhere. The bytes stay unchanged, in `body`.
  */
-export class StreamStart implements BodySink {
+class StreamStart implements BodySink {
   readonly body: UpstreamBody;
   /** Resolves at the first output to undefined, or to why there will be none. */
   readonly failed: Promise<string | undefined>;

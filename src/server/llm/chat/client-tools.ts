@@ -5,7 +5,7 @@ import { customInput } from './custom-tools.ts';
  * Tools that a client knows in another form than a provider: custom tools, and in the Responses API tools in a namespace
  * and the search for tools. For other providers they are functions; their calls are turned back for the client.
  */
-export function toolOf(request: ChatRequest, name: string): Tool | undefined {
+function toolOf(request: ChatRequest, name: string): Tool | undefined {
   return request.tools.find((tool) => tool.name === name);
 }
 

@@ -61,7 +61,7 @@ export const LIST_METHODS: Readonly<Record<string, ListMethod>> = {
 };
 
 /** Methods that act on one named item, with the path of the name in their parameters. */
-export const ITEM_METHODS: Readonly<
+const ITEM_METHODS: Readonly<
   Record<string, { readonly kind: ItemKind; readonly namePath: readonly string[] }>
 > = {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
@@ -149,7 +149,7 @@ export function nameAt(
 const RELATED_TASK = ['_meta', 'io.modelcontextprotocol/related-task', 'taskId'] as const;
 
 /** Methods about one task, which `params.taskId` names. */
-export const TASK_METHODS: ReadonlySet<string> = new Set([
+const TASK_METHODS: ReadonlySet<string> = new Set([
   'tasks/get',
   'tasks/result',
   'tasks/update',

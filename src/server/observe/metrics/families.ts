@@ -3,7 +3,7 @@ import type { Counter, Histogram } from './series.ts';
 
 // Names, labels and buckets match upstream's dashboards, except for the prefix.
 
-export const ROUTE_LABELS = ['bind', 'gateway', 'listener', 'route', 'route_rule'] as const;
+const ROUTE_LABELS = ['bind', 'gateway', 'listener', 'route', 'route_rule'] as const;
 const HTTP_LABELS = ['backend', 'protocol', 'method', 'status', 'reason', ...ROUTE_LABELS];
 const MINIMAL_LABELS = ['backend', ...ROUTE_LABELS];
 const GEN_AI_LABELS = [

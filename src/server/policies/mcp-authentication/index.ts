@@ -238,7 +238,7 @@ function keysOf(
 }
 
 /** Authorization server that clients are directed to: the gateway only for providers whose paths it knows. */
-export function authorizationServerOf({
+function authorizationServerOf({
   authorizationServer = 'gateway',
   provider,
 }: McpAuthenticationConfig): 'gateway' | 'issuer' {

@@ -33,7 +33,7 @@ export const protobufStruct = {
 };
 
 /** A JSON value as a `google.protobuf.Value`. */
-export function toValue(value: unknown): object {
+function toValue(value: unknown): object {
   if (value === null || value === undefined) return { nullValue: 0 };
   if (typeof value === 'string') return { stringValue: value };
   if (typeof value === 'number') return { numberValue: value };

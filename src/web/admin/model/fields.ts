@@ -12,7 +12,7 @@ export function field({ fields }: Entry, name: string): string {
   return visible(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-export function numberField({ fields }: Entry, name: string): number | undefined {
+function numberField({ fields }: Entry, name: string): number | undefined {
   const value = fields[name];
   // Money is a text, so that its digits are exact.
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
@@ -48,7 +48,7 @@ export function subjectOf(entry: Entry): string {
 }
 
 /** The MCP tool, prompt or resource of a request. */
-export const itemOf = (entry: Entry): string =>
+const itemOf = (entry: Entry): string =>
   toolOf(entry) || field(entry, 'gen_ai.prompt.name') || field(entry, 'mcp.resource.uri');
 
 export const toolOf = (entry: Entry): string => field(entry, 'gen_ai.tool.name');

@@ -38,7 +38,7 @@ let restarts = 0;
 /**
  * Follows the requests of the gateway from now on. Called once per application, so that pages need not wait for them.
  */
-export function followRequests(signal: AbortSignal): void {
+function followRequests(signal: AbortSignal): void {
   void followEventStream(
     () => '/api/requests',
     {

@@ -115,7 +115,7 @@ function Row({
 /** Share of the column's width; a quarter is reserved for the duration of the last step. */
 const share = (part: number, whole: number): string => `${(Math.min(1, part / whole) * 75).toFixed(2)}%`;
 
-export function signOf({ severity, isSkip }: Pick<TraceStep, 'severity' | 'isSkip'>): {
+function signOf({ severity, isSkip }: Pick<TraceStep, 'severity' | 'isSkip'>): {
   readonly mark: string;
   readonly tone: string;
   readonly word: string;

@@ -14,7 +14,7 @@ export interface Paint {
 }
 
 /** Each type has a shape and each relation a line style, so that color is never the only distinction. */
-export const SHAPES: Readonly<Record<EntityType, 'square' | 'circle' | 'triangle' | 'diamond' | 'wedge'>> = {
+const SHAPES: Readonly<Record<EntityType, 'square' | 'circle' | 'triangle' | 'diamond' | 'wedge'>> = {
   workspace: 'square',
   doc_file: 'circle',
   doc_chunk: 'triangle',

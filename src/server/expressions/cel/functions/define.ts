@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { CelEvaluationError } from '../errors.ts';
-import { isBytes, isList, typeName, type Value } from '../values.ts';
+import { isBytes, typeName, type Value } from '../values.ts';
 
 /**
  * A function of the language. `name` is `size` for a call, `.size` for a method (its receiver is the first argument),
@@ -52,7 +52,7 @@ export function asString(value: Value | undefined): string {
   throw mismatch('string', value);
 }
 
-export function asInt(value: Value | undefined): bigint {
+function asInt(value: Value | undefined): bigint {
   if (typeof value === 'bigint') return value;
   throw mismatch('int', value);
 }
@@ -60,11 +60,6 @@ export function asInt(value: Value | undefined): bigint {
 /** An int as a JavaScript number; beyond 2^53 the nearest one, which no length of anything reaches. */
 export function asIndex(value: Value | undefined): number {
   return Number(asInt(value));
-}
-
-export function asList(value: Value | undefined): readonly Value[] {
-  if (value !== undefined && isList(value)) return value;
-  throw mismatch('list', value);
 }
 
 /** A text or byte string as bytes. */

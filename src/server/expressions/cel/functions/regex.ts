@@ -8,7 +8,7 @@ import { asString, type FunctionDefinition, invalid, isString, method } from './
 const patternCache = new LruMap<string, RE2JS>(CEL_LIMITS.patterns);
 
 /** Compiles a pattern of RE2. Throws `invalid_argument` when it is not one or is too long. */
-export function compilePattern(source: string): RE2JS {
+function compilePattern(source: string): RE2JS {
   let regex = patternCache.get(source);
   if (regex === undefined) {
     if (source.length > CEL_LIMITS.patternLength)

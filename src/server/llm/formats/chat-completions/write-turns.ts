@@ -120,7 +120,7 @@ function writeResult({ callId, parts, isError }: ToolResultPart): Json {
 }
 
 /** What the model reads if a tool failed; Chat Completions and Responses have no member for that. */
-export const ERROR = 'Error:';
+const ERROR = 'Error:';
 
 const ATTACHED = 'The next user message contains the rest of this result.';
 

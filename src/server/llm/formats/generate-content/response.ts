@@ -108,7 +108,7 @@ export function writeResponse(
 }
 
 /** Writes a part of an answer. Throws `Untranslatable` for content that `generateContent` does not return. */
-export function writePart(part: Part): Json[] {
+function writePart(part: Part): Json[] {
   switch (part.type) {
     case 'text':
     case 'refusal':

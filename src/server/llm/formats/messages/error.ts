@@ -33,7 +33,7 @@ export function writeError(error: ChatError): Json {
 }
 
 /** The `error` member, also of an error event. */
-export function errorObject({ message, status, code }: ChatError): Json {
+function errorObject({ message, status, code }: ChatError): Json {
   return {
     type: errorType(status, code),
     message: code === CONTEXT_EXCEEDED ? contextMessage(message) : message,

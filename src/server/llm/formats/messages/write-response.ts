@@ -47,7 +47,7 @@ function writePart(part: Part): Json[] {
 }
 
 /** A thinking block. Its signature is what another provider wants back; '' if that is nothing. */
-export function writeReasoning(part: ReasoningPart): Json {
+function writeReasoning(part: ReasoningPart): Json {
   const { origin, text, signature, encrypted } = part;
   if (origin !== 'messages')
     return { type: 'thinking', thinking: text, signature: packReasoning(part) ?? '' };

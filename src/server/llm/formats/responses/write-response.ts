@@ -61,7 +61,7 @@ export function responseObject(
 }
 
 /** The members that change when the answer ends. */
-export function responseEnd(stop: StopReason, parts: readonly Pick<Part, 'type'>[]): Json {
+function responseEnd(stop: StopReason, parts: readonly Pick<Part, 'type'>[]): Json {
   const reason = incompleteReason(stop, parts);
   return {
     status: reason === undefined ? 'completed' : 'incomplete',
@@ -149,7 +149,7 @@ function writeCall(part: Extract<Part, { type: 'toolCall' }>, id: string): Json 
  * An item of reasoning. The text is a summary for the client, which shows summaries and sends them back; of open models
  * that have this format, it is the content.
  */
-export function writeReasoning(part: ReasoningPart, id: string): Json {
+function writeReasoning(part: ReasoningPart, id: string): Json {
   const { text, origin, encrypted } = part;
   const isContent = isReasoningContent(part);
   return {
@@ -172,7 +172,7 @@ export function itemId(type: 'message' | Part['type'], responseId: string, index
   return `${prefix}_${responseId.replace(/^\w+?[_-]/, '')}_${index}`;
 }
 
-export function writeUsage({
+function writeUsage({
   input,
   output,
   cachedInput,
