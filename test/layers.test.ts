@@ -56,6 +56,28 @@ describe('the files of policies', () => {
   }
 });
 
+describe('the folders of MCP and transport', () => {
+  const folders = globSync(['src/server/mcp/**/', 'src/server/transport/**/'], { cwd: root });
+
+  test.each(folders)('the files and folders in %s import each other one way', (folder) => {
+    const imports = new Map<string, Set<string>>();
+    for (const path of globSync(`${folder}/**/*.ts`, { cwd: root })) {
+      const [from = ''] = relative(folder, path).split('/');
+      const all = imports.get(from) ?? new Set();
+      imports.set(from, all);
+      for (const to of importsOf(read(path)).filter((each) => each.startsWith('.')))
+        all.add(relative(folder, join(path, '..', to)).split('/')[0] ?? '');
+      all.delete(from);
+    }
+    // A circle has no bottom: without the files and folders that import nothing of the rest, again and again, it is left.
+    for (let size = 0; size !== imports.size; ) {
+      size = imports.size;
+      for (const [from, all] of imports) if (![...all].some((to) => imports.has(to))) imports.delete(from);
+    }
+    expect([...imports.keys()]).toEqual([]);
+  });
+});
+
 describe('the kinds of backends', () => {
   const definitions = globSync('src/server/**/*.ts', { cwd: root }).flatMap((path) => {
     const name = /export const (\w+) = defineBackend\(/.exec(read(path))?.[1];

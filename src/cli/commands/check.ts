@@ -107,7 +107,7 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
 }
 
 /**
- * The exit handler (`targets/child.ts`) kills the process groups of started servers; a signal alone does not run it.
+ * The exit handler (`targets/stdio/child.ts`) kills the process groups of started servers; a signal alone does not run it.
  */
 function killChildrenOnSignals(): void {
   process.once('SIGINT', () => process.exit(EXIT_CODES.interrupted.code));
