@@ -1,4 +1,4 @@
-import { membersOf } from '../json-members.ts';
+import { nameModelOfBatch } from '../formats/gemini-embeddings/index.ts';
 import { JsonBody } from '../request/json-body.ts';
 import { defineProvider, type OutgoingRequest, type PathInput } from './provider.ts';
 
@@ -34,15 +34,9 @@ export const gemini = defineProvider({
   }),
 });
 
-/** Each request of a batch names the model, which must be that of the path (Gemini API, "batchEmbedContents"). */
+/** Each request of a batch has to name the model (Gemini API, "batchEmbedContents"), which clients of other APIs do not. */
 async function nameModel(request: OutgoingRequest): Promise<void> {
   const body = await JsonBody.parse(Buffer.from(request.body ?? ''));
-  const requests = body.get('requests');
-  const model = `models/${request.model?.replace(/^models\//, '')}`;
-  if (!Array.isArray(requests) || requests.every((each) => membersOf(each)?.['model'] === model)) return;
-  body.set(
-    'requests',
-    (requests as unknown[]).map((each) => ({ ...membersOf(each), model })),
-  );
+  nameModelOfBatch(body, request.model ?? '', true);
   request.body = body.encode();
 }

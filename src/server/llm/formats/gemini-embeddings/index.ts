@@ -45,12 +45,13 @@ export const batchEmbedContents = defineFormat({
 
 /**
  * Writes the model of the call into each request of a batch of embeddings that names one (Gemini API, "batchEmbedContents": it
- * must be that of the path).
+ * must be that of the path), or into every request.
  */
-export function nameModelOfBatch(body: Pick<Fields, 'get' | 'set'>, name: string): void {
+export function nameModelOfBatch(body: Pick<Fields, 'get' | 'set'>, name: string, isRequired = false): void {
   const requests = elementsOf(body.get('requests'));
   const model = `models/${name.replace(/^models\//, '')}`;
-  const isOther = (each: unknown): boolean => (membersOf(each)['model'] ?? model) !== model;
+  const isOther = (each: unknown): boolean =>
+    (membersOf(each)['model'] ?? (isRequired ? undefined : model)) !== model;
   if (requests.some(isOther))
     body.set(
       'requests',

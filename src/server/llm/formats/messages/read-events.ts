@@ -13,8 +13,8 @@ import {
 } from '../../chat/event-data.ts';
 import { readEventError } from '../../chat/provider-error.ts';
 import { mergedReport } from '../../usage.ts';
-import { readUsage, stopReason } from './read-response.ts';
-import { withoutPlaceholder } from './usage.ts';
+import { stopReason } from './read-response.ts';
+import { readUsage, withoutPlaceholder } from './usage.ts';
 
 /** Reads a stream of the Messages API (API reference, "Streaming Messages"). */
 export function eventReader(): EventReader {

@@ -1,10 +1,10 @@
-import { isRecord, membersOf } from '../../../../core/foreign.ts';
-import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
+import { membersOf } from '../../../../core/foreign.ts';
+import type { Answer, ChatResponse, Part, StopReason } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { isBlank, requiredName } from '../../chat/event-data.ts';
 import { type MemberReader, readKnownMembers } from '../../chat/member-reader.ts';
-import { tokenCount } from '../../usage.ts';
+import { readUsage } from './usage.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */
 export function readResponse(body: Json): ChatResponse {
@@ -83,27 +83,6 @@ export function stopReason(reason: string | undefined): StopReason {
     default:
       return 'stop';
   }
-}
-
-/** Reads `usage`, whose `input_tokens` excludes cached tokens and cache writes; undefined if there is none. */
-export function readUsage(value: unknown): ChatUsage | undefined {
-  if (!isRecord(value)) return undefined;
-  return readKnownMembers(value, 'usage', (usage) => {
-    const cachedInput = tokenCount(usage.value('cache_read_input_tokens'));
-    const cacheWrite = tokenCount(usage.value('cache_creation_input_tokens'));
-    return defined({
-      input: (tokenCount(usage.value('input_tokens')) ?? 0) + (cachedInput ?? 0) + (cacheWrite ?? 0),
-      output: tokenCount(usage.value('output_tokens')) ?? 0,
-      cachedInput,
-      cacheWrite,
-      cacheWrite1h: usage.object('cache_creation', (writes) =>
-        tokenCount(writes.value('ephemeral_1h_input_tokens')),
-      ),
-      reasoning: usage.object('output_tokens_details', (details) =>
-        tokenCount(details.value('thinking_tokens')),
-      ),
-    });
-  });
 }
 
 /** The tier that served the call, as OpenAI calls it. */

@@ -1,3 +1,4 @@
+import { isRecord } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import { known, tokenCount, type Usage } from '../../usage.ts';
 
@@ -20,6 +21,10 @@ export function anthropicUsage(report: Members): Usage | undefined {
     ...known('reasoning', membersOf(report['output_tokens_details'])?.['thinking_tokens']),
   };
 }
+
+/** The counts of a response that is translated: those that it lacks are 0. Undefined if it has no `usage`. */
+export const readUsage = (usage: unknown): Usage | undefined =>
+  isRecord(usage) ? (anthropicUsage(usage) ?? { input: 0, output: 0 }) : undefined;
 
 /** The report of `message_start`, which has 1 as output before there is any. */
 export const withoutPlaceholder = (report: Members): Members =>
