@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { LIMITS } from '../src/core/limits.ts';
 import { SharedSessions } from '../src/server/mcp/session/shared-sessions.ts';
-import { StoreBuckets } from '../src/server/policies/store-buckets.ts';
+import { StoreBuckets } from '../src/server/policies/limits/store-buckets.ts';
 import { RedisStore } from '../src/server/transport/redis/redis-store.ts';
 
 const COUNT = 30_000;

@@ -2,7 +2,7 @@ import { errorCode } from './foreign.ts';
 
 /**
  * Every failure that an HTTP client or a caller of the command line can see. Code throws `AppError` with a code where
- * the failure happens; `server/kernel/error-response.ts` turns it into a response, `cli/main.ts` into an exit code.
+ * the failure happens; `server/kernel/request/error-response.ts` turns it into a response, `cli/main.ts` into an exit code.
  */
 
 /** Which component answered a request, or why none did, as printed in the access log (`reason`). */

@@ -2,9 +2,9 @@ import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:
 import { Socket } from 'node:net';
 import { createLog } from '../../src/core/log.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { HeaderList } from '../../src/server/kernel/header-list.ts';
 import { handleRequest } from '../../src/server/kernel/pipeline.ts';
-import { type Reply, RequestContext } from '../../src/server/kernel/request-context.ts';
+import { HeaderList } from '../../src/server/kernel/request/header-list.ts';
+import { type Reply, RequestContext } from '../../src/server/kernel/request/request-context.ts';
 import { compileRuntime } from '../../src/server/runtime/runtime.ts';
 import { routesConfig } from './routes.ts';
 

@@ -3,7 +3,7 @@ import { createLog } from '../../src/core/log.ts';
 import type { PolicyAction, TraceMessage } from '../../src/core/trace/event.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { handleRequest } from '../../src/server/kernel/pipeline.ts';
-import type { RequestContext } from '../../src/server/kernel/request-context.ts';
+import type { RequestContext } from '../../src/server/kernel/request/request-context.ts';
 import { TraceObserver } from '../../src/server/observe/trace/trace-observer.ts';
 import { compileRuntime } from '../../src/server/runtime/runtime.ts';
 import { openListener } from '../../src/server/transport/listener/listener.ts';

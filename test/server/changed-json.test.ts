@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { writeChanged } from '../../src/server/kernel/changed-json.ts';
+import { writeChanged } from '../../src/server/kernel/json/changed-json.ts';
 
 const parse = (text: string): never => JSON.parse(text) as never;
 const changed = (text: string, change: (value: never) => unknown): string =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RequestContext } from '../../src/server/kernel/request-context.ts';
+import type { RequestContext } from '../../src/server/kernel/request/request-context.ts';
 import { llmCall } from '../../src/server/llm/llm-call.ts';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { gateway } from '../kit/gateway.ts';

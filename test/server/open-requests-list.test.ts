@@ -1,7 +1,7 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import type { RequestContext } from '../../src/server/kernel/request-context.ts';
+import type { RequestContext } from '../../src/server/kernel/request/request-context.ts';
 import { OpenRequests } from '../../src/server/runtime/open-requests.ts';
 
 const request = (name = ''): RequestContext =>

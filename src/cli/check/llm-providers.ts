@@ -2,8 +2,8 @@ import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
 import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { HeaderList } from '../../server/kernel/header-list.ts';
 import type { ModelsProbe } from '../../server/kernel/probe.ts';
+import { HeaderList } from '../../server/kernel/request/header-list.ts';
 import { createUpstream, tryConnection } from '../../server/transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../../server/transport/upstream/upstream-error.ts';
 import {

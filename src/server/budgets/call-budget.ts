@@ -1,6 +1,6 @@
 import { amountText, budgetText, windowEnd } from '../../core/budget.ts';
 import { AppError, detailOf } from '../../core/errors.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Amounts, Claim } from './counter.ts';
 import type { Reserved } from './ledger.ts';

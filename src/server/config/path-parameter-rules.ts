@@ -1,5 +1,5 @@
 import type { Path } from '../../core/diagnostic.ts';
-import type { PathMode } from '../kernel/request-target.ts';
+import type { PathMode } from '../kernel/request/request-target.ts';
 import { type KnownBackend, knownBackends } from './plan/backend-kinds.ts';
 import { type GatewayPlan, type LocatedProblem, type PolicyPlan, routesOf } from './plan/plan.ts';
 

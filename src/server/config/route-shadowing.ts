@@ -1,7 +1,7 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { Problem } from '../kernel/compile-context.ts';
-import type { RequestMatcher, Routable, TextMatcher } from '../kernel/request-context.ts';
-import { byPrecedence, type Candidate } from '../kernel/router.ts';
+import type { RequestMatcher, Routable, TextMatcher } from '../kernel/request/request-context.ts';
+import { byPrecedence, type Candidate } from '../kernel/routing/router.ts';
 
 type NamedRoute = Routable & { readonly name: string };
 

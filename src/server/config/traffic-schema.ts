@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { anyPolicyKinds, backendKinds, policyKinds, policyKindsAt } from '../features.ts';
-import { matchSchema } from '../kernel/match.ts';
 import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
+import { matchSchema } from '../kernel/routing/match.ts';
 import { tcpRouteFields, tcpRouteMeta, tcpRouteSchema } from '../transport/tcp-routes.ts';
 import { serverTlsSchema } from '../transport/tls/server-tls.ts';
 import { withConditional } from './conditional-schema.ts';

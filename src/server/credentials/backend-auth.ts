@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { isHeaderValue } from '../kernel/header-list.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { validatedToken } from '../kernel/shared-slots.ts';
+import { isHeaderValue } from '../kernel/request/header-list.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { validatedToken } from '../kernel/request/shared-slots.ts';
 import type { SignRequest } from '../transport/host-backend.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
 import { awsAuth, awsSchema } from './cloud/aws.ts';

@@ -4,11 +4,11 @@ import { headersView } from '../expressions/request-variables.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext, SecretNames } from '../kernel/compile-context.ts';
-import { isOwnCookie } from '../kernel/own-cookies.ts';
-import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { withoutParameters } from '../kernel/request-target.ts';
-import { credentialParameters } from '../kernel/shared-slots.ts';
+import { isOwnCookie } from '../kernel/request/own-cookies.ts';
+import { warnOfRemovedHeader } from '../kernel/request/removed-header.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { withoutParameters } from '../kernel/request/request-target.ts';
+import { credentialParameters } from '../kernel/request/shared-slots.ts';
 
 /** A query parameter that carries a credential. */
 export const parameterSchema = z

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { withoutParameters } from '../kernel/request-target.ts';
-import { backendKey } from '../kernel/shared-slots.ts';
+import { isSettableHeader, SETTABLE_HEADER } from '../kernel/request/header-list.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { withoutParameters } from '../kernel/request/request-target.ts';
+import { backendKey } from '../kernel/request/shared-slots.ts';
 import { cookiesWithout, exactlyOneOf, parameterSchema } from './location.ts';
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { validatedToken } from '../kernel/shared-slots.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { validatedToken } from '../kernel/request/shared-slots.ts';
 import { credentialLocation, type locationSchema } from './location.ts';
 
 /**

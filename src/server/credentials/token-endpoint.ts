@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { isHeaderValue } from '../kernel/header-list.ts';
+import { isHeaderValue } from '../kernel/request/header-list.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
 import { DocumentClient } from '../transport/upstream/document-client.ts';
 import { parseAddress } from '../transport/upstream/upstream.ts';

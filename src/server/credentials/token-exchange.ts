@@ -5,7 +5,7 @@ import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { type CredentialLocation, credentialLocation, locationSchema } from './location.ts';
 import { placementSchema } from './placement.ts';
 import { exchangeOncePerRequest } from './subject-token.ts';

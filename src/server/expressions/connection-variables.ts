@@ -1,5 +1,5 @@
-import { type ClientConnection, canonicalAddress } from '../kernel/client-connection.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import { type ClientConnection, canonicalAddress } from '../kernel/request/client-connection.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import type { Declaration } from './cel/declarations.ts';
 import { CelStruct, toCel } from './cel/values.ts';
 import { CERTIFICATE_MEMBERS, type CertificateMembers, certificateMembers } from './client-certificate.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { z } from 'zod';
-import { clientOf } from '../kernel/client-connection.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { clientOf } from '../kernel/request/client-connection.ts';
 import { sourceOf } from './connection-variables.ts';
 import { compileRules, ruleSchema } from './rules.ts';
 import { networkScope } from './scopes.ts';

@@ -2,8 +2,8 @@ import { AppError } from '../../core/errors.ts';
 import { isRecord, parseJson } from '../../core/foreign.ts';
 import { foldedName, shownName } from '../../core/json-members.ts';
 import type { Expression } from '../kernel/expression.ts';
-import { knownJson } from '../kernel/request-body.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import { knownJson } from '../kernel/request/request-body.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { parse } from './cel/engine.ts';
 import { JSON_STEP, type NameRead, namesRead, type ValuePath } from './cel/read-places.ts';
 

@@ -1,7 +1,7 @@
 import { GATEWAY } from '../kernel/gateway-name.ts';
-import { HeaderList } from '../kernel/header-list.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { omitsOriginal } from '../kernel/shared-slots.ts';
+import { HeaderList } from '../kernel/request/header-list.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { omitsOriginal } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Declaration } from './cel/declarations.ts';
 import { HeadersView } from './cel/headers-view.ts';

@@ -1,6 +1,6 @@
 import type { VariableResolver } from '../kernel/expression.ts';
 import type { Fact } from '../kernel/fact.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { type Declaration, declareRoot } from './cel/declarations.ts';
 
 /** A root variable of expressions, defined by the feature that sets it. */

@@ -1,4 +1,4 @@
-import type { Span } from '../kernel/json-text.ts';
+import type { Span } from '../kernel/json/json-text.ts';
 
 /** Where in JSON text a piece of it begins. */
 export interface JsonPlace {

@@ -2,9 +2,9 @@ import type { RE2JS } from 're2js';
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { Span } from '../kernel/json-text.ts';
-import { compileRegex } from '../kernel/match.ts';
+import type { Span } from '../kernel/json/json-text.ts';
 import { re2 } from '../kernel/re2.ts';
+import { compileRegex } from '../kernel/routing/match.ts';
 import { type JsonPlace, numberAround, placeAfter } from './json-text.ts';
 import { BUILTINS, type Builtin, PATTERN_REPLACEMENT, type SensitiveData } from './sensitive-data.ts';
 

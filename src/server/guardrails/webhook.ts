@@ -5,9 +5,14 @@ import type { TracePlace } from '../../core/trace/event.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, VariableResolver } from '../kernel/expression.ts';
-import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
-import { members } from '../kernel/json-text.ts';
-import { canonicalAuthority } from '../kernel/request-target.ts';
+import { members } from '../kernel/json/json-text.ts';
+import {
+  HeaderList,
+  isHeaderValue,
+  isSettableHeader,
+  SETTABLE_HEADER,
+} from '../kernel/request/header-list.ts';
+import { canonicalAuthority } from '../kernel/request/request-target.ts';
 import { createUpstream, parseAddress, type Upstream } from '../transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../transport/upstream/upstream-error.ts';
 import type { UpstreamRequest } from '../transport/upstream/upstream-request.ts';

@@ -4,7 +4,7 @@ import type { CompileContext } from './compile-context.ts';
 import type { DumpBackend, DumpEndpointInfo, DumpModel } from './config-dump.ts';
 import type { BackendState } from './inspection.ts';
 import type { Probe } from './probe.ts';
-import type { Backend, ClientApi, Reply } from './request-context.ts';
+import type { Backend, ClientApi, Reply } from './request/request-context.ts';
 import { Slot } from './slot.ts';
 import type { Upstreams } from './upstreams.ts';
 

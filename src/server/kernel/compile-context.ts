@@ -7,11 +7,11 @@ import type { Database } from './database.ts';
 import type { ExpressionScope, TracedExpression } from './expression.ts';
 import type { Inspection } from './inspection.ts';
 import type { CallKind, CallMeter } from './observer.ts';
-import type { Backend, RequestContext } from './request-context.ts';
+import type { Backend, RequestContext } from './request/request-context.ts';
+import type { RequestValidation } from './request/validate-request.ts';
 import type { Operations, Shared, SharedState } from './shared-state.ts';
 import type { SlotHolder } from './slot.ts';
 import type { Upstreams } from './upstreams.ts';
-import type { RequestValidation } from './validate-request.ts';
 
 /** Everything that a policy, backend or target may use while a configuration is compiled. */
 export interface CompileContext {

@@ -9,7 +9,14 @@ import type {
 // oxlint-disable-next-line import/no-cycle -- see request-context.ts.
 import type { CelResult, TracedExpression } from './expression.ts';
 // oxlint-disable-next-line import/no-cycle -- see request-context.ts.
-import type { Listener, Policy, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
+import type {
+  Listener,
+  Policy,
+  Reply,
+  RequestContext,
+  Route,
+  WeightedBackend,
+} from './request/request-context.ts';
 
 /** What a policy did to a request. */
 export interface PolicyNote {

@@ -1,8 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import { backendCaller, responseWaits } from './backend.ts';
-import { replyToError, runResponse } from './error-response.ts';
-import type { ListenerSelection } from './listener-selection.ts';
-import { rejectRepeatedMembers } from './repeated-members.ts';
+import { rejectRepeatedMembers } from './json/repeated-members.ts';
+import { replyToError, runResponse } from './request/error-response.ts';
 import type {
   BodyUse,
   ClientApi,
@@ -12,10 +11,11 @@ import type {
   RequestContext,
   Route,
   WeightedBackend,
-} from './request-context.ts';
-import { checkEncodedSlash } from './request-target.ts';
-import { pickByWeight } from './router.ts';
-import { type RequestValidation, validateRequest } from './validate-request.ts';
+} from './request/request-context.ts';
+import { checkEncodedSlash } from './request/request-target.ts';
+import { type RequestValidation, validateRequest } from './request/validate-request.ts';
+import type { ListenerSelection } from './routing/listener-selection.ts';
+import { pickByWeight } from './routing/router.ts';
 
 /** The part of a compiled gateway that the request flow needs. */
 interface GatewayListeners {

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import type { UpstreamBody } from '../transport/upstream/upstream-body.ts';
 import type { LlmCall } from './llm-call.ts';
 

@@ -1,8 +1,8 @@
 import { isCredentialName } from '../../core/credentials.ts';
-import type { HeaderList } from '../kernel/header-list.ts';
-import type { ClientRequest, RequestContext } from '../kernel/request-context.ts';
-import { withoutParameters } from '../kernel/request-target.ts';
-import { backendKey } from '../kernel/shared-slots.ts';
+import type { HeaderList } from '../kernel/request/header-list.ts';
+import type { ClientRequest, RequestContext } from '../kernel/request/request-context.ts';
+import { withoutParameters } from '../kernel/request/request-target.ts';
+import { backendKey } from '../kernel/request/shared-slots.ts';
 import type { ProviderFormatKey } from './formats/index.ts';
 import { keyHeader, type ProviderKind } from './providers/provider.ts';
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { aiPolicy } from './ai-policy.ts';
 import { callModel } from './call/call-model.ts';
 import { callWithFailover } from './call/call-with-failover.ts';

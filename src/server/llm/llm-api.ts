@@ -1,4 +1,4 @@
-import type { ClientApi } from '../kernel/request-context.ts';
+import type { ClientApi } from '../kernel/request/request-context.ts';
 import { errorBody } from './call/client-error.ts';
 import { isRealtime } from './realtime/realtime.ts';
 import { endpointAt, isModelList, passthroughAt } from './request/endpoints.ts';

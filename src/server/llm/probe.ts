@@ -1,7 +1,7 @@
-import type { HeaderChanges } from '../kernel/header-changes.ts';
-import { headerChanges } from '../kernel/header-changes.ts';
-import { HeaderList } from '../kernel/header-list.ts';
 import type { ModelsProbe } from '../kernel/probe.ts';
+import type { HeaderChanges } from '../kernel/request/header-changes.ts';
+import { headerChanges } from '../kernel/request/header-changes.ts';
+import { HeaderList } from '../kernel/request/header-list.ts';
 import { addProviderHeaders, type ProviderKind } from './providers/provider.ts';
 
 interface ProbedProvider {

@@ -2,7 +2,7 @@ import type { Declaration } from '../expressions/cel/declarations.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../expressions/scopes.ts';
 import { defined, defineVariable, memberDeclarations, memberValues } from '../expressions/variable.ts';
-import { omitsOriginal } from '../kernel/shared-slots.ts';
+import { omitsOriginal } from '../kernel/request/shared-slots.ts';
 import { llmFacts } from './facts.ts';
 import { type LlmCall, llmCall } from './llm-call.ts';
 

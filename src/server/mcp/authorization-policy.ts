@@ -14,7 +14,7 @@ import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression } from '../kernel/expression.ts';
 import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { RPC, RpcError } from './protocol/protocol.ts';
 import type { ItemAccess } from './request-fields.ts';
 import { itemAccess, mcpFields } from './request-fields.ts';

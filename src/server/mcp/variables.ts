@@ -2,7 +2,7 @@ import type { Declaration } from '../expressions/cel/declarations.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../expressions/scopes.ts';
 import { defined, defineVariable, memberDeclarations, memberValues } from '../expressions/variable.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { mcpFacts } from './facts.ts';
 import { mcpFields } from './request-fields.ts';
 

@@ -20,7 +20,7 @@ import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CelResult, Expression } from '../kernel/expression.ts';
 import type { FieldValue } from '../kernel/fact.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { RelayedConnection } from '../transport/listener/entrance.ts';
 import { UpstreamBody } from '../transport/upstream/upstream-body.ts';

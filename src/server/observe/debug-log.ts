@@ -10,7 +10,7 @@ import type {
   TracePlace,
 } from '../../core/trace/event.ts';
 import { placeText } from '../../core/trace/read-event.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { llmCall } from '../llm/llm-call.ts';
 import { numberOf } from './access-log.ts';
 import type { TraceSink } from './trace/tracer.ts';

@@ -1,4 +1,4 @@
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { requestFields } from './request-fields.ts';
 
 /** A request whose response has not ended. */

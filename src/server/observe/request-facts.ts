@@ -2,15 +2,15 @@ import { redactTarget } from '../../core/credentials.ts';
 import { byForm } from '../../core/redact.ts';
 import type { Fact } from '../kernel/fact.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { withoutParameters } from '../kernel/request-target.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { withoutParameters } from '../kernel/request/request-target.ts';
 import {
   type A2aCall,
   configuredParameters,
   credentialParameters,
   jwtClaims,
   retryAttempt,
-} from '../kernel/shared-slots.ts';
+} from '../kernel/request/shared-slots.ts';
 import { llmCall, refusedModel } from '../llm/llm-call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 

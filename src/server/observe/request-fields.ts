@@ -1,7 +1,7 @@
 import type { Fact, FieldValue } from '../kernel/fact.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { a2aCall } from '../kernel/shared-slots.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { a2aCall } from '../kernel/request/shared-slots.ts';
 import { llmFacts } from '../llm/facts.ts';
 import { llmCall } from '../llm/llm-call.ts';
 import { mcpFacts } from '../mcp/facts.ts';

@@ -7,7 +7,7 @@ import {
   tryEvaluate,
 } from '../expressions/cel/expression.ts';
 import type { VariableResolver } from '../kernel/expression.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { traceFilterScope } from './scopes.ts';
 import { TraceObserver } from './trace/trace-observer.ts';
 import type { TraceSink } from './trace/tracer.ts';

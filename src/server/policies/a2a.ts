@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { type A2aCall, a2aCall } from '../kernel/shared-slots.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
+import { type A2aCall, a2aCall } from '../kernel/request/shared-slots.ts';
 import { bodyForExpressions, holdBody, replaceBody } from '../transport/upstream/held-body.ts';
 
 const schema = z

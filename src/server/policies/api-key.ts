@@ -9,8 +9,8 @@ import { toCel } from '../expressions/cel/values.ts';
 import { defineVariable } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { allowedModels, principal } from '../kernel/shared-slots.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { allowedModels, principal } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
 

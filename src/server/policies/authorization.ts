@@ -12,7 +12,7 @@ import {
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
-import { jwtClaims, scopeChallenge } from '../kernel/shared-slots.ts';
+import { jwtClaims, scopeChallenge } from '../kernel/request/shared-slots.ts';
 
 const schema = z
   .strictObject({

@@ -9,7 +9,7 @@ import {
 import { placeOf } from '../credentials/placement.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { requestSigner } from '../transport/host-backend.ts';
 
 /** Sends a credential to the backend instead of that of the client. */

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { handshake } from '../kernel/upgrade.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
+import { handshake } from '../kernel/request/upgrade.ts';
 import { UpstreamBody } from '../transport/upstream/upstream-body.ts';
 
 const sideSchema = z.strictObject({

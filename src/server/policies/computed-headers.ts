@@ -8,7 +8,7 @@ import {
   isHeaderValue,
   isSettableHeader,
   SETTABLE_HEADER,
-} from '../kernel/header-list.ts';
+} from '../kernel/request/header-list.ts';
 
 /** Names with a colon for parts of a message that are not headers (RFC 9113 §8.3). */
 const PSEUDO_HEADERS = [':method', ':path', ':authority', ':status'] as const;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { durationSchema, goDuration } from '../../core/duration.ts';
-import { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
+import { HeaderList } from '../kernel/request/header-list.ts';
 
 const schema = z.lazy(() =>
   z

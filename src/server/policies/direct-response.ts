@@ -6,8 +6,13 @@ import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { Expression, VariableResolver } from '../kernel/expression.ts';
-import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
+import {
+  HeaderList,
+  isHeaderValue,
+  isSettableHeader,
+  SETTABLE_HEADER,
+} from '../kernel/request/header-list.ts';
 
 const schema = z.lazy(() =>
   z

@@ -1,5 +1,5 @@
-import { type HeaderChanges, headerChanges, headerChangesSchema } from '../kernel/header-changes.ts';
 import { definePolicy } from '../kernel/policy.ts';
+import { type HeaderChanges, headerChanges, headerChangesSchema } from '../kernel/request/header-changes.ts';
 
 const snapshot = ({ add, set, remove }: HeaderChanges): Record<string, unknown> => ({
   add: Object.keys(add),

@@ -8,16 +8,16 @@ import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { VariableResolver } from '../kernel/expression.ts';
-import type { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { tokenListeners } from '../kernel/shared-slots.ts';
+import type { HeaderList } from '../kernel/request/header-list.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { tokenListeners } from '../kernel/request/shared-slots.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
-import { RateLimits, type Taken } from './rate-limits.ts';
-import { StoreBuckets } from './store-buckets.ts';
-import { storeRateLimits } from './store-rate-limits.ts';
-import { TokenBucket } from './token-bucket.ts';
-import { TokenLeases } from './token-leases.ts';
+import { RateLimits, type Taken } from './limits/rate-limits.ts';
+import { StoreBuckets } from './limits/store-buckets.ts';
+import { storeRateLimits } from './limits/store-rate-limits.ts';
+import { TokenBucket } from './limits/token-bucket.ts';
+import { TokenLeases } from './limits/token-leases.ts';
 
 const limitSchema = z.lazy(() =>
   z.strictObject({

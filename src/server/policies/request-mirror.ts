@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
-import { FieldNames, withoutFields } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { handshake } from '../kernel/upgrade.ts';
+import { FieldNames, withoutFields } from '../kernel/request/header-list.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { handshake } from '../kernel/request/upgrade.ts';
 import { securedAddress } from '../transport/services/service-policies.ts';
 import {
   compileService,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
-import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './path-rewrite.ts';
+import { HeaderList } from '../kernel/request/header-list.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { authoritySchemas, rewriteAuthority } from './rewrite/authority-rewrite.ts';
+import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './rewrite/path-rewrite.ts';
 
 const schema = z.lazy(() =>
   z

@@ -10,9 +10,9 @@ import { resolverFor } from '../expressions/variable.ts';
 import { backendCaller } from '../kernel/backend.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { retryAttempt } from '../kernel/shared-slots.ts';
-import { handshake } from '../kernel/upgrade.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
+import { retryAttempt } from '../kernel/request/shared-slots.ts';
+import { handshake } from '../kernel/request/upgrade.ts';
 import { isCallFailure } from '../transport/upstream/upstream-error.ts';
 import { RetryBudget } from './retry-budget.ts';
 

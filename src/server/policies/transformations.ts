@@ -8,11 +8,11 @@ import { defineVariable, resolverFor } from '../expressions/variable.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, VariableResolver } from '../kernel/expression.ts';
-import type { HeaderList } from '../kernel/header-list.ts';
-import { isHeaderName } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { canonicalAuthority, canonicalTarget, type PathMode } from '../kernel/request-target.ts';
+import type { HeaderList } from '../kernel/request/header-list.ts';
+import { isHeaderName } from '../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
+import { canonicalAuthority, canonicalTarget, type PathMode } from '../kernel/request/request-target.ts';
 import { Slot } from '../kernel/slot.ts';
 import { bodyForExpressions, holdBody, replaceBody } from '../transport/upstream/held-body.ts';
 import {

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Problem } from '../kernel/compile-context.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
 import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
-import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
-import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './path-rewrite.ts';
+import { authoritySchemas, rewriteAuthority } from './rewrite/authority-rewrite.ts';
+import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './rewrite/path-rewrite.ts';
 
 const schema = z
   .strictObject({

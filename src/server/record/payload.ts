@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { llmCall } from '../llm/llm-call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 import type { RecordPolicy } from './policy.ts';

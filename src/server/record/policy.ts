@@ -7,7 +7,7 @@ import { resolverFor } from '../expressions/variable.ts';
 import { compilePatterns, type Patterns, ruleSchema } from '../guardrails/patterns.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CelResult, ExpressionScope } from '../kernel/expression.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 
 const DAY = 24 * 3600 * 1000;
 

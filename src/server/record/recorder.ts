@@ -4,7 +4,7 @@ import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Database, Statement } from '../kernel/database.ts';
 import type { Bound } from '../kernel/inspection.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { payloadOf } from './payload.ts';
 import type { RecordPolicy } from './policy.ts';
 import { type RequestRecord, recordOf } from './request-record.ts';

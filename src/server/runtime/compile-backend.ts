@@ -2,7 +2,7 @@ import { kindsOf } from '../config/plan/backend-kinds.ts';
 import type { BackendPlan } from '../config/plan/plan.ts';
 import { backendKinds } from '../features.ts';
 import type { CompileContext, NamedBackend } from '../kernel/compile-context.ts';
-import type { Backend, Policy, WeightedBackend } from '../kernel/request-context.ts';
+import type { Backend, Policy, WeightedBackend } from '../kernel/request/request-context.ts';
 import type { ContextOptions } from './compile-context.ts';
 import type { CompileScope } from './compile-policies.ts';
 import type { ComponentCache } from './component-cache.ts';

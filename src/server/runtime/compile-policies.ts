@@ -6,7 +6,7 @@ import { anyPolicyKinds } from '../features.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import type { PolicyKind } from '../kernel/policy.ts';
-import type { BodyUse, Policy } from '../kernel/request-context.ts';
+import type { BodyUse, Policy } from '../kernel/request/request-context.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
 import type { ComponentCache } from './component-cache.ts';
 import { compileKind } from './conditional-policy.ts';

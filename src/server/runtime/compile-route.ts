@@ -3,11 +3,17 @@ import { kindsOf } from '../config/plan/backend-kinds.ts';
 import { type BackendPlan, type PolicyPlan, policyOf, type RoutePlan } from '../config/plan/plan.ts';
 import { anyPolicyKinds } from '../features.ts';
 import type { Expression } from '../kernel/expression.ts';
-import { compileMatches } from '../kernel/match.ts';
 import type { PolicyBackend, PolicyKind, PolicyRoute } from '../kernel/policy.ts';
-import type { ClientApi, Delegate, Policy, RequestMatcher, Route } from '../kernel/request-context.ts';
-import { canonicalName } from '../kernel/request-target.ts';
-import { createRouter } from '../kernel/router.ts';
+import type {
+  ClientApi,
+  Delegate,
+  Policy,
+  RequestMatcher,
+  Route,
+} from '../kernel/request/request-context.ts';
+import { canonicalName } from '../kernel/request/request-target.ts';
+import { compileMatches } from '../kernel/routing/match.ts';
+import { createRouter } from '../kernel/routing/router.ts';
 import { compileBackend } from './compile-backend.ts';
 import type { ContextOptions } from './compile-context.ts';
 import { bodyUse, type CompileScope, compilePolicies, contextAt } from './compile-policies.ts';

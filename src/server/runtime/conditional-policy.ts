@@ -6,7 +6,7 @@ import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression } from '../kernel/expression.ts';
 import type { CompiledPolicy, PolicyKind } from '../kernel/policy.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 
 interface Entry {
   /** Undefined for the last entry, which then always applies. */

@@ -1,6 +1,6 @@
 import { setImmediate as turnOver } from 'node:timers/promises';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { tokenListeners } from '../kernel/shared-slots.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { tokenListeners } from '../kernel/request/shared-slots.ts';
 
 type Record = (ctx: RequestContext, status: number, bodyBytes: number) => void;
 

@@ -2,7 +2,7 @@ import { AppError, ERRORS } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { endWithError } from '../kernel/pipeline.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { isForwarded } from './worker-role.ts';
 

@@ -5,7 +5,7 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan/plan.ts';
 import { transportOf } from '../config/plan/protocols.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';

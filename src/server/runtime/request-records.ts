@@ -1,5 +1,5 @@
 import type { LineFormat, LineSink, Log } from '../../core/log.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { finalizeUsage } from '../llm/call/finalize-usage.ts';
 import { llmCall } from '../llm/llm-call.ts';

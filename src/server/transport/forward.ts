@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { type ClientConnection, clientConnection } from '../kernel/client-connection.ts';
-import { FieldNames, type HeaderList, withoutFields } from '../kernel/header-list.ts';
-import { ownCookies } from '../kernel/own-cookies.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { type ClientConnection, clientConnection } from '../kernel/request/client-connection.ts';
+import { FieldNames, type HeaderList, withoutFields } from '../kernel/request/header-list.ts';
+import { ownCookies } from '../kernel/request/own-cookies.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import type { Upstream } from './upstream/upstream.ts';
 
 /**

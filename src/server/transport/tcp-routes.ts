@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { z } from 'zod';
-import { clientOf } from '../kernel/client-connection.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { canonicalName } from '../kernel/request-target.ts';
+import { clientOf } from '../kernel/request/client-connection.ts';
+import { canonicalName } from '../kernel/request/request-target.ts';
 import { type Entrance, entranceFor, type RelayEnded, type RelayedConnection } from './listener/entrance.ts';
 import { isOneReference, referredHost, serviceFields, serviceMeta } from './services/service-reference.ts';
 import { relayTcp, type TcpTarget } from './tcp-relay.ts';

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
-import { type ClientConnection, clientConnection } from '../kernel/client-connection.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
+import { type ClientConnection, clientConnection } from '../kernel/request/client-connection.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
 
 /** `config.http.trustedProxies`. */
 export const trustedProxiesSchema = z

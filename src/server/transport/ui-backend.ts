@@ -5,9 +5,9 @@ import { AppError } from '../../core/errors.ts';
 import { isLoopback, parseListenAddress } from '../../core/listen.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { FieldNames, withoutFields } from '../kernel/header-list.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { principal } from '../kernel/shared-slots.ts';
+import { FieldNames, withoutFields } from '../kernel/request/header-list.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { principal } from '../kernel/request/shared-slots.ts';
 import { createUpstream, type UpstreamAddress } from './upstream/upstream.ts';
 
 /** The admin pages, for the top-level section `ui`. Configurations cannot name this kind of backend. */

@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import { errorCode } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { forwardToWorker } from '../transport/forward.ts';
 import { createUpstream, type Upstream } from '../transport/upstream/upstream.ts';
 import type { PeerList } from './calls.ts';

@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http';
 import { afterEach, expect, test, vi } from 'vitest';
 import { byForm } from '../../../src/core/redact.ts';
-import { HeaderList } from '../../../src/server/kernel/header-list.ts';
+import { HeaderList } from '../../../src/server/kernel/request/header-list.ts';
 import { GOOD_TLS } from '../../kit/certificates.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { http2Client } from '../../kit/http2.ts';

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { edit, elements, exceedsStructure, members, valueAt } from '../../../src/server/kernel/json-text.ts';
+import {
+  edit,
+  elements,
+  exceedsStructure,
+  members,
+  valueAt,
+} from '../../../src/server/kernel/json/json-text.ts';
 import { type ItemKind, inwardName, outwardName } from '../../../src/server/mcp/names/names.ts';
 import { AT_ONCE } from '../../kit/at-once.ts';
 

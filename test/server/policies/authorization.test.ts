@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfigText } from '../../../src/server/config/load.ts';
-import { jwtClaims } from '../../../src/server/kernel/shared-slots.ts';
+import { jwtClaims } from '../../../src/server/kernel/request/shared-slots.ts';
 import { findProblems } from '../../../src/server/runtime/find-problems.ts';
 import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { RequestContext } from '../../../src/server/kernel/request-context.ts';
-import { jwtClaims } from '../../../src/server/kernel/shared-slots.ts';
+import type { RequestContext } from '../../../src/server/kernel/request/request-context.ts';
+import { jwtClaims } from '../../../src/server/kernel/request/shared-slots.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { worstLoopDelay } from '../../kit/loop-delay.ts';
 import { answeringGateway, routesConfig } from '../../kit/routes.ts';

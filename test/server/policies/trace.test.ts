@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { policyKinds } from '../../../src/server/features.ts';
-import type { RequestContext } from '../../../src/server/kernel/request-context.ts';
-import { jwtClaims } from '../../../src/server/kernel/shared-slots.ts';
+import type { RequestContext } from '../../../src/server/kernel/request/request-context.ts';
+import { jwtClaims } from '../../../src/server/kernel/request/shared-slots.ts';
 import { askPolicy } from '../../kit/authz.ts';
 import { chaos } from '../../kit/config.ts';
 import { openSession } from '../../kit/mcp.ts';

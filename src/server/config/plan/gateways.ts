@@ -1,6 +1,6 @@
 import type { Path } from '../../../core/diagnostic.ts';
 import { policyKindsAt } from '../../features.ts';
-import { canonicalName } from '../../kernel/request-target.ts';
+import { canonicalName } from '../../kernel/request/request-target.ts';
 import type { Config } from '../schema.ts';
 import type { GatewayPlan, ListenerPlan, LocatedProblem } from './plan.ts';
 import { planPolicies } from './policies.ts';

@@ -1,6 +1,6 @@
 import type { AppError } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/foreign.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { isEmpty } from '../chat/event-data.ts';
 import { llmError } from '../errors.ts';
 import { clientFormatOf, type FormatKey, formats } from '../formats/index.ts';

@@ -1,6 +1,6 @@
 import { callBudget } from '../../budgets/call-budget.ts';
 import type { Amounts } from '../../budgets/counter.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { Slot } from '../../kernel/slot.ts';
 import type { PriceCatalog } from '../cost/catalog.ts';
 import type { CostOutcome, LlmCall } from '../llm-call.ts';

@@ -1,7 +1,7 @@
 import { callBudget } from '../../budgets/call-budget.ts';
 import { resolverFor } from '../../expressions/variable.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { logReads, originalWithheld } from '../../kernel/shared-slots.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import { logReads, originalWithheld } from '../../kernel/request/shared-slots.ts';
 import { promptOf } from '../chat/prompt.ts';
 import { gatewayCredential } from '../credentials.ts';
 import { clientFormatOf } from '../formats/index.ts';

@@ -1,8 +1,14 @@
 import { AppError } from '../../../core/errors.ts';
 import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { backendTimeouts } from '../../kernel/backend.ts';
-import { FieldNames, HeaderList, OVERRIDES, removeFields, withoutFields } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import {
+  FieldNames,
+  HeaderList,
+  OVERRIDES,
+  removeFields,
+  withoutFields,
+} from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { DecodedBody, isDecodable } from '../../transport/upstream/decoded-body.ts';
 import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import type { UpstreamResponse } from '../../transport/upstream/upstream-request.ts';

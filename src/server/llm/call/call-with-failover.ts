@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { isCallFailure } from '../../transport/upstream/upstream-error.ts';
 import { llmCall } from '../llm-call.ts';
 import type { Failover, FailoverTarget } from '../models/failover.ts';

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { callBudget } from '../../budgets/call-budget.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { chargeBudget } from './budget.ts';

@@ -1,5 +1,5 @@
 import type { AppError } from '../../../core/errors.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { LlmError } from '../errors.ts';
 import type { ClientError } from '../formats/format.ts';
 import { clientFormat } from '../request/endpoints.ts';

@@ -1,4 +1,4 @@
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { PriceCatalog } from '../cost/catalog.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { isZero } from '../usage.ts';

@@ -1,6 +1,6 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { RuntimeSettings } from '../../kernel/compile-context.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { aiPolicy } from '../ai-policy.ts';
 import { llmError } from '../errors.ts';
 import type { Guard } from '../guardrails/guard.ts';

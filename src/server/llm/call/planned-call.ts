@@ -1,5 +1,5 @@
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { logReads } from '../../kernel/shared-slots.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { logReads } from '../../kernel/request/shared-slots.ts';
 import { type AiPolicy, aiPolicy } from '../ai-policy.ts';
 import type { Guardrails } from '../guardrails/guardrails.ts';
 import type { LlmCall } from '../llm-call.ts';

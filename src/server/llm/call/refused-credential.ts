@@ -1,5 +1,5 @@
-import type { HeaderList } from '../../kernel/header-list.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { LlmError } from '../errors.ts';
 import type { LlmCall } from '../llm-call.ts';
 

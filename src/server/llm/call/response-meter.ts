@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { errorInEvent, errorOf } from '../errors.ts';
 import type { WireFormat } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';

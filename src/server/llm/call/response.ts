@@ -1,8 +1,8 @@
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { resolverFor } from '../../expressions/variable.ts';
-import { writeChanged } from '../../kernel/changed-json.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { writeChanged } from '../../kernel/json/changed-json.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey, removeHeadersWithKey } from '../credentials.ts';

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { backendTimeouts } from '../../kernel/backend.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { type BodySink, UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { errorInEvent, llmError } from '../errors.ts';
 import type { WireFormat } from '../formats/format.ts';

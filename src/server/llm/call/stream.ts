@@ -2,7 +2,7 @@ import type { BodyWriter } from '../../../core/body-writer.ts';
 import { AppError, ERRORS, messageOf, type Reason } from '../../../core/errors.ts';
 import { callBudget } from '../../budgets/call-budget.ts';
 import { backendTimeouts } from '../../kernel/backend.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { StreamedCompletion } from '../chat/conversation.ts';
 import type { ClientError } from '../formats/format.ts';

@@ -1,5 +1,5 @@
-import { textReply } from '../../kernel/error-response.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { textReply } from '../../kernel/request/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { clientFormatOf, formatOf } from '../formats/index.ts';
 import { promptFields } from '../formats/text-fields.ts';
 import type { LlmCall } from '../llm-call.ts';

@@ -1,5 +1,5 @@
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { tokenListeners } from '../../kernel/shared-slots.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { tokenListeners } from '../../kernel/request/shared-slots.ts';
 import { Slot } from '../../kernel/slot.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { Usage } from '../usage.ts';

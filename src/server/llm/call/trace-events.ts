@@ -1,6 +1,6 @@
 import type { LlmRouteType } from '../../../core/trace/event.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
 import type { LlmCall } from '../llm-call.ts';

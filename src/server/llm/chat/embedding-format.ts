@@ -1,4 +1,4 @@
-import type { HeaderList } from '../../kernel/header-list.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Usage } from '../usage.ts';
 import type { ChatError } from './chat.ts';
 import type { CallTarget, Json } from './chat-format.ts';

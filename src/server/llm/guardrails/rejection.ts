@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
-import { headerChanges, headerChangesSchema } from '../../kernel/header-changes.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
+import { headerChanges, headerChangesSchema } from '../../kernel/request/header-changes.ts';
+import { HeaderList } from '../../kernel/request/header-list.ts';
 
 /** Upstream's form of a body. */
 const bytes = z.array(z.int().min(0).max(255)).refine((list) => isUtf8(Buffer.from(list)), {

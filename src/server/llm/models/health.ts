@@ -6,8 +6,8 @@ import { ResponseView } from '../../expressions/request-variables.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { DumpEndpointInfo } from '../../kernel/config-dump.ts';
-import type { HeaderList } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { Shared } from '../../kernel/shared-state.ts';
 import { providerReplyScope } from '../variables.ts';
 

@@ -6,7 +6,7 @@ import {
   compileBackendAuth,
 } from '../../credentials/backend-auth.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { keyHeader, type OutgoingRequest, type ProviderKind } from '../providers/provider.ts';
 
 /** `auth` of a model. */

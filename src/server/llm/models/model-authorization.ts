@@ -5,7 +5,7 @@ import { compileRules, reportPlainRules, ruleSchema } from '../../expressions/ru
 import { requestScope } from '../../expressions/scopes.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 
 /** `authorization` of a model: as the policy of that name, for calls of one model. */
 export const modelAuthorizationSchema = z

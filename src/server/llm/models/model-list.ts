@@ -1,9 +1,9 @@
 import type { AppError } from '../../../core/errors.ts';
 import { shownName } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { textReply } from '../../kernel/error-response.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { allowedModels } from '../../kernel/shared-slots.ts';
+import { textReply } from '../../kernel/request/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import { allowedModels } from '../../kernel/request/shared-slots.ts';
 import { llmError } from '../errors.ts';
 import type { ModelListFormat } from '../formats/format.ts';
 import { refusedModel } from '../llm-call.ts';

@@ -5,7 +5,7 @@ import { readsOfBody } from '../../expressions/read-members.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Expression } from '../../kernel/expression.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { llmError } from '../errors.ts';
 import { otherCase } from '../request/read-request.ts';
 import { llmRequestScope } from '../variables.ts';

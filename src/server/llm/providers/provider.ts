@@ -1,6 +1,6 @@
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { HeaderList } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { LocalSession } from '../../transport/web-socket/local-web-socket.ts';
 import type { ProviderFormatKey } from '../formats/index.ts';
 import type { LlmCall } from '../llm-call.ts';

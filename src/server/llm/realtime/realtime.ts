@@ -1,9 +1,9 @@
 import type { WebSocket } from 'ws';
 import { messageOf } from '../../../core/errors.ts';
-import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { withoutParameters } from '../../kernel/request-target.ts';
-import { handshake } from '../../kernel/upgrade.ts';
+import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import { withoutParameters } from '../../kernel/request/request-target.ts';
+import { handshake } from '../../kernel/request/upgrade.ts';
 import type { RelayOptions, WebSocketTarget } from '../../transport/web-socket/web-socket-relay.ts';
 import { chargeBudget, reserveBudget } from '../call/budget.ts';
 import { credentialRefused, refusesCredential } from '../call/refused-credential.ts';

@@ -1,8 +1,8 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { elementsOf, isRecord } from '../../../core/foreign.ts';
 import { resolverFor } from '../../expressions/variable.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { allowedModels } from '../../kernel/shared-slots.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { allowedModels } from '../../kernel/request/shared-slots.ts';
 import type { CheckedMessage } from '../../transport/web-socket/web-socket-relay.ts';
 import { LlmError, llmError } from '../errors.ts';
 import type { Guard } from '../guardrails/guard.ts';

@@ -1,7 +1,7 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { textIn } from '../../../core/foreign.ts';
 import { resolverFor } from '../../expressions/variable.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { Released } from '../../transport/web-socket/web-socket-relay.ts';
 import { realtimeEvents } from '../formats/realtime/event-texts.ts';
 import { dataOf } from '../frames.ts';

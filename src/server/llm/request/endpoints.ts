@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { defined } from '../chat/defined.ts';
 import type { WireFormat } from '../formats/format.ts';

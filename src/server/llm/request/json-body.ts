@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { isRecord } from '../../../core/foreign.ts';
 import { isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { writeChanged } from '../../kernel/changed-json.ts';
-import { type Edit, edit, members, type Span } from '../../kernel/json-text.ts';
+import { writeChanged } from '../../kernel/json/changed-json.ts';
+import { type Edit, edit, members, type Span } from '../../kernel/json/json-text.ts';
 import { llmError } from '../errors.ts';
 import type { CallBody } from './call-body.ts';
 

@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { foldedName } from '../../../core/json-members.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { llmError } from '../errors.ts';
 import { promptFields } from '../formats/text-fields.ts';

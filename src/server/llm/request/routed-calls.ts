@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { formats } from '../formats/index.ts';
 import { type Endpoint, endpointOf, passthroughAt } from './endpoints.ts';
 

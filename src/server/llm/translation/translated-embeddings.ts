@@ -1,5 +1,5 @@
-import type { HeaderList } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import type {
   EmbeddingFormat,

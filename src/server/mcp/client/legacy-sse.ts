@@ -1,9 +1,9 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { EventStream } from '../../../core/sse.ts';
-import { emptyReply } from '../../kernel/error-response.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { principal } from '../../kernel/shared-slots.ts';
+import { emptyReply } from '../../kernel/request/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import { principal } from '../../kernel/request/shared-slots.ts';
 import { initializing } from '../eras/open-target.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { badMessage, errorMessage, RPC, RpcError, SESSION_HEADER } from '../protocol/protocol.ts';

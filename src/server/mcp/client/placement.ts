@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { MODERN_REVISION, SESSION_HEADER, VERSION_HEADER } from '../protocol/protocol.ts';
 import { workerOf } from '../session/session-id.ts';
 

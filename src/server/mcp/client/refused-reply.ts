@@ -1,6 +1,6 @@
 import { isRecord, parseJson } from '../../../core/foreign.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { HeaderList } from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { UpstreamStatusError } from '../connection/target-failure.ts';
 import { errorMessage, rpcErrorIn } from '../protocol/protocol.ts';
 

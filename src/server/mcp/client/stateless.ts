@@ -1,9 +1,9 @@
 import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { VERSION } from '../../../core/version.ts';
-import { emptyReply } from '../../kernel/error-response.ts';
-import { edit, valueAt } from '../../kernel/json-text.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { principal } from '../../kernel/shared-slots.ts';
+import { edit, valueAt } from '../../kernel/json/json-text.ts';
+import { emptyReply } from '../../kernel/request/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import { principal } from '../../kernel/request/shared-slots.ts';
 import { initializing } from '../eras/open-target.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, resultMessage, VERSION_HEADER } from '../protocol/protocol.ts';

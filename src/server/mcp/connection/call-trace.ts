@@ -1,7 +1,7 @@
 import { redactTarget } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { TOOL_ERROR } from '../../../core/outcome.ts';
-import { type Edit, edit, insertion, valueAt } from '../../kernel/json-text.ts';
+import { type Edit, edit, insertion, valueAt } from '../../kernel/json/json-text.ts';
 import type { CallSpan, RequestObserver, RequestSpan } from '../../kernel/observer.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import type { McpFields } from '../request-fields.ts';

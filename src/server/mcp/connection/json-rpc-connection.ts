@@ -1,7 +1,7 @@
 import { messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
-import { edit, valueAt } from '../../kernel/json-text.ts';
+import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
 import { mirroredName } from '../protocol/envelope.ts';
 import {

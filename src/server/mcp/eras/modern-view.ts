@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { messageOf } from '../../../core/errors.ts';
 import { membersOf, stringIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
-import { edit, valueAt } from '../../kernel/json-text.ts';
+import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import { refusal } from '../protocol/client-capabilities.ts';

@@ -1,7 +1,7 @@
 import { messageOf } from '../../../core/errors.ts';
 import { stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
-import { members, valueAt } from '../../kernel/json-text.ts';
+import { members, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
 import { ListPages } from '../connection/list-pages.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';

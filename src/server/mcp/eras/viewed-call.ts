@@ -1,5 +1,5 @@
 import { membersOf, textIn } from '../../../core/foreign.ts';
-import { valueAt } from '../../kernel/json-text.ts';
+import { valueAt } from '../../kernel/json/json-text.ts';
 import { isSameId, type RpcMessage } from '../protocol/message.ts';
 
 /** One call at the server. Several requests of the client may belong to it: the first, and one for each round of input. */

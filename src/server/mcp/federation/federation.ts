@@ -1,5 +1,5 @@
 import { membersOf } from '../../../core/foreign.ts';
-import { edit, valueAt } from '../../kernel/json-text.ts';
+import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { Connection } from '../connection/connection.ts';
 import { ReplayedRequests } from '../connection/replayed-requests.ts';
 import type { Target } from '../connection/target.ts';

@@ -1,7 +1,7 @@
 import { errorType, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
-import { withTraceparent } from '../../kernel/header-changes.ts';
-import { type Edit, edit, elements, stringAt, valueAt } from '../../kernel/json-text.ts';
+import { type Edit, edit, elements, stringAt, valueAt } from '../../kernel/json/json-text.ts';
+import { withTraceparent } from '../../kernel/request/header-changes.ts';
 import { callSpan, traced } from '../connection/call-trace.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';

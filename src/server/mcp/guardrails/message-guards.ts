@@ -1,10 +1,10 @@
 import { resolverFor } from '../../expressions/variable.ts';
 import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
-import { edit, type Span, valueAt } from '../../kernel/json-text.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { originalWithheld } from '../../kernel/shared-slots.ts';
+import { edit, type Span, valueAt } from '../../kernel/json/json-text.ts';
+import { HeaderList } from '../../kernel/request/header-list.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { originalWithheld } from '../../kernel/request/shared-slots.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
 import { type GuardedRequest, type MessageGuards, mcpFields } from '../request-fields.ts';

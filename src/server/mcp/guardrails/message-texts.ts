@@ -1,7 +1,6 @@
 import { stringEnd } from '../../../core/json-members.ts';
-import { stringOf } from '../../../server/kernel/json-text.ts';
 import { isBase64, textsInBase64 } from '../../guardrails/encoded-text.ts';
-import { members, type Span } from '../../kernel/json-text.ts';
+import { members, type Span, stringOf } from '../../kernel/json/json-text.ts';
 import { META } from '../protocol/protocol.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
 import { compilePatterns, maskCrossings, patternFields } from '../../guardrails/patterns.ts';
-import { edit } from '../../kernel/json-text.ts';
+import { edit } from '../../kernel/json/json-text.ts';
 import { errorTexts, type MessageText, requestTexts, responseTexts } from './message-texts.ts';
 import { defineProcessor, type MessageVerdict, REJECTED } from './processor.ts';
 

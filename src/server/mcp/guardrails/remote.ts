@@ -5,7 +5,7 @@ import { requestScope } from '../../expressions/scopes.ts';
 import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
 import { webhookFields } from '../../guardrails/webhook.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
-import { isHeaderName, isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
+import { isHeaderName, isHeaderValue, isSettableHeader } from '../../kernel/request/header-list.ts';
 import { createGrpcService } from '../../transport/services/grpc.ts';
 import { fromStruct, toStruct } from '../../transport/services/protobuf-struct.ts';
 import { extMcp } from './ext-mcp.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { requestScope } from '../../expressions/scopes.ts';
 import { compileWebhookService, webhookFields } from '../../guardrails/webhook.ts';
-import { valueAt } from '../../kernel/json-text.ts';
+import { valueAt } from '../../kernel/json/json-text.ts';
 import {
   defineProcessor,
   type GuardedMessage,

@@ -1,5 +1,5 @@
 import { isRecord, membersOf } from '../../../core/foreign.ts';
-import { type Edit, edit, elements, stringOf, valueAt } from '../../kernel/json-text.ts';
+import { type Edit, edit, elements, stringOf, valueAt } from '../../kernel/json/json-text.ts';
 import { RPC, RpcError } from '../protocol/protocol.ts';
 
 /**

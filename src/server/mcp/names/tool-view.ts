@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { type Edit, edit, members, valueAt } from '../../kernel/json-text.ts';
+import { type Edit, edit, members, valueAt } from '../../kernel/json/json-text.ts';
 import { namePattern } from './name-pattern.ts';
 import { UnmatchedNames } from './unmatched-names.ts';
 

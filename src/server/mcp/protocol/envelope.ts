@@ -1,6 +1,6 @@
 import { isRecord, membersOf, shownValue } from '../../../core/foreign.ts';
-import { isHeaderValue } from '../../kernel/header-list.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import { isHeaderValue } from '../../kernel/request/header-list.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { RpcMessage } from './message.ts';
 import {
   META,

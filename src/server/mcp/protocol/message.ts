@@ -1,7 +1,7 @@
 import { isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
 import { foldedName, isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { eachMember, edit, members, type Span } from '../../kernel/json-text.ts';
+import { eachMember, edit, members, type Span } from '../../kernel/json/json-text.ts';
 import { META, RPC, RpcError } from './protocol.ts';
 import { isRpcError, isUsualResponse, repairedMessage } from './repaired-message.ts';
 

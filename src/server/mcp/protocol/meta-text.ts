@@ -1,4 +1,4 @@
-import { type Edit, edit, insertion, members, valueAt } from '../../kernel/json-text.ts';
+import { type Edit, edit, insertion, members, valueAt } from '../../kernel/json/json-text.ts';
 import { META } from './protocol.ts';
 
 // Members of `params._meta` that revision 2026-07-28 defines, in the JSON text of a message.

@@ -1,5 +1,5 @@
 import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { decodedValue, encodedValue } from './envelope.ts';
 import { RPC, RpcError } from './protocol.ts';
 

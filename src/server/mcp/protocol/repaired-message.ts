@@ -1,5 +1,5 @@
 import { isRecord } from '../../../core/foreign.ts';
-import { members, valueAt } from '../../kernel/json-text.ts';
+import { members, valueAt } from '../../kernel/json/json-text.ts';
 import { errorText, RPC, readableText, resultMessage } from './protocol.ts';
 
 // Messages that JSON-RPC 2.0 does not allow and whose meaning is clear anyway. They become messages that it allows, since

@@ -1,4 +1,4 @@
-import { edit, insertion, valueAt } from '../../kernel/json-text.ts';
+import { edit, insertion, valueAt } from '../../kernel/json/json-text.ts';
 
 /** Methods whose results say how long they may be cached (2026-07-28, "Caching"). */
 const CACHEABLE: ReadonlySet<string> = new Set([

@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
 import { isRecord, textIn } from '../../../core/foreign.ts';
 import { VERSION } from '../../../core/version.ts';
-import { edit, valueAt } from '../../kernel/json-text.ts';
+import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import { traced } from '../connection/call-trace.ts';
 import type { Connection } from '../connection/connection.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Limits } from '../../../core/limits.ts';
 import type { EventStream, EventStreamOwner } from '../../../core/sse.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 
 /** The owner of an event stream that can be resumed: a call, or the GET stream of a session. */
 export interface ResumableStream {

@@ -1,7 +1,7 @@
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { EventStream } from '../../../core/sse.ts';
-import { type Edit, edit, valueAt } from '../../kernel/json-text.ts';
+import { type Edit, edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { inwardMessage } from '../names/names.ts';
 import { canonicalId, type RpcMessage } from '../protocol/message.ts';

@@ -1,6 +1,6 @@
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../../core/sse.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { ResumableStream, ResumableStreams } from './resumable-streams.ts';
 
 /** What a GET stream needs of its session. */

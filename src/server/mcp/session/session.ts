@@ -2,7 +2,7 @@ import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { EventStream } from '../../../core/sse.ts';
-import { edit, valueAt } from '../../kernel/json-text.ts';
+import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
 import { Connection, type OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';

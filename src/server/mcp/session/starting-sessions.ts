@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Limits } from '../../../core/limits.ts';
-import { FieldNames, withoutFields } from '../../kernel/header-list.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { principal } from '../../kernel/shared-slots.ts';
+import { FieldNames, withoutFields } from '../../kernel/request/header-list.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { principal } from '../../kernel/request/shared-slots.ts';
 import type { Session } from './session.ts';
 
 interface Kept {

@@ -4,7 +4,7 @@ import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
 import type { Bound } from '../../kernel/inspection.ts';
 import type { CallKind, CallMeter } from '../../kernel/observer.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';

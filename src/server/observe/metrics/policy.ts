@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { logScope } from '../scopes.ts';
 
 /** Default of `config.metrics.prefix`. */

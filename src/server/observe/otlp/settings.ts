@@ -5,7 +5,7 @@ import { fieldsOf } from '../../expressions/cel/flattened.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CelResult } from '../../kernel/expression.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { logScope, samplingScope } from '../scopes.ts';
 
 const sampling = z.union([z.boolean(), z.number().min(0).max(1), z.string().min(1)]);

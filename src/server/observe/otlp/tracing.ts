@@ -31,9 +31,9 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
-import type { ListenerSelection } from '../../kernel/listener-selection.ts';
 import type { RequestSpan } from '../../kernel/observer.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import type { ListenerSelection } from '../../kernel/routing/listener-selection.ts';
 import type { Field } from '../request-fields.ts';
 import { addedAttribute, attributesNamed, failureOf, requestAttributes, requestName } from './attributes.ts';
 import { BoundedExport, loadExporter } from './exporter.ts';

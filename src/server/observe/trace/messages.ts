@@ -13,7 +13,7 @@ import { explainExpression } from '../../expressions/cel/explain.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { TracedExpression } from '../../kernel/expression.ts';
 import type { CelOutcome, Decision, PolicyNote } from '../../kernel/observer.ts';
-import type { Policy, RequestContext } from '../../kernel/request-context.ts';
+import type { Policy, RequestContext } from '../../kernel/request/request-context.ts';
 import { expressionState, readsUnchecked } from './request-state.ts';
 import { toTraceJson } from './trace-json.ts';
 

@@ -8,7 +8,7 @@ import { ResponseView } from '../../expressions/request-variables.ts';
 import { variableOf } from '../../expressions/variable.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { Expression } from '../../kernel/expression.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { type SizeBudget, toTraceJson } from './trace-json.ts';
 
 const REQUEST_ROOTS = [

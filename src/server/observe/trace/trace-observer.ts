@@ -3,8 +3,8 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
-import { runResponse } from '../../kernel/error-response.ts';
 import type { BackendRequest, RequestObserver } from '../../kernel/observer.ts';
+import { runResponse } from '../../kernel/request/error-response.ts';
 import type {
   Listener,
   Policy,
@@ -12,8 +12,8 @@ import type {
   RequestContext,
   Route,
   WeightedBackend,
-} from '../../kernel/request-context.ts';
-import { explainSkipped } from '../../kernel/router.ts';
+} from '../../kernel/request/request-context.ts';
+import { explainSkipped } from '../../kernel/routing/router.ts';
 import { tokenFacts } from '../../llm/facts.ts';
 import { type CostOutcome, llmCall } from '../../llm/llm-call.ts';
 import type { Usage } from '../../llm/usage.ts';

@@ -8,8 +8,8 @@ import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { principal } from '../../kernel/shared-slots.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { principal } from '../../kernel/request/shared-slots.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { FORMAT_NAMES, isPassword, parseUsers, type Users } from './htpasswd.ts';
 

@@ -1,7 +1,7 @@
 import { elementsOf, membersOf, textIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { HeaderList } from '../../kernel/header-list.ts';
-import { isHeaderValue, isSettableHeader } from '../../kernel/header-list.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
+import { isHeaderValue, isSettableHeader } from '../../kernel/request/header-list.ts';
 import { field, nested, protobufStruct } from '../../transport/services/protobuf-struct.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { denial } from './outcome.ts';
 
 export const bodySchema = z.lazy(() =>

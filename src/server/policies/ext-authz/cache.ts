@@ -7,7 +7,7 @@ import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { Outcome } from './outcome.ts';
 
 export const cacheSchema = z.lazy(() =>

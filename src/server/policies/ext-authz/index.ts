@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { explainUpstreamError } from '../../transport/upstream/upstream-error.ts';
 import { askGrpc } from './grpc.ts';

@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 
 /** What the service has decided, in a form that can be applied to further requests. */
 export interface Outcome {

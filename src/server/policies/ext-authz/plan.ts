@@ -11,8 +11,8 @@ import {
 import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Expression, ExpressionScope } from '../../kernel/expression.ts';
-import { isHeaderName, isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
-import { warnOfRemovedHeader } from '../../kernel/removed-header.ts';
+import { isHeaderName, isSettableHeader, SETTABLE_HEADER } from '../../kernel/request/header-list.ts';
+import { warnOfRemovedHeader } from '../../kernel/request/removed-header.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { createGrpcService, type GrpcService } from '../../transport/services/grpc.ts';
 import {

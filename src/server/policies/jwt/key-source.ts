@@ -5,7 +5,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
 import { readJsonFile } from '../../kernel/files/json-file.ts';
-import type { Policy } from '../../kernel/request-context.ts';
+import type { Policy } from '../../kernel/request/request-context.ts';
 import { type DocumentClient, readDocument } from '../../transport/upstream/document-client.ts';
 import type { KeySource } from './key-set.ts';
 

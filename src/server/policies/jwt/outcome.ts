@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { RequestContext } from '../../kernel/request-context.ts';
-import { jwtClaims, principal, validatedToken } from '../../kernel/shared-slots.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { jwtClaims, principal, validatedToken } from '../../kernel/request/shared-slots.ts';
 import { type Claims, TokenError } from './jwt-precheck.ts';
 import { KeySetUnavailableError } from './key-set.ts';
 

@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
-import { emptyReply } from '../../kernel/error-response.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { emptyReply } from '../../kernel/request/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { DocumentClient } from '../../transport/upstream/document-client.ts';
 import { redirectToEntra, relayTokenRequest } from './entra.ts';
 import { type Provider, ServerMetadata } from './provider.ts';

@@ -1,8 +1,8 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { emptyReply } from '../../kernel/error-response.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { emptyReply } from '../../kernel/request/error-response.ts';
+import { HeaderList } from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { DocumentClient } from '../../transport/upstream/document-client.ts';
 
 // Microsoft Entra ID rejects `resource` (RFC 8707; AADSTS9010010), which MCP clients must send. Clients therefore get

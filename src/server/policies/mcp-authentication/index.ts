@@ -7,7 +7,7 @@ import { defineVariable } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
 import { definePolicy } from '../../kernel/policy.ts';
-import { jwtClaims, scopeChallenge } from '../../kernel/shared-slots.ts';
+import { jwtClaims, scopeChallenge } from '../../kernel/request/shared-slots.ts';
 import { DocumentClient } from '../../transport/upstream/document-client.ts';
 import { issuerKeys } from '../jwt/issuer.ts';
 import type { Claims } from '../jwt/jwt-precheck.ts';

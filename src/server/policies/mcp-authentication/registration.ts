@@ -2,11 +2,11 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { isRecord, parseJson } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { LruMap } from '../../../core/lru-map.ts';
-import { textReply } from '../../kernel/error-response.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { textReply } from '../../kernel/request/error-response.ts';
+import { HeaderList } from '../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { DocumentClient } from '../../transport/upstream/document-client.ts';
-import { TokenBucket } from '../token-bucket.ts';
+import { TokenBucket } from '../limits/token-bucket.ts';
 import type { ServerMetadata } from './provider.ts';
 import { isLoopbackUri, isRedirectUri } from './redirect-uris.ts';
 

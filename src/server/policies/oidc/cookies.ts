@@ -2,9 +2,9 @@ import { hkdfSync } from 'node:crypto';
 import { compactDecrypt } from 'jose/jwe/compact/decrypt';
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
 import { isRecord, parseJson } from '../../../core/foreign.ts';
-import { emptyReply } from '../../kernel/error-response.ts';
-import { ownCookies } from '../../kernel/own-cookies.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { emptyReply } from '../../kernel/request/error-response.ts';
+import { ownCookies } from '../../kernel/request/own-cookies.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 
 /** Browsers keep at least 4096 bytes per cookie, with its name and attributes (RFC 6265 §6.1). */
 const CHUNK = 3600;

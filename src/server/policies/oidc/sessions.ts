@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { membersOf, parseJson } from '../../../core/foreign.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { Remote } from '../../kernel/shared-state.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { type Claims, TokenError } from '../jwt/jwt-precheck.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { TokenError } from '../jwt/jwt-precheck.ts';
 import { redirect, type SealedCookies } from './cookies.ts';
 import { type Login, type Provider, SignInError } from './provider.ts';

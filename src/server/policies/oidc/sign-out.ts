@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
-import { textReply } from '../../kernel/error-response.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { textReply } from '../../kernel/request/error-response.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { Config } from './config.ts';
 import { redirect, type SealedCookies, withCookies } from './cookies.ts';
 import type { Provider } from './provider.ts';

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
-import type { ClientConnection } from '../../kernel/client-connection.ts';
-import { discardReply, replyToError } from '../../kernel/error-response.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
-import { type ClientResponse, type Reply, RequestContext } from '../../kernel/request-context.ts';
-import { type Handshake, handshake, type Takeover } from '../../kernel/upgrade.ts';
+import type { ClientConnection } from '../../kernel/request/client-connection.ts';
+import { discardReply, replyToError } from '../../kernel/request/error-response.ts';
+import { HeaderList } from '../../kernel/request/header-list.ts';
+import { type ClientResponse, type Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import { type Handshake, handshake, type Takeover } from '../../kernel/request/upgrade.ts';
 import type { ConnectionSettings } from '../connection-settings.ts';
 import { onWebSocketHandshake, webSocketOptions } from '../web-socket/web-socket-requests.ts';
 import { coalesceSmallWrites } from '../write-coalescing.ts';

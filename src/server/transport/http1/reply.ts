@@ -1,4 +1,4 @@
-import type { Reply } from '../../kernel/request-context.ts';
+import type { Reply } from '../../kernel/request/request-context.ts';
 
 /**
  * Sets `content-length` where the length is known. Returns false if a response with this status has no content (RFC 9110

@@ -11,15 +11,15 @@ import {
 import type { Socket } from 'node:net';
 import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
-import { discardReply } from '../../kernel/error-response.ts';
-import { HeaderList } from '../../kernel/header-list.ts';
+import { discardReply } from '../../kernel/request/error-response.ts';
+import { HeaderList } from '../../kernel/request/header-list.ts';
 import {
   type ClientRequest,
   type ClientResponse,
   type Reply,
   RequestContext,
-} from '../../kernel/request-context.ts';
-import type { Takeover } from '../../kernel/upgrade.ts';
+} from '../../kernel/request/request-context.ts';
+import type { Takeover } from '../../kernel/request/upgrade.ts';
 import type { ConnectionSettings } from '../connection-settings.ts';
 import { failInternally, type RequestEvents } from '../http1/http1.ts';
 import { setContentLength } from '../http1/reply.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { messageOf } from '../../../core/errors.ts';
-import { enteredBy } from '../../kernel/client-connection.ts';
+import { enteredBy } from '../../kernel/request/client-connection.ts';
 import { forwardedClient } from '../forward.ts';
 import { createHttp1 } from '../http1/http1.ts';
 import { Http2Connections } from '../http2/http2.ts';

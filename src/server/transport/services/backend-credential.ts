@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { isHeaderValue } from '../../kernel/header-list.ts';
+import { isHeaderValue } from '../../kernel/request/header-list.ts';
 import { readText, textOrFile } from '../text-or-file.ts';
 
 /** A credential for a server: its text, or a file that contains it; upstream's form has both in `value`. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
 import type { Limits } from '../../../core/limits.ts';
-import { clientOf } from '../../kernel/client-connection.ts';
+import { clientOf } from '../../kernel/request/client-connection.ts';
 
 /** The TLS of a listener. */
 export interface ServerTls {

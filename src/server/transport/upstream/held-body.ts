@@ -1,5 +1,5 @@
-import { decoderOf } from '../../kernel/content-decoding.ts';
-import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import { decoderOf } from '../../kernel/request/content-decoding.ts';
+import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { UpstreamBody } from './upstream-body.ts';
 

@@ -4,8 +4,8 @@ import { AppError, errorType } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import { HeaderList, removeHopByHop } from '../../kernel/header-list.ts';
 import type { CallMeter, CallSpan, RequestSpan } from '../../kernel/observer.ts';
+import { HeaderList, removeHopByHop } from '../../kernel/request/header-list.ts';
 import type { ConnectionTrust } from '../tls/connection-trust.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import {

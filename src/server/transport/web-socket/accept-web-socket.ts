@@ -1,6 +1,6 @@
 import { type WebSocket, WebSocketServer } from 'ws';
-import type { HeaderList } from '../../kernel/header-list.ts';
-import type { Handshake } from '../../kernel/upgrade.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
+import type { Handshake } from '../../kernel/request/upgrade.ts';
 
 export interface AcceptOptions {
   /** Further headers of the response. */

@@ -1,9 +1,9 @@
 import type { WebSocket } from 'ws';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { HeaderList } from '../../kernel/header-list.ts';
-import type { RunningWork } from '../../kernel/request-context.ts';
-import type { Handshake, Takeover } from '../../kernel/upgrade.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
+import type { RunningWork } from '../../kernel/request/request-context.ts';
+import type { Handshake, Takeover } from '../../kernel/request/upgrade.ts';
 import { type AcceptOptions, acceptWebSocket } from './accept-web-socket.ts';
 import { BLOCKED, bytesOf, INTERNAL_ERROR, POLICY_VIOLATION, type RelayOptions } from './web-socket-relay.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../../src/core/limits.ts';
-import { HeaderList } from '../../../../src/server/kernel/header-list.ts';
+import { HeaderList } from '../../../../src/server/kernel/request/header-list.ts';
 import { checkAnswerIn } from '../../../../src/server/policies/envoy/authorization-service.ts';
 import {
   applyHeaderOptions,

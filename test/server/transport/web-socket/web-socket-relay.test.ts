@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { HeaderList } from '../../../../src/server/kernel/header-list.ts';
+import { HeaderList } from '../../../../src/server/kernel/request/header-list.ts';
 import {
   connectWebSocket,
   type RelayOptions,

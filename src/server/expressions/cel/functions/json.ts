@@ -1,6 +1,6 @@
 import { repeatedMember, structureOf } from '../../../../core/json-members.ts';
 import type { CelResult } from '../../../kernel/expression.ts';
-import { knownJson } from '../../../kernel/request-body.ts';
+import { knownJson } from '../../../kernel/request/request-body.ts';
 import { CelEvaluationError } from '../errors.ts';
 import { charge, chargeText } from '../limits.ts';
 import { member } from '../maps.ts';

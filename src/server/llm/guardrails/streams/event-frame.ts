@@ -1,4 +1,4 @@
-import { type Edit, edit, elements, members, type Span } from '../../../kernel/json-text.ts';
+import { type Edit, edit, elements, members, type Span } from '../../../kernel/json/json-text.ts';
 import { ALL, type Change, type EventTexts, IGNORED, IN_ORDER } from '../../formats/event-texts.ts';
 import { dataOf } from '../../frames.ts';
 import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../../../kernel/request-context.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import { packedVector } from '../../formats/embeddings/packed-vector.ts';
 import { membersOf } from '../../json-members.ts';
 import { json, required } from './reply.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Reply } from '../../../kernel/request-context.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import { membersOf } from '../../json-members.ts';
 import { InvalidRequest, json, reply, required } from './reply.ts';
 import { argumentsOf, type Body, deltasOf, echoWords, flatText, textOf, wordsOf } from './words.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../../../kernel/request-context.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import { json, namedStream, now } from './reply.ts';
 import { type Body, textOf, wordsOf } from './words.ts';
 

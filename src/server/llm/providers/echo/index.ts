@@ -1,5 +1,5 @@
-import { textReply } from '../../../kernel/error-response.ts';
-import type { Reply, RequestContext } from '../../../kernel/request-context.ts';
+import { textReply } from '../../../kernel/request/error-response.ts';
+import type { Reply, RequestContext } from '../../../kernel/request/request-context.ts';
 import type { FormatKey } from '../../formats/index.ts';
 import { formatOf } from '../../formats/index.ts';
 import type { LlmCall } from '../../llm-call.ts';

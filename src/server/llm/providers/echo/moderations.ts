@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Reply } from '../../../kernel/request-context.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import { json, required } from './reply.ts';
 import { type Body, textOf } from './words.ts';
 

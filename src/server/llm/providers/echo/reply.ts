@@ -1,6 +1,6 @@
 import { isRecord } from '../../../../core/foreign.ts';
-import { HeaderList } from '../../../kernel/header-list.ts';
-import type { Reply } from '../../../kernel/request-context.ts';
+import { HeaderList } from '../../../kernel/request/header-list.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import type { Body } from './words.ts';
 
 /** A request that the model refuses, with a code of the OpenAI API. */

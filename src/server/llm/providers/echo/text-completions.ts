@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Reply } from '../../../kernel/request-context.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import { usageOf, wantsUsage } from './chat-completions.ts';
 import { dataStream, json, now, required } from './reply.ts';
 import { type Body, deltasOf, echoWords, textOf, textsOf } from './words.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../../../kernel/request-context.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import { promptOf } from './messages.ts';
 import { json } from './reply.ts';
 import { type Body, wordsOf } from './words.ts';

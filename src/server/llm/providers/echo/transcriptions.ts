@@ -1,4 +1,4 @@
-import type { Reply } from '../../../kernel/request-context.ts';
+import type { Reply } from '../../../kernel/request/request-context.ts';
 import { dataStream, json, text } from './reply.ts';
 import { type Body, deltasOf, echoWords, textOf } from './words.ts';
 

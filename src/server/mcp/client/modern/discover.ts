@@ -1,5 +1,5 @@
 import { VERSION } from '../../../../core/version.ts';
-import { edit, valueAt } from '../../../kernel/json-text.ts';
+import { edit, valueAt } from '../../../kernel/json/json-text.ts';
 import { publicProblem } from '../../connection/target-failure.ts';
 import { answerError, forward } from '../../federation/call.ts';
 import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../../protocol/protocol.ts';

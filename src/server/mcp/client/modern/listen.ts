@@ -1,4 +1,4 @@
-import { edit, valueAt } from '../../../kernel/json-text.ts';
+import { edit, valueAt } from '../../../kernel/json/json-text.ts';
 import type { Connection } from '../../connection/connection.ts';
 import type { CallHandler, JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import { subscriptionProblem } from '../../connection/subscribed-resources.ts';

@@ -1,10 +1,10 @@
 import { ERRORS } from '../../../../core/errors.ts';
 import { EventStream, type EventStreamOwner } from '../../../../core/sse.ts';
 import { backendTimeouts } from '../../../kernel/backend.ts';
-import { HeaderList } from '../../../kernel/header-list.ts';
 import type { RequestObserver } from '../../../kernel/observer.ts';
-import type { Reply, RequestContext } from '../../../kernel/request-context.ts';
-import { logReads } from '../../../kernel/shared-slots.ts';
+import { HeaderList } from '../../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../../kernel/request/request-context.ts';
+import { logReads } from '../../../kernel/request/shared-slots.ts';
 import type { Connection } from '../../connection/connection.ts';
 import type { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import type { Target } from '../../connection/target.ts';

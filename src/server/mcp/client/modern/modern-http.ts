@@ -1,8 +1,8 @@
 import { AppError, messageOf } from '../../../../core/errors.ts';
-import { emptyReply } from '../../../kernel/error-response.ts';
-import { HeaderList } from '../../../kernel/header-list.ts';
-import type { Reply, RequestContext } from '../../../kernel/request-context.ts';
-import { principal } from '../../../kernel/shared-slots.ts';
+import { emptyReply } from '../../../kernel/request/error-response.ts';
+import { HeaderList } from '../../../kernel/request/header-list.ts';
+import type { Reply, RequestContext } from '../../../kernel/request/request-context.ts';
+import { principal } from '../../../kernel/request/shared-slots.ts';
 import { UpstreamStatusError } from '../../connection/target-failure.ts';
 import { answerFailure } from '../../federation/call.ts';
 import { dispatch } from '../../federation/federation.ts';

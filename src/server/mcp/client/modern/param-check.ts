@@ -1,5 +1,5 @@
 import { membersOf, parseJson } from '../../../../core/foreign.ts';
-import type { RequestContext } from '../../../kernel/request-context.ts';
+import type { RequestContext } from '../../../kernel/request/request-context.ts';
 import type { Connection } from '../../connection/connection.ts';
 import type { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import type { ClientCall } from '../../federation/call.ts';

@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
 import { isJson } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
-import { isHeaderValue } from '../../../kernel/header-list.ts';
+import { isHeaderValue } from '../../../kernel/request/header-list.ts';
 
 /** Characters of an error page that are kept for the error message. */
 export const BODY_IN_ERROR = 4096;

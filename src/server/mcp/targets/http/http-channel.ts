@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { parseJson } from '../../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
-import { elements } from '../../../kernel/json-text.ts';
+import { elements } from '../../../kernel/json/json-text.ts';
 import { TransientMap } from '../../../kernel/transient-map.ts';
 import { isHeadersTimeout, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
 import type { UpstreamRequest } from '../../../transport/upstream/upstream-request.ts';

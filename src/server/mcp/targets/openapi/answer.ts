@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../../core/limits.ts';
-import { exceedsStructure } from '../../../kernel/json-text.ts';
+import { exceedsStructure } from '../../../kernel/json/json-text.ts';
 import { chunksOf, header } from '../http/http-body.ts';
 
 /** Content types that are text, besides `text/…`. */

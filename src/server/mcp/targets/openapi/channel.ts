@@ -1,7 +1,7 @@
 import { shownValue } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
-import { FieldNames, isSettableHeader, withoutFields } from '../../../kernel/header-list.ts';
+import { FieldNames, isSettableHeader, withoutFields } from '../../../kernel/request/header-list.ts';
 import type { Upstream } from '../../../transport/upstream/upstream.ts';
 import {
   explainUpstreamError,

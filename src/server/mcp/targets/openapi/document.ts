@@ -3,7 +3,7 @@ import { LIMITS } from '../../../../core/limits.ts';
 import { LineIndex } from '../../../../core/yaml/lines.ts';
 import { parseYamlSyntax } from '../../../../core/yaml/syntax.ts';
 import { parseJson } from '../../../kernel/files/json-file.ts';
-import { exceedsStructure } from '../../../kernel/json-text.ts';
+import { exceedsStructure } from '../../../kernel/json/json-text.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 

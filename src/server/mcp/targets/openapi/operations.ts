@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { elementsOf, membersOf, shownValue } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
-import { isHeaderName, isSettableHeader } from '../../../kernel/header-list.ts';
-import { canonicalPattern } from '../../../kernel/request-target.ts';
+import { isHeaderName, isSettableHeader } from '../../../kernel/request/header-list.ts';
+import { canonicalPattern } from '../../../kernel/request/request-target.ts';
 import {
   DocumentError,
   dereference,

@@ -1,4 +1,4 @@
-import { isHeaderValue } from '../../../kernel/header-list.ts';
+import { isHeaderValue } from '../../../kernel/request/header-list.ts';
 
 /** Where a parameter goes, and the group of arguments that contains it. */
 export const GROUPS = ['path', 'query', 'header', 'cookie'] as const;

@@ -1,5 +1,5 @@
-import { members, type Span, valueAt } from '../../../kernel/json-text.ts';
-import { canonicalPattern } from '../../../kernel/request-target.ts';
+import { members, type Span, valueAt } from '../../../kernel/json/json-text.ts';
+import { canonicalPattern } from '../../../kernel/request/request-target.ts';
 import { type FormFields, formBody } from './form.ts';
 import type { Operation } from './operations.ts';
 import {

@@ -3,7 +3,7 @@ import { messageOf } from '../../../../core/errors.ts';
 import { VERSION } from '../../../../core/version.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../../kernel/files/config-file.ts';
-import { isHeaderValue } from '../../../kernel/header-list.ts';
+import { isHeaderValue } from '../../../kernel/request/header-list.ts';
 import { createUpstream } from '../../../transport/upstream/upstream.ts';
 import { defineTarget, type Target } from '../../connection/target.ts';
 import { endpointFields, targetEndpoint, unusableTarget } from '../endpoint.ts';

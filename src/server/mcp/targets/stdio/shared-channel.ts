@@ -1,6 +1,6 @@
 import { membersOf, stringIn, textIn } from '../../../../core/foreign.ts';
 import type { Limits } from '../../../../core/limits.ts';
-import { edit, valueAt } from '../../../kernel/json-text.ts';
+import { edit, valueAt } from '../../../kernel/json/json-text.ts';
 import type { CallHandler, JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import { SubscribedResources } from '../../connection/subscribed-resources.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isJson } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
-import { eachMember, elements } from '../../../kernel/json-text.ts';
+import { eachMember, elements } from '../../../kernel/json/json-text.ts';
 import type { ChannelEvents } from '../../connection/target.ts';
 import { requestNumber } from '../../protocol/message.ts';
 

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../core/limits.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import { validationError } from './error-response.ts';
 import {
   connectionOptions,

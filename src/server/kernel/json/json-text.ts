@@ -1,5 +1,5 @@
-import { parseJson, textIn } from '../../core/foreign.ts';
-import { isOver, stringEnd, structureOf } from '../../core/json-members.ts';
+import { parseJson, textIn } from '../../../core/foreign.ts';
+import { isOver, stringEnd, structureOf } from '../../../core/json-members.ts';
 
 /**
  * Edits JSON text without serializing it again. Everything else in a message stays as sent: numbers over 2^53 and `1.0`,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { CompileContext } from '../kernel/compile-context.ts';
-import type { PolicyRoute } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request-context.ts';
-import { canonicalPattern } from '../kernel/request-target.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { PolicyRoute } from '../../kernel/policy.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { canonicalPattern } from '../../kernel/request/request-target.ts';
 
 // Not `//`, which would be read as a host in a `Location` (RFC 3986 §4.2).
 const PATH = /^\/(?![/\\])[^?#\s\\]*$/;

@@ -1,5 +1,5 @@
+import { Slot, type SlotHolder } from '../slot.ts';
 import type { HeaderList } from './header-list.ts';
-import { Slot, type SlotHolder } from './slot.ts';
 
 /**
  * Names of the gateway's own cookies, also with the prefixes of RFC 6265bis §4.1.3. Browsers send a cookie to all routes of

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CallSpan } from '../observer.ts';
 import {
   type HeaderList,
   isHeaderName,
@@ -6,7 +7,6 @@ import {
   isSettableHeader,
   SETTABLE_HEADER,
 } from './header-list.ts';
-import type { CallSpan } from './observer.ts';
 
 // These determine the length of a message and its recipient, so a configuration must not change them.
 const FRAMING = new Set(['connection', 'content-length', 'host', 'transfer-encoding']);

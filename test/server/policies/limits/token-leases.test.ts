@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { TokenBucket } from '../../../src/server/policies/token-bucket.ts';
-import { TokenLeases } from '../../../src/server/policies/token-leases.ts';
+import { TokenBucket } from '../../../../src/server/policies/limits/token-bucket.ts';
+import { TokenLeases } from '../../../../src/server/policies/limits/token-leases.ts';
 
 test.each([1, 2, 3, 5])(
   'requests that arrive while an answer is processed get no more than the %d tokens of the bucket',

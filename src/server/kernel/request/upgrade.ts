@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { Slot } from '../slot.ts';
 import type { HeaderList } from './header-list.ts';
-import { Slot } from './slot.ts';
 
 /** A client's WebSocket handshake (RFC 6455 §4.1). */
 export interface Handshake {

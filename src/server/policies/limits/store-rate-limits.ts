@@ -1,6 +1,6 @@
-import { AppError } from '../../core/errors.ts';
-import type { Remote } from '../kernel/shared-state.ts';
-import { type SharedStore, StoreUnavailable } from '../kernel/shared-store.ts';
+import { AppError } from '../../../core/errors.ts';
+import type { Remote } from '../../kernel/shared-state.ts';
+import { type SharedStore, StoreUnavailable } from '../../kernel/shared-store.ts';
 import type { RateLimits, Taken } from './rate-limits.ts';
 import type { StoreBuckets } from './store-buckets.ts';
 

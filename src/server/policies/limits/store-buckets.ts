@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { elementsOf } from '../../core/foreign.ts';
-import { type SharedStore, type StoreScript, StoreUnavailable } from '../kernel/shared-store.ts';
+import { elementsOf } from '../../../core/foreign.ts';
+import { type SharedStore, type StoreScript, StoreUnavailable } from '../../kernel/shared-store.ts';
 import type { BucketOptions, Taken } from './rate-limits.ts';
 
 /** Buckets that nobody has used for so long start full again; only relevant to buckets that take longer to fill. */

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
-import { errorCode } from '../../core/foreign.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { errorCode } from '../../../core/foreign.ts';
+import { LIMITS } from '../../../core/limits.ts';
 
 /** A body decompresses to more than it may. `isRatio`: to more than `LIMITS.decodedRatio` times its size, as no useful body does. */
 export class DecodedSizeError extends Error {

@@ -1,4 +1,4 @@
-import type { Listener, RequestContext } from './request-context.ts';
+import type { Listener, RequestContext } from '../request/request-context.ts';
 import { withoutPort } from './router.ts';
 
 /** Returns the listener for the Host of a validated request; undefined if no listener of the port serves that host. */

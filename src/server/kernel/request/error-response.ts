@@ -1,4 +1,4 @@
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError, messageOf } from '../../../core/errors.ts';
 import { HeaderList } from './header-list.ts';
 import type { Policy, Reply, RequestContext } from './request-context.ts';
 

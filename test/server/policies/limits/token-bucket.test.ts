@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { TokenBucket } from '../../../src/server/policies/token-bucket.ts';
+import { TokenBucket } from '../../../../src/server/policies/limits/token-bucket.ts';
 
 test('TokenBucket never gives more tokens than its size and refills allow', () => {
   const calls = fc.array(fc.tuple(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 1, max: 3 })), {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
-import { AppError } from '../../core/errors.ts';
+import { AppError } from '../../../core/errors.ts';
 import { DecodedSizeError, decoderOf } from './content-decoding.ts';
 
 const CLOSE = ['connection', 'close'] as const;

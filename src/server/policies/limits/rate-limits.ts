@@ -1,5 +1,5 @@
-import { LIMITS } from '../../core/limits.ts';
-import { LruMap } from '../../core/lru-map.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { LruMap } from '../../../core/lru-map.ts';
 import { type BucketState, TokenBucket } from './token-bucket.ts';
 
 /** Size and refill of the buckets of one limit; `fillInterval` in ms. */

@@ -1,12 +1,12 @@
 import type { RE2JS } from 're2js';
 import { z } from 'zod';
-import { messageOf } from '../../core/errors.ts';
-import { membersOf } from '../../core/foreign.ts';
-import type { CompileContext } from './compile-context.ts';
-import { re2 } from './re2.ts';
-import { warnOfRemovedHeader } from './removed-header.ts';
-import type { RequestMatcher, TextMatcher } from './request-context.ts';
-import { canonicalPattern } from './request-target.ts';
+import { messageOf } from '../../../core/errors.ts';
+import { membersOf } from '../../../core/foreign.ts';
+import type { CompileContext } from '../compile-context.ts';
+import { re2 } from '../re2.ts';
+import { warnOfRemovedHeader } from '../request/removed-header.ts';
+import type { RequestMatcher, TextMatcher } from '../request/request-context.ts';
+import { canonicalPattern } from '../request/request-target.ts';
 
 const path = z.string().startsWith('/', { error: 'expected a path that starts with `/`' });
 

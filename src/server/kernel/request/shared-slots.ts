@@ -1,5 +1,5 @@
+import { Slot } from '../slot.ts';
 import type { RequestContext } from './request-context.ts';
-import { Slot } from './slot.ts';
 
 // What one feature tells others of a request. Features do not import each other, so these slots belong to the kernel.
 

@@ -1,4 +1,4 @@
-import type { CompileContext } from './compile-context.ts';
+import type { CompileContext } from '../compile-context.ts';
 import { HOP_BY_HOP } from './header-list.ts';
 
 /** Warns at `context` if the configuration reads a request header that request validation removes from every request. */

@@ -1,4 +1,10 @@
-import type { RequestContext, RequestMatcher, Routable, Route, TextMatcher } from './request-context.ts';
+import type {
+  RequestContext,
+  RequestMatcher,
+  Routable,
+  Route,
+  TextMatcher,
+} from '../request/request-context.ts';
 
 /** One match of a route, under one of its hostnames. */
 export interface Candidate<R> {

@@ -2,16 +2,16 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { RE2JS } from 're2js';
-import type { BodyWriter } from '../../core/body-writer.ts';
-import type { AppError, Reason } from '../../core/errors.ts';
-import type { TracePlace } from '../../core/trace/event.ts';
+import type { BodyWriter } from '../../../core/body-writer.ts';
+import type { AppError, Reason } from '../../../core/errors.ts';
+import type { TracePlace } from '../../../core/trace/event.ts';
+// oxlint-disable-next-line import/no-cycle -- a request has an observer, which is shown the request. The only circle, of three files.
+import type { RequestObserver, RequestSpan } from '../observer.ts';
+import type { SlotHolder } from '../slot.ts';
 import { type ClientConnection, clientOf } from './client-connection.ts';
 import type { HeaderList } from './header-list.ts';
-// oxlint-disable-next-line import/no-cycle -- a request has an observer, which is shown the request. The only circle, of three files.
-import type { RequestObserver, RequestSpan } from './observer.ts';
 import { takeOwnCookies } from './own-cookies.ts';
 import { RequestBody } from './request-body.ts';
-import type { SlotHolder } from './slot.ts';
 import { Timings } from './timings.ts';
 import type { Takeover } from './upgrade.ts';
 

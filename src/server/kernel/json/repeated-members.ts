@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { AppError } from '../../core/errors.ts';
-import { parseJson } from '../../core/foreign.ts';
-import { findRepeated, isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { type RequestBody, rememberJson } from './request-body.ts';
+import { AppError } from '../../../core/errors.ts';
+import { parseJson } from '../../../core/foreign.ts';
+import { findRepeated, isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { type RequestBody, rememberJson } from '../request/request-body.ts';
 
 /**
  * Rejects a JSON body with a repeated member in one object, for routes on which an expression of a policy reads the body:

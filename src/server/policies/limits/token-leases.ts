@@ -1,6 +1,6 @@
-import { LIMITS } from '../../core/limits.ts';
-import type { Remote } from '../kernel/shared-state.ts';
-import { TransientMap } from '../kernel/transient-map.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Remote } from '../../kernel/shared-state.ts';
+import { TransientMap } from '../../kernel/transient-map.ts';
 import type { Leased, RateLimits, Taken } from './rate-limits.ts';
 import { TokenBucket } from './token-bucket.ts';
 
