@@ -1,3 +1,4 @@
+/* oxlint-disable import/no-cycle -- see request-context.ts. */
 import type { Readable } from 'node:stream';
 import type {
   AuthorizationRule,
@@ -6,9 +7,7 @@ import type {
   TracePlace,
   TraceSeverity,
 } from '../../core/trace/event.ts';
-// oxlint-disable-next-line import/no-cycle -- see request-context.ts.
 import type { CelResult, TracedExpression } from './expression.ts';
-// oxlint-disable-next-line import/no-cycle -- see request-context.ts.
 import type {
   Listener,
   Policy,
