@@ -19,26 +19,13 @@ await runWithChecks(
   ['biome', 'check', '--error-on-warnings', '.'],
   ['oxlint', '--type-aware', '--deny-warnings'],
 );
-// Alone: the suite gives some responses one second, which a machine that runs other tests does not always keep.
+// After the tests: the suite gives some responses one second, which a machine that runs other tests does not always keep.
 if (process.argv.length === 2 && process.exitCode === 0) {
+  const conformance = (...args) => [process.execPath, 'test/conformance/run.mjs', '--quiet', ...args];
   for (const revision of ['2025-11-25', '2026-07-28'])
-    await runTogether([
-      process.execPath,
-      'test/conformance/run.mjs',
-      '--leg',
-      'client',
-      '--revision',
-      revision,
-      '--quiet',
-    ]);
-  for (const target of ['stdio', 'http'])
-    await runTogether([
-      process.execPath,
-      'test/conformance/run.mjs',
-      '--revision',
-      '2026-07-28',
-      '--target',
-      target,
-      '--quiet',
-    ]);
+    await runTogether(conformance('--leg', 'client', '--revision', revision));
+  // Each needs half a processor.
+  await runTogether(
+    ...['stdio', 'http'].map((target) => conformance('--revision', '2026-07-28', '--target', target)),
+  );
 }

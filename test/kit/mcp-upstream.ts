@@ -27,6 +27,8 @@ export interface McpUpstream extends AsyncDisposable {
   readonly streams: readonly ServerResponse[];
   /** Messages received with that JSON-RPC method. */
   of(method: string): Received[];
+  /** Closes the connections without a request, as a server does after some seconds. */
+  closeIdle(): void;
 }
 
 /** Starts it, on a free port by default. `name` shows in its answers; `capabilities` are what it announces. */
@@ -95,6 +97,7 @@ export async function mcpUpstream({
     sessions,
     streams,
     of: (method) => received.filter(({ message }) => message?.method === method),
+    closeIdle: () => server.closeIdleConnections(),
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

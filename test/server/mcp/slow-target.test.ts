@@ -159,8 +159,7 @@ describe('a target that does not answer initialize', () => {
     // A shell exits long before the wait ends, on a loaded machine too.
     const dead = { name: 'dead', stdio: { cmd: '/bin/sh', args: ['-c', 'exit 7'] } };
     await using gate = await slowGateway(mcpConfig([chaos('dumb', '--silent'), dead]), {
-      slowTargetStartWait: 1_000,
-      sessionStartTimeout: 3_000,
+      sessionStartTimeout: 1_500,
     });
     const session = await openSession(`${gate.url}/mcp`);
     const { error } = await session.request('tools/list');
