@@ -40,7 +40,11 @@ describe('the files of policies', () => {
       const entry = name.endsWith('.ts') ? name : `${name}/index.ts`;
       if (definitions.includes(`${folder}/${entry}`)) continue;
       // A folder that policies share has no file of its own for the whole.
-      const isUsed = imported.some((path) => path === `./${name}` || path.startsWith(`../${name}/`));
+      const isUsed = imported.some(
+        (path) =>
+          path === `./${name}` ||
+          (/^\.\.?\//.test(path) && path.replace(/^\.\.?\//, '').startsWith(`${name}/`)),
+      );
       expect(isUsed, name).toBe(true);
     }
   });
