@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { openSession as contentsOf } from '../../../../src/server/mcp/session/session-id.ts';
 import { mcpConfig } from '../../../kit/config.ts';
 import { openEvents } from '../../../kit/event-stream.ts';
 import { gateway } from '../../../kit/gateway.ts';
@@ -92,6 +93,48 @@ test('a session id with two targets and the parameters of a client with all capa
   const { id } = await openSession(`${gate.url}/mcp`, {}, { ...INITIALIZE, params });
   expect(id.length).toBeGreaterThan(600);
   expect(id.length).toBeLessThan(1024);
+});
+
+test('the ids of 300 sessions have different nonces of 96 bits and different random parts of 128 bits', async () => {
+  await using up = await mcpUpstream();
+  await using gate = await gateway(config(up));
+  const ids: string[] = [];
+  for (let batch = 0; batch < 10; batch++) {
+    const opened = await Promise.all(Array.from({ length: 30 }, () => openSession(`${gate.url}/mcp`)));
+    ids.push(...opened.map(({ id }) => id));
+  }
+  const randomParts = ids.map((id) =>
+    Buffer.from(contentsOf(Buffer.from(KEY, 'hex'), id)?.r ?? '', 'base64url'),
+  );
+  const nonces = ids.map((id) => Buffer.from(id, 'base64url').subarray(0, 12));
+  for (const [parts, length] of [
+    [nonces, 12],
+    [randomParts, 16],
+  ] as const) {
+    expect(new Set(parts.map((part) => part.toString('hex'))).size).toBe(300);
+    expect(new Set(parts.map((part) => part.length))).toEqual(new Set([length]));
+    // Each bit has both values, which a counter, a time or a padded number does not give.
+    for (let bit = 0; bit < length * 8; bit++)
+      expect([bit, new Set(parts.map((part) => ((part[bit >> 3] ?? 0) >> (bit & 7)) & 1)).size]).toEqual([
+        bit,
+        2,
+      ]);
+  }
+});
+
+test('log and access log show the first 12 characters of a session id and no more, whatever the level', async () => {
+  await using up = await mcpUpstream();
+  await using gate = await gateway(config(up), { level: 'trace' });
+  const session = await openSession(`${gate.url}/mcp`);
+  await session.request('tools/list');
+  const forged = changed(session.id, 30);
+  expect((await post(session.url, PING, { 'mcp-session-id': forged })).status).toBe(404);
+  await session.end();
+  expect((await session.request('tools/list')).status).toBe(404);
+  expect((await gate.accessLine(3))['mcp.session.id']).toBe(session.id.slice(0, 12));
+  await gate.accessLine(6);
+  expect(gate.log.join('')).toContain(session.id.slice(0, 12));
+  expect([...gate.accessLog, ...gate.log].join('')).not.toContain(session.id.slice(0, 13));
 });
 
 /** An id that an earlier build created with `KEY`, at a target with the session `up-1`. Clients keep ids during an upgrade. */
