@@ -182,6 +182,30 @@ describe('client responses to server requests', () => {
     });
   });
 
+  test('a client response with an id that was never issued, or that another session was asked under, reaches no server', async () => {
+    await using gate = await gateway(mcpConfig([A]));
+    const [asked, other] = await Promise.all([
+      openSession(`${gate.url}/mcp`),
+      openSession(`${gate.url}/mcp`),
+    ]);
+    await using stream = await openCall(asked, call(1, 'ask'));
+    const { id } = await stream.next(asks);
+    const forged = { result: { roots: ['forged'] } };
+    expect((await other.send({ id, ...forged })).status).toBe(202);
+    for (const never of [`${id}0`, id.toUpperCase(), 'call 1', '__proto__', '', 1, 0, null])
+      for (const outcome of [forged, { error: { code: 1, message: 'forged' } }])
+        expect([never, (await asked.send({ id: never, ...outcome })).status]).toEqual([never, 202]);
+    await asked.send({ id, result: { roots: ['own'] } });
+    // It has been answered.
+    await asked.send({ id, ...forged });
+    const { result } = await stream.next((message) => message.id === 'call 1');
+    expect(result.content[0].text).toBe('{"roots":["own"]}');
+    const answers = async (session: McpSession): Promise<Json[]> =>
+      (await receivedBy(session)).filter(({ method }) => method === undefined);
+    expect((await answers(asked)).map(({ result: answer }) => answer)).toEqual([{ roots: ['own'] }]);
+    expect(await answers(other)).toEqual([]);
+  });
+
   test('a client response is not sent to the restarted server that replaced the one that asked', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
