@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type McpSession, openSession } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { routesConfig } from '../../kit/routes.ts';
 
 /** Runs a function in a session under these rules. */
@@ -182,4 +183,41 @@ describe('mcpAuthorization rules', () => {
         headers: { authorization: 'Bearer k' },
       },
     ));
+});
+
+describe('mcpAuthorization expressions without a boolean result', () => {
+  test.each([
+    'default("true", 1)',
+    'json("1")',
+    'json("null")',
+    'json("[true]")',
+    '1 / 0 == 1',
+    'jwt.sub == "a"',
+    'request.headers["x-not-there"]',
+  ])('mcpAuthorization allows nothing when %s is a rule of any keyword', async (rule) => {
+    await using up = await mcpUpstream();
+    const positions = [
+      [rule],
+      [{ allow: rule }],
+      [{ require: rule }],
+      [{ deny: rule }],
+      ['true', { require: rule }],
+      ['true', { deny: rule }],
+    ];
+    const routes = [...positions, ['true']].map((rules, index) => ({
+      matches: [{ path: { exact: `/${index}` } }],
+      policies: { mcpAuthorization: { rules } },
+      backends: [{ mcp: { targets: [{ name: 'up', mcp: { host: up.url } }] } }],
+    }));
+    await using gate = await gateway(routesConfig(routes));
+    const allowed = await openSession(`${gate.url}/${positions.length}`);
+    const [tool = ''] = await tools(allowed);
+    expect((await call(allowed, tool)).result).toBeDefined();
+    for (const [index, rules] of positions.entries()) {
+      const session = await openSession(`${gate.url}/${index}`);
+      expect([rules, await tools(session)]).toEqual([rules, []]);
+      expect((await call(session, tool)).error).toMatchObject(unknown(`tool: ${tool}`));
+    }
+    expect(up.of('tools/call')).toHaveLength(1);
+  });
 });
