@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, test } from 'vitest';
+import type { Limits } from '../../../src/core/limits.ts';
 import { loadConfigText } from '../../../src/server/config/load.ts';
 import { GOOD_TLS, TRUSTING } from '../../kit/certificates.ts';
 import { gateway } from '../../kit/gateway.ts';
@@ -12,23 +13,29 @@ import { until } from '../../kit/until.ts';
 
 // `frontendPolicies` of connections.
 
-const answering = (frontendPolicies: object, tls?: object) =>
+const answering = (frontendPolicies: object, tls?: object, limits: Partial<Limits> = {}) =>
   gateway(
     JSON.stringify({
       frontendPolicies,
       gateways: { default: { port: 0, tls, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
     }),
+    { limits },
   );
 
 /** Connects and sends one request; resolves once the gateway has closed the connection, to what it has sent. */
 async function untilClosed(port: number): Promise<string> {
   const socket = connect(port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  return await untilEnd(socket);
+}
+
+/** What a connection receives until it is closed. */
+async function untilEnd(socket: Socket): Promise<string> {
   let text = '';
   socket.on('data', (chunk) => {
     text += String(chunk);
   });
-  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
-  await once(socket, 'close');
+  await new Promise((resolve) => socket.on('error', () => undefined).once('close', resolve));
   return text;
 }
 
@@ -131,6 +138,38 @@ describe('frontendPolicies.http', () => {
     await silent.closed;
     expect(await living.send({})).toMatchObject({ text: 'ok' });
   });
+});
+
+describe('the limit of connections', () => {
+  test.each([
+    ['HTTP', undefined],
+    ['TLS', GOOD_TLS],
+  ])(
+    'idle connections of %s over the limit are closed, and others are accepted when some end',
+    async (_, tls) => {
+      await using gate = await answering({}, tls, { connections: 20 });
+      const sockets = Array.from({ length: 60 }, () =>
+        connect(gate.port, '127.0.0.1').on('error', () => undefined),
+      );
+      const open = (): Socket[] => sockets.filter(({ closed }) => !closed);
+      await until(() => open().length === 20);
+      const use = async (): Promise<string> => {
+        const socket = tls
+          ? connectTls({ port: gate.port, host: '127.0.0.1', ...TRUSTING })
+          : connect(gate.port, '127.0.0.1');
+        socket.on('error', () => undefined);
+        const text = untilEnd(socket);
+        socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+        return await text;
+      };
+      expect(await use()).toBe('');
+      expect(open()).toHaveLength(20);
+      for (const socket of open().slice(0, 5)) socket.destroy();
+      await until(async () => (await use()).startsWith('HTTP/1.1 200'));
+      expect(open()).toHaveLength(15);
+      for (const socket of sockets) socket.destroy();
+    },
+  );
 });
 
 test('frontendPolicies.tls has the defaults of listeners', async () => {

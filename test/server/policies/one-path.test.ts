@@ -151,6 +151,9 @@ describe('forwarding headers of the client', () => {
     'X-Rewrite-URL: /app/secret',
     'X-HTTP-Method-Override: DELETE',
     'X-Agctl-Internal: 1',
+    'X-Agctl-Client: 10.0.0.1 1 10.0.0.1 1 https',
+    'X-Agctl-Playground: 1',
+    'X-Internal-Address: 10.0.0.1',
   ];
 
   test('forwarding headers of the client change neither address nor path nor method', async () => {
