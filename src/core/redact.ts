@@ -45,9 +45,7 @@ export class Redactor {
     const values = new Set<string>();
     for (const secret of secrets) {
       if (secret.length < SHORTEST) continue;
-      values.add(secret);
-      // The form that they have inside a JSON text.
-      values.add(JSON.stringify(secret).slice(1, -1));
+      for (const form of encodingsOf(secret)) values.add(form);
     }
     // Longest first, because one secret may be the prefix of another.
     const ordered = [...values].sort((a, b) => b.length - a.length);
@@ -126,6 +124,21 @@ export class Redactor {
       return option !== undefined && isCredentialName(option) ? `${option}=${REDACTED}` : this.text(arg);
     });
   }
+}
+
+/** The encodings in which programs print a secret: plain, JSON, base64, URL. */
+export function encodingsOf(secret: string): string[] {
+  const inUrl = encodeURIComponent(secret);
+  return [
+    ...new Set([
+      secret,
+      JSON.stringify(secret).slice(1, -1),
+      Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+      Buffer.from(secret).toString('base64url'),
+      inUrl,
+      inUrl.replace(/%../g, (code) => code.toLowerCase()),
+    ]),
+  ];
 }
 
 /** Recognizes credentials by their form alone: for texts without a valid configuration. */

@@ -1,4 +1,5 @@
 import { isCredentialName } from '../../core/credentials.ts';
+import { encodingsOf } from '../../core/redact.ts';
 import type { HeaderList } from '../kernel/request/header-list.ts';
 import type { ClientRequest, RequestContext } from '../kernel/request/request-context.ts';
 import { withoutParameters } from '../kernel/request/request-target.ts';
@@ -109,19 +110,9 @@ export function withoutCredentials(query: string): string {
 /** Shorter values are not real keys and would occur in responses by chance. */
 const SHORTEST = 6;
 
-/** The encodings in which a provider may echo a key: plain, JSON, URL, base64. Empty for keys under 6 characters. */
-export function keyEncodings(apiKey: string): readonly string[] {
-  if (apiKey.length < SHORTEST) return [];
-  return [
-    ...new Set([
-      apiKey,
-      JSON.stringify(apiKey).slice(1, -1),
-      Buffer.from(apiKey).toString('base64').replace(/=+$/, ''),
-      Buffer.from(apiKey).toString('base64url'),
-      encodeURIComponent(apiKey),
-    ]),
-  ];
-}
+/** The encodings in which a provider may echo a key. Empty for keys under 6 characters. */
+export const keyEncodings = (apiKey: string): readonly string[] =>
+  apiKey.length < SHORTEST ? [] : encodingsOf(apiKey);
 
 /** Removes headers that contain the gateway's key. */
 export function removeHeadersWithKey({ raw }: HeaderList, forms: readonly string[]): void {

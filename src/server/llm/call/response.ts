@@ -60,7 +60,11 @@ export function processResponse(
     // Otherwise nginx in front of the gateway holds tokens back. Providers need not think of it.
     headers.set('x-accel-buffering', 'no');
     const meter = new StreamMeter(ctx, call, options.stripsUsage);
-    return { ...reply, body: new LlmStream(ctx, call, body, meter, guardOf(ctx, call, body, options)) };
+    const guard = guardOf(ctx, call, body, options);
+    return {
+      ...reply,
+      body: new LlmStream(ctx, call, body, meter, { guard, keyEncodings: options.keyEncodings }),
+    };
   }
   if (isBinary(headers.get('content-type'))) call.hasNoText = true;
   if (options.guardrails.length === 0) {

@@ -5,6 +5,7 @@ import { backendTimeouts } from '../../kernel/backend.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { StreamedCompletion } from '../chat/conversation.ts';
+import { redactKey } from '../credentials.ts';
 import type { ClientError } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
 import { streamedOutputOf } from '../formats/output.ts';
@@ -25,6 +26,8 @@ export class LlmStream {
   readonly #upstream: UpstreamBody;
   readonly #meter: StreamMeter;
   readonly #guard: StreamGuard | undefined;
+  /** Encodings of the provider's key, to be redacted. */
+  readonly #keyEncodings: readonly string[];
   readonly #frames: FrameSplitter;
   /** Events that are sent only when the call is charged; undefined if no budget counts it. */
   readonly #endMarks: readonly Buffer[] | undefined;
@@ -38,7 +41,7 @@ export class LlmStream {
     call: LlmCall,
     upstream: UpstreamBody,
     meter: StreamMeter,
-    guard: StreamGuard | undefined,
+    { guard, keyEncodings }: { guard: StreamGuard | undefined; keyEncodings: readonly string[] },
   ) {
     this.#ctx = ctx;
     this.#call = call;
@@ -46,6 +49,7 @@ export class LlmStream {
     this.#upstream = upstream;
     this.#meter = meter;
     this.#guard = guard;
+    this.#keyEncodings = keyEncodings;
     this.#endMarks =
       callBudget.get(ctx)?.isReserved === true ? (formatOf(call.format).endMarks ?? []) : undefined;
   }
@@ -116,7 +120,7 @@ export class LlmStream {
     this.#idleTimer?.refresh();
     let frames: Buffer[];
     try {
-      frames = this.#frames.push(chunk);
+      frames = this.#frames.push(chunk).map((frame) => this.#withoutKey(frame));
     } catch (error) {
       if (!(error instanceof OversizedFrameError)) throw error;
       this.#abort(upstreamFailed(messageOf(error)));
@@ -138,6 +142,11 @@ export class LlmStream {
       if (await this.#release(guard, false)) this.#upstream.resume();
     });
     return false;
+  }
+
+  /** An event without an echoed key, which only errors contain. */
+  #withoutKey(frame: Buffer): Buffer {
+    return frame.includes('error') ? redactKey(frame, this.#keyEncodings) : frame;
   }
 
   /** Gives an event to guardrails. False if they cannot check it, which ends the stream. */
@@ -230,7 +239,7 @@ export class LlmStream {
     clearTimeout(this.#idleTimer);
     this.#call.progress = 'complete';
     this.#next(async () => {
-      const tail = this.#frames.rest();
+      const tail = this.#withoutKey(this.#frames.rest());
       // A final event without an empty line: the standard discards it, but some clients read it.
       const rest = tail.length > 0 && this.#meter.read(tail) ? tail : Buffer.alloc(0);
       this.#meter.ended();
