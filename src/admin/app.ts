@@ -1,4 +1,6 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import { join, sep } from 'node:path';
 import { fastifyStatic } from '@fastify/static';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { messageOf } from '../core/errors.ts';
@@ -12,7 +14,12 @@ import type { Admin } from './sources.ts';
 
 /** Creates what answers the requests that `guard.ts` allows. */
 export async function createApp(admin: Admin): Promise<FastifyInstance> {
-  const app = fastify({ bodyLimit: LIMITS.adminBody, routerOptions: { ignoreTrailingSlash: true } });
+  const app = fastify({
+    bodyLimit: LIMITS.adminBody,
+    routerOptions: { ignoreTrailingSlash: true },
+    // A path that cannot be decoded.
+    frameworkErrors: (_error, _request, { raw }) => void raw.writeHead(400, HEADERS).end(),
+  });
   // Endpoints parse their bodies themselves, whatever the content type.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
@@ -69,14 +76,22 @@ async function serveWebApp(app: FastifyInstance, folder: string | undefined): Pr
     // The folder also contains compressed scripts and style sheets.
     preCompressed: true,
   });
+  const root = realpathSync(folder);
   app.get('/ui', { exposeHeadRoute: false }, (_request, reply) => reply.sendFile('index.html'));
-  app.get('/ui/*', { exposeHeadRoute: false }, (request, reply) => {
+  app.get('/ui/*', { exposeHeadRoute: false }, async (request, reply) => {
     const name = textIn(membersOf(request.params)['*']);
     const isFile = name.includes('.') || name.startsWith('assets/');
+    if (isFile && !(await isInside(root, name))) return reply.callNotFound();
     // Names of built files change with their content.
     if (name.startsWith('assets/'))
       return reply.sendFile(name, { immutable: true, maxAge: '365d', cacheControl: true });
     return reply.sendFile(isFile ? name : 'index.html');
   });
   return true;
+}
+
+/** Whether a folder itself has this file: neither a path out of the folder nor a link has it. */
+async function isInside(root: string, name: string): Promise<boolean> {
+  const path = join(root, name);
+  return path.startsWith(root + sep) && (await realpath(path).catch(() => undefined)) === path;
 }

@@ -1,5 +1,8 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
 import { send } from '../kit/send.ts';
 import { httpUpstream } from '../kit/upstream.ts';
@@ -7,15 +10,24 @@ import { httpUpstream } from '../kit/upstream.ts';
 const KEYS = { mode: 'optional', keys: [{ key: 'operator-key' }] };
 const SIGNED_IN = { authorization: 'Bearer operator-key' };
 
+const SECURE = {
+  'content-security-policy': expect.stringContaining("frame-ancestors 'none'"),
+  'x-content-type-options': 'nosniff',
+};
+
 /** A gateway with the pages, beside a route of its own for all paths. */
-async function withPages(ui: object = {}, more: object = {}): Promise<TestGateway> {
+async function withPages(
+  ui: object = {},
+  more: object = {},
+  options: TestGatewayOptions = {},
+): Promise<TestGateway> {
   const adminPort = await freePort();
   const config = {
     config: { adminAddr: `127.0.0.1:${adminPort}`, ...more },
     gateways: { default: { port: 0, routes: [{ policies: { directResponse: { body: 'own route' } } }] } },
     ui,
   };
-  return gateway(JSON.stringify(config), { admin: true, adminPort });
+  return gateway(JSON.stringify(config), { ...options, admin: true, adminPort });
 }
 
 const validate = (gate: TestGateway, headers: Record<string, string> = {}) =>
@@ -106,4 +118,49 @@ test.each([
   [{ gateways: { default: { port: 0 } }, ui: { policies: { retry: {} } } }, 'unknown field `retry`'],
 ])('%j is refused', async (config, message) => {
   await expect(gateway(JSON.stringify(config))).rejects.toThrow(message);
+});
+
+describe('files of the admin pages', () => {
+  const HOSTILE = [
+    '/ui/..%2f..%2fetc/passwd',
+    '/ui/..%2fsecret.txt',
+    '/ui/%2e%2e/secret.txt',
+    '/ui/../secret.txt',
+    '/ui/assets/../../secret.txt',
+    '/ui/assets/..%5c..%5csecret.txt',
+    '/ui/..%252fsecret.txt',
+    '/ui//../secret.txt',
+    '/ui/app.js%00',
+    '/ui/%00.js',
+    '/ui/%ff.js',
+    '/ui/%.js',
+    '/ui/.hidden',
+    '/ui/linked.txt',
+    '/ui/linked/secret.txt',
+    `/ui/${'a'.repeat(300)}.js`,
+    `/ui/${'a/'.repeat(3_000)}a.js`,
+  ];
+
+  test('no path leads to a file outside their folder, at the admin server or on the gateway', async () => {
+    await using folder = await temporaryFolder();
+    const pages = join(folder.path, 'pages');
+    await mkdir(join(pages, 'assets'), { recursive: true });
+    await writeFile(join(folder.path, 'secret.txt'), 'SECRET');
+    for (const file of ['index.html', 'app.js', 'assets/a.js']) await writeFile(join(pages, file), 'PAGE');
+    await symlink(join(folder.path, 'secret.txt'), join(pages, 'linked.txt'));
+    await symlink(folder.path, join(pages, 'linked'));
+    await using gate = await withPages({}, {}, { webApp: pages });
+    for (const origin of [gate.admin, gate.url]) {
+      for (const path of ['/ui', '/ui/app.js', '/ui/assets/a.js', '/ui/some/page'])
+        expect([path, (await send(origin, { target: path })).text]).toEqual([path, 'PAGE']);
+      for (const target of HOSTILE) {
+        const reply = await send(origin, { target });
+        expect([origin, target, [400, 404].includes(reply.status)]).toEqual([origin, target, true]);
+        expect(reply.text).not.toMatch(/SECRET|PAGE|root:/);
+        // What the gateway refuses itself never reaches the admin server.
+        if (origin === gate.admin) expect(reply.headers).toMatchObject(SECURE);
+      }
+      expect((await send(origin, { target: '/ui' })).headers).toMatchObject(SECURE);
+    }
+  });
 });
