@@ -20,6 +20,8 @@ const command = folder === undefined ? ['bin/agctl.js', ...args] : ['scripts/qui
 let running;
 /** What the next build builds: build-program, build-web or both. */
 let wanted = new Set(['program', 'web']);
+/** What the last build failed to build: the next one builds it again. */
+let failed = [];
 let isBuilding = false;
 let isStopping = false;
 
@@ -44,12 +46,13 @@ async function build() {
   isBuilding = true;
   while (wanted.size > 0 && !isStopping) {
     await sleep(SETTLE);
-    const parts = [...wanted];
+    const parts = [...new Set([...wanted, ...failed])];
     wanted = new Set();
     const statuses = await Promise.all(
       parts.map((part) => collect(process.execPath, [`scripts/build-${part}.mjs`])),
     );
-    if (statuses.every((status) => status === 0)) await restart();
+    failed = parts.filter((_part, index) => statuses[index] !== 0);
+    if (failed.length === 0) await restart();
     else process.stderr.write('the build failed; waiting for a change in src\n');
   }
   isBuilding = false;

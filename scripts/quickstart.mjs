@@ -57,9 +57,11 @@ let seen = '';
 gateway.stderr.on('data', (chunk) => {
   process.stderr.write(chunk);
   seen += chunk;
-  if (isAnnounced || !seen.includes('ready in')) return;
+  // Of the banner: a warning may say that a port is already in use.
+  if (isAnnounced || !/^ready in /m.test(seen)) return;
   isAnnounced = true;
-  const [port, llmPort] = [...seen.matchAll(/http:\/\/127\.0\.0\.1:(\d+)/g)].map(([, number]) => number);
+  const gateways = seen.matchAll(/^ +gateway .*http:\/\/127\.0\.0\.1:(\d+)/gm);
+  const [port, llmPort] = [...gateways].map(([, number]) => number);
   process.stderr.write(nextSteps(port, llmPort, folder));
 });
 gateway.on('exit', (code, signal) => {

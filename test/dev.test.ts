@@ -14,7 +14,10 @@ gateways:
   default: { port: 0, address: 127.0.0.1, routes: [{ policies: { directResponse: { status: 200, body: hello } } }] }
 `;
 
-test('npm run dev keeps the old program when a build fails, runs the next one, and ends what it started', async () => {
+// Three builds, which a busy machine takes 10 s each for.
+test('npm run dev keeps the old program when a build fails, runs the next one, and ends what it started', {
+  timeout: 240_000,
+}, async () => {
   await using folder = await temporaryFolder();
   for (const name of ['bin', 'package.json', 'scripts', 'src', 'tsconfig.json'])
     cpSync(join(root, name), join(folder.path, name), { recursive: true });
@@ -34,7 +37,7 @@ test('npm run dev keeps the old program when a build fails, runs the next one, a
   for (const stream of [dev.stdout, dev.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   const ended = new Promise((resolve) => dev.once('close', (code) => resolve(code)));
-  const shown = (text: string): Promise<void> => until(() => output.includes(text), 50_000);
+  const shown = (text: string): Promise<void> => until(() => output.includes(text), 80_000);
   await shown('ready in ');
   const url = (): string => output.match(/http:\/\/127\.0\.0\.1:\d+/g)?.at(-1) as string;
 

@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { marked } from 'marked';
 import { describe, expect, test } from 'vitest';
@@ -53,6 +53,23 @@ describe('links of the documentation', () => {
       });
     expect(broken).toEqual([]);
   });
+
+  test.each(['ARCHITECTURE.md', 'CONTRIBUTING.md'])(
+    'each file and folder of src that %s names exists',
+    (page) => {
+      const sources = globSync('src/**/*.*', { cwd: root }).map((path) => `/${path.split(sep).join('/')}`);
+      const missing = [...readFileSync(join(root, page), 'utf8').matchAll(/`([\w./-]+\/(?:[\w-]+\.tsx?)?)`/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => !name.startsWith('test/') && !existsSync(join(root, name)))
+        .filter(
+          (name) =>
+            !sources.some((path) =>
+              name.endsWith('/') ? path.includes(`/${name}`) : path.endsWith(`/${name}`),
+            ),
+        );
+      expect(missing).toEqual([]);
+    },
+  );
 
   test('each page of the documentation can be reached from README.md', () => {
     const reached = new Set<string>();
