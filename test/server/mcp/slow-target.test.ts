@@ -306,8 +306,10 @@ async function changes({ url, id }: McpSession, count = 2): Promise<string[]> {
     signal: leave.signal,
   });
   let text = '';
-  const methods = (): string[] =>
-    [...text.matchAll(/"method":"([^"]*)"/g)].map(([, method]) => method as string);
+  // The other target may join late, too, on a busy machine.
+  const methods = (): string[] => [
+    ...new Set([...text.matchAll(/"method":"([^"]*)"/g)].map(([, method]) => method as string)),
+  ];
   const decoder = new TextDecoder();
   for await (const chunk of response.body as ReadableStream<Uint8Array>) {
     text += decoder.decode(chunk, { stream: true });

@@ -4,6 +4,7 @@ import { chaos, mcpConfig } from '../../../../kit/config.ts';
 import { temporaryFolder } from '../../../../kit/folder.ts';
 import { gateway } from '../../../../kit/gateway.ts';
 import { openSession } from '../../../../kit/mcp.ts';
+import { until } from '../../../../kit/until.ts';
 
 const CANARY = 'canary-of-a-provider-key';
 
@@ -124,6 +125,8 @@ test('arguments reach the command unchanged, without a shell', async () => {
   };
   await using gate = await gateway(mcpConfig([target]));
   await expect(openSession(`${gate.url}/mcp`)).rejects.toThrow('exited with code 9');
-  const line = gate.log.find((each) => each.includes('stream="stderr"')) as string;
-  expect(line).toContain(JSON.stringify(['$HOME', '`id`', 'a b', '; rm -rf /', '*', '"', '']));
+  // The exit may be known before the last line has been read.
+  const printed = (): string | undefined => gate.log.find((each) => each.includes('stream="stderr"'));
+  await until(() => printed() !== undefined);
+  expect(printed()).toContain(JSON.stringify(['$HOME', '`id`', 'a b', '; rm -rf /', '*', '"', '']));
 });
