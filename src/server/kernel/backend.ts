@@ -35,7 +35,7 @@ export type BackendApi = BackendView['api'];
 export interface DumpPlace {
   /** Name of the backend in dumps. */
   readonly name: string;
-  /** Whether it stands for a top-level section, of which each model is a backend of its own. */
+  /** Whether it was written as a top-level section, such as `llm:`. Dumps then show each of its models as a backend. */
   readonly isSection: boolean;
   /** Time in ms after which idle MCP sessions end. */
   readonly sessionIdle: number;
@@ -64,7 +64,7 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   view(config: z.output<Schema>, state: BackendState): Omit<BackendView, 'kind' | 'api' | 'weight'>;
   /** Its entries in configuration dumps. */
   dump(config: z.output<Schema>, place: DumpPlace): Iterable<DumpBackend>;
-  /** Entries of its models in configuration dumps, if it stands for a top-level section. */
+  /** Entries in the dump's list of models, for a backend that was written as a top-level section. */
   dumpModels?(config: z.output<Schema>, listenerKey: string): Iterable<DumpModel>;
   /** What `agctl check` tries. */
   probes(config: z.output<Schema>): readonly Probe[];

@@ -2,7 +2,7 @@ import type { Fact, FieldValue } from '../kernel/fact.ts';
 import type { LlmCall } from './llm-call.ts';
 import type { Usage } from './usage.ts';
 
-/** A count of tokens that is told of a call. */
+/** A class of tokens that logs, spans, metrics and expressions show for each call. */
 interface TokenFact extends Fact<LlmCall> {
   readonly count: keyof Usage;
   /** Label of the metric of tokens, if it is counted there. */
@@ -74,7 +74,7 @@ const outputAudio = tokens('outputAudio', {
   traced: 'output_audio_tokens',
 });
 
-/** All counts that are told, in the order of trace events. */
+/** All classes of tokens, in the order of trace events. */
 export const tokenFacts: readonly TokenFact[] = [
   input,
   output,

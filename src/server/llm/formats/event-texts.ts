@@ -46,7 +46,7 @@ export interface EventTexts {
   readonly response?: string;
   /** Why an event cannot be checked; undefined if it can. */
   problem?(event: Members): string | undefined;
-  /** The event without what is no output. Default: all of it. */
+  /** The part of the event that is output of the model. Default: all of it. */
   output?(event: Members): Members;
   /** Whether a text that is Base64 is a part of a recording. */
   isRecording?(event: Members, path: TextPath): boolean;

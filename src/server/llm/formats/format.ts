@@ -33,7 +33,7 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   readonly methods?: Readonly<Record<string, { readonly stream: boolean }>>;
   /** Paths that also accept forms, which carry files. */
   readonly formPaths?: readonly string[];
-  /** Whether a request that is no known call comes from a client of this API. */
+  /** Whether a request to a path that no format has was sent by a client of this API. */
   isSpokenBy?(request: { readonly path: string; readonly headers: { has(name: string): boolean } }): boolean;
   /** Whether `routes` of the policy `ai` may name it. */
   readonly isRoutable?: boolean;
@@ -90,7 +90,7 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   readonly completion?: (value: Members) => Completion | undefined;
   /** What an event of a stream adds to the output for expressions. */
   readonly streamedOutput?: (event: Members) => StreamedOutput;
-  /** How its answers are told from those of other APIs. */
+  /** How a response of this API is recognized. */
   readonly shape?: AnswerShape;
   /** Bytes in every event that reports usage. Default: `"usage"`. */
   readonly usageMark?: Buffer;

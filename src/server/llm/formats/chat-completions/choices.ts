@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import { type Completion, callsIn, type StreamedOutput, textOf } from '../../chat/conversation.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
@@ -43,7 +44,7 @@ function pieceOf(choice: Members): StreamedOutput[number] {
   return {
     index,
     text: delta['content'] ?? choice['text'],
-    calls: (Array.isArray(calls) ? (calls as unknown[]) : []).map((call) => {
+    calls: elementsOf(calls).map((call) => {
       const { index: at, id, function: named } = membersOf(call) ?? {};
       const { name, arguments: written } = membersOf(named) ?? {};
       return { key: `${index} ${String(at)}`, id, name, written };

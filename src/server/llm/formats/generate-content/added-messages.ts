@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import { membersOf } from '../../json-members.ts';
 import { isSystem, surround } from '../added-messages.ts';
 import type { AddedMessage, AddedMessages, Fields } from '../format.ts';
@@ -11,7 +12,7 @@ export function addMessages(body: Fields, { prepend, append }: AddedMessages): v
   const before = parts(prepend);
   const after = parts(append);
   const own = membersOf(body.get(field));
-  const ownParts = Array.isArray(own?.['parts']) ? (own['parts'] as unknown[]) : [];
+  const ownParts = elementsOf(own?.['parts']);
   if (before.length + after.length > 0)
     body.set(field, { ...own, parts: [...before, ...ownParts, ...after] });
   const contents = (messages: readonly AddedMessage[]): object[] =>

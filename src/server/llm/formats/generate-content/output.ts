@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import { type Completion, functionCallsIn, type StreamedOutput, textOf } from '../../chat/conversation.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 
@@ -28,7 +29,7 @@ export function streamedOutput({ candidates }: Members): StreamedOutput {
 
 function partsOf(candidate: unknown): Members[] {
   const list = membersOf(membersOf(candidate)?.['content'])?.['parts'];
-  return Array.isArray(list) ? (list as unknown[]).map((part) => membersOf(part) ?? {}) : [];
+  return elementsOf(list).map((part) => membersOf(part) ?? {});
 }
 
 const answerIn = (parts: readonly Members[]): string =>
