@@ -5,6 +5,8 @@ import { llmKind } from './bench.ts';
 import { type ClientKey, judgedAsSent, judgedStream, REQUESTS } from './clients.ts';
 
 const IMAGE = 'data:image/png;base64,iVBORw0KGgo=';
+/** The default text of a guardrail's rejection, which is no JSON. */
+const REJECTION = 'The request was rejected due to inappropriate content';
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 
 /** Members of conversations with tools, images and settings, as each format has them. */
@@ -145,7 +147,9 @@ fuzz('LLM requests of clients', 400, () =>
       answered.text,
     );
     const isAsSent = answered.status === 200 && lane.api === client;
-    const ending = isAsSent ? judgedAsSent(answered) : judgedStream(client, answered);
+    // What a guardrail found where nothing can be masked, such as in the URL of an image, rejects the request.
+    const isRejected = lane.isGuarded && answered.status === 403 && answered.text === REJECTION;
+    const ending = isRejected ? 'failed' : isAsSent ? judgedAsSent(answered) : judgedStream(client, answered);
     if (ending === 'failed') await bench.explained(trial, lane, true);
   }),
 );
