@@ -271,11 +271,11 @@ describe('names in the documentation', () => {
     expect(names.filter(({ name }) => !sources.includes(name))).toEqual([]);
   });
 
-  test('README.md names each policy, docs/routing.md those of gateways, docs/admin.md each endpoint', () => {
+  test('docs/concepts.md names each policy, docs/routing.md those of gateways, docs/admin.md each endpoint', () => {
     const namesIn = (page: string): string[] =>
       spans.filter((span) => span.page === page).map(({ text }) => text);
     const policies = policyKinds.map(({ key }) => key as string);
-    expect(policies.filter((key) => !namesIn('README.md').includes(key))).toEqual([]);
+    expect(policies.filter((key) => !namesIn('docs/concepts.md').includes(key))).toEqual([]);
     const row = /^\| a gateway or listener: .*$/m.exec(
       readFileSync(join(root, 'docs/routing.md'), 'utf8'),
     )?.[0];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
-// What `npm install agctl` adds to a folder, computed from the lockfile and the packages that are installed here.
+// What an installation of the package adds to a folder, computed from the lockfile and the packages that are installed here.
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');

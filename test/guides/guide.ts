@@ -22,7 +22,7 @@ interface Followed extends AsyncDisposable {
 }
 
 /** Servers that a guide lets the reader start, which run while later blocks are followed. */
-const SERVICE = /^(?:[A-Z_]+=\S+ )*npx agctl (?:memory )?serve\b/;
+const SERVICE = /^(?:[A-Z_]+=\S+ )*agctl (?:memory )?serve\b/;
 /** Commands that need a daemon, a cluster or root: test/docs-code.test.ts checks what can be checked without. */
 const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo) /;
 
@@ -39,9 +39,9 @@ export async function followGuide(
   const folder = await temporaryFolder();
   const bin = join(folder.path, '.bin');
   mkdirSync(bin);
-  // Of what npx could run, guides use this program alone.
-  const npx = `#!/bin/sh\n[ "$1" = agctl ] || exit 127\nshift\nexec "${process.execPath}" "${AGCTL}" "$@"\n`;
-  writeFileSync(join(bin, 'npx'), npx, { mode: 0o755 });
+  writeFileSync(join(bin, 'agctl'), `#!/bin/sh\nexec "${process.execPath}" "${AGCTL}" "$@"\n`, {
+    mode: 0o755,
+  });
   const env = {
     PATH: [bin, dirname(process.execPath), '/usr/bin:/bin'].join(':'),
     HOME: folder.path,
@@ -77,7 +77,7 @@ export async function followGuide(
         writeFileSync(join(folder.path, file), text);
       } else if (lang === 'json') writeFileSync(join(folder.path, 'servers.json'), text);
       else if (SERVICE.test(text)) {
-        const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=npx agctl )/, 'exec ')}`], {
+        const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=agctl )/, 'exec ')}`], {
           cwd: folder.path,
           env,
         });

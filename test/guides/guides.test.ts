@@ -274,7 +274,7 @@ test('the call of a model in README.md is answered by a gateway of the files tha
   const port = String(await freePort());
   await cli(['init', '--yes', '--with', 'llm', '--port', port], { cwd: folder.path });
   await using _gateway = await service(['serve'], { cwd: folder.path });
-  const { stdout } = await promisify(execFile)('bash', ['-c', (call ?? '').replace('3000', port)]);
+  const { stdout } = await promisify(execFile)('bash', ['-c', (call ?? '').replace('4000', port)]);
   expect(JSON.parse(stdout).choices[0].message).toMatchObject({ role: 'assistant', content: 'hello' });
 });
 

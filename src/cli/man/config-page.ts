@@ -1,3 +1,4 @@
+import { PACKAGE_NAME } from '../../core/version.ts';
 import { alternatives, type SchemaNode, schemaFacts } from '../schema-facts.ts';
 import { entry, heading, page, paragraph, seeAlso, title, verbatim } from './roff.ts';
 
@@ -18,7 +19,7 @@ export function configPage(schema: SchemaNode): string {
       'Where a mapping is optional, its key may also have no value (`policies:`): it then counts as absent.',
     ),
     paragraph('For completion and validation in an editor, begin the file with this line:'),
-    verbatim(['# yaml-language-server: $schema=node_modules/agctl/man/config.schema.json']),
+    verbatim([`# yaml-language-server: $schema=node_modules/${PACKAGE_NAME}/man/config.schema.json`]),
     paragraph(
       'Below, `[]` denotes each entry of a list and `<name>` a name of your choice. `agctl config validate` checks a file against all of this.',
     ),
