@@ -192,19 +192,25 @@ function fate(from: Key, to: Key, member: string, value: unknown): 'translated' 
 function table(from: Key): string {
   const targets = (Object.keys(FORMATS) as Key[]).filter((key) => key !== from);
   const { title, samples } = FORMATS[from];
-  const rows = Object.entries(samples).flatMap(([member, values]) =>
-    values.map((value) => {
-      const label = values.length === 1 ? `\`${member}\`` : `\`${member}\`: \`${JSON.stringify(value)}\``;
-      return `| ${label} | ${targets.map((to) => fate(from, to, member, value)).join(' | ')} |`;
-    }),
+  const cases = Object.entries(samples).flatMap(([member, values]) =>
+    values.map((value) => ({
+      label: values.length === 1 ? `\`${member}\`` : `\`${member}: ${JSON.stringify(value)}\``,
+      fates: targets.map((to) => fate(from, to, member, value)),
+    })),
   );
-  const heads = targets.map((to) => `to ${FORMATS[to].title}`);
+  const row = (wanted: ReturnType<typeof fate>): string => {
+    const cells = targets.map((_, index) =>
+      cases.flatMap(({ label, fates }) => (fates[index] === wanted ? [label] : [])).join(', '),
+    );
+    return `| ${[wanted, ...cells].join(' | ')} |`;
+  };
   return [
     `### Members of ${title} requests`,
     '',
-    `| Member | ${heads.join(' | ')} |`,
+    `| | ${targets.map((to) => `to ${FORMATS[to].title}`).join(' | ')} |`,
     '|---|---|---|',
-    ...rows,
+    row('left out'),
+    row('refused'),
   ].join('\n');
 }
 
