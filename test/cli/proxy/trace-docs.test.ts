@@ -92,7 +92,7 @@ describe.skipIf(!hasTerminal)('traces as in the documentation', () => {
     await session.request('tools/call', { name: 'echo', arguments: { text: 'hi' } });
     await term.shows('● done');
     await term.press('G');
-    const allowed = await shot('A call that is allowed', /▸ . +[\d.]+ {2}done/);
+    const allowed = await term.shows(/▸ . +[\d.]+ {2}done/);
     expect(allowed).toMatch(/POST \/mcp {2}tools\/call echo {2}sub=ann +200/);
     expect(allowed).toMatch(/✓ route tools .*✓ authorization/);
 
@@ -105,7 +105,7 @@ describe.skipIf(!hasTerminal)('traces as in the documentation', () => {
     expect(denied).toMatch(/config\.yaml:3\d/);
 
     await term.press('k');
-    const detail = await shot('The values that the rule read', 'Explained: cel');
+    const detail = await term.shows('Explained: cel');
     expect(detail).toContain('jwt.realm_access.roles = ["guest"]');
     await term.press('q');
     await term.shows('code 0');
@@ -115,7 +115,7 @@ describe.skipIf(!hasTerminal)('traces as in the documentation', () => {
     await term.press('[');
     await term.shows('tools/call echo');
     await term.press('t');
-    await shot('A saved trace, with the time of every step', 'Time: ');
+    await term.shows('Time: ');
     await term.press('q');
     await term.shows('code 0');
 
