@@ -16,7 +16,7 @@ const ON_CLOSED_STREAM =
 
 /**
  * Checks that fail, each with the reason. `node:http2` fails them as well, with any of its options, because nghttp2 or its
- * binding does this without a callback: docs/decisions/0055 says more.
+ * binding does this without a callback (docs/decisions/0055).
  */
 const KNOWN: Readonly<Record<string, string>> = {
   'http2/5.1: closed: Sends a DATA frame after sending RST_STREAM frame': ON_CLOSED_STREAM,

@@ -59,7 +59,7 @@ export function countsTokensItself(
 }
 
 /**
- * An estimate in the format of the client (docs/decisions/0046). Throws an `AppError` (400) without a list of messages
+ * An estimate in the format of the client (docs/decisions/0005). Throws an `AppError` (400) without a list of messages
  * or contents.
  */
 export function tokenCountResponse(ctx: RequestContext, { format }: LlmCall, body: CallBody): Reply {
