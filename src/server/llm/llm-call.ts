@@ -17,7 +17,7 @@ export interface LlmCall {
   /** The client's wire format; undefined on `passthrough` paths of unknown format. */
   readonly format?: FormatKey | undefined;
   /** The wire format for the provider, if it is another one. */
-  readonly upstreamFormat?: ProviderFormatKey;
+  readonly upstreamFormat?: ProviderFormatKey | undefined;
   readonly operation: Operation;
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;
@@ -25,48 +25,48 @@ export interface LlmCall {
   /** The name in the configuration that `requestModel` matched: exact or a pattern; undefined for `*`. */
   readonly configuredModel?: string | undefined;
   /** Model name sent to the provider, if the configuration changes it. */
-  readonly providerModel?: string;
+  readonly providerModel?: string | undefined;
   readonly streaming: boolean;
   /** The response is not model text (vectors, audio, images), so tokens cannot be estimated from its bytes. */
   hasNoText?: boolean;
   /** The provider charges nothing, so no tokens are counted. */
   readonly isFree?: boolean;
   /** Returns a stored response: its usage is new only if it was created in the background. */
-  readonly isRetrieval?: boolean;
+  readonly isRetrieval?: boolean | undefined;
   /** The response was created in the background, so that no other call has reported its usage. */
-  ranInBackground?: boolean;
+  ranInBackground?: boolean | undefined;
   /** Its tokens are not counted: `passthrough: opaque` of the model. */
   readonly isUnmetered?: boolean;
   /** The client's request, parsed and unchanged. */
   readonly request: Readonly<Record<string, unknown>>;
-  responseModel?: string;
+  responseModel?: string | undefined;
   /** How far the call got. Unreported tokens are estimated unless the call was `rejected` or never sent (undefined). */
-  progress?: 'sent' | 'rejected' | 'responding' | 'complete';
+  progress?: 'sent' | 'rejected' | 'responding' | 'complete' | undefined;
   /** The provider's response is a failure according to `health` of the model, or there was none. */
-  failed?: boolean;
+  failed?: boolean | undefined;
   /** The error reported by the provider, possibly in the body of a 2xx response. */
   providerError?: ProviderError | undefined;
   /** Token counts reported by the provider. Missing counts are estimated when the call ends. */
-  usage?: Usage;
+  usage?: Usage | undefined;
   /**
    * Of a translated call: the counts that its provider reported, in all classes; null: none so far. The client's format
    * may have fewer classes, or counts that cannot be left out.
    */
   providerUsage?: Usage | null;
   /** Why `usage` is an estimate. */
-  estimated?: string;
+  estimated?: string | undefined;
   /** UTF-8 bytes of model output seen so far. */
-  outputBytes?: number;
+  outputBytes?: number | undefined;
   /** Copies a non-streaming response until `finalize` reads it. */
-  nonStreaming?: { see(chunk: Buffer): void; finalize(call: LlmCall): void };
+  nonStreaming?: { see(chunk: Buffer): void; finalize(call: LlmCall): void } | undefined;
   /** Milliseconds from the request to the first and to the last token. */
-  firstTokenAfter?: number;
-  lastTokenAfter?: number;
-  cost?: CostOutcome;
+  firstTokenAfter?: number | undefined;
+  lastTokenAfter?: number | undefined;
+  cost?: CostOutcome | undefined;
   /** What a budget was charged last, so that the price of the same tokens is not looked up again. */
   priced?: { readonly usage: Usage; readonly cost: CostOutcome };
   /** Whether log expressions read the completion, so that it must be kept. */
-  readonly keepsCompletion?: boolean;
+  readonly keepsCompletion?: boolean | undefined;
   /** Prompt and completion after guardrails. Only kept if log expressions read them. */
   prompt?: readonly PromptMessage[];
   completion?: Completion | undefined;

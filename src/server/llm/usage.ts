@@ -4,15 +4,15 @@ import { type Members, membersOf } from './json-members.ts';
 export interface Usage {
   readonly input: number;
   readonly output: number;
-  readonly cachedInput?: number;
-  readonly cacheWrite?: number;
+  readonly cachedInput?: number | undefined;
+  readonly cacheWrite?: number | undefined;
   /** The part of `cacheWrite` that is cached for an hour, which Anthropic charges more for than for five minutes. */
-  readonly cacheWrite1h?: number;
-  readonly inputAudio?: number;
+  readonly cacheWrite1h?: number | undefined;
+  readonly inputAudio?: number | undefined;
   /** The part of `inputAudio` that is also in `cachedInput`. */
-  readonly cachedInputAudio?: number;
-  readonly outputAudio?: number;
-  readonly reasoning?: number;
+  readonly cachedInputAudio?: number | undefined;
+  readonly outputAudio?: number | undefined;
+  readonly reasoning?: number | undefined;
 }
 
 /**
@@ -25,29 +25,27 @@ export function parseUsage(value: unknown): Usage | undefined {
   const input = tokenCount(usage['prompt_tokens']) ?? tokenCount(usage['input_tokens']);
   const output = tokenCount(usage['completion_tokens']) ?? tokenCount(usage['output_tokens']);
   if (input === undefined && output === undefined) return undefined;
-  const inputDetails = detailsOf(usage, 'prompt', 'input');
-  const outputDetails = detailsOf(usage, 'completion', 'output');
+  // The Realtime API and transcriptions have `token` in the singular.
+  const inputDetails = membersOf(
+    usage['prompt_tokens_details'] ?? usage['input_tokens_details'] ?? usage['input_token_details'],
+  );
+  const outputDetails = membersOf(
+    usage['completion_tokens_details'] ?? usage['output_tokens_details'] ?? usage['output_token_details'],
+  );
   const reasoning = outputDetails?.['reasoning_tokens'];
   const extra = output === undefined ? 0 : reasoningBesides(usage, (input ?? 0) + output, reasoning);
   return {
     input: input ?? 0,
     output: (output ?? 0) + extra,
     // OpenAI's name, and an older one of DeepSeek.
-    ...known('cachedInput', inputDetails?.['cached_tokens'] ?? usage['prompt_cache_hit_tokens']),
+    cachedInput: tokenCount(inputDetails?.['cached_tokens'] ?? usage['prompt_cache_hit_tokens']),
     // OpenAI's name, and an older one of other servers.
-    ...known('cacheWrite', inputDetails?.['cache_write_tokens'] ?? inputDetails?.['cache_creation_tokens']),
-    ...known('inputAudio', inputDetails?.['audio_tokens']),
-    ...known('cachedInputAudio', membersOf(inputDetails?.['cached_tokens_details'])?.['audio_tokens']),
-    ...known('outputAudio', outputDetails?.['audio_tokens']),
-    ...known('reasoning', extra > 0 ? extra : reasoning),
+    cacheWrite: tokenCount(inputDetails?.['cache_write_tokens'] ?? inputDetails?.['cache_creation_tokens']),
+    inputAudio: tokenCount(inputDetails?.['audio_tokens']),
+    cachedInputAudio: tokenCount(membersOf(inputDetails?.['cached_tokens_details'])?.['audio_tokens']),
+    outputAudio: tokenCount(outputDetails?.['audio_tokens']),
+    reasoning: tokenCount(extra > 0 ? extra : reasoning),
   };
-}
-
-/** The details of a count. The Realtime API and transcriptions have `token` in the singular. */
-function detailsOf(usage: Members, older: string, name: string): Members | undefined {
-  return membersOf(
-    usage[`${older}_tokens_details`] ?? usage[`${name}_tokens_details`] ?? usage[`${name}_token_details`],
-  );
 }
 
 /**
@@ -136,9 +134,3 @@ const DEEPEST = 3;
 /** Whether a report says that nothing was used. */
 export const isZero = (usage: Usage | undefined): boolean =>
   usage !== undefined && usage.input === 0 && usage.output === 0;
-
-/** The member with this count, if it is one. */
-export function known(key: keyof Usage, value: unknown): Partial<Usage> {
-  const number = tokenCount(value);
-  return number === undefined ? {} : { [key]: number };
-}

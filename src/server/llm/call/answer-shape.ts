@@ -37,9 +37,9 @@ export function wrongAnswer({ format, streaming }: LlmCall, value: unknown): str
 /** Ends a call whose answer is of another shape than its format: nothing of it counts. */
 export function wrongShape({ endpoint }: RequestContext, call: LlmCall, why: string): AppError {
   call.progress = 'rejected';
-  delete call.usage;
-  delete call.outputBytes;
-  delete call.completion;
+  call.usage = undefined;
+  call.outputBytes = undefined;
+  call.completion = undefined;
   return llmError(
     'upstream_invalid',
     'upstream_failed',

@@ -21,7 +21,7 @@ export async function chargedReply(ctx: RequestContext, call: LlmCall, reply: Re
   if (!isComplete) return reply;
   body.replaced();
   call.nonStreaming.finalize(call);
-  delete call.nonStreaming;
+  call.nonStreaming = undefined;
   await chargeBudget(ctx, call);
   return { ...reply, body: bytes };
 }

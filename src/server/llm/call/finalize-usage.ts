@@ -12,7 +12,7 @@ import { chargeSoFar } from './token-limits.ts';
  */
 export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
   call.nonStreaming?.finalize(call);
-  if (call.providerUsage === null) delete call.usage;
+  if (call.providerUsage === null) call.usage = undefined;
   else if (call.providerUsage !== undefined) call.usage = call.providerUsage;
   // An error inside a 2xx response: without this, the log would show a success.
   if (call.providerError !== undefined && call.progress !== 'rejected' && ctx.error === undefined) {
@@ -21,7 +21,7 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
   }
   if (call.progress === 'sent' && !ctx.isAbandoned && ctx.reason !== 'Timeout') call.progress = 'rejected';
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
-  if (isUncounted(call)) delete call.usage;
+  if (isUncounted(call)) call.usage = undefined;
   const { usage } = call;
   call.cost =
     usage !== undefined && call.priced?.usage === usage

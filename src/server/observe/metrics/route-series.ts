@@ -1,5 +1,6 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { tokenFacts } from '../../llm/facts.ts';
+import type { Usage } from '../../llm/usage.ts';
 import type { LlmCall } from '../../llm/llm-call.ts';
 import type { Families } from './families.ts';
 import type { Counter, Histogram } from './series.ts';
@@ -105,6 +106,9 @@ function getOrCreate<Series>(
   return made;
 }
 
+/** The classes of tokens that have a metric. */
+const COUNTED = tokenFacts.flatMap(({ count, metric }) => (metric === undefined ? [] : [{ count, metric }]));
+
 /** The series for LLM calls with the same labels. Each series is created on first use. */
 class LlmSeries {
   readonly #families: Families;
@@ -132,16 +136,20 @@ class LlmSeries {
       this.#cost ??= families.cost.with(labels);
       this.#cost.inc(Number(cost.total));
     }
-    for (const { count, metric } of tokenFacts) {
-      const value = usage?.[count];
-      if (metric !== undefined && value !== undefined) this.#token(metric).observe(value);
-    }
+    if (usage !== undefined) this.#observeTokens(usage);
     if (!streaming || firstTokenAfter === undefined) return;
     this.#firstToken ??= families.firstToken.with(labels);
     this.#firstToken.observe(firstTokenAfter / 1000);
     if (lastTokenAfter === undefined || usage === undefined || usage.output === 0) return;
     this.#perOutputToken ??= families.perOutputToken.with(labels);
     this.#perOutputToken.observe((lastTokenAfter - firstTokenAfter) / usage.output / 1000);
+  }
+
+  #observeTokens(usage: Usage): void {
+    for (const { count, metric } of COUNTED) {
+      const value = usage[count];
+      if (value !== undefined) this.#token(metric).observe(value);
+    }
   }
 
   #lookup(status: string): Counter {

@@ -1,6 +1,6 @@
 import { isRecord } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
-import { known, tokenCount, type Usage } from '../../usage.ts';
+import { tokenCount, type Usage } from '../../usage.ts';
 
 /**
  * Anthropic counts cached tokens separately: `input_tokens` excludes those read from the cache and those written to it
@@ -15,10 +15,10 @@ export function anthropicUsage(report: Members): Usage | undefined {
   return {
     input: (uncached ?? 0) + (cachedInput ?? 0) + (cacheWrite ?? 0),
     output: output ?? 0,
-    ...known('cachedInput', cachedInput),
-    ...known('cacheWrite', cacheWrite),
-    ...known('cacheWrite1h', membersOf(report['cache_creation'])?.['ephemeral_1h_input_tokens']),
-    ...known('reasoning', membersOf(report['output_tokens_details'])?.['thinking_tokens']),
+    cachedInput,
+    cacheWrite,
+    cacheWrite1h: tokenCount(membersOf(report['cache_creation'])?.['ephemeral_1h_input_tokens']),
+    reasoning: tokenCount(membersOf(report['output_tokens_details'])?.['thinking_tokens']),
   };
 }
 
