@@ -1,7 +1,7 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { tokenFacts } from '../../llm/facts.ts';
-import type { Usage } from '../../llm/usage.ts';
 import type { LlmCall } from '../../llm/llm-call.ts';
+import type { Usage } from '../../llm/usage.ts';
 import type { Families } from './families.ts';
 import type { Counter, Histogram } from './series.ts';
 
