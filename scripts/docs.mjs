@@ -23,6 +23,7 @@ const OUTSIDE = {
   'CONTRIBUTING.md': 'contributing.md',
   'CHANGELOG.md': 'changelog.md',
   'SECURITY.md': 'reporting.md',
+  'CODE_OF_CONDUCT.md': 'conduct.md',
 };
 
 /** Sections of manual pages. */
