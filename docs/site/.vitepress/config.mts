@@ -34,12 +34,12 @@ export default defineConfig({
     search: { provider: 'local' },
     outline: { level: [2, 3] },
     sidebar: [
-      { text: 'Start', items: pages('first-steps', 'concepts', 'troubleshooting', 'faq', 'comparison') },
+      { text: 'Start', items: pages('first-steps', 'concepts', 'troubleshooting', 'comparison') },
       {
         text: 'Guides',
         items: [{ text: 'Overview', link: '/guides/' }, ...guides.map((name) => item(`guides/${name}`))],
       },
-      { text: 'MCP', items: pages('mcp-sessions', 'mcp-tools', 'stdio', 'openapi', 'mcp-revisions') },
+      { text: 'MCP', items: pages('mcp-sessions', 'mcp-tools', 'stdio', 'openapi') },
       { text: 'LLM', items: pages('llm', 'llm-providers', 'llm-translation', 'guardrails', 'budgets') },
       { text: 'Gateway', items: pages('routing', 'traffic', 'listeners', 'sign-in', 'reload', 'workers') },
       {
