@@ -1,10 +1,13 @@
 // Everything that must hold before a change lands: `npm test`.
 import { join } from 'node:path';
+import { installPart, link } from './install.mjs';
 import { root, runTogether, runWithChecks } from './run.mjs';
 
 // Node.js keeps compiled code there for what starts again and again, as it does for the tests (vitest.config.ts).
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/node');
 
+// Tests of embedding models run one.
+link(join(installPart('onnxruntime'), 'onnxruntime-node'), 'onnxruntime-node');
 // Tests run what is built.
 await runTogether(
   [process.execPath, 'scripts/build-program.mjs'],

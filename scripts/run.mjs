@@ -1,9 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
-import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { root } from './install.mjs';
 
-export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+export { root };
 
 /** Runs a command in the checkout and ends this script with its exit code when it fails. */
 export function run(command, args, env = {}) {

@@ -74,8 +74,8 @@ describe('versions in deploy/', () => {
     const { version } = JSON.parse(read('package.json')) as { version: string };
     const chart = parse(read('deploy/helm/agctl/Chart.yaml')) as { version: string; appVersion: string };
     expect([chart.version, chart.appVersion]).toEqual([version, version]);
-    const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { version: string }> };
-    const node = lock.packages['node_modules/node']?.version;
+    const part = JSON.parse(read('scripts/parts/node/package.json')) as { dependencies: { node: string } };
+    const { node } = part.dependencies;
     expect(read('deploy/Dockerfile')).toContain(`ARG NODE_IMAGE=node:${node}-alpine\n`);
     expect(read('docs/deploy.md')).toContain(`FROM node:${node}-alpine`);
   });

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join, resolve } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
-import type { InferenceSession, Tensor } from 'onnxruntime-node';
+import type { InferenceSession, Tensor } from 'onnxruntime-common';
 import { AppError, messageOf } from '../../../../core/errors.ts';
 import {
   elementsOf,
@@ -90,10 +90,10 @@ export async function loadSentenceModel(folder: string, threads: number): Promis
   };
 }
 
-function loadRuntime(folder: string): typeof import('onnxruntime-node') {
+function loadRuntime(folder: string): typeof import('onnxruntime-common') {
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a package, not data
-    return createRequire(import.meta.url)(RUNTIME) as typeof import('onnxruntime-node');
+    return createRequire(import.meta.url)(RUNTIME) as typeof import('onnxruntime-common');
   } catch (error) {
     refuse(
       folder,
@@ -183,7 +183,7 @@ function poolingOf(folder: string, config: Readonly<Record<string, unknown>>): P
 }
 
 async function run(
-  { Tensor: TensorClass }: typeof import('onnxruntime-node'),
+  { Tensor: TensorClass }: typeof import('onnxruntime-common'),
   session: InferenceSession,
   { tokenizer, maxTokens, pooling }: ModelFiles,
   texts: readonly string[],
