@@ -265,9 +265,15 @@ describe('docs/dependencies.md', () => {
     expect([...notices].map(([, name]) => name)).toEqual(expect.arrayContaining(reasonsIn(bundled)));
   });
 
+  /** Packages with a reason, sorted; those of one line share it. */
   function reasonsIn(text: string): string[] {
     const listed = text.split('\n').filter((line) => line.startsWith('- '));
-    return listed.map((line) => /^- `([^`]+)`: \S.{20,}$/.exec(line)?.[1] ?? `no reason: ${line}`);
+    return listed
+      .flatMap((line) => {
+        const names = /^- ((?:`[^`]+`(?:, )?)+): \S.{15,}$/.exec(line)?.[1];
+        return names?.replaceAll('`', '').split(', ') ?? [`no reason: ${line}`];
+      })
+      .sort();
   }
 });
 
