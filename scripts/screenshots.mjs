@@ -1,7 +1,7 @@
-// `node scripts/with-node.mjs scripts/screenshots.mjs [application[:page]]`: screenshots of every page of the browser
-// applications into docs/ui, in light and dark mode and at phone width. With `--review FOLDER`, into that folder
-// instead, in both modes at four widths, to be looked at. Requires `npm run build` and Chromium.
-import { mkdirSync } from 'node:fs';
+// `node scripts/with-node.mjs scripts/screenshots.mjs [application[:page]]`: the screenshots of the browser applications
+// that the documentation shows, into docs/ui. With `--review FOLDER`, every page into that folder instead, in light and dark
+// mode at four widths, to be looked at. Requires `npm run build` and Chromium.
+import { globSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sharedChromium } from '../test/kit/chromium.ts';
@@ -34,8 +34,12 @@ const TWO_PANES = { width: 1280, height: 760 };
 const DOCUMENTED = {
   light: { viewport: { width: 1000, height: 700 }, colorScheme: 'light' },
   dark: { viewport: { width: 1000, height: 700 }, colorScheme: 'dark' },
-  narrow: { viewport: { width: 390, height: 780 }, colorScheme: 'light' },
 };
+
+/** Names of the pictures that pages show. */
+const SHOWN = globSync('{*.md,docs/*.md}', { cwd: root }).flatMap((page) =>
+  [...readFileSync(join(root, page), 'utf8').matchAll(/ui\/([\w-]+\.png)/g)].map(([, name]) => name),
+);
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -61,12 +65,14 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
     const page = await context.newPage();
     for (const { name: shown, path, prepare, hasTwoPanes } of pages) {
       if (onlyPage !== undefined && onlyPage !== shown) continue;
-      const isWide = hasTwoPanes === true && looks === DOCUMENTED && look !== 'narrow';
+      const file = `${name}-${shown}-${look}.png`;
+      if (looks === DOCUMENTED && !SHOWN.includes(file)) continue;
+      const isWide = hasTwoPanes === true && looks === DOCUMENTED;
       await page.setViewportSize(isWide ? TWO_PANES : options.viewport);
       await page.goto(`${url}${path}`);
       await prepare(page);
       await page.evaluate(() => document.activeElement?.blur());
-      await page.screenshot({ path: join(folder, `${name}-${shown}-${look}.png`) });
+      await page.screenshot({ path: join(folder, file) });
     }
     await context.close();
   }
