@@ -53,7 +53,7 @@ describe.each(workflows)('%s', (file) => {
     );
     expect(scripts.filter((name) => !((name as string) in manifest.scripts))).toEqual([]);
     const paths = commands.flatMap(
-      (run) => run.match(/(?<![\w/])(?:bin|deploy|node_modules)\/[\w./-]+/g) ?? [],
+      (run) => run.match(/(?<![\w/])(?:bin|deploy|node_modules|scripts)\/[\w./-]+/g) ?? [],
     );
     const named = stepsOf(file).flatMap(({ with: { file: path, 'node-version-file': version } = {} }) =>
       [path, version].filter((each) => typeof each === 'string'),
