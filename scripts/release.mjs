@@ -41,7 +41,6 @@ function release(version, isDryRun) {
     run(process.execPath, ['scripts/build.mjs']);
     checkPackage();
     const sbom = npm('run', '--silent', 'sbom');
-    npm('publish', '--dry-run', '--ignore-scripts');
     if (isDryRun) return `${version} can be released`;
     mkdirSync(dirname(SBOM), { recursive: true });
     writeFileSync(SBOM, sbom);
@@ -83,9 +82,9 @@ function setVersion(version, current) {
   for (const file of NAMING_VERSION) writeFileSync(join(root, file), read(file).replaceAll(current, version));
 }
 
-/** Compares what npm packs with what package.json promises. */
+/** Publishes without sending anything, and compares what npm packs for that with what package.json promises. */
 function checkPackage() {
-  const [packed] = Object.values(JSON.parse(npm('pack', '--json', '--dry-run', '--ignore-scripts')));
+  const [packed] = Object.values(JSON.parse(npm('publish', '--json', '--dry-run', '--ignore-scripts')));
   const paths = packed.files.map(({ path }) => path);
   const promised = JSON.parse(read('package.json')).files;
   const isIn = (path, entry) => path.startsWith(`${entry}/`) || matchesGlob(path, entry);

@@ -8,6 +8,8 @@ import { temporaryFolder } from './kit/folder.ts';
 // `npm run release` in a clone, without a registry. The clone copies what is built here instead of building.
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+/** npm is started up to four times, which a busy machine needs long for, in ms. */
+const TIMEOUT = 180_000;
 const folder = await temporaryFolder();
 afterAll(folder.remove);
 const clone = join(folder.path, 'agctl'); // npm names the SBOM after the folder.
@@ -63,7 +65,9 @@ const release = async (...args: string[]): Promise<Ran> =>
   });
 
 describe('npm run release', () => {
-  test('release sets the version everywhere, writes the SBOM, commits and tags', async () => {
+  test('release sets the version everywhere, writes the SBOM, commits and tags', {
+    timeout: TIMEOUT,
+  }, async () => {
     const { version: before } = JSON.parse(read('package.json')) as { version: string };
     const { code, output } = await release('99.0.0');
     expect(code, output).toBe(0);
@@ -79,7 +83,7 @@ describe('npm run release', () => {
     expect(metadata.component).toMatchObject({ name: 'agctl', version: '99.0.0' });
   });
 
-  test('release --dry-run checks the same and changes nothing', async () => {
+  test('release --dry-run checks the same and changes nothing', { timeout: TIMEOUT }, async () => {
     const { code, output } = await release('99.0.0', '--dry-run');
     expect(code, output).toBe(0);
     expect(output).toContain('99.0.0 can be released');
@@ -113,7 +117,9 @@ describe('npm run release', () => {
     expect(existsSync(join(clone, 'dist'))).toBe(false);
   });
 
-  test('release refuses a package with secrets, sources and missing files, and restores the version', async () => {
+  test('release refuses a package with secrets, sources and missing files, and restores the version', {
+    timeout: TIMEOUT,
+  }, async () => {
     mkdirSync(join(clone, 'examples/src'), { recursive: true });
     write('examples/gateway.env', 'KEY=secret\n');
     write('examples/src/main.ts', '');
