@@ -32,8 +32,14 @@ async function send(message) {
 
 const request = (method, params = {}) => send({ id: ++id, method, params });
 
-process.on('uncaughtException', ({ message }) => {
-  console.error(`error: ${message}`);
+process.on('uncaughtException', ({ message, cause }) => {
+  const reason =
+    cause?.code === 'ECONNREFUSED'
+      ? `nothing listens at ${new URL(url).host}: start a gateway there (npm start in a checkout, or agctl serve)`
+      : cause === undefined
+        ? message
+        : `cannot call ${url}: ${cause.message}`;
+  console.error(`error: ${reason}`);
   process.exit(1);
 });
 

@@ -1,6 +1,6 @@
 // `npm start`: builds, then serves examples/quickstart.yaml and prints what to try next.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root, run } from './run.mjs';
@@ -12,16 +12,18 @@ if (givenFolder === undefined) {
   run(process.execPath, ['scripts/build-web.mjs']);
 }
 const folder = givenFolder ?? mkdtempSync(join(tmpdir(), 'agctl-quickstart-'));
+if (givenFolder === undefined)
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
 writeFileSync(join(folder, 'hello.txt'), 'Hello from the folder that the files target may read.\n');
 
 const agctl = join(root, 'bin/agctl.js');
 
 let gateway;
-for (const signal of ['SIGINT', 'SIGTERM'])
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
   process.on(signal, () => {
     if (gateway === undefined) memory.kill();
     // The terminal sends Ctrl-C to the gateway, too.
-    else if (signal === 'SIGTERM') gateway.kill(signal);
+    else if (signal !== 'SIGINT') gateway.kill('SIGTERM');
   });
 
 // A temporary store; the documents are those of this repository.

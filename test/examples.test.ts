@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from './kit/folder.ts';
 import { gateway, type TestGateway } from './kit/gateway.ts';
+import { freePort } from './kit/ports.ts';
 import { type HttpUpstream, httpUpstream } from './kit/upstream.ts';
 
 const exampleOf = (name: string): string => fileURLToPath(new URL(`../examples/${name}`, import.meta.url));
@@ -29,13 +30,13 @@ describe('examples/tools.yaml, called with examples/call-tool.mjs', () => {
     await folder.remove();
   });
 
-  const callTool = (...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> =>
+  const callAt = (...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> =>
     new Promise((resolve) => {
-      const all = [exampleOf('call-tool.mjs'), `${gate.url}/mcp`, ...args];
-      execFile(process.execPath, all, (error, stdout, stderr) =>
+      execFile(process.execPath, [exampleOf('call-tool.mjs'), ...args], (error, stdout, stderr) =>
         resolve({ code: error?.code ?? 0, stdout, stderr }),
       );
     });
+  const callTool = (...args: string[]) => callAt(`${gate.url}/mcp`, ...args);
 
   test('the example for tools lists the chosen tools under their new names, and pins them', async () => {
     const { code, stdout } = await callTool();
@@ -65,6 +66,15 @@ describe('examples/tools.yaml, called with examples/call-tool.mjs', () => {
     const { code, stdout, stderr } = await callTool('order', '{"path":{"id":404}}');
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^order failed: HTTP 404 Not Found: /)]);
     expect(stdout).not.toContain('order ->');
+  });
+
+  test('call-tool.mjs says what to start where nothing listens', async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const { code, stderr } = await callAt(`http://${address}/mcp`);
+    expect([code, stderr]).toEqual([
+      1,
+      `error: nothing listens at ${address}: start a gateway there (npm start in a checkout, or agctl serve)\n`,
+    ]);
   });
 
   test('call-tool.mjs exits with 1 for a tool that the example leaves out', async () => {

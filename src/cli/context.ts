@@ -11,6 +11,8 @@ export interface Context {
   readonly envFile?: string;
   /** The variables of the environment alone, if `env` includes those of a file. */
   readonly environment?: Environment;
+  /** How the user can call this program from a folder; absent: as `agctl`. */
+  readonly invocation?: (folder: string) => string;
 }
 
 /** Whether to color a stream: `--color` decides, else NO_COLOR (if not empty), else whether it is a terminal. */

@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { CommandError, EXIT_CODES } from '../core/exit-codes.ts';
 import type { Context } from './context.ts';
+import { asCalled, invocation } from './invocation.ts';
 import { createProgram } from './program.ts';
 
 /** Runs `agctl` with the arguments after the program's name. Resolves to the exit code and never rejects. */
@@ -26,7 +27,10 @@ function explain(error: unknown, context: Context): number {
   }
   if (error instanceof CommandError) {
     context.stderr.write(
-      `error: ${error.message}\n${error.help === undefined ? '' : `  = help: ${error.help}\n`}`,
+      asCalled(
+        `error: ${error.message}\n${error.help === undefined ? '' : `  = help: ${error.help}\n`}`,
+        context,
+      ),
     );
     return EXIT_CODES[error.exit].code;
   }
@@ -45,6 +49,8 @@ function quietOnClosedPipe(context: Context): void {
 }
 
 function processContext(): Context {
+  const { stdout, stderr, argv } = process;
   // biome-ignore lint/style/noProcessEnv: the only place that reads the environment.
-  return { stdout: process.stdout, stderr: process.stderr, env: process.env, cwd: process.cwd() };
+  const start = { env: process.env, cwd: process.cwd(), script: argv[1] };
+  return { stdout, stderr, ...start, invocation: (folder) => invocation(start, folder) };
 }

@@ -4,6 +4,7 @@ import { VERSION } from '../core/version.ts';
 import { configCommands, FILE_OPTION } from './config-program.ts';
 import type { Bind, Context } from './context.ts';
 import { withEnvFile } from './env-file.ts';
+import { asCalled } from './invocation.ts';
 import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands, usageCommand } from './proxy-program.ts';
@@ -39,7 +40,7 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   if (first === 'config') {
     const config = configCommands(program, run);
     formerConfigCommands(config, run);
-    helpOrUnknown(config, context);
+    helpOrUnknown(config);
     return program;
   }
   program.commandsGroup('Start:');
@@ -65,7 +66,7 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   completionCommand(program, run);
   infoCommands(program, run);
   for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy, keys])
-    helpOrUnknown(group, context);
+    helpOrUnknown(group);
   return program;
 }
 
@@ -84,8 +85,8 @@ function rootCommand(context: Context): Command {
     )
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.stdout.write(text),
-      writeErr: (text) => context.stderr.write(text),
+      writeOut: (text) => context.stdout.write(asCalled(text, context)),
+      writeErr: (text) => context.stderr.write(asCalled(text, context)),
     })
     .showHelpAfterError('(agctl --help lists all commands)');
 }
@@ -192,7 +193,8 @@ function infoCommands(program: Command, run: Bind): void {
   program
     .command('exit-codes', { hidden: true })
     .description('print the exit codes of all commands')
-    .addHelpText('after', () => `\n${exitCodeTable()}\n`)
+    // `help exit-codes` prints the table; that there is a command for it is not what was asked.
+    .configureHelp({ formatHelp: () => `${exitCodeTable()}\n` })
     .action(run(() => import('./commands/exit-codes.ts')));
   program.helpCommand('help [command...]', 'print help for a command');
   program.addHelpText('after', `\nExit codes:\n${exitCodeTable()}\n\nTry:  agctl serve -f gateway.yaml\n`);

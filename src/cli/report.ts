@@ -4,12 +4,16 @@ import type { YamlSource } from '../core/yaml/source.ts';
 import { secretArguments } from '../server/config/lint.ts';
 import type { LoadedConfig } from '../server/config/load.ts';
 import { configSchema } from '../server/config/schema.ts';
+import type { Context } from './context.ts';
+import { asCalled } from './invocation.ts';
 import { type DiagnosticFormat, renderDiagnostics } from './render/diagnostics.ts';
 
 export interface ReportOptions {
   readonly format: DiagnosticFormat;
   readonly color: boolean;
   readonly width: number;
+  /** Absent: messages call this program `agctl`. */
+  readonly context?: Context;
 }
 
 /** Renders diagnostics of one or more files as text, with secrets masked in the excerpts. */
@@ -31,8 +35,16 @@ export function report(
       ];
     }),
   );
-  return renderDiagnostics(diagnostics, sources, options);
+  // Other formats are for programs, on other machines too.
+  const shown =
+    options.format === 'text' ? diagnostics.map((each) => withCommands(each, options.context)) : diagnostics;
+  return renderDiagnostics(shown, sources, options);
 }
+
+const withCommands = (diagnostic: Diagnostic, context: Context | undefined): Diagnostic =>
+  diagnostic.help === undefined || context === undefined
+    ? diagnostic
+    : { ...diagnostic, help: asCalled(diagnostic.help, context) };
 
 /** `user:password@` in any URL: such a URL is refused, but its line is displayed. */
 function passwordRanges(source: YamlSource): Range[] {

@@ -1,6 +1,5 @@
 import { Command, type Option } from 'commander';
 import { nearest } from '../core/suggest.ts';
-import type { Context } from './context.ts';
 
 /**
  * A Commander command that reports a wrong option or operand before a missing one; Commander reports the missing one
@@ -67,14 +66,14 @@ export class StrictCommand extends Command {
 }
 
 /** Makes a group without a subcommand print its help, and an unknown subcommand suggest the nearest one. */
-export function helpOrUnknown(group: Command, { stdout }: Context): void {
+export function helpOrUnknown(group: Command): void {
   // The options of a nonexistent subcommand do not belong to the group; the subcommand is what is wrong.
   group
     .allowExcessArguments(true)
     .allowUnknownOption(true)
     .action(() => {
       const [unknown] = group.args;
-      if (unknown === undefined) stdout.write(group.helpInformation());
+      if (unknown === undefined) group.configureOutput().writeOut?.(group.helpInformation());
       else if (unknown.startsWith('-'))
         group.error(unknownOption(group, unknown), { code: 'commander.unknownOption' });
       else group.error(unknownCommand(group, unknown));

@@ -83,6 +83,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0003: 'An alias, anchor, tag or nesting depth exceeds what a configuration may use.',
   AGW0004: 'An environment variable in the file is not defined and has no fallback.',
   AGW0005: 'The file could not be read, or is too large.',
+  AGW0006: 'The file is of another program.',
   AGW0101: 'A key is unknown at this position.',
   AGW0102: 'A value has the wrong type.',
   AGW0103: 'A required key is missing.',

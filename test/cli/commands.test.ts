@@ -66,7 +66,9 @@ describe('help', () => {
   test('`agctl help exit-codes` prints the exit codes', async () => {
     const { code, stdout } = await cli(['help', 'exit-codes']);
     expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {4}0 {2}The command succeeded/);
     expect(stdout).toContain('130');
+    expect(stdout).not.toContain('Usage');
   });
 });
 

@@ -105,3 +105,169 @@ test('a configuration with another name is found', async () => {
     ),
   ]);
 });
+
+/** What the program prints for a file: each problem with its code, what it points to, and its help. */
+async function printed(text: string): Promise<{ code: unknown; problems: string[]; pointed: string[] }> {
+  await using folder = await temporaryFolder();
+  writeFileSync(join(folder.path, 'gateway.yaml'), text);
+  const { code, stdout } = await cli(['config', 'validate', '-o', 'json'], { cwd: folder.path });
+  interface Shown {
+    readonly code: string;
+    readonly severity: string;
+    readonly message: string;
+    readonly label?: string;
+    readonly help?: string;
+    readonly range: {
+      readonly start: { readonly offset: number };
+      readonly end: { readonly offset: number };
+    };
+  }
+  const errors = (JSON.parse(stdout) as { diagnostics: Shown[] }).diagnostics.filter(
+    ({ severity }) => severity === 'error',
+  );
+  return {
+    code,
+    problems: errors.map(({ code: name, message, label, help }) =>
+      [name, message, label, help].filter((part) => part !== undefined).join(' / '),
+    ),
+    pointed: errors.map(({ range: { start, end } }) => text.slice(start.offset, end.offset)),
+  };
+}
+
+const ROUTE = 'gateways: { default: { port: 3000, address: 127.0.0.1 } }\n';
+const target = (stdio: string): string => `${ROUTE}mcp: { targets: [{ name: a, stdio: ${stdio} }] }\n`;
+const K8S = 'apiVersion: v1\nkind: Gateway\nmetadata: { name: a }\nspec: {}\n';
+const ofAnother = (what: string): RegExp =>
+  new RegExp(`^AGW0006 / this is ${what}, not a configuration of agctl / `);
+
+test.each([
+  ['LiteLLM', 'model_list: []\ngeneral_settings: {}\n', 'model_list', /`agctl init --from FILE`/],
+  ['LiteLLM', '{"litellm_settings": {}}', 'litellm_settings', /LiteLLM.*`agctl init --from FILE`/],
+  ['Portkey', '{"strategy": {"mode": "loadbalance"}, "targets": []}', 'strategy', /`llm.virtualModels`/],
+  ['Portkey', '{"virtual_key": "openai-x", "cache": {"mode": "simple"}}', 'virtual_key', /`llm.models`/],
+  ['Kubernetes', K8S, 'kind', /a resource of Kubernetes, `Gateway`.*`gateways`/],
+  ['Kubernetes, several', `${K8S}---\n${K8S}`, 'kind', /a resource of Kubernetes, `Gateway`.*`gateways`/],
+  ['Helm', `${K8S}{{- if .Values.x }}\nx: {{ .Values.y }}\n`, 'kind', /a resource of Kubernetes, `Gateway`/],
+  [
+    'ConfigMap',
+    'apiVersion: v1\nkind: ConfigMap\ndata: { a: "mcp: {}" }\n',
+    'kind',
+    /`data`.*file of its own/,
+  ],
+  ['OpenAPI', 'openapi: 3.1.0\ninfo: { title: x, version: "1" }\npaths: {}\n', 'openapi', /openapi: \{ host/],
+  ['chart', 'image: { tag: x }\nconfig: { gateways: {} }\n', 'image', /below `config`/],
+  ['Envoy', 'static_resources: { listeners: [] }\n', 'static_resources', /`gateways`/],
+])('a file of %s is one problem, which says what it is and what to do', async (_name, text, at, message) => {
+  const { code, problems, pointed } = await printed(text);
+  expect([code, problems, pointed]).toEqual([
+    1,
+    [expect.stringMatching(message)],
+    [expect.stringContaining(at)],
+  ]);
+  expect(problems[0]).toMatch(ofAnother('.+'));
+});
+
+test('a file with keys of this program is not taken for one of another program', async () => {
+  const { problems } = await printed(`${ROUTE}model_list: []\n`);
+  expect(problems).toEqual([expect.stringMatching(/^AGW0101 \/ unknown field `model_list`/)]);
+});
+
+test.each([
+  ['tool.name == "a"', 'did you mean `mcp.tool`, as in `mcp.tool.name`?'],
+  ['tools.name == "a"', 'did you mean `mcp.tool`, as in `mcp.tool.name`?'],
+  ['methodName == "a"', 'did you mean `mcp.methodName`?'],
+  ['headers["x"] == "a"', 'did you mean `request.headers`?'],
+  ['mcp.tool.nme == "a"', 'a member with a similar name exists: `mcp.tool.name`'],
+  ['echo == "a"', 'to write a string, quote it: "echo"; available here: '],
+])('an MCP rule with %s is an error that names the variable', async (rule, help) => {
+  const rules = `policies: { mcpAuthorization: { rules: ['${rule}'] } }`;
+  const { problems } = await printed(
+    `${ROUTE}mcp: { targets: [{ name: a, stdio: { cmd: x } }], ${rules} }\n`,
+  );
+  expect(problems).toEqual([expect.stringContaining(help)]);
+  expect(problems[0]).toMatch(/^AGW0202 /);
+});
+
+test.each([
+  ['gpt-4', 'did you mean `gpt-4o`? entries of models: `gpt-4o`, `claude`'],
+  [
+    'other',
+    'AGW0107 / virtual model target `other` does not match any entry of `models` / entries of models: `gpt-4o`, `claude`',
+  ],
+])('a failover to the unknown model %s is an error that names the known ones', async (model, help) => {
+  const { problems, pointed } = await printed(
+    `${ROUTE}llm: { gateways: default, models: [{ name: gpt-4o, provider: echo }, { name: claude, provider: echo }], virtualModels: [{ name: v, routing: { failover: { targets: [{ model: ${model} }] } } }] }\n`,
+  );
+  expect([problems, pointed]).toEqual([[expect.stringContaining(help)], [model]]);
+});
+
+test.each(['', '# nothing yet\n', '---\n', 'null\n'])(
+  'the empty file %j is an error that names init',
+  async (text) => {
+    const { problems } = await printed(text);
+    expect(problems).toEqual(['AGW0102 / the file is empty / `agctl init` creates a configuration']);
+  },
+);
+
+test.each([
+  [
+    `${ROUTE}mcp:\n  targets:\n    - name: "a\n      stdio: { cmd: "x" }\n`,
+    '"',
+    'this `"` is not closed / put another `"` at the end of the text',
+  ],
+  [
+    `gateways:\n  default:\n    address: 'a\n    port: 1\n`,
+    "'",
+    "this `'` is not closed / put another `'` at the end of the text",
+  ],
+  [
+    target('{ cmd: x, args: ["a, "b"] }'),
+    '"a, "',
+    'text follows the end of this string / close it with `"` where it should end, or put a comma after it',
+  ],
+  [target('{ cmd: x, args: [a, b }'), '[', 'this `[` is not closed / put a `]` after its last entry'],
+])('a quote or bracket that is not closed is shown where it was opened: %j', async (text, at, message) => {
+  const { problems, pointed } = await printed(text);
+  expect([problems, pointed]).toEqual([[`AGW0001 / ${message}`], [at]]);
+});
+
+test.each([
+  ['config: { workers: two }', 'AGW0104 / expected a whole number from 1 to 256 without quotes, or `auto`'],
+  ['config: { workers: "2" }', 'AGW0104 / expected a whole number from 1 to 256 without quotes, or `auto`'],
+  [
+    'gateways: { default: { port: "abc" } }',
+    'AGW0102 / expected a whole number, found a string / write a number, such as `port: 3000`',
+  ],
+  [
+    'gateways: { default: { port: "127.0.0.1:3000" } }',
+    'AGW0102 / expected a whole number, found a string / write a number, such as `port: 3000`, and the address as `address`',
+  ],
+  [
+    'config: { mcp: { maxSessions: many } }',
+    'AGW0102 / expected a whole number, found a string / write a number, without quotes',
+  ],
+  [
+    target('{ cmd: x, env: [A=1] }'),
+    'AGW0102 / expected a mapping, found a list / write a mapping, such as `env: { NAME: value }`, instead of `NAME=value`',
+  ],
+  [
+    target('{ cmd: x, env: A=1 }'),
+    'AGW0102 / expected a mapping, found a string / write a mapping, such as `env: { NAME: value }`, instead of `NAME=value`',
+  ],
+  [
+    'gateways: [{ port: 3000 }]',
+    'AGW0102 / expected a mapping, found a list / write a mapping, such as `gateways: { NAME: value }`',
+  ],
+])('%s is one error with what to write', async (text, message) => {
+  expect((await printed(`${text}\n`)).problems).toEqual([message]);
+});
+
+test('a command with its arguments in one string is an error, unless there is a file of this name', async () => {
+  const message =
+    'AGW0104 / `cmd` contains spaces but is run as one executable name (no shell) / move what follows `npx` to `args`, each word as an entry, as in `{ cmd: npx, args: [-y, some-server] }`';
+  expect((await printed(target('{ cmd: "npx -y @example/server" }'))).problems).toEqual([message]);
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'my -server');
+  writeFileSync(file, '');
+  expect((await printed(target(`{ cmd: "${file}" }`))).problems).toEqual([]);
+});

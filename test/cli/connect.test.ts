@@ -332,6 +332,19 @@ test('connect --admin takes the endpoint of a running gateway', async () => {
   ]);
 });
 
+test('an address that is that of the configuration gets its key, and another one none', async () => {
+  await using mine = await laptop(WITH_KEY);
+  const headersOf = async (...args: string[]) =>
+    JSON.parse((await mine.connect('cursor', ...args)).stdout).mcpServers.agctl.headers;
+  const header = { Authorization: `Bearer \${env:CLIENT_KEY}` };
+  for (const url of [URL_, `${URL_}/`, 'http://localhost:3100/mcp'])
+    expect(await headersOf('--url', url)).toEqual(header);
+  for (const url of ['http://127.0.0.1:3101/mcp', 'http://127.0.0.1:3100/mcpx', 'https://127.0.0.1:3100/mcp'])
+    expect(await headersOf('--url', url)).toBeUndefined();
+  writeFileSync(join(mine.cwd, 'gateway.yaml'), 'not: valid\n');
+  expect(await headersOf('--url', URL_)).toBeUndefined();
+});
+
 test.each([
   [[], 'which client?\n  = help: clients: claude, '],
   [['cursr'], 'unknown client `cursr`, did you mean cursor?'],

@@ -3,8 +3,6 @@ import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { startCommand } from '../../src/cli/invocation.ts';
-import { VERSION } from '../../src/core/version.ts';
 import { cli, type Ran } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { openSession, toolCall } from '../kit/mcp.ts';
@@ -102,17 +100,21 @@ test('the configuration is formatted, and servers that npx installs start in adv
   expect(await cli(['config', 'fmt', '--check', 'gateway.yaml'], { cwd: mine.cwd })).toMatchObject({
     code: 0,
   });
-  expect(stdout).toContain('npx agctl serve\n  npx agctl connect claude');
+  expect(stdout).toContain('  agctl serve\n  agctl connect claude');
 });
 
-test('init prints commands as the user calls them: with npx unless agctl is on the PATH of a shell', async () => {
-  await using mine = await laptop({ 'bin/agctl': '' });
-  const path = { PATH: join(mine.cwd, 'bin') };
-  expect((await mine.init(['a'], path)).stdout).toMatch(/^ {2}agctl serve$/m);
-  expect((await mine.init(['b'], { ...path, npm_command: 'exec' })).stdout).toMatch(/^ {2}npx agctl serve$/m);
-  expect((await mine.init(['c'])).stdout).toMatch(/^ {2}npx agctl serve$/m);
-  expect(readFileSync(join(mine.cwd, 'c/gateway.yaml'), 'utf8')).toContain('`npx agctl connect`');
-});
+test.each([
+  ['mcp', ['agctl connect claude  ']],
+  ['llm', ['agctl connect claude --llm  ']],
+  ['mcp,llm', ['agctl connect claude  ', 'agctl connect claude --llm  ']],
+])(
+  'after init --with %s, the commands to connect are those for what is offered',
+  async (features, commands) => {
+    await using mine = await laptop();
+    const { stdout } = await mine.init(['--with', features]);
+    expect(stdout.match(/agctl connect claude.*? {2}/g)).toEqual(commands);
+  },
+);
 
 test('the database for usage, keys and Conversations is in the file as a comment, and works without the #', async () => {
   await using mine = await laptop();
@@ -408,8 +410,9 @@ test.each([
 );
 
 test('the memory of a configuration that npx created answers calls without the PATH of npx', async () => {
-  await using mine = await laptop({ 'bin/agctl': '' });
-  await mine.init(['--with', 'memory'], { PATH: join(mine.cwd, 'bin'), npm_command: 'exec' });
+  const bin = '.npm/_npx/1/node_modules/.bin';
+  await using mine = await laptop({ [`${bin}/agctl`]: '' });
+  await mine.init(['--with', 'memory'], { PATH: join(mine.cwd, bin), npm_command: 'exec' });
   await using gateway = await service(['serve'], { cwd: mine.cwd, env: { HOME: mine.home } });
   const session = await openSession(`${gateway.url}/mcp`);
   // A server that takes longer to start joins later.
@@ -417,12 +420,6 @@ test('the memory of a configuration that npx created answers calls without the P
     const { result } = await session.request('tools/list');
     return JSON.stringify(result).includes('search_knowledge');
   }, 30_000);
-});
-
-test('a program in the cache of npx is started as this version of its package', () => {
-  const cached = '/home/ann/.npm/_npx/5b2dd62b/node_modules/agctl/bin/agctl.js';
-  expect(startCommand({ npm_command: 'exec' }, cached)).toEqual(['npx', '-y', `agctl@${VERSION}`]);
-  expect(startCommand({}, '/opt/agctl/bin/agctl.js')).toEqual([process.execPath, '/opt/agctl/bin/agctl.js']);
 });
 
 test('nothing is overwritten', async () => {

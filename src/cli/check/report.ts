@@ -1,6 +1,8 @@
 import { styleText } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
+import type { Context } from '../context.ts';
+import { asCalled } from '../invocation.ts';
 import type { Progress } from '../progress.ts';
 import type { Check, CheckResult } from './check.ts';
 
@@ -83,18 +85,20 @@ function named(names: readonly string[]): string {
 const MARKS = { ok: ['✓', 'green'], warn: ['!', 'yellow'], fail: ['✗', 'red'], skip: ['–', 'gray'] } as const;
 
 /** Prints outcomes as text: a title whenever the group changes, then one line per result. */
-export function textPrinter(write: (text: string) => void, color: boolean): (outcome: Outcome) => void {
+export function textPrinter(context: Context, color: boolean): (outcome: Outcome) => void {
+  const write = (text: string): void => void context.stdout.write(text);
   let last: string | undefined;
   return ({ group, title, results }) => {
     if (results.length === 0) return;
     if (group !== last) write(`${title}\n`);
     last = group;
-    write(results.map((result) => resultLine(result, color)).join(''));
+    write(results.map((result) => resultLine(result, color, context)).join(''));
   };
 }
 
-function resultLine({ status, message, fix }: CheckResult, color: boolean): string {
+function resultLine({ status, message, fix }: CheckResult, color: boolean, context: Context): string {
   const [mark, style] = MARKS[status];
   const shown = color ? styleText(style, mark, { validateStream: false }) : mark;
-  return `  ${shown} ${escapeControls(message)}\n${fix === undefined ? '' : `      fix: ${escapeControls(fix)}\n`}`;
+  const text = (each: string): string => asCalled(escapeControls(each), context);
+  return `  ${shown} ${text(message)}\n${fix === undefined ? '' : `      fix: ${text(fix)}\n`}`;
 }

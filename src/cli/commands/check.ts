@@ -50,7 +50,7 @@ export const run: Run<Options> = async (options, given) => {
   const isJson = options.output === 'json';
   const write = (text: string): void => void context.stdout.write(text);
   const color = wantsColor(context.stdout, options.color, context.env);
-  const print = isJson ? () => undefined : textPrinter(write, color);
+  const print = isJson ? () => undefined : textPrinter(context, color);
   const progress = new Progress(context);
   const selected = await gather(start(selectedGroups(options.only)), progress, print);
   const isExplained = summaryOf(selected.flatMap(({ results }) => results)).fail > 0;

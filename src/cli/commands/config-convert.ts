@@ -4,6 +4,7 @@ import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import type { Run } from '../context.ts';
 import { forConfig } from '../env-file.ts';
+import { asCalled } from '../invocation.ts';
 
 interface Options {
   readonly operands?: readonly string[];
@@ -22,7 +23,7 @@ export const run: Run<Options> = async ({ operands = [] }, context) => {
   const errors = errorsOf(converted.text, file, env);
   if (errors === 0) return EXIT_CODES.ok.code;
   stderr.write(
-    `${file}: the result is not valid yet (${errors} ${errors === 1 ? 'problem' : 'problems'}): save it, and run agctl config validate\n`,
+    `${file}: the result is not valid yet (${errors} ${errors === 1 ? 'problem' : 'problems'}): save it, and run ${asCalled('agctl config validate', context)}\n`,
   );
   return EXIT_CODES.not_ok.code;
 };

@@ -7,20 +7,21 @@ import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { nearest } from '../../core/suggest.ts';
 import { configJsonSchema } from '../../server/config/json-schema.ts';
 import type { Run } from '../context.ts';
+import { asCalled } from '../invocation.ts';
 import { alternatives, type SchemaNode, schemaFacts } from '../schema-facts.ts';
 
 interface Options {
   readonly operands?: readonly string[];
 }
 
-export const run: Run<Options> = async ({ operands = [] }, { stdout }) => {
+export const run: Run<Options> = async ({ operands = [] }, context) => {
   const [word] = operands;
   if (word === undefined)
     throw new CommandError('usage', 'which code or key?', 'agctl config explain AGW0101, or mcp.targets');
-  stdout.write(
+  const text =
     codeText(word) ??
-      (word === 'config' ? `${keyText(word)}\n${pageText(word)}` : (pageText(word) ?? keyText(word))),
-  );
+    (word === 'config' ? `${keyText(word)}\n${pageText(word)}` : (pageText(word) ?? keyText(word)));
+  context.stdout.write(asCalled(text, context));
   return EXIT_CODES.ok.code;
 };
 

@@ -37,6 +37,7 @@ export const run: Run<Options> = async (options, context) => {
         format: options.output,
         color: !isMachine && wantsColor(stream, options.color, context.env),
         width: stream.columns ?? 100,
+        context,
       },
     );
     stream.write(text.endsWith('\n') || text === '' ? text : `${text}\n`);

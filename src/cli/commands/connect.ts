@@ -108,8 +108,11 @@ function clientsWith(part: string, keys: readonly string[]): string | undefined 
 
 /** The endpoint of `--url`, of a running gateway, or of the configuration. @throws CommandError if there is none */
 async function endpointOf(options: Options, context: Context): Promise<Endpoint> {
-  if (options.url !== undefined) return { ...NOWHERE, url: checkedUrl(options.url) };
   const kind: Kind = options.llm ? 'llm' : 'mcp';
+  if (options.url !== undefined) {
+    const url = checkedUrl(options.url);
+    return { ...(endpointAt(url, kind, options, context) ?? NOWHERE), url };
+  }
   const isRunning = options.local || options.admin !== undefined || options.proxyAdminPort !== undefined;
   if (isRunning && options.file !== undefined)
     throw new CommandError(
@@ -154,6 +157,26 @@ function ofFile(file: string, given: Context, kind: Kind): readonly Endpoint[] {
   if (endpoints.some(({ url }) => url.includes(PLACEHOLDER)))
     context.stderr.write(`# the address depends on variables that are not set here: ${unset.join(', ')}\n`);
   return endpoints;
+}
+
+/** The endpoint of the configuration that a URL leads to, which says whether clients need a key; undefined if there is none. */
+function endpointAt(url: string, kind: Kind, { file }: Options, given: Context): Endpoint | undefined {
+  try {
+    const path = configFileOf(file, given);
+    const { loaded } = loadForReading(readConfigFile(path), path, forConfig(given, path).env);
+    return endpointsOfConfig(loaded, kind).find((endpoint) => leadsTo(url, endpoint.url));
+  } catch (error) {
+    if (error instanceof CommandError && file === undefined) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a URL is that of an endpoint, or below it. Names of this machine are the same. */
+function leadsTo(url: string, endpoint: string): boolean {
+  const [wanted, known] = [url, endpoint].map((each) =>
+    each.replace(/^(https?:\/\/)(?:localhost|\[::1\])(?=[:/]|$)/, '$1127.0.0.1').replace(/\/$/, ''),
+  );
+  return wanted === known || wanted?.startsWith(`${known}/`) === true;
 }
 
 function checkedUrl(text: string): string {

@@ -314,15 +314,17 @@ async function wait(
 }
 
 function showDiagnostics(
-  { options: { color }, context: { stderr, env } }: Setup,
+  { options: { color }, context }: Setup,
   loaded: LoadedConfig,
   diagnostics: readonly Diagnostic[],
 ): void {
   if (diagnostics.length === 0) return;
+  const { stderr, env } = context;
   const style = {
     format: 'text',
     color: wantsColor(stderr, color, env),
     width: stderr.columns ?? 100,
+    context,
   } as const;
   stderr.write(`${report(diagnostics, [loaded], style)}\n`);
 }

@@ -23,7 +23,6 @@ import {
 } from '../init/starters.ts';
 import { errorsOf, validConfig } from '../init/valid-config.ts';
 import { Variables } from '../init/variables.ts';
-import { invocation } from '../invocation.ts';
 import { portNumber } from '../proxy/address.ts';
 
 interface Options {
@@ -88,7 +87,7 @@ export const run: Run<Options> = async (options, context) => {
     escapeLines(
       report({
         ...{ files, imported, variables, withValues, shown, folder, cwd: context.cwd },
-        agctl: invocation(context.env),
+        agctl: context.invocation?.(folder) ?? 'agctl',
         hasDatabaseComment: whole.length === 0,
       }),
     ),
@@ -151,7 +150,7 @@ async function composed(plan: Plan, context: Context): Promise<string> {
       imported,
       port,
       schema: schemaPath(folder),
-      agctl: invocation(context.env),
+      agctl: context.invocation?.(folder) ?? 'agctl',
       isEcho: imported.models.includes(echoModel),
     });
   const { text, errors } = await validConfig(imported, compose, { file, folder, env: variables.environment });
@@ -228,7 +227,8 @@ function report(outcome: Outcome): string {
     'next',
     ...(folder === cwd ? [] : [`  cd ${shown(folder)}`]),
     `  ${agctl} serve`,
-    `  ${agctl} connect claude     or another client: ${agctl} connect --help`,
+    `  ${agctl} connect claude${targets.length > 0 ? '' : ' --llm'}     or another client: ${agctl} connect --help`,
+    ...(targets.length > 0 && models.length > 0 ? [`  ${agctl} connect claude --llm   for the models`] : []),
     ...(hasDatabaseComment
       ? ['', `usage, keys and Conversations need a database: see the end of ${shown(files.config)}`]
       : []),

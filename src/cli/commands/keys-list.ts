@@ -1,10 +1,20 @@
 import { elementsOf, membersOf, shownValue, stringIn, textIn } from '../../core/foreign.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
+import { asCalled } from '../invocation.ts';
 import { table } from '../proxy/print.ts';
 import { type ShowOptions, showJson } from '../proxy/show-json.ts';
 
-export const run: Run<ShowOptions> = (options, context) => showJson('/api/keys', textOf, options, context);
+export const run: Run<ShowOptions> = (options, context) =>
+  showJson(
+    '/api/keys',
+    (keys) => {
+      const text = textOf(keys);
+      return text === undefined ? undefined : asCalled(text, context);
+    },
+    options,
+    context,
+  );
 
 const HEADER = ['NAME', 'ID', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'MODELS', 'BUDGETS'];
 

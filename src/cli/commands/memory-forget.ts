@@ -2,6 +2,7 @@ import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { elementsOf, isRecord, membersOf, stringIn, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
+import { asCalled } from '../invocation.ts';
 import { membersIn, type RestOptions, request, unexpected } from '../memory/rest.ts';
 
 interface Options extends RestOptions {
@@ -23,8 +24,9 @@ export const run: Run<Options> = async ({ operands, token, ...options }, context
   if (isEmpty) context.stderr.write('nothing mentions it\n');
   else if (token === undefined) {
     const inNamespace = options.namespace === undefined ? '' : ` --namespace ${options.namespace}`;
+    const called = asCalled('agctl memory forget', context);
     context.stderr.write(
-      `nothing is deleted yet; to delete this:\n  agctl memory forget ${quoted(about)} --token ${erasure.token}${inNamespace}\n`,
+      `nothing is deleted yet; to delete this:\n  ${called} ${quoted(about)} --token ${erasure.token}${inNamespace}\n`,
     );
   }
   return EXIT_CODES.ok.code;

@@ -1,6 +1,7 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
+import { asCalled } from '../invocation.ts';
 import { type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { endpointsOf, uncountedBackends } from '../proxy/dump-parts.ts';
 import { indentJson } from '../proxy/json-text.ts';
@@ -39,7 +40,7 @@ export const run: Run<Options> = async (options, context) => {
     const others = uncountedBackends(value);
     if (others > 0)
       context.stderr.write(
-        `MCP servers and services (${others}) have no row: \`agctl proxy config all\` shows them, metrics count their requests\n`,
+        `MCP servers and services (${others}) have no row: \`${asCalled('agctl proxy config all', context)}\` shows them, metrics count their requests\n`,
       );
   }
   return EXIT_CODES.ok.code;

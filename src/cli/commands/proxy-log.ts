@@ -3,6 +3,7 @@ import { escapeControls } from '../../core/log.ts';
 import { hasLogModule, LOG_MODULES } from '../../core/log-directives.ts';
 import { nearest } from '../../core/suggest.ts';
 import type { Run } from '../context.ts';
+import { asCalled } from '../invocation.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
 import { spanOption } from '../proxy/span.ts';
@@ -66,7 +67,7 @@ export const run: Run<Options> = async (options, context) => {
   // A gateway that does not support the option keeps the level, and its response contains no time.
   if (span !== undefined && !/ \(until /.test(text))
     context.stderr.write(
-      `the gateway did not confirm that it will revert this after ${options.for}; to revert it now: agctl proxy log --reset\n`,
+      `the gateway did not confirm that it will revert this after ${options.for}; to revert it now: ${asCalled('agctl proxy log', context)} --reset\n`,
     );
   // Unknown modules are not refused, because a gateway of another version, or upstream's, has other modules.
   for (const directive of directives) {

@@ -16,8 +16,8 @@ export const starterTarget: ImportedEntry = {
 };
 
 /** The memory of this program. One process for all sessions, because one process owns the files of a memory. */
-export function memoryTarget({ env }: Pick<Context, 'env'>): ImportedEntry {
-  const [cmd, ...first] = startCommand(env);
+export function memoryTarget({ env, cwd }: Pick<Context, 'env' | 'cwd'>): ImportedEntry {
+  const [cmd, ...first] = startCommand({ env, cwd });
   const args = [...first, 'memory-adapter', 'stdio', '--embedded', '--data', 'memory'];
   return { source: '', value: { name: 'memory', stdio: { cmd, args, shared: true } } };
 }

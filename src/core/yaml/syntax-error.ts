@@ -118,10 +118,30 @@ function describeError(error: YAMLError, document: Document, text: string): Yaml
   const code = error.code === 'TAG_RESOLVE_FAILED' ? 'AGW0003' : 'AGW0001';
   const closing = /end with (?:a )?([\]}])/.exec(error.message)?.[1];
   if (closing !== undefined) return describeBracket(start, closing, document, text);
+  const quoted = stringBefore(error, text);
+  if (quoted !== undefined) return quoted;
   const found = text.slice(start, end);
   const described = singleCharacterMistake(error, found) ?? messageFor(error, found);
   const shown = found.slice(0, 80).split('\n', 1)[0]?.trimEnd().length || 1;
   return { start, end: start + Math.min(shown, end - start), path: [], code, ...described };
+}
+
+/** In `["a, "b"]`, the comma is missing where the first text ends, but the quote that does not close it is the mistake. */
+function stringBefore({ message, pos: [start] }: YAMLError, text: string): YamlProblem | undefined {
+  const quote = text[start - 1];
+  if (!/^Missing , /.test(message) || (quote !== '"' && quote !== "'")) return undefined;
+  const opening = text.lastIndexOf(quote, start - 2);
+  if (opening === -1 || text[opening - 1] === '\\') return undefined;
+  return {
+    ...{
+      code: 'AGW0001',
+      start: opening,
+      end: start,
+      path: [],
+      message: 'text follows the end of this string',
+    },
+    help: `close it with \`${quote}\` where it should end, or put a comma after it`,
+  };
 }
 
 function describeBracket(start: number, closing: string, document: Document, text: string): YamlProblem {
@@ -140,6 +160,7 @@ function describeBracket(start: number, closing: string, document: Document, tex
     end: open + 1,
     path: [],
     message: `this \`${opening}\` is not closed`,
+    help: `put a \`${closing}\` after its last entry`,
   };
 }
 

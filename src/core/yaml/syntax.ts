@@ -104,7 +104,11 @@ function checkQuoted(lexeme: string, offset: number): YamlProblem | undefined {
   const quote = lexeme[0];
   if (quote !== '"' && quote !== "'") return undefined;
   if (!isClosed(lexeme, quote)) {
-    return problemAt(offset, offset + 1, { code: 'AGW0001', message: `this \`${quote}\` is not closed` });
+    return problemAt(offset, offset + 1, {
+      code: 'AGW0001',
+      message: `this \`${quote}\` is not closed`,
+      help: `put another \`${quote}\` at the end of the text`,
+    });
   }
   if (quote === "'") return undefined;
   for (let at = lexeme.indexOf('\\'); at !== -1; at = lexeme.indexOf('\\', ESCAPE.lastIndex)) {

@@ -2,6 +2,7 @@ import { type Diagnostic, type DiagnosticCode, inOrder, type Path } from '../../
 import { readNamedFile } from '../../core/named-file.ts';
 import { YamlSource } from '../../core/yaml/source.ts';
 import { checkSchema } from './reading/check.ts';
+import { fileOfAnotherProgram } from './reading/file-of-another-program.ts';
 import { type Config, configSchema } from './schema.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,6 +20,8 @@ const LOCAL: readonly DiagnosticCode[] = ['AGW0002', 'AGW0004'];
 /** Parses and validates the text of a configuration. Never throws. */
 export function loadConfigText(text: string, file: string, env: Environment): LoadedConfig {
   const { source, diagnostics } = YamlSource.parse(text, file, env);
+  const other = fileOfAnotherProgram(source);
+  if (other !== undefined) return { config: undefined, diagnostics: [other], source };
   if (!isWhole(diagnostics)) return { config: undefined, diagnostics, source };
   const checked = checkSchema(configSchema, source);
   const config = diagnostics.length > 0 ? undefined : checked.value;

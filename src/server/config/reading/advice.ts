@@ -197,3 +197,20 @@ function defaultOf(schemas: readonly Schema[]): object | undefined {
     .map((layer) => membersOf(layer._zod.def)['defaultValue'])
     .find((value): value is object => typeof value === 'object' && value !== null);
 }
+
+/** Advice for a value where a mapping with names of the user's choice is expected, such as variables or headers. */
+export function namesAdvice(
+  schemas: readonly Schema[],
+  key: string,
+  value: unknown,
+): { readonly help: string } | undefined {
+  const records = schemas
+    .flatMap((schema) => alternatives(schema))
+    .filter((each) => definition(each).type === 'record');
+  if (records.length === 0) return undefined;
+  const isPair = (each: unknown): boolean => typeof each === 'string' && /^[\w.-]+=/.test(each);
+  const texts = Array.isArray(value) ? value : [value];
+  return {
+    help: `write a mapping, such as \`${key}: { NAME: value }\`${texts.some(isPair) ? ', instead of `NAME=value`' : ''}`,
+  };
+}

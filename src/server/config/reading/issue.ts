@@ -11,10 +11,10 @@ import { isSecretAt } from '../../../core/schema/secrets.ts';
 import { fittingObjects, keysOf, type Schema, valueAt } from '../../../core/schema/walk.ts';
 import { nearest } from '../../../core/suggest.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
-import { adviseOnKey, type Base, mappingAdvice, schemasIn } from './advice.ts';
+import { adviseOnKey, type Base, mappingAdvice, namesAdvice, schemasIn } from './advice.ts';
 import type { Remedy } from './fix.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
-import { type CheckMessage, describeFormat, describeSize, wrongForm } from './value-messages.ts';
+import { type CheckMessage, describeFormat, describeSize, numberHelp, wrongForm } from './value-messages.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -142,18 +142,22 @@ export class IssueTranslator {
     schemas: readonly Schema[] = [],
   ): Finding {
     if (value === null && path.length === 0) {
-      return { code: 'AGW0102', path, at: 'value', message: 'the file is empty' };
+      return {
+        ...{ code: 'AGW0102', path, at: 'value', message: 'the file is empty' },
+        help: '`agctl init` creates a configuration',
+      };
     }
     const form = wrongForm(expected, value, schemas, String(path.at(-1)));
     const help = form === undefined ? this.#typeHelp(path, expected, value) : { help: form.help };
+    const isMappingWanted = help.help === undefined && expected === 'a mapping';
     return {
       code: 'AGW0102',
       path,
       at: 'value',
       message: message || `expected ${form?.expected ?? expected}, found ${describeKind(value)}`,
-      ...(help.help === undefined &&
-        expected === 'a mapping' &&
-        mappingAdvice(schemas, this.#isPrivate(path) ? undefined : value)),
+      ...(isMappingWanted &&
+        (mappingAdvice(schemas, this.#isPrivate(path) ? undefined : value) ??
+          namesAdvice(schemas, String(path.at(-1)), value))),
       ...help,
     };
   }
@@ -180,10 +184,11 @@ export class IssueTranslator {
         : undefined;
     if (expected.includes('`true`') && truth !== undefined)
       return { help: `write \`${truth}\`, without quotes`, remedy: { kind: 'replace', by: truth } };
-    const isNumber = /number/.test(expected) && value.trim() !== '' && Number.isFinite(Number(value));
-    return isNumber && !this.#source.isPlain(path)
-      ? { help: 'remove the quotes', remedy: { kind: 'unquote' } }
-      : {};
+    if (!/number/.test(expected)) return {};
+    const isNumber = value.trim() !== '' && Number.isFinite(Number(value));
+    if (isNumber && !this.#source.isPlain(path))
+      return { help: 'remove the quotes', remedy: { kind: 'unquote' } };
+    return { help: numberHelp(String(path.at(-1)), value, this.#source.isFromEnvironment(path)) };
   }
 
   #wrongValue(path: Path, values: readonly unknown[], value: unknown, message: string): Finding {
@@ -197,7 +202,7 @@ export class IssueTranslator {
       path,
       at: 'value',
       message: message || `${this.#shown(path, value)} is not an allowed value`,
-      label: allowed.length === 1 ? `only \`${allowed[0]}\` is allowed` : 'not one of the allowed values',
+      label: labelOf(allowed, message),
       help: near === undefined ? undefined : `a value with a similar name exists: \`${near}\``,
       notes: allowed.length === 1 ? undefined : [`allowed values: ${allowed.join(', ')}`],
       remedy:
@@ -259,6 +264,12 @@ export class IssueTranslator {
         return [exclusive(path, verdict.key, verdict.other)];
     }
   }
+}
+
+/** A message of the author may be about a union, which accepts more than its only word. */
+function labelOf(allowed: readonly string[], message: string): string | undefined {
+  if (allowed.length > 1) return 'not one of the allowed values';
+  return message === '' ? `only \`${allowed[0]}\` is allowed` : undefined;
 }
 
 /** The message that the author of a check wrote needs nothing added. */

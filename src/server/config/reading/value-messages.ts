@@ -132,3 +132,11 @@ function formOf(issue: z.core.$ZodIssue): string | undefined {
   if (issue.code === 'invalid_format' && issue.message === '') return formatName(issue.format);
   return /^expected (.*)$/s.exec(issue.message)?.[1];
 }
+
+/** Help for a text where a number is expected. It does not repeat the text. */
+export function numberHelp(key: string, text: string, isFromEnvironment: boolean): string {
+  if (isFromEnvironment) return 'the variable must have a number as its value';
+  if (key !== 'port') return 'write a number, without quotes';
+  const hasAddress = /[.:]\S*\d$/.test(text);
+  return `write a number, such as \`port: 3000\`${hasAddress ? ', and the address as `address`' : ''}`;
+}

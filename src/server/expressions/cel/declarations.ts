@@ -1,3 +1,4 @@
+import { joinWords } from '../../../core/schema/describe-types.ts';
 import { completed, nearest } from '../../../core/suggest.ts';
 
 /** Declaration of a variable or member, for `agctl-expressions(7)` and for detecting misspelled names. */
@@ -76,6 +77,33 @@ export function misspelledMember(path: readonly string[], member: string): strin
   return nearest(member, members) ?? completed(member, members);
 }
 
+interface MemberPath {
+  readonly path: string;
+  readonly name: string;
+  /** Its first member, as part of a sentence. */
+  readonly example: string;
+}
+
+/** Members with a name, or else a similar one, inside of variables that are available: at most three. */
+function memberPaths(name: string, available: readonly string[]): MemberPath[] {
+  const found: MemberPath[] = [];
+  const visit = (path: string, { members = {} }: Declaration, depth: number): void => {
+    for (const [member, declaration] of Object.entries(members)) {
+      const [inner] = Object.keys(declaration.members ?? {});
+      const example = inner === undefined ? '' : `, as in \`${path}.${member}.${inner}\``;
+      found.push({ path: `${path}.${member}`, name: member, example });
+      if (depth > 1) visit(`${path}.${member}`, declaration, depth - 1);
+    }
+  };
+  for (const root of available) {
+    const declaration = declared.get(root);
+    if (declaration !== undefined) visit(root, declaration, 2);
+  }
+  const names = found.map((each) => each.name);
+  const wanted = names.includes(name) || name.length < 4 ? name : nearest(name, names);
+  return found.filter((each) => each.name === wanted).slice(0, 3);
+}
+
 /** The error message and the help for a name that is not a variable of the scope. */
 export function unknownVariable(
   name: string,
@@ -92,6 +120,12 @@ export function unknownVariable(
       help: `a variable with a similar name exists: \`${similar}\`${where}`,
     };
   }
+  const paths = memberPaths(name, available);
+  if (paths.length > 0)
+    return {
+      message: `unknown variable \`${name}\``,
+      help: `did you mean ${joinWords(paths.map(({ path, example }) => `\`${path}\`${example}`))}?`,
+    };
   // A bare word is most often a text without its quotes.
   return {
     message: `unknown variable \`${name}\``,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nearest } from '../../../core/suggest.ts';
 import { CelEvaluationError } from '../../expressions/cel/expression.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { readsOfBody } from '../../expressions/read-members.ts';
@@ -92,6 +93,16 @@ interface VirtualModel {
   readonly failover?: Failover;
 }
 
+const MOST_NAMES = 12;
+
+function knownModels(wanted: string, names: readonly string[]): string {
+  const near = nearest(wanted, names);
+  if (names.length === 0) return 'add an entry to `models`';
+  const shown = names.slice(0, MOST_NAMES).map((name) => `\`${name}\``);
+  const list = `entries of models: ${shown.join(', ')}${names.length > MOST_NAMES ? ' and others' : ''}`;
+  return near === undefined ? list : `did you mean \`${near}\`? ${list}`;
+}
+
 export type VirtualModels = ReadonlyMap<string, VirtualModel>;
 
 /**
@@ -118,6 +129,7 @@ export function compileVirtualModels(
       place.at(position, 'model').report({
         code: 'AGW0107',
         message: `virtual model target \`${model}\` does not match any entry of \`models\``,
+        help: knownModels(model, configured),
       });
     }
     if (weighted !== undefined) compiled.set(name, { choose: byWeight(weighted.targets) });

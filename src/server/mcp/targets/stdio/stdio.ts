@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { durationSchema } from '../../../../core/duration.ts';
@@ -83,12 +84,12 @@ export const stdio = defineTarget({
   key: 'stdio',
   schema,
   compile(name, config, context) {
-    if (hasArguments(config.cmd))
+    const program = programIn(config, context.folder);
+    if (program !== undefined)
       context.at('cmd').report({
         code: 'AGW0104',
-        severity: 'warning',
         message: '`cmd` contains spaces but is run as one executable name (no shell)',
-        help: 'move arguments to `args`, as in `{ cmd: npx, args: [-y, some-server] }`',
+        help: `move what follows \`${program}\` to \`args\`, each word as an entry, as in \`{ cmd: npx, args: [-y, some-server] }\``,
       });
     warnIfMissing(name, config, context);
     warnIfConfigIsServed(config, context);
@@ -151,8 +152,17 @@ export const stdio = defineTarget({
   },
 });
 
-/** Whether the command contains arguments. A path may contain spaces: `/Applications/My Server/bin/server`. */
-const hasArguments = (cmd: string): boolean => /^[^\s/\\]+\s|\s--?[a-z]/i.test(cmd.trim());
+/**
+ * The program in a command that contains arguments, too. A path may contain spaces, as in
+ * `/Applications/My Server/bin/server`, and even ` -x`, if there is such a file.
+ */
+function programIn({ cmd, cwd }: z.output<typeof schema>, folder: string): string | undefined {
+  const [, name, path] = /^([^\s/\\]+)\s|^(.+?)\s+--?[a-z]/i.exec(cmd.trim()) ?? [];
+  const program = name ?? path;
+  return program === undefined || existsSync(resolve(workingFolder({ cwd }, folder), cmd))
+    ? undefined
+    : program;
+}
 
 /**
  * Logs a warning for a missing command or working folder, which would otherwise only be noticed by the first client. Not a
