@@ -20,7 +20,10 @@ test('npm run dev keeps the old program when a build fails, runs the next one, a
 }, async () => {
   await using folder = await temporaryFolder();
   for (const name of ['bin', 'package.json', 'scripts', 'src', 'tsconfig.json'])
-    cpSync(join(root, name), join(folder.path, name), { recursive: true });
+    cpSync(join(root, name), join(folder.path, name), {
+      recursive: true,
+      filter: (path) => !path.includes('/scripts/parts/'),
+    });
   symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
   writeFileSync(join(folder.path, 'config.yaml'), CONFIG);
   const banner = join(folder.path, 'src/cli/banner.ts');

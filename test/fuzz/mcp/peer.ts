@@ -78,9 +78,10 @@ export async function mcpPeers(): Promise<Peers> {
 function targetOf(name: string, transport: Transport, origin: string, port: number, at: number): object {
   if (transport === 'sse') return { name, sse: { host: `${origin}/${at}` } };
   if (transport !== 'stdio') return { name, mcp: { host: `${origin}/${at}` } };
-  // Both directions of a socket that bash opens; far cheaper to start than a program.
+  // Both directions of a socket that bash opens; far cheaper to start than a program. Its input is a socket, for which bash
+  // would read ~/.bashrc (bash(1), "INVOCATION": the remote shell daemon).
   const script = `exec 3<>/dev/tcp/127.0.0.1/${port}; printf '${at}\\n' >&3; cat <&3 & exec cat >&3`;
-  return { name, stdio: { cmd: 'bash', args: ['-c', script] } };
+  return { name, stdio: { cmd: 'bash', args: ['--norc', '-c', script] } };
 }
 
 const NO_METHOD = { error: { code: -32601, message: 'no such method' } };
