@@ -241,7 +241,7 @@ function hasKey(root: Schema, node: Schema, [key, ...rest]: readonly string[]): 
 }
 
 describe('names in the documentation', () => {
-  const sources = globSync(['src/**/*.{ts,tsx}', 'test/kit/*.ts', 'bench/**/*.mjs'], { cwd: root })
+  const sources = globSync(['src/**/*.{ts,tsx}', 'test/kit/*.ts', '{bench,scripts}/**/*.mjs'], { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8'))
     .join('\n');
 
