@@ -17,7 +17,7 @@ const MARGIN = 10_000;
  * Tokens by what they were requested with, until shortly before they expire. Requests for the same token share one call. The
  * least recently used token is removed when there are more than `most`; calls under way are as many as there are requests.
  */
-export class TokenCache {
+class TokenCache {
   readonly #defaultLifetime: number;
   readonly #tokens: LruMap<string, { readonly value: string; readonly expiresAt: number }>;
   readonly #pending = new Map<string, Promise<string>>();
