@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf } from '../core/errors.ts';
-import { membersOf, parseJson, textIn } from '../core/foreign.ts';
+import { jsonIn, membersOf, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import { isLoopback } from '../core/listen.ts';
 import { replaceFile } from '../core/replace-file.ts';
@@ -134,10 +134,6 @@ export async function saveConfig(
 }
 
 function readBody(body: unknown): { readonly text: string; readonly hash: string } | undefined {
-  try {
-    const { text, hash } = membersOf(parseJson(textIn(body)));
-    return typeof text === 'string' && typeof hash === 'string' ? { text, hash } : undefined;
-  } catch {
-    return undefined;
-  }
+  const { text, hash } = membersOf(jsonIn(textIn(body)));
+  return typeof text === 'string' && typeof hash === 'string' ? { text, hash } : undefined;
 }

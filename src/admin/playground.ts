@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { messageOf } from '../core/errors.ts';
-import { isRecord, parseJson, textIn } from '../core/foreign.ts';
+import { isRecord, jsonIn, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
 
@@ -45,12 +45,7 @@ export function readPlaygroundRequest(
   text: unknown,
   listeners: Gateway['listeners'],
 ): PlaygroundRequest | Problem {
-  let value: unknown;
-  try {
-    value = parseJson(textIn(text));
-  } catch {
-    value = undefined;
-  }
+  const value = jsonIn(textIn(text));
   if (!isRecord(value))
     return { problem: 'expected a JSON object with `port`, `method`, `path`, `headers` and `body`' };
   const { port, method = 'POST', path, headers = {}, body = '' } = value;

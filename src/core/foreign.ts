@@ -32,13 +32,24 @@ export const elementsOf = (value: unknown): readonly unknown[] => (Array.isArray
 /** Parses JSON. Unlike `JSON.parse`, its result has to be checked before it is used. Throws `SyntaxError`. */
 export const parseJson = (text: string): unknown => JSON.parse(text);
 
-/** Whether a text is JSON. */
-export function isJson(text: string): boolean {
+/** The value of a JSON text; undefined for any other text. */
+export function jsonIn(text: string): unknown {
   try {
-    parseJson(text);
-    return true;
+    return parseJson(text);
   } catch {
-    return false;
+    return undefined;
+  }
+}
+
+/** Whether a text is JSON. */
+export const isJson = (text: string): boolean => jsonIn(text) !== undefined;
+
+/** Decodes `%xx`. A text with escapes that are no UTF-8 stays as it is. */
+export function decodedUri(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
   }
 }
 

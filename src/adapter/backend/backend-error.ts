@@ -1,4 +1,4 @@
-import { membersOf, parseJson } from '../../core/foreign.ts';
+import { jsonIn, membersOf } from '../../core/foreign.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import type { BackendReply } from './transport.ts';
 
@@ -96,9 +96,5 @@ function codeOf(text: string): unknown {
 }
 
 function errorOf(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return membersOf(membersOf(parseJson(text))['error']);
-  } catch {
-    return {};
-  }
+  return membersOf(membersOf(jsonIn(text))['error']);
 }

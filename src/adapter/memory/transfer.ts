@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { parseJson } from '../../core/foreign.ts';
+import { jsonIn } from '../../core/foreign.ts';
 import { chunkId, documentId } from './ids.ts';
 import {
   type DocumentRecord,
@@ -139,12 +139,8 @@ export function importLines(store: Store, lines: readonly string[], embedder: st
 }
 
 function parsed(text: string, number: number): TransferLine {
-  let value: unknown;
-  try {
-    value = parseJson(text);
-  } catch {
-    throw new AppError('memory_invalid', { message: `line ${number}: is not JSON` });
-  }
+  const value = jsonIn(text);
+  if (value === undefined) throw new AppError('memory_invalid', { message: `line ${number}: is not JSON` });
   const result = line.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;

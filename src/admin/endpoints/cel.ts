@@ -1,4 +1,4 @@
-import { isRecord, parseJson, textIn } from '../../core/foreign.ts';
+import { isRecord, jsonIn, textIn } from '../../core/foreign.ts';
 import {
   CelEvaluationError,
   CelSyntaxError,
@@ -49,12 +49,7 @@ interface Asked {
 }
 
 function readBody(body: unknown): Asked | undefined {
-  let value: unknown;
-  try {
-    value = parseJson(textIn(body));
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(textIn(body));
   if (!isRecord(value)) return undefined;
   const { expression, requestState = {} } = value;
   return typeof expression === 'string' && isRecord(requestState)

@@ -1,5 +1,5 @@
 import type { Path } from '../../core/diagnostic.ts';
-import { parseJson } from '../../core/foreign.ts';
+import { jsonIn } from '../../core/foreign.ts';
 import { schemaAt } from '../../server/config/schema-at.ts';
 import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
 
@@ -26,12 +26,8 @@ export const configSchemaHint = defineEndpoint({
 });
 
 function pathOf(text: string): Path | undefined {
-  try {
-    const path = parseJson(text);
-    return isPath(path) ? path : undefined;
-  } catch {
-    return undefined;
-  }
+  const path = jsonIn(text);
+  return isPath(path) ? path : undefined;
 }
 
 const isPath = (value: unknown): value is Path =>

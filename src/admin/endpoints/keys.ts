@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { AppError } from '../../core/errors.ts';
-import { membersOf, parseJson, textIn } from '../../core/foreign.ts';
+import { jsonIn, membersOf, textIn } from '../../core/foreign.ts';
 import { readKeySettings } from '../../core/virtual-key.ts';
 import { type Spending, spendingOf } from '../../server/budgets/spending.ts';
 import { shownKeys } from '../../server/budgets/usage.ts';
@@ -18,7 +18,7 @@ export const keys = defineEndpoint({
     withSpending(admin, reply, async (spending) => {
       if (request.method === 'GET')
         return sendJson(reply, { keys: await shownKeys(spending, await spending.keys.list()) });
-      const settings = readKeySettings(parsed(request.body), Date.now());
+      const settings = readKeySettings(jsonIn(textIn(request.body)), Date.now());
       if (typeof settings === 'string') return sendText(reply, 400, `${settings}\n`);
       const created = await spending.keys.create(settings);
       if (created === undefined)
@@ -39,7 +39,7 @@ export const revokeKey = defineEndpoint({
   methods: ['POST'],
   handle: (request, reply, admin) =>
     withSpending(admin, reply, async (spending) => {
-      const { key: wanted } = membersOf(parsed(request.body));
+      const { key: wanted } = membersOf(jsonIn(textIn(request.body)));
       if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
       const key = await spending.keys.revoke(wanted);
       if (key === undefined)
@@ -71,14 +71,6 @@ export async function withSpending(
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return sendText(reply, 503, `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}\n`);
-  }
-}
-
-function parsed(body: unknown): unknown {
-  try {
-    return parseJson(textIn(body));
-  } catch {
-    return undefined;
   }
 }
 

@@ -2,7 +2,7 @@ import { parse } from 'yaml';
 import { REDACTED } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { membersOf, parseJson } from '../../core/foreign.ts';
+import { jsonIn, membersOf } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
@@ -82,12 +82,7 @@ const isReference = (value: unknown): boolean =>
 async function runningSide(options: Options, context: Context): Promise<Side> {
   const address = adminAddress(options, context);
   const { body } = await ask(address, { method: 'GET', path: '/api/config' });
-  let text: unknown;
-  try {
-    text = membersOf(parseJson(body.toString('utf8')))['text'];
-  } catch {
-    text = undefined;
-  }
+  const { text } = membersOf(jsonIn(body.toString('utf8')));
   if (typeof text !== 'string')
     throw new CommandError(
       'unreachable',

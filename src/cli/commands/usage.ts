@@ -1,5 +1,5 @@
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { membersOf, numberIn, parseJson, textIn } from '../../core/foreign.ts';
+import { jsonIn, membersOf, numberIn, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { displayWidth } from '../../core/render/width.ts';
 import type { Run } from '../context.ts';
@@ -52,14 +52,10 @@ export const run: Run<Options> = async (options, context) => {
 };
 
 function parsed(text: string): Usage | undefined {
-  try {
-    const { by, rows, total, isCut } = membersOf(parseJson(text));
-    if (!Array.isArray(by) || !by.every((name) => typeof name === 'string') || !Array.isArray(rows))
-      return undefined;
-    return { by, rows: rows.map(rowIn), total: sumsIn(total), isCut: isCut === true };
-  } catch {
+  const { by, rows, total, isCut } = membersOf(jsonIn(text));
+  if (!Array.isArray(by) || !by.every((name) => typeof name === 'string') || !Array.isArray(rows))
     return undefined;
-  }
+  return { by, rows: rows.map(rowIn), total: sumsIn(total), isCut: isCut === true };
 }
 
 /** A row of a gateway of another version may lack members: they are shown as nothing and 0. */

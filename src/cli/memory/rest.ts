@@ -3,7 +3,7 @@ import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { NAMESPACE_HEADER } from '../../adapter/namespace.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
-import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
+import { isRecord, jsonIn, membersOf, parseJson } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 import { apiKeyFrom, namespaceFrom } from './options.ts';
@@ -87,11 +87,6 @@ export const unexpected = (): CommandError =>
   );
 
 function messageIn(text: string): string {
-  try {
-    const { message } = membersOf(membersOf(parseJson(text))['error']);
-    if (typeof message === 'string') return message.slice(0, 500);
-  } catch {
-    // Not this backend's.
-  }
-  return 'not a response of a memory backend';
+  const { message } = membersOf(membersOf(jsonIn(text))['error']);
+  return typeof message === 'string' ? message.slice(0, 500) : 'not a response of a memory backend';
 }

@@ -1,4 +1,4 @@
-import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
+import { isRecord, jsonIn, membersOf } from '../../core/foreign.ts';
 import { structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { AdminAddress } from './address.ts';
@@ -10,12 +10,7 @@ import { notAnAdmin } from './admin-client.ts';
  */
 export function receivedJson(text: string): unknown {
   const most = LIMITS.receivedDepth;
-  if (structureOf(text, most, Number.POSITIVE_INFINITY).depth > most) return undefined;
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
+  return structureOf(text, most, Number.POSITIVE_INFINITY).depth > most ? undefined : jsonIn(text);
 }
 
 /** The members of an endpoint's answer. @throws CommandError if it has none: another server listens there */

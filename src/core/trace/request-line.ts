@@ -1,4 +1,4 @@
-import { isRecord, parseJson, textIn } from '../foreign.ts';
+import { isRecord, jsonIn, textIn } from '../foreign.ts';
 
 type State = Readonly<Record<string, unknown>>;
 
@@ -51,11 +51,8 @@ function decodeBody(body: unknown): unknown {
   try {
     const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    try {
-      return parseJson(text);
-    } catch {
-      return text;
-    }
+    const value = jsonIn(text);
+    return value === undefined ? text : value;
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { type BudgetUnit, type BudgetWindow, isBudgetUnit, isBudgetWindow } from '../../core/budget.ts';
-import { elementsOf, parseJson } from '../../core/foreign.ts';
+import { elementsOf, jsonIn } from '../../core/foreign.ts';
 
 /** What a call takes from: one subject of a budget. A JSON value, because workers send it. */
 export interface Claim {
@@ -46,12 +46,8 @@ export function counterName(
 export function partsOfCounter(
   name: string,
 ): { budget: string; unit: BudgetUnit; window: BudgetWindow; subject: string } | undefined {
-  try {
-    const [budget, unit, window, subject] = elementsOf(parseJson(name));
-    if (typeof budget !== 'string' || typeof subject !== 'string') return undefined;
-    if (!isBudgetUnit(unit) || !isBudgetWindow(window)) return undefined;
-    return { budget, unit, window, subject };
-  } catch {
-    return undefined;
-  }
+  const [budget, unit, window, subject] = elementsOf(jsonIn(name));
+  if (typeof budget !== 'string' || typeof subject !== 'string') return undefined;
+  if (!isBudgetUnit(unit) || !isBudgetWindow(window)) return undefined;
+  return { budget, unit, window, subject };
 }

@@ -1,4 +1,4 @@
-import { isRecord, parseJson } from '../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { DocumentClient } from '../transport/upstream/document-client.ts';
 
@@ -21,12 +21,7 @@ export function tokenFetch(client: DocumentClient): (url: string, request: Reque
  * a number of seconds within bounds, or none. Entra (version 1.0) and AD FS send it as text.
  */
 function usableAnswer(body: Buffer): Buffer {
-  let value: unknown;
-  try {
-    value = parseJson(body.toString('utf8'));
-  } catch {
-    return body;
-  }
+  const value = jsonIn(body.toString('utf8'));
   if (!isRecord(value)) return body;
   const { expires_in: lifetime, ...others } = value;
   const known = Object.entries(others).filter(([, member]) => member !== null);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { decodedUri } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 
 /** Where the database is. `path` as written; relative to the folder of the configuration. */
@@ -22,7 +23,7 @@ export function parseDatabaseUrl(url: string): DatabaseLocation | string {
   if (path === undefined) return FORMS;
   if (path === '' || path.endsWith('/')) return `the name of the file is missing: ${FORMS}`;
   if (path === ':memory:') return 'a database in memory is lost with the process: name a file';
-  return parseMode(decoded(path), new URLSearchParams(query));
+  return parseMode(decodedUri(path), new URLSearchParams(query));
 }
 
 /** `mode` is the only parameter: that of sqlite.org/uri.html. */
@@ -33,14 +34,6 @@ function parseMode(path: string, parameters: URLSearchParams): DatabaseLocation 
   if (mode !== 'rwc' && mode !== 'rw')
     return `\`mode=${mode}\` is not supported: expected \`rwc\` (the file is created) or \`rw\` (the file must exist)`;
   return { kind: 'sqlite', path, mustExist: mode === 'rw' };
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 /** `config.database`. */

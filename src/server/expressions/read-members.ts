@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import { isRecord, parseJson } from '../../core/foreign.ts';
+import { isRecord, jsonIn, parseJson } from '../../core/foreign.ts';
 import { foldedName, shownName } from '../../core/json-members.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { knownJson } from '../kernel/request/request-body.ts';
@@ -125,14 +125,8 @@ export function rejectCaseVariants(reads: ReadMembers, { body }: RequestContext)
   if (reads.isEmpty) return;
   const bytes = body.captured ?? body.prefix;
   if (bytes === undefined || bytes.length === 0) return;
-  let value: unknown = knownJson(bytes);
-  if (value === undefined)
-    try {
-      value = parseJson(bytes.toString('utf8'));
-    } catch {
-      // No JSON, of which no member is read.
-      return;
-    }
+  // Undefined if it is no JSON, of which no member is read.
+  const value = knownJson(bytes) ?? jsonIn(bytes.toString('utf8'));
   const variant = reads.caseVariant(value);
   if (variant !== undefined)
     throw new AppError('bad_request', {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { decodedUri } from '../../core/foreign.ts';
 
 // Text in base64 and in `data:` URLs: documents that a model reads like any text.
 
@@ -87,21 +88,13 @@ export function textsInDataUrl(value: string): EncodedText[] | undefined {
   if (head === undefined) return undefined;
   const data = value.slice(head.length);
   if (isEncoded === undefined)
-    return [{ text: decoded(data), isFixed: false, encode: (text) => head + encodeURIComponent(text) }];
+    return [{ text: decodedUri(data), isFixed: false, encode: (text) => head + encodeURIComponent(text) }];
   if (!isBase64(data)) return undefined;
   return textsInBase64(data, type).map(({ text, isFixed, encode }) => ({
     text,
     isFixed,
     encode: (other) => head + (encode === undefined ? other : encode(other)),
   }));
-}
-
-function decoded(data: string): string {
-  try {
-    return decodeURIComponent(data);
-  } catch {
-    return data;
-  }
 }
 
 /** Whether bytes are text in UTF-8 without control characters, of which no binary format is free. */

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
+import { jsonIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
@@ -197,12 +198,8 @@ function parseVerdict<Mask>(bytes: Buffer, mask: z.ZodType<Mask>): Verdict<Mask>
 }
 
 function actionOf(text: string): object {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new GuardrailError('the webhook response is not JSON');
-  }
+  const value = jsonIn(text);
+  if (value === undefined) throw new GuardrailError('the webhook response is not JSON');
   if (!isObject(value) || !isObject(value['action']))
     throw new GuardrailError('the webhook response has no `action` object');
   if (Object.keys(value).length > 1)

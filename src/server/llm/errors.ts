@@ -1,5 +1,6 @@
 import { AppError, type AppErrorOptions, type ErrorCode } from '../../core/errors.ts';
-import { membersOf, parseOrNothing } from './json-members.ts';
+import { jsonIn } from '../../core/foreign.ts';
+import { membersOf } from './json-members.ts';
 
 /** An error on an LLM route with a code of the OpenAI API. */
 export class LlmError extends AppError {
@@ -34,7 +35,7 @@ const MAX_BYTES = 65_536;
 
 /** The error in the body of an error response. Google's APIs wrap it in a list. */
 export function errorInBody(body: Buffer): ProviderError | undefined {
-  const parsed = parseOrNothing(body.toString('utf8', 0, MAX_BYTES));
+  const parsed = jsonIn(body.toString('utf8', 0, MAX_BYTES));
   return errorOf(membersOf(Array.isArray(parsed) ? parsed[0] : parsed)?.['error']);
 }
 
@@ -43,7 +44,7 @@ export function errorInBody(body: Buffer): ProviderError | undefined {
  * response.
  */
 export function errorInEvent(data: string): ProviderError | undefined {
-  const event = data.length > MAX_BYTES ? undefined : membersOf(parseOrNothing(data));
+  const event = data.length > MAX_BYTES ? undefined : membersOf(jsonIn(data));
   const inside = event?.['error'] ?? membersOf(event?.['response'])?.['error'];
   return errorOf(inside) ?? (event?.['type'] === 'error' ? errorOf(event) : undefined);
 }

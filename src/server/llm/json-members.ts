@@ -1,5 +1,3 @@
-import { parseJson } from '../../core/foreign.ts';
-
 export type Members = Readonly<Record<string, unknown>>;
 
 /** The members of a parsed JSON value; undefined unless it is an object or array. */
@@ -8,12 +6,3 @@ export function membersOf(value: unknown): Members | undefined {
 }
 
 const isMembers = (value: unknown): value is Members => typeof value === 'object' && value !== null;
-
-/** Parses JSON; undefined if the text is invalid. For provider responses, which may contain anything. */
-export function parseOrNothing(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isRecord, membersOf, parseJson } from '../../core/foreign.ts';
+import { isRecord, jsonIn, membersOf } from '../../core/foreign.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
@@ -48,12 +48,8 @@ type Json = Readonly<Record<string, unknown>>;
 /** The object in a JSON text; undefined for anything else. */
 function parsed(bytes: Uint8Array | string | undefined): Json | undefined {
   if (bytes === undefined) return undefined;
-  try {
-    const value = parseJson(typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8'));
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8'));
+  return isRecord(value) ? value : undefined;
 }
 
 function methodOf(body: Buffer | undefined): string {

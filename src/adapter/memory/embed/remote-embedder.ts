@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, Dispatcher } from 'undici';
 import { AppError } from '../../../core/errors.ts';
-import { errorCode, membersOf, parseJson } from '../../../core/foreign.ts';
+import { errorCode, jsonIn, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { undici } from '../../../core/undici.ts';
@@ -226,13 +226,9 @@ function vectorsIn(body: string, count: number, service: Service): Float32Array[
 
 /** `data` of OpenAI, or `embeddings` of Ollama, which are vectors without an index. */
 function dataOf(body: string): readonly unknown[] | undefined {
-  try {
-    const { data, embeddings } = membersOf(parseJson(body));
-    if (Array.isArray(embeddings)) return embeddings.map((embedding) => ({ embedding }));
-    return Array.isArray(data) ? data : undefined;
-  } catch {
-    return undefined;
-  }
+  const { data, embeddings } = membersOf(jsonIn(body));
+  if (Array.isArray(embeddings)) return embeddings.map((embedding) => ({ embedding }));
+  return Array.isArray(data) ? data : undefined;
 }
 
 const isFiniteNumber = (value: unknown): value is number =>

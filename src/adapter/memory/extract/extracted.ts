@@ -1,4 +1,4 @@
-import { elementsOf, membersOf, parseJson } from '../../../core/foreign.ts';
+import { elementsOf, jsonIn, membersOf } from '../../../core/foreign.ts';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { AgentEntity, AgentRelation } from '../../../core/memory-model.ts';
 
@@ -9,25 +9,17 @@ import type { AgentEntity, AgentRelation } from '../../../core/memory-model.ts';
 export function extractedIn(
   reply: string,
 ): { readonly entities: AgentEntity[]; readonly relations: AgentRelation[] } | undefined {
-  const [choice] = elementsOf(membersOf(json(reply))['choices']);
+  const [choice] = elementsOf(membersOf(jsonIn(reply))['choices']);
   const { content } = membersOf(membersOf(choice)['message']);
   if (typeof content !== 'string') return undefined;
   const { entities, relations } = membersOf(
-    json(content.slice(content.indexOf('{'), content.lastIndexOf('}') + 1)),
+    jsonIn(content.slice(content.indexOf('{'), content.lastIndexOf('}') + 1)),
   );
   if (!Array.isArray(entities)) return undefined;
   return {
     entities: entities.flatMap(entityOf).slice(0, MEMORY_STORE_LIMITS.extracted),
     relations: elementsOf(relations).flatMap(relationOf).slice(0, MEMORY_STORE_LIMITS.extracted),
   };
-}
-
-function json(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function entityOf(item: unknown): AgentEntity[] {

@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { decodedUri } from '../../../core/foreign.ts';
 import { type Fence, fenceAfter } from './split-block.ts';
 
 /** Characters of a line that are searched for dependencies. */
@@ -67,18 +68,10 @@ function targetsOf(line: string): string[] {
   return definition === undefined ? found : [...found, definition];
 }
 
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
-}
-
 /** The target of a link inside the folder, or undefined for other sites, anchors and paths outside of the folder. */
 function resolved(target: string, folder: string): string | undefined {
   if (SCHEME.test(target) || target.startsWith('//')) return undefined;
-  const path = decoded(target.replace(/[?#].*$/s, ''));
+  const path = decodedUri(target.replace(/[?#].*$/s, ''));
   if (path === '' || path.includes('\0')) return undefined;
   const joined = path.startsWith('/') ? posix.normalize(path.slice(1)) : posix.join(folder, path);
   if (joined === '..' || joined.startsWith('../') || joined.startsWith('/')) return undefined;

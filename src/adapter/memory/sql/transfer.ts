@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import { elementsOf, parseJson } from '../../../core/foreign.ts';
+import { elementsOf, jsonIn } from '../../../core/foreign.ts';
 import { number, text } from '../../../core/sql-row.ts';
 import { agentEntityId } from '../ids.ts';
 import type { AgentRelation, Cutoffs, ImportBatch, Imported, NewDocument, Turn } from '../store.ts';
@@ -38,17 +38,9 @@ export async function agentRelations(
 /** The ids and the type of the last relation of a page. Throws `memory_invalid` for a cursor of another form. */
 function placeOf(cursor: string | undefined): readonly [string, string, string] {
   if (cursor === undefined) return ['', '', ''];
-  const [from, to, type] = elementsOf(parsedOr(cursor));
+  const [from, to, type] = elementsOf(jsonIn(cursor));
   if (typeof from === 'string' && typeof to === 'string' && typeof type === 'string') return [from, to, type];
   throw new AppError('memory_invalid', { message: 'cursor: expected the nextCursor of the previous page' });
-}
-
-function parsedOr(cursor: string): unknown {
-  try {
-    return parseJson(cursor);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Stores what is not there yet; the caller's transaction makes a batch all or nothing. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { membersOf, parseJson } from '../../../core/foreign.ts';
+import { jsonIn, membersOf } from '../../../core/foreign.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import { readText, textOrFile } from '../../transport/text-or-file.ts';
@@ -67,11 +67,7 @@ export function gcpAuth(
 function isCredential(text: string | undefined, context: CompileContext): boolean {
   // A file that cannot be read is reported already.
   if (text === undefined) return false;
-  try {
-    if (typeof membersOf(parseJson(text))['type'] === 'string') return true;
-  } catch {
-    // Reported below; the message of the parser would quote the secret.
-  }
+  if (typeof membersOf(jsonIn(text))['type'] === 'string') return true;
   context.at('credential').report({
     code: 'AGW0104',
     message: 'the credential is not the text of a credentials file of Google Cloud',

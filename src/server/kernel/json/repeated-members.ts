@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { AppError } from '../../../core/errors.ts';
-import { parseJson } from '../../../core/foreign.ts';
+import { jsonIn } from '../../../core/foreign.ts';
 import { findRepeated, isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { type RequestBody, rememberJson } from '../request/request-body.ts';
@@ -29,12 +29,7 @@ export function rejectRepeatedMembers({ captured, prefix }: RequestBody): void {
 }
 
 function repeatedInParsed(bytes: Buffer, text: string, members: number): string | undefined {
-  let value: unknown;
-  try {
-    value = parseJson(text);
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(text);
   // Of a text that begins like an object or a list.
   if (typeof value !== 'object' || value === null) return undefined;
   // With replacement characters, rules would read another text than the backend gets.

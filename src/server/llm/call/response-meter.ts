@@ -1,3 +1,4 @@
+import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { errorInEvent, errorOf } from '../errors.ts';
@@ -5,7 +6,7 @@ import type { WireFormat } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
 import { completionOf } from '../formats/output.ts';
 import { dataOf } from '../frames.ts';
-import { type Members, membersOf, parseOrNothing } from '../json-members.ts';
+import { type Members, membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
 import { isZero, mergedReport, type Usage } from '../usage.ts';
@@ -47,12 +48,8 @@ export class NonStreamingMeter {
  * Reads model, usage and errors of a complete response into the call. Returns the parsed JSON; undefined if invalid.
  */
 export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(bytes.toString('utf8'));
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(bytes.toString('utf8'));
+  if (value === undefined) return undefined;
   const body = membersOf(value) ?? {};
   call.progress = 'complete';
   call.providerError = errorOf(body['error']);
@@ -118,7 +115,7 @@ export class StreamMeter {
     const data = dataOf(frame);
     if (data === undefined || data === '[DONE]') return true;
     call.lastTokenAfter = elapsed;
-    const value = membersOf(parseOrNothing(data));
+    const value = membersOf(jsonIn(data));
     if (value === undefined) return true;
     if (this.otherShape === undefined && hasShape(call.format))
       this.otherShape = otherShape(call.format, value);
@@ -141,7 +138,7 @@ export class StreamMeter {
   /** The data of the last event. */
   get lastEvent(): Members | undefined {
     const data = this.#last === undefined ? undefined : dataOf(this.#last);
-    return data === undefined ? undefined : membersOf(parseOrNothing(data));
+    return data === undefined ? undefined : membersOf(jsonIn(data));
   }
 
   /** The token counts of all reports so far, which never fall; undefined if this event has none. */

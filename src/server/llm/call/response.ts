@@ -1,4 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
+import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
@@ -15,7 +16,6 @@ import { type ResponseGuard, runGuards } from '../guardrails/guardrails.ts';
 import { withoutRepetitions } from '../guardrails/repeated-members.ts';
 import { responseTexts } from '../guardrails/response-texts.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
-import { parseOrNothing } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { hasShape, wrongAnswer, wrongShape } from './answer-shape.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter } from './response-meter.ts';
@@ -261,7 +261,7 @@ async function guardedError(
   guardrails: readonly ResponseGuard[],
 ): Promise<Buffer | string> {
   const text = bytes.toString('utf8');
-  const parsed = parseOrNothing(text);
+  const parsed = jsonIn(text);
   const isJson = typeof parsed === 'object' && parsed !== null;
   const value: unknown = isJson ? parsed : text;
   // Whatever type the provider gave it: an error in place of a stream is often called a stream.

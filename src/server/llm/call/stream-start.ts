@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { jsonIn } from '../../../core/foreign.ts';
 import { backendTimeouts } from '../../kernel/backend.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { type BodySink, UpstreamBody } from '../../transport/upstream/upstream-body.ts';
@@ -6,7 +7,7 @@ import { errorInEvent, llmError } from '../errors.ts';
 import type { WireFormat } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from '../frames.ts';
-import { membersOf, parseOrNothing } from '../json-members.ts';
+import { membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
 
@@ -108,7 +109,7 @@ class StreamStart implements BodySink {
     this.#hasEvents = true;
     const error = errorInEvent(data);
     if (error !== undefined) this.#end(`the provider reported ${error.name ?? 'an error'}`);
-    const value = membersOf(parseOrNothing(data));
+    const value = membersOf(jsonIn(data));
     if (value === undefined || textBytes(this.#format.output(value)) > 0) this.#end(undefined);
   }
 

@@ -1,5 +1,6 @@
+import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { type Members, membersOf, parseOrNothing } from '../json-members.ts';
+import { type Members, membersOf } from '../json-members.ts';
 
 /** A tool call requested by the model (`llm.toolCalls`). */
 export interface ToolCall {
@@ -45,7 +46,7 @@ export function callsIn(items: unknown): ToolCall[] {
 }
 
 function parsed(given: unknown): unknown {
-  return typeof given === 'string' ? (parseOrNothing(given) ?? given) : given;
+  return typeof given === 'string' ? (jsonIn(given) ?? given) : given;
 }
 
 /** The text of a message, of its parts, or of one part; empty for other media. */
@@ -107,7 +108,7 @@ export class StreamedCompletion {
   /** Adds the data of one event. */
   add(data: string): void {
     if (this.#left <= 0) return;
-    const event = membersOf(parseOrNothing(data));
+    const event = membersOf(jsonIn(data));
     if (event === undefined) return;
     for (const piece of this.#read(event)) {
       if ('whole' in piece) this.#whole = piece.whole;

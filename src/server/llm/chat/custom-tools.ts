@@ -1,4 +1,4 @@
-import { membersOf, parseJson } from '../../../core/foreign.ts';
+import { jsonIn, membersOf } from '../../../core/foreign.ts';
 import type { Tool, ToolCallPart } from './chat.ts';
 import { joinTexts } from './turns.ts';
 
@@ -43,10 +43,6 @@ export function functionArguments({ isCustom, arguments: text }: ToolCallPart): 
 
 /** The input of a custom tool that the model called as a function. */
 export function customInput(args: string): string {
-  try {
-    const input = membersOf(parseJson(args))[INPUT];
-    return typeof input === 'string' ? input : args;
-  } catch {
-    return args;
-  }
+  const input = membersOf(jsonIn(args))[INPUT];
+  return typeof input === 'string' ? input : args;
 }

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { type Json, Untranslatable } from './chat-format.ts';
 
@@ -6,12 +6,8 @@ import { type Json, Untranslatable } from './chat-format.ts';
 
 /** The object in the data of an event. Throws an `Error` if there is none. */
 export function parseEvent(data: string): Json {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    throw new Error('an event of the stream is not JSON');
-  }
+  const value = jsonIn(data);
+  if (value === undefined) throw new Error('an event of the stream is not JSON');
   return objectOf(value) ?? fail();
 }
 

@@ -1,4 +1,4 @@
-import { parseOrNothing } from '../json-members.ts';
+import { jsonIn } from '../../../core/foreign.ts';
 
 /**
  * Parses JSON whose numbers `JSON.stringify` writes again as they were: identifiers of 64 bits do not fit into a number
@@ -6,7 +6,7 @@ import { parseOrNothing } from '../json-members.ts';
  */
 export function parseExactly(text: string): unknown {
   // A reviver makes parsing ten times slower, so it is only used for the few texts that need one.
-  if (rawJson === undefined || !LONG_NUMBER.test(text)) return parseOrNothing(text);
+  if (rawJson === undefined || !LONG_NUMBER.test(text)) return jsonIn(text);
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library of ES2024 lacks the third parameter
     return JSON.parse(text, keepLongNumber as Reviver) as unknown;

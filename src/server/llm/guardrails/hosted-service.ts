@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
+import { jsonIn } from '../../../core/foreign.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
 import { ACTIONS, GuardrailError, PHASES, type Phase } from '../../guardrails/outcome.ts';
 import { responseOf } from '../../guardrails/service-response.ts';
@@ -8,7 +9,6 @@ import type { VariableResolver } from '../../kernel/expression.ts';
 import { credential } from '../../transport/services/backend-credential.ts';
 import { createUpstream } from '../../transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../../transport/upstream/upstream-error.ts';
-import { parseOrNothing } from '../json-members.ts';
 import type { Verdict } from './guard.ts';
 
 /** `policies` of services that are called with a key. */
@@ -108,7 +108,7 @@ export function compileHostedService(
           signal,
           observer: lookup.observed?.observer,
         });
-        const parsed = shape.safeParse(parseOrNothing(answer.toString('utf8')));
+        const parsed = shape.safeParse(jsonIn(answer.toString('utf8')));
         if (!parsed.success) throw new GuardrailError('the response of the service has an unknown format');
         return parsed.data;
       };

@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws';
 import { messageOf } from '../../../core/errors.ts';
+import { jsonIn } from '../../../core/foreign.ts';
 import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { withoutParameters } from '../../kernel/request/request-target.ts';
@@ -17,7 +18,7 @@ import {
 } from '../credentials.ts';
 import { errorInBody, errorInEvent, llmError } from '../errors.ts';
 import type { Guardrails } from '../guardrails/guardrails.ts';
-import { membersOf, parseOrNothing } from '../json-members.ts';
+import { membersOf } from '../json-members.ts';
 import { type LlmCall, llmCall } from '../llm-call.ts';
 import type { EndpointStats } from '../models/health.ts';
 import { configuredName, type Model } from '../models/model.ts';
@@ -267,7 +268,7 @@ function readEvent(ctx: RequestContext, call: LlmCall, message: Buffer): void {
   const head = message.subarray(0, EVENT_HEAD);
   if (head.includes(ERROR)) call.providerError = errorInEvent(message.toString()) ?? call.providerError;
   if (!COUNTED.some((type) => head.includes(type))) return;
-  const event = membersOf(parseOrNothing(message.toString()));
+  const event = membersOf(jsonIn(message.toString()));
   const counts = membersOf(event?.['usage'] ?? membersOf(event?.['response'])?.['usage']);
   const usage = parseUsage(counts);
   if (usage === undefined) return;

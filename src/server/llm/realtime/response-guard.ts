@@ -1,5 +1,5 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
-import { textIn } from '../../../core/foreign.ts';
+import { jsonIn, textIn } from '../../../core/foreign.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { Released } from '../../transport/web-socket/web-socket-relay.ts';
@@ -8,7 +8,7 @@ import { dataOf } from '../frames.ts';
 import { failed } from '../guardrails/guarded-text.ts';
 import { type ResponseGuard, runGuards } from '../guardrails/guardrails.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
-import { membersOf, parseOrNothing } from '../json-members.ts';
+import { membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { errorEvent } from './request-guard.ts';
 
@@ -31,7 +31,7 @@ export function realtimeResponseGuard(
   /** Ids of responses that have begun. */
   const running = new Set<string>();
   const release = async (message: Buffer, isBinary: boolean): Promise<readonly string[]> => {
-    const event = isBinary ? undefined : membersOf(parseOrNothing(message.toString()));
+    const event = isBinary ? undefined : membersOf(jsonIn(message.toString()));
     if (event === undefined) throw failed('response', 'a message of the provider is not a JSON object');
     const id = String(membersOf(event['response'])?.['id']);
     if (event['type'] === 'response.created') running.add(id);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { decodedUri } from '../../../core/foreign.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { defined } from '../chat/defined.ts';
@@ -64,16 +65,7 @@ export function isModelList({ method, path }: Pick<RequestContext, 'method' | 'p
 
 /** The model that a path of the model list names; '' for the whole list. */
 export function listedModel(path: string): string {
-  return decodeSegment(MODEL_LIST.exec(path)?.[1] ?? '');
-}
-
-/** Percent-decodes a path segment. Returns it unchanged if the encoding is not valid UTF-8. */
-export function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
+  return decodedUri(MODEL_LIST.exec(path)?.[1] ?? '');
 }
 
 /** The call at a path if it is allowed by default, otherwise undefined. */
@@ -89,7 +81,7 @@ function modelMethodAt(path: string): Endpoint | undefined {
   const found = formatOfMethod(method);
   if (found === undefined) return undefined;
   const { stream } = found.methods?.[method] ?? { stream: false };
-  const decoded = decodeSegment(name);
+  const decoded = decodedUri(name);
   // A tuned model is another one than that of the same name at `/models`.
   const model = kind === 'models' ? decoded : `${kind}/${decoded}`;
   return { ...endpointFor(found), target: { model, stream } };

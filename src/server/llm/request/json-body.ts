@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isRecord } from '../../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../../core/foreign.ts';
 import { isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
@@ -43,12 +43,8 @@ export class JsonBody implements CallBody {
     if (isOver(structure, depth, keys, items))
       throw invalid(`it nests deeper than ${depth}, or has more than ${keys} members or ${items} items`);
     await step?.();
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      throw invalid('it does not parse');
-    }
+    const value = jsonIn(text);
+    if (value === undefined) throw invalid('it does not parse');
     if (!isRecord(value)) throw invalid('it is not an object');
     await step?.();
     // Of duplicate members a guardrail would read the last, but the provider perhaps the first.

@@ -1,11 +1,12 @@
 import { AppError } from '../../../core/errors.ts';
+import { decodedUri } from '../../../core/foreign.ts';
 import { foldedName } from '../../../core/json-members.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { llmError } from '../errors.ts';
 import { promptFields } from '../formats/text-fields.ts';
 import { type CallBody, OpaqueBody } from './call-body.ts';
-import { decodeSegment, type Endpoint } from './endpoints.ts';
+import type { Endpoint } from './endpoints.ts';
 import { FormBody } from './form-body.ts';
 import { JsonBody } from './json-body.ts';
 import { isModelParameter } from './named-models.ts';
@@ -118,7 +119,7 @@ function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpo
   const inQuery = parameters.flatMap(([name, value]) => (isModelParameter(name) ? [value] : []));
   if (!isPassthrough) return inQuery;
   const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, kind = '', segment = '']) => {
-    const name = decodeSegment(segment.replace(METHOD_AT_END, ''));
+    const name = decodedUri(segment.replace(METHOD_AT_END, ''));
     return /^tunedModels$/i.test(kind) ? `tunedModels/${name}` : name;
   });
   return [...inQuery, ...inPath];

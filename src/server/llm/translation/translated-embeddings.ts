@@ -1,3 +1,4 @@
+import { jsonIn } from '../../../core/foreign.ts';
 import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
@@ -11,7 +12,7 @@ import { readProviderError } from '../chat/provider-error.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
 import { llmError } from '../errors.ts';
-import { membersOf, parseOrNothing } from '../json-members.ts';
+import { membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 
 /** A request for embeddings whose client and provider have different formats. */
@@ -36,7 +37,7 @@ export async function translateEmbeddings(
   const bytes = redactKey(await collectBody(ctx, reply.body, undefined), keyEncodings);
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   headers.set('content-type', 'application/json');
-  const value = parseOrNothing(bytes.toString('utf8'));
+  const value = jsonIn(bytes.toString('utf8'));
   if (status < 200 || status > 299) {
     const error = readProviderError(value, status);
     return { status: error.status, headers, body: JSON.stringify(client.writeError(error)) };

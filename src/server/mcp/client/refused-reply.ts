@@ -1,4 +1,4 @@
-import { isRecord, parseJson } from '../../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../../core/foreign.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { UpstreamStatusError } from '../connection/target-failure.ts';
@@ -43,10 +43,6 @@ function contentFor(
 }
 
 function objectIn(body: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value = parseJson(body);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(body);
+  return isRecord(value) ? value : undefined;
 }

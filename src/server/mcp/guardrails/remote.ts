@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../../core/foreign.ts';
+import { elementsOf, isRecord, jsonIn, membersOf, textIn } from '../../../core/foreign.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
@@ -162,7 +162,7 @@ function verdictOf(message: GuardedMessage, answer: Answer): MessageVerdict {
       return { kind: 'pass', effects: effectsOf(answer) };
     case 'mutated': {
       const text = (mutated ?? Buffer.alloc(0)).toString('utf8');
-      if (!isObject(text)) throw new GuardrailError('the new message is not a JSON object');
+      if (!isRecord(jsonIn(text))) throw new GuardrailError('the new message is not a JSON object');
       if (message.phase === 'request' && !isSameItem(message.params, text))
         throw new GuardrailError('the new parameters name another item');
       return { kind: 'mask', text, effects: effectsOf(answer) };
@@ -208,21 +208,9 @@ function mutationOf({ set, remove }: NonNullable<Answer['header_mutation']>): He
   return { set: pairs, remove };
 }
 
-function isObject(text: string): boolean {
-  try {
-    return isRecord(parseJson(text));
-  } catch {
-    return false;
-  }
-}
-
 /** The value of a JSON text; undefined if it is none. */
 function parsed(bytes: Buffer | undefined): unknown {
-  try {
-    return bytes === undefined || bytes.length === 0 ? undefined : parseJson(bytes.toString('utf8'));
-  } catch {
-    return undefined;
-  }
+  return bytes && jsonIn(bytes.toString('utf8'));
 }
 
 function headerFilter({

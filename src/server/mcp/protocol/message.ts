@@ -1,4 +1,4 @@
-import { isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
+import { isRecord, jsonIn, membersOf, parseJson } from '../../../core/foreign.ts';
 import { foldedName, isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { eachMember, edit, members, type Span } from '../../kernel/json/json-text.ts';
@@ -46,12 +46,8 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
       `the message nests deeper than ${bounds.depth} or has over ${bounds.keys} keys`,
     );
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new RpcError(RPC.parseError, 'the body is not valid JSON');
-  }
+  const value = jsonIn(text);
+  if (value === undefined) throw new RpcError(RPC.parseError, 'the body is not valid JSON');
   if (Array.isArray(value))
     throw new RpcError(RPC.invalidRequest, 'batches are not supported: send one message per request');
   if (!isRecord(value)) throw new RpcError(RPC.invalidRequest, 'the body is not a JSON-RPC message');

@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import { membersOf, parseJson } from '../../../core/foreign.ts';
+import { jsonIn, membersOf } from '../../../core/foreign.ts';
 
 /** Constants of the Model Context Protocol that several files share. */
 
@@ -203,13 +203,7 @@ export function readableText(message: unknown): string {
 
 /** The JSON-RPC error in the body of an HTTP response; undefined for any other text. */
 export function rpcErrorIn(body: string): { code: number; message: string; data?: unknown } | undefined {
-  let value: unknown;
-  try {
-    value = parseJson(body);
-  } catch {
-    return undefined;
-  }
-  const { code, message, data } = membersOf(membersOf(value)['error']);
+  const { code, message, data } = membersOf(membersOf(jsonIn(body))['error']);
   if (typeof code !== 'number' || !Number.isSafeInteger(code)) return undefined;
   return { code, message: readableText(message), data };
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isRecord, parseJson } from '../../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { ACCEPTED_ALGORITHMS } from './key-set.ts';
 
@@ -79,13 +79,9 @@ function parseJsonObject(part: string, name: PartName): Claims {
   if (!isUtf8(bytes)) throw new TokenError(`the token ${name} is not valid UTF-8`);
   const text = bytes.toString();
   const memberCount = countMembers(text, name);
-  let value: unknown;
-  try {
-    // A byte-order mark fails here. jose skips it; RFC 8259 §8.1 leaves that open, so readers differ.
-    value = parseJson(text);
-  } catch {
-    throw new TokenError(`the token ${name} is not valid JSON`);
-  }
+  // A byte-order mark fails here. jose skips it; RFC 8259 §8.1 leaves that open, so readers differ.
+  const value = jsonIn(text);
+  if (value === undefined) throw new TokenError(`the token ${name} is not valid JSON`);
   if (!isRecord(value)) throw new TokenError(`the token ${name} is not a JSON object`);
   // RFC 7515 §4 and RFC 7519 §4: names must be unique. `JSON.parse`, and with it jose, keeps the last of two members,
   // other parsers the first. `Object.keys` includes a member named `__proto__`.

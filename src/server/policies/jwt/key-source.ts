@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
-import { membersOf } from '../../../core/foreign.ts';
+import { jsonIn, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
@@ -28,7 +28,7 @@ export function keySource(jwks: Jwks, folder: string, client: DocumentClient): K
     const file = resolveConfigFile(folder, jwks.file);
     return () => readDocument(file);
   }
-  const value = parseJson(jwks);
+  const value = jsonIn(jwks);
   return value === undefined
     ? () => Promise.reject(new Error('the configured key set is not valid JSON'))
     : () => Promise.resolve({ value, lifetime: Number.POSITIVE_INFINITY });
@@ -71,7 +71,7 @@ export const reportMetadataProblems = (discovery: Jwks, context: CompileContext)
 
 function reportProblems(source: Jwks, kind: DocumentKind, context: CompileContext): void {
   if (typeof source === 'string') {
-    const value = parseJson(source);
+    const value = jsonIn(source);
     if (value === undefined || !kind.has(value))
       context.report({
         code: 'AGW0104',
@@ -109,12 +109,4 @@ export function watchedDocument(
 ): NonNullable<Policy['reloads']> {
   if (typeof jwks !== 'object' || !('file' in jwks)) return [];
   return [{ file: resolveConfigFile(folder, jwks.file), changed }];
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,5 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
-import { isRecord, parseJson } from '../../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { LruMap } from '../../../core/lru-map.ts';
 import { textReply } from '../../kernel/request/error-response.ts';
@@ -104,12 +104,8 @@ export function jsonReply(status: number, value: unknown): Reply {
 
 /** A registration, or the answer to one; undefined if it is not a JSON object. */
 function registrationIn(body: Buffer): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value = parseJson(body.toString('utf8'));
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(body.toString('utf8'));
+  return isRecord(value) ? value : undefined;
 }
 
 /**

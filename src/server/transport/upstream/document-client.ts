@@ -1,4 +1,4 @@
-import { membersOf, parseJson, stringIn, textIn } from '../../../core/foreign.ts';
+import { jsonIn, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { readJsonFile } from '../../kernel/files/json-file.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
@@ -32,12 +32,8 @@ export class DocumentClient {
       limit,
     );
     if (status !== 200) throw new Error(`${origin}${pathname} answered ${status}${describeError(body)}`);
-    let value: unknown;
-    try {
-      value = parseJson(body.toString('utf8'));
-    } catch {
-      throw new Error(`${origin}${pathname} did not answer with JSON`);
-    }
+    const value = jsonIn(body.toString('utf8'));
+    if (value === undefined) throw new Error(`${origin}${pathname} did not answer with JSON`);
     return { value, lifetime: lifetimeOf(headers['cache-control']) };
   }
 
@@ -118,13 +114,9 @@ export async function readDocument(file: string): Promise<Document> {
 
 /** OAuth error of a provider's JSON answer, for the log: ` (HTTPS required)`. */
 function describeError(body: Buffer): string {
-  try {
-    const { error, error_description: description } = membersOf(parseJson(body.toString('utf8')));
-    const text = stringIn(description) ?? stringIn(error);
-    return text === undefined ? '' : ` (${text.slice(0, 100)})`;
-  } catch {
-    return '';
-  }
+  const { error, error_description: description } = membersOf(jsonIn(body.toString('utf8')));
+  const text = stringIn(description) ?? stringIn(error);
+  return text === undefined ? '' : ` (${text.slice(0, 100)})`;
 }
 
 /** `max-age` of Cache-Control (RFC 9111 §5.2.2.1), within bounds. */

@@ -1,4 +1,4 @@
-import { membersOf, parseJson, stringIn, textIn } from '../../../core/foreign.ts';
+import { jsonIn, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import { watchRequest } from '../playground/call-trace.tsx';
 import type { Endpoint } from '../playground/endpoints.ts';
 import { readText, sendToGateway } from '../playground/send.ts';
@@ -52,10 +52,8 @@ export async function tryToken(
 }
 
 function reasonIn(text: string): string {
-  try {
-    const { error, error_description: description } = membersOf(parseJson(text));
-    return stringIn(description) ?? stringIn(error) ?? textIn(membersOf(error)['message']);
-  } catch {
-    return text.trim().slice(0, 500);
-  }
+  const value = jsonIn(text);
+  if (value === undefined) return text.trim().slice(0, 500);
+  const { error, error_description: description } = membersOf(value);
+  return stringIn(description) ?? stringIn(error) ?? textIn(membersOf(error)['message']);
 }

@@ -2,9 +2,9 @@ import { createParser } from 'eventsource-parser';
 import {
   elementsOf,
   isRecord,
+  jsonIn,
   membersOf,
   numberIn,
-  parseJson,
   stringIn,
   textIn,
 } from '../../../core/foreign.ts';
@@ -120,7 +120,7 @@ export async function chat(
 }
 
 function chunkIn(data: string): Chunk {
-  const { model, usage, choices, error } = membersOf(parsed(data));
+  const { model, usage, choices, error } = membersOf(jsonIn(data));
   const choice = membersOf(elementsOf(choices)[0]);
   const finish = stringIn(choice['finish_reason']);
   const { prompt_tokens: input, completion_tokens: output } = membersOf(usage);
@@ -136,12 +136,4 @@ function chunkIn(data: string): Chunk {
         ? undefined
         : (stringIn(error) ?? stringIn(membersOf(error)['message']) ?? 'the model returned an error'),
   };
-}
-
-function parsed(data: string): unknown {
-  try {
-    return parseJson(data);
-  } catch {
-    return undefined;
-  }
 }

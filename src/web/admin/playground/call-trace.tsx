@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-model.ts';
 import { readEventStream } from '../../shared/event-stream.ts';
@@ -43,7 +44,7 @@ export function watchRequest(
         event(data) {
           if (lines.length >= LIMITS.traceEvents) return;
           lines.push(data);
-          model = addEvent(model, parsed(data));
+          model = addEvent(model, jsonIn(data));
           tell('live');
         },
       },
@@ -57,14 +58,6 @@ export function watchRequest(
       },
     );
   });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The trace of a request from a playground. */

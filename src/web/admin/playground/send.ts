@@ -1,4 +1,4 @@
-import { membersOf, parseJson, textIn } from '../../../core/foreign.ts';
+import { jsonIn, membersOf, parseJson, textIn } from '../../../core/foreign.ts';
 import { ApiError } from '../../shared/api.ts';
 
 /** A request to one of the gateway's own ports. */
@@ -40,12 +40,8 @@ export async function sendToGateway(request: GatewayRequest, signal: AbortSignal
 
 async function problemOf(response: Response): Promise<string> {
   const text = await response.text();
-  try {
-    const { message } = membersOf(membersOf(parseJson(text))['error']);
-    if (typeof message === 'string') return message;
-  } catch {
-    // Text, as below.
-  }
+  const { message } = membersOf(membersOf(jsonIn(text))['error']);
+  if (typeof message === 'string') return message;
   return text.trim() || `the admin server answered ${response.status}`;
 }
 

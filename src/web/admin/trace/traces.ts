@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { membersOf, parseJson } from '../../../core/foreign.ts';
+import { jsonIn, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { createSorter } from '../../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-model.ts';
@@ -130,7 +130,7 @@ async function record({ expression, count }: TraceRequest, own: AbortController)
         comment: () => alive(),
         event: (data) => {
           alive();
-          const trace = sorter.of(parsed(data));
+          const trace = sorter.of(jsonIn(data));
           ids[trace] ??= keep({ at: Date.now(), model: EMPTY_TRACE, lines: [], state: 'live' });
           addLine(ids[trace], data);
         },
@@ -151,7 +151,7 @@ function alive(): void {
 }
 
 function addLine(id: number, data: string): void {
-  const json = parsed(data);
+  const json = jsonIn(data);
   update(id, (trace) => ({
     ...trace,
     // Events beyond the limit are counted by the model as lost.
@@ -159,14 +159,6 @@ function addLine(id: number, data: string): void {
     lines: trace.lines.length < LIMITS.traceEvents ? [...trace.lines, data] : trace.lines,
     state: isLast(json) ? 'done' : trace.state,
   }));
-}
-
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const isLast = (json: unknown): boolean =>
@@ -186,7 +178,7 @@ export function load(text: string, file: string): void {
   const sorter = createSorter();
   const traces: { model: TraceModel; lines: string[]; isDone: boolean }[] = [];
   for (const line of lines) {
-    const json = parsed(line);
+    const json = jsonIn(line);
     const index = sorter.of(json);
     const trace = traces[index] ?? { model: EMPTY_TRACE, lines: [], isDone: false };
     traces[index] = trace;

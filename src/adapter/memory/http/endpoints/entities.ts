@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseJson } from '../../../../core/foreign.ts';
+import { jsonIn } from '../../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { defineEndpoint, entityTypes, NOT_A_CURSOR, pageLimit } from '../endpoint.ts';
 
@@ -10,7 +10,7 @@ const cursor = z
   .string()
   .max(2 * (MEMORY_STORE_LIMITS.nameBytes + MEMORY_STORE_LIMITS.idBytes))
   .transform((text, context) => {
-    const found = place.safeParse(parsed(text));
+    const found = place.safeParse(jsonIn(text));
     if (found.success) return found.data;
     context.addIssue(NOT_A_CURSOR);
     return z.NEVER;
@@ -32,11 +32,3 @@ export const entities = defineEndpoint({
     return { body: { entities: found, nextCursor: next === null ? null : JSON.stringify(next) } };
   },
 });
-
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
-}

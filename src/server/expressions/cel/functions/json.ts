@@ -1,3 +1,4 @@
+import { jsonIn } from '../../../../core/foreign.ts';
 import { repeatedMember, structureOf } from '../../../../core/json-members.ts';
 import type { CelResult } from '../../../kernel/expression.ts';
 import { knownJson } from '../../../kernel/request/request-body.ts';
@@ -30,12 +31,8 @@ function parseJson(source: Value | undefined): Value {
     throw invalid(`json() takes at most ${MAX_DEPTH} nested lists and objects`);
   if (structure.members > MAX_MEMBERS) throw invalid(`json() takes at most ${MAX_MEMBERS} members`);
   if (jsonText.length > SHORT_LENGTH) charge(structure.commas >> 1);
-  let value: unknown;
-  try {
-    value = JSON.parse(jsonText);
-  } catch {
-    throw invalid('json() needs JSON text');
-  }
+  const value = jsonIn(jsonText);
+  if (value === undefined) throw invalid('json() needs JSON text');
   // Its name comes from the text: not for a message.
   if (repeatedMember(jsonText, value, structure) !== undefined)
     throw invalid('json() rejects an object with a duplicate member');

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isRecord } from '../../../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../../../core/foreign.ts';
 import type {
   CacheMark,
   FilePart,
@@ -13,7 +13,6 @@ import type {
 import type { Json } from '../../chat/chat-format.ts';
 import { functionArguments } from '../../chat/custom-tools.ts';
 import { refusePart } from '../../chat/refusals.ts';
-import { parseOrNothing } from '../../json-members.ts';
 
 /** Writes content blocks of one message. `names` makes the names of its documents unique, as the API requires. */
 export function writeBlocks(parts: readonly Part[], names: DocumentNames): Json[] {
@@ -108,7 +107,7 @@ const MAX_NAME = 190;
 
 function toolUse(call: ToolCallPart): Json {
   const text = functionArguments(call);
-  const input = text.trim() === '' ? {} : parseOrNothing(text);
+  const input = text.trim() === '' ? {} : jsonIn(text);
   if (!isRecord(input)) return refusePart(call, 'the arguments are not the JSON text of an object');
   return { toolUse: { toolUseId: toolUseId(call.id), name: call.name, input } };
 }

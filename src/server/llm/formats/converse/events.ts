@@ -1,7 +1,7 @@
+import { jsonIn } from '../../../../core/foreign.ts';
 import type { ChatEvent, ChatUsage, StartedPart, StopReason } from '../../chat/chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { countOf, firstMember, isEmpty, objectOf, requiredName, textOf } from '../../chat/event-data.ts';
-import { parseOrNothing } from '../../json-members.ts';
 import { largerUsage } from '../../usage.ts';
 import { newId, readError, readStop, readUsage } from './response.ts';
 
@@ -28,7 +28,7 @@ class ConverseReader implements EventReader {
   #hasFailed = false;
 
   read(data: string, type = ''): ChatEvent[] {
-    const event = objectOf(parseOrNothing(data)) ?? {};
+    const event = objectOf(jsonIn(data)) ?? {};
     const index = countOf(event['contentBlockIndex']) ?? 0;
     if (type.startsWith('exception:')) return this.#fail(type.slice('exception:'.length), event);
     switch (type) {

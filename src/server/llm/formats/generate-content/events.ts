@@ -1,3 +1,4 @@
+import { jsonIn } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type {
   ChatError,
@@ -11,7 +12,6 @@ import type {
 import { type EventReader, type EventWriter, type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { answerIndex, isEmpty, objectOf, objectsOf } from '../../chat/event-data.ts';
-import { parseOrNothing } from '../../json-members.ts';
 import { largerUsage } from '../../usage.ts';
 import { readError, writeError } from './error.ts';
 import { isBlocked, readPart, writeCall, writeCreateTime } from './response.ts';
@@ -39,7 +39,7 @@ class GenerateContentReader implements EventReader {
   #hasFailed = false;
 
   read(data: string): ChatEvent[] {
-    const body = objectOf(parseOrNothing(data));
+    const body = objectOf(jsonIn(data));
     if (body === undefined) return [];
     if (!isEmpty(body['error'])) return this.#fail(readError(body, 500));
     const events: ChatEvent[] = this.#hasStarted ? [] : [start(body)];

@@ -1,3 +1,4 @@
+import { jsonIn } from '../../../../core/foreign.ts';
 import type {
   ChatRequest,
   FilePart,
@@ -16,7 +17,6 @@ import { asFunction, functionArguments } from '../../chat/custom-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
 import { isText, joinTexts, mergeTurns, refuseNames } from '../../chat/turns.ts';
-import { parseOrNothing } from '../../json-members.ts';
 import { asUserTurn } from '../messages/write-turns.ts';
 import { partsOfId } from './tool-call-id.ts';
 
@@ -131,7 +131,7 @@ function functionCall(call: ToolCallPart): Json {
 /** The arguments of a call as an object. An empty text means no arguments. */
 function argumentsOf(call: ToolCallPart): unknown {
   const text = functionArguments(call);
-  const value = text.trim() === '' ? {} : parseOrNothing(text);
+  const value = text.trim() === '' ? {} : jsonIn(text);
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? value : refusePart(call, 'the arguments are not the JSON text of an object');
 }

@@ -1,7 +1,8 @@
+import { jsonIn } from '../../../../core/foreign.ts';
 import { type Edit, edit, elements, members, type Span } from '../../../kernel/json/json-text.ts';
 import { ALL, type Change, type EventTexts, IGNORED, IN_ORDER } from '../../formats/event-texts.ts';
 import { dataOf } from '../../frames.ts';
-import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';
+import { type Members, membersOf } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
 import type { Echo } from '../echo.ts';
 import { withoutRepetitions } from '../repeated-members.ts';
@@ -21,7 +22,7 @@ export interface EventFrame {
 export function readFrame(bytes: Buffer, format: EventTexts, echo?: Echo): EventFrame {
   const data = dataOf(bytes);
   const others = otherLines(bytes);
-  const parsed = data === undefined ? undefined : parseOrNothing(data);
+  const parsed = data === undefined ? undefined : jsonIn(data);
   const members = membersOf(parsed);
   const value = Array.isArray(parsed) ? undefined : members;
   const content = withLines(contentOf(), others);

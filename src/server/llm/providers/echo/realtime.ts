@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { shownValue } from '../../../../core/foreign.ts';
-import { type Members, membersOf, parseOrNothing } from '../../json-members.ts';
+import { jsonIn, shownValue } from '../../../../core/foreign.ts';
+import { type Members, membersOf } from '../../json-members.ts';
 import { deltasOf, echoWords, flatText } from './words.ts';
 
 // Realtime API of OpenAI, "Client events" and "Server events".
@@ -33,7 +33,7 @@ export class EchoConversation {
 
   /** The events that answer a message of the client. */
   answer(message: string): object[] {
-    const received = membersOf(parseOrNothing(message));
+    const received = membersOf(jsonIn(message));
     if (received === undefined) return [refusal('invalid_json', 'The event is not a JSON object.')];
     const { type, event_id: id } = received;
     switch (type) {

@@ -1,3 +1,4 @@
+import { isRecord, jsonIn } from '../../../../core/foreign.ts';
 import { membersOf } from '../../json-members.ts';
 
 /** The members of a request. */
@@ -46,11 +47,5 @@ export function textsOf(value: unknown): string[] {
 
 /** Arguments of a tool call: the prompt if it is a JSON object, else `{}`. JSON text. */
 export function argumentsOf(prompt: string): string {
-  try {
-    const value: unknown = JSON.parse(prompt);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return prompt;
-  } catch {
-    // It is not JSON.
-  }
-  return '{}';
+  return isRecord(jsonIn(prompt)) ? prompt : '{}';
 }

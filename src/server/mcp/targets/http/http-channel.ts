@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { parseJson } from '../../../../core/foreign.ts';
+import { isJson } from '../../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { elements } from '../../../kernel/json/json-text.ts';
@@ -350,11 +350,7 @@ const pathOf = ({ url }: RedirectingServer): string => url.pathname + url.search
 /** The messages of an array, as texts; undefined for any other text. */
 function batchIn(text: string): readonly string[] | undefined {
   if (text[0] !== '[' && !/^\s*\[/.test(text)) return undefined;
-  try {
-    parseJson(text);
-  } catch {
-    return undefined;
-  }
+  if (!isJson(text)) return undefined;
   const spans = elements(text);
   if (spans.length > LIMITS.targetBatch) return undefined;
   return spans.map(({ start, end }) => text.slice(start, end));

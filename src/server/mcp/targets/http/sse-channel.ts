@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
-import { membersOf, parseJson } from '../../../../core/foreign.ts';
+import { decodedUri, jsonIn, membersOf } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { explainUpstreamError, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
@@ -236,21 +236,13 @@ function postPath(data: string, stream: URL): string {
 function endpointIn(data: string): string {
   const text = data.trim();
   if (/^["{]/.test(text)) {
-    try {
-      const value = parseJson(text);
-      const { uri, url, endpoint } = membersOf(value);
-      return [value, uri, url, endpoint].find((member) => typeof member === 'string') ?? text;
-    } catch {
-      return text.replaceAll('"', '');
-    }
+    const value = jsonIn(text);
+    if (value === undefined) return text.replaceAll('"', '');
+    const { uri, url, endpoint } = membersOf(value);
+    return [value, uri, url, endpoint].find((member) => typeof member === 'string') ?? text;
   }
   // A path keeps its escapes.
-  if (!/^(?:https?%3a|%2f)/i.test(text)) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return /^(?:https?%3a|%2f)/i.test(text) ? decodedUri(text) : text;
 }
 
 function failureOf(error: unknown, address: string): Error {

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { isJson } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import { exceedsStructure } from '../../../kernel/json/json-text.ts';
 import { chunksOf, header } from '../http/http-body.ts';
@@ -73,12 +74,7 @@ function decoderOf(type: string): TextDecoder {
 
 /** Whether the text is one JSON object that clients can read: a hostile one may nest very deeply. */
 function isJsonObject(text: string): boolean {
-  if (!/^\s*\{/.test(text) || exceedsStructure(text, LIMITS.jsonDepth, Number.POSITIVE_INFINITY))
-    return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return (
+    /^\s*\{/.test(text) && !exceedsStructure(text, LIMITS.jsonDepth, Number.POSITIVE_INFINITY) && isJson(text)
+  );
 }

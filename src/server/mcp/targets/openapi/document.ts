@@ -1,4 +1,5 @@
 import { messageOf } from '../../../../core/errors.ts';
+import { decodedUri } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import { LineIndex } from '../../../../core/yaml/lines.ts';
 import { parseYamlSyntax } from '../../../../core/yaml/syntax.ts';
@@ -98,20 +99,12 @@ export function referenced(root: Json, reference: string, at: string): unknown {
     );
   let value: unknown = reference.startsWith('#/') ? root : undefined;
   for (const part of reference.slice(2).split('/')) {
-    const key = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~');
+    const key = decodedUri(part).replaceAll('~1', '/').replaceAll('~0', '~');
     value = Array.isArray(value) ? value[Number(key)] : isObject(value) ? member(value, key) : undefined;
   }
   if (value === undefined)
     throw new DocumentError(`${at}: the reference ${shown(reference)} leads to nothing`);
   return value;
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** A name of the document for messages: short, and without control characters. */
