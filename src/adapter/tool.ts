@@ -28,7 +28,7 @@ interface ToolParts<Input extends z.ZodObject, Output extends z.ZodObject> {
   text?(reply: z.output<Output>): string;
 }
 
-/** A tool of the adapter: one file in `tools/` and one entry in its list. */
+/** A tool of the adapter, with an entry in the list of `tools/index.ts`. */
 export interface Tool extends Omit<ToolParts<z.ZodObject, z.ZodObject>, 'run' | 'shorten' | 'text'> {
   run(args: never, context: ToolContext): Promise<unknown>;
   shorten?(reply: never): Record<string, unknown>;
