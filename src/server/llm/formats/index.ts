@@ -1,24 +1,23 @@
 import type { ChatFormat } from '../chat/chat-format.ts';
 import { chatCompletions } from './chat-completions/index.ts';
-import { cohereEmbeddings } from './cohere-embeddings.ts';
 import { converse } from './converse/index.ts';
 import { embeddings } from './embeddings/index.ts';
 import type { ProviderWireFormat, WireFormat } from './format.ts';
-import { geminiCountTokens } from './gemini-count-tokens.ts';
 import { batchEmbedContents, embedContent } from './gemini-embeddings/index.ts';
 import { generateContent } from './generate-content/index.ts';
-import { images } from './images.ts';
 import { messages } from './messages/index.ts';
-import { moderations } from './moderations.ts';
-import { realtime } from './realtime/index.ts';
-import { rerank } from './rerank.ts';
+import {
+  images,
+  moderations,
+  realtime,
+  rerank,
+  speech,
+  textCompletions,
+  transcriptions,
+} from './openai-calls.ts';
+import { cohereEmbeddings, predict, titanEmbeddings } from './provider-embeddings.ts';
 import { responses } from './responses/index.ts';
-import { speech } from './speech.ts';
-import { textCompletions } from './text-completions.ts';
-import { titanEmbeddings } from './titan-embeddings.ts';
-import { tokenCount } from './token-count.ts';
-import { transcriptions } from './transcriptions.ts';
-import { predict } from './vertex-embeddings.ts';
+import { geminiCountTokens, tokenCount } from './token-counts.ts';
 
 /** Every wire format of clients. */
 const ALL = [

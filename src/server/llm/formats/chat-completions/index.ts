@@ -1,16 +1,32 @@
+import type { MemberNames } from '../../chat/chat-format.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
 import { surround } from '../added-messages.ts';
 import { defineFormat } from '../format.ts';
 import { openAiApi } from '../openai-api.ts';
 import { writeOpenAiError } from '../openai-error.ts';
 import { choicesApi } from './choices.ts';
-import { memberNames } from './member-names.ts';
 import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse } from './read-response.ts';
 import { eventWriter } from './write-events.ts';
 import { writeRequest } from './write-request.ts';
 import { writeResponse } from './write-response.ts';
+
+const memberNames: MemberNames = {
+  turns: 'messages',
+  toolChoice: 'tool_choice',
+  parallelToolCalls: 'parallel_tool_calls',
+  maxTokens: 'max_completion_tokens',
+  topP: 'top_p',
+  topK: 'top_k',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+  count: 'n',
+  logitBias: 'logit_bias',
+  output: 'response_format',
+  reasoning: 'reasoning_effort',
+  serviceTier: 'service_tier',
+};
 
 /** The Chat Completions API of OpenAI and compatible servers. */
 export const chatCompletions = defineFormat({

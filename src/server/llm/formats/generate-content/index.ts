@@ -1,3 +1,4 @@
+import type { MemberNames } from '../../chat/chat-format.ts';
 import { membersOf } from '../../json-members.ts';
 import { defineFormat } from '../format.ts';
 import { geminiApi } from '../gemini-api.ts';
@@ -7,12 +8,29 @@ import { contentPath } from './content-path.ts';
 import { readError, writeError } from './error.ts';
 import { generateContentEvents } from './event-texts.ts';
 import { eventReader, eventWriter } from './events.ts';
-import { memberNames } from './member-names.ts';
 import { completion, streamedOutput } from './output.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse, writeResponse } from './response.ts';
 import { readUsage } from './usage.ts';
 import { writeRequest } from './write-request.ts';
+
+const memberNames: MemberNames = {
+  turns: 'contents',
+  system: 'systemInstruction',
+  toolChoice: 'toolConfig.functionCallingConfig',
+  maxTokens: 'generationConfig.maxOutputTokens',
+  temperature: 'generationConfig.temperature',
+  topP: 'generationConfig.topP',
+  topK: 'generationConfig.topK',
+  stop: 'generationConfig.stopSequences',
+  presencePenalty: 'generationConfig.presencePenalty',
+  frequencyPenalty: 'generationConfig.frequencyPenalty',
+  seed: 'generationConfig.seed',
+  count: 'generationConfig.candidateCount',
+  output: 'generationConfig.responseMimeType',
+  reasoning: 'generationConfig.thinkingConfig',
+  metadata: 'labels',
+};
 
 /** `generateContent` and `streamGenerateContent` of the Gemini API. Their paths name the model. */
 export const generateContent = defineFormat({

@@ -1,3 +1,4 @@
+import type { MemberNames } from '../../chat/chat-format.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
 import { type ClientError, defineFormat, type WireFormat } from '../format.ts';
@@ -5,7 +6,6 @@ import { addMessages } from './added-messages.ts';
 import { cacheMarks } from './cache-marks.ts';
 import { writeError } from './error.ts';
 import { messagesEvents } from './event-texts.ts';
-import { memberNames } from './member-names.ts';
 import { completion, streamedOutput } from './output.ts';
 import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
@@ -14,6 +14,20 @@ import { anthropicUsage, withoutPlaceholder } from './usage.ts';
 import { eventWriter } from './write-events.ts';
 import { writeRequest } from './write-request.ts';
 import { writeResponse } from './write-response.ts';
+
+const memberNames: MemberNames = {
+  turns: 'messages',
+  toolChoice: 'tool_choice',
+  parallelToolCalls: 'tool_choice.disable_parallel_tool_use',
+  maxTokens: 'max_tokens',
+  topP: 'top_p',
+  topK: 'top_k',
+  stop: 'stop_sequences',
+  output: 'output_config.format',
+  reasoning: 'thinking',
+  user: 'metadata.user_id',
+  serviceTier: 'service_tier',
+};
 
 /** What the formats of the Anthropic API have in common. */
 export const anthropicApi: Pick<WireFormat, 'wrapsRejections' | 'errorBody' | 'errorEvent'> = {

@@ -1,3 +1,4 @@
+import type { MemberNames } from '../../chat/chat-format.ts';
 import { type Completion, completionOfItems } from '../../chat/conversation.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
@@ -6,13 +7,22 @@ import { defineFormat } from '../format.ts';
 import { openAiApi } from '../openai-api.ts';
 import { writeOpenAiError } from '../openai-error.ts';
 import { responsesEvents } from './event-texts.ts';
-import { memberNames } from './member-names.ts';
 import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse } from './read-response.ts';
 import { eventWriter } from './write-events.ts';
 import { writeRequest } from './write-request.ts';
 import { writeResponse } from './write-response.ts';
+
+const memberNames: MemberNames = {
+  turns: 'input',
+  toolChoice: 'tool_choice',
+  parallelToolCalls: 'parallel_tool_calls',
+  maxTokens: 'max_output_tokens',
+  topP: 'top_p',
+  output: 'text.format',
+  serviceTier: 'service_tier',
+};
 
 /** The Responses API of OpenAI. */
 export const responses = defineFormat({

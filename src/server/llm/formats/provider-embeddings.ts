@@ -1,9 +1,58 @@
 import { Untranslatable } from '../chat/chat-format.ts';
 import { defined } from '../chat/defined.ts';
 import type { EmbeddingTask, ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
-import { listOf, refuseTitle, untranslatable, vectorOf } from '../chat/provider-vectors.ts';
+import {
+  listOf,
+  objectsOf,
+  refuseTasks,
+  refuseTitle,
+  untranslatable,
+  vectorOf,
+} from '../chat/provider-vectors.ts';
 import { membersOf } from '../json-members.ts';
 import { tokenCount } from '../usage.ts';
+
+/** `predict` of embedding models of Google on Vertex AI ("Text embeddings API"). */
+export const predict: ProviderEmbeddingFormat = {
+  key: 'predict',
+  path: ({ model }) =>
+    `/publishers/google/models/${encodeURIComponent(model.replace(/^google\//, ''))}:predict`,
+  writeRequest: ({ texts, dimensions }) => ({
+    instances: texts.map(({ text, task, title }) => defined({ content: text, task_type: task, title })),
+    // Without it, a text that is too long would be cut without a word, unlike at the OpenAI API.
+    parameters: defined({ autoTruncate: false, outputDimensionality: dimensions }),
+  }),
+  readResponse({ predictions }) {
+    const found = objectsOf(predictions, 'predictions').map(({ embeddings }) => membersOf(embeddings));
+    const counts = found.map((each) => tokenCount(membersOf(each?.['statistics'])?.['token_count']));
+    const input = counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
+    return defined({
+      vectors: found.map((each, index) =>
+        vectorOf(each?.['values'], `predictions[${index}].embeddings.values`),
+      ),
+      usage: counts.includes(undefined) ? undefined : { input, output: 0 },
+    });
+  },
+};
+
+/** Titan Text Embeddings on Bedrock (user guide, "Amazon Titan Embeddings Text"). A call has one text. */
+export const titanEmbeddings: ProviderEmbeddingFormat = {
+  key: 'titanEmbeddings',
+  path: ({ model }) => `/model/${encodeURIComponent(model)}/invoke`,
+  writeRequest(request) {
+    refuseTasks(request);
+    const [text, second] = request.texts;
+    if (second !== undefined) throw new Untranslatable(second.path, 'Titan takes one text per call');
+    return defined({ inputText: text?.text, dimensions: request.dimensions });
+  },
+  readResponse({ embedding, inputTextTokenCount }) {
+    const input = tokenCount(inputTextTokenCount);
+    return defined({
+      vectors: [vectorOf(embedding, 'embedding')],
+      usage: input === undefined ? undefined : { input, output: 0 },
+    });
+  },
+};
 
 /** `input_type` by task. Cohere has no other types for texts. */
 const INPUT_TYPES: Partial<Record<EmbeddingTask, string>> = {
