@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 
 export const ingestDocument = defineTool({
@@ -9,15 +10,9 @@ export const ingestDocument = defineTool({
     'Splits a document into passages, indexes them for search_knowledge and query_graph, and makes the backend read its ' +
     'documentation folder again. A document with the same source (or title, without one) is replaced.',
   input: z.strictObject({
-    title: z.string().min(1).max(MEMORY_API_LIMITS.nameLength).describe('Title of the document.'),
-    content: z
-      .string()
-      .min(1)
-      .max(MEMORY_STORE_LIMITS.documentBytes)
-      .describe('Its text, plain or Markdown.'),
-    source: z
-      .string()
-      .min(1)
+    title: nonEmpty.max(MEMORY_API_LIMITS.nameLength).describe('Title of the document.'),
+    content: nonEmpty.max(MEMORY_STORE_LIMITS.documentBytes).describe('Its text, plain or Markdown.'),
+    source: nonEmpty
       .max(MEMORY_STORE_LIMITS.queryLength)
       .optional()
       .describe('URL or other origin, kept in its metadata.'),

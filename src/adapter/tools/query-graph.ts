@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 
 const node = z.looseObject({
@@ -23,9 +24,7 @@ export const queryGraph = defineTool({
     'Walks the knowledge graph from one entity and returns what is connected to it: documents, their parts and what they ' +
     'refer to or depend on. For an unknown name, similar names are returned.',
   input: z.strictObject({
-    entityId: z
-      .string()
-      .min(1)
+    entityId: nonEmpty
       .max(MEMORY_API_LIMITS.nameLength)
       .describe('Id or canonical name of the entity to start from.'),
     maxDepth: z

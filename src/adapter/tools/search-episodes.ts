@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 
 const time = z.string().max(40).optional();
@@ -11,14 +12,12 @@ export const searchEpisodes = defineTool({
     'Finds stored conversation turns by words, conversation, agent and time, newest first. To replay a conversation, give ' +
     'its sessionId and order "oldest".',
   input: z.strictObject({
-    query: z
-      .string()
-      .min(1)
+    query: nonEmpty
       .max(MEMORY_STORE_LIMITS.queryLength)
       .optional()
       .describe('Words that a turn must contain, all of them, in any form.'),
-    sessionId: z.string().min(1).max(LIMITS.nameLength).optional().describe('Id of the chat thread.'),
-    agentId: z.string().min(1).max(LIMITS.nameLength).optional().describe('Agent that stored the turn.'),
+    sessionId: nonEmpty.max(LIMITS.nameLength).optional().describe('Id of the chat thread.'),
+    agentId: nonEmpty.max(LIMITS.nameLength).optional().describe('Agent that stored the turn.'),
     from: time.describe('Not before this time, such as 2026-01-31T12:00:00Z.'),
     to: time.describe('Before this time.'),
     order: z.enum(['newest', 'oldest']).default('newest').describe('Which turns come first.'),

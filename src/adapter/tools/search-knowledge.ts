@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 
 const result = z.looseObject({
@@ -19,11 +20,7 @@ export const searchKnowledge = defineTool({
     'Searches all indexed documents by meaning and by words and returns the passages that fit best, with a similarity score ' +
     'and their source. When nothing reaches minScore, the reply says how many were below it and the best score.',
   input: z.strictObject({
-    query: z
-      .string()
-      .min(1)
-      .max(MEMORY_STORE_LIMITS.queryLength)
-      .describe('What to look for, in natural language.'),
+    query: nonEmpty.max(MEMORY_STORE_LIMITS.queryLength).describe('What to look for, in natural language.'),
     limit: z.int().min(1).max(MEMORY_STORE_LIMITS.results).default(5).describe('Maximum number of results.'),
     minScore: z
       .number()

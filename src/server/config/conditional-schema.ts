@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import type { PolicyKind } from '../kernel/policy.ts';
 
 /** As upstream: more entries are better written as one expression. */
@@ -50,33 +51,29 @@ function unionOf(kind: PolicyKind): z.ZodType {
   const settings = built(schema instanceof z.ZodArray ? (schema.element as z.ZodType) : schema);
   if (!(settings instanceof z.ZodObject)) throw new Error(`${kind.key} has no form with conditions`);
   const entry = settings.safeExtend({
-    condition: z
-      .string()
-      .min(1)
+    condition: nonEmpty
       .optional()
       .describe('CEL expression: the entry applies if it is true. The last entry may have none.'),
   });
-  const conditional = z
-    .strictObject({
-      conditional: z
-        .array(entry)
-        .min(1)
-        .max(MAX_ENTRIES)
-        .superRefine((entries, context) => {
-          const early = entries.findIndex(
-            (each, index) => each['condition'] === undefined && index < entries.length - 1,
-          );
-          if (early === -1) return;
-          context.addIssue({
-            code: 'custom',
-            path: [early],
-            message: 'an entry without `condition` must be the last one',
-            params: { code: 'AGW0104', help: 'later entries would never apply: add a condition, or move it' },
-          });
-        })
-        .describe('Entries, of which the first whose condition is true applies.'),
-    })
-    .describe('The policy depends on the request.');
+  const conditional = mapping('The policy depends on the request.', {
+    conditional: z
+      .array(entry)
+      .min(1)
+      .max(MAX_ENTRIES)
+      .superRefine((entries, context) => {
+        const early = entries.findIndex(
+          (each, index) => each['condition'] === undefined && index < entries.length - 1,
+        );
+        if (early === -1) return;
+        context.addIssue({
+          code: 'custom',
+          path: [early],
+          message: 'an entry without `condition` must be the last one',
+          params: { code: 'AGW0104', help: 'later entries would never apply: add a condition, or move it' },
+        });
+      })
+      .describe('Entries, of which the first whose condition is true applies.'),
+  });
   return z.union([schema, conditional]).describe(built(schema).description ?? '');
 }
 

@@ -3,6 +3,7 @@ import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { databaseSchema } from '../database/settings.ts';
 import { networkAuthorizationSchema } from '../expressions/network-authorization.ts';
 import { PATH_MODES } from '../kernel/request/request-target.ts';
@@ -89,88 +90,85 @@ const requestValidationSchema = z
   .prefault({})
   .describe('Validation of request paths and headers before routing and policies, and who the client is.');
 
-const processSchema = z
-  .strictObject({
-    adminAddr: listenAddressSchema
-      .default('localhost:15000')
-      .describe(
-        'Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.',
-      ),
-    adminHosts: z
-      .array(z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }))
-      .default([])
-      .describe(
-        'Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.',
-      ),
-    ...workerFields,
-    logging: z
-      .strictObject({
-        level: logLevelSchema.default('info'),
-        format: z.enum(['text', 'json']).default('text').describe('Format of log and access-log lines.'),
-      })
-      .prefault({})
-      .describe('Logging.'),
-    statsAddr: listenAddressSchema
-      .optional()
-      .describe(
-        'Address of the metrics server (`/metrics`); all addresses of the machine, port 15020, by default.',
-      ),
-    readinessAddr: listenAddressSchema
-      .optional()
-      .describe(
-        'Address of the readiness server (`/healthz/ready`, `/healthz/live`, `/healthz/startup`); all addresses of the machine, port 15021, by default.',
-      ),
-    metrics: metricsSchema.prefault({}),
-    tracing: tracingSchema.prefault({}),
-    session: z
-      .strictObject({
-        key: z
-          .string()
-          .regex(/^[0-9a-fA-F]{64}$/, { error: 'expected 64 hexadecimal digits' })
-          .optional()
-          .meta({ secret: true })
-          .describe(
-            "Key for the encryption of session ids. Processes with the same key can continue each other's sessions.",
-          ),
-      })
-      .prefault({})
-      .describe('MCP session ids.'),
-    shared: sharedSchema.optional(),
-    mcp: z
-      .strictObject({
-        sessionTtl: durationSchema
-          .prefault(durationText(LIMITS.sessionIdle))
-          .describe('Time without a request after which a session ends.'),
-        maxSessions: z
-          .int()
-          .min(1)
-          .default(LIMITS.sessions)
-          .describe('Maximum number of sessions; further ones are rejected with status 503.'),
-        maxChildren: z
-          .int()
-          .min(1)
-          .default(LIMITS.children)
+const processSchema = mapping('Settings of the process, read at startup.', {
+  adminAddr: listenAddressSchema
+    .default('localhost:15000')
+    .describe(
+      'Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.',
+    ),
+  adminHosts: z
+    .array(z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }))
+    .default([])
+    .describe(
+      'Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.',
+    ),
+  ...workerFields,
+  logging: z
+    .strictObject({
+      level: logLevelSchema.default('info'),
+      format: z.enum(['text', 'json']).default('text').describe('Format of log and access-log lines.'),
+    })
+    .prefault({})
+    .describe('Logging.'),
+  statsAddr: listenAddressSchema
+    .optional()
+    .describe(
+      'Address of the metrics server (`/metrics`); all addresses of the machine, port 15020, by default.',
+    ),
+  readinessAddr: listenAddressSchema
+    .optional()
+    .describe(
+      'Address of the readiness server (`/healthz/ready`, `/healthz/live`, `/healthz/startup`); all addresses of the machine, port 15021, by default.',
+    ),
+  metrics: metricsSchema.prefault({}),
+  tracing: tracingSchema.prefault({}),
+  session: z
+    .strictObject({
+      key: z
+        .string()
+        .regex(/^[0-9a-fA-F]{64}$/, { error: 'expected 64 hexadecimal digits' })
+        .optional()
+        .meta({ secret: true })
+        .describe(
+          "Key for the encryption of session ids. Processes with the same key can continue each other's sessions.",
+        ),
+    })
+    .prefault({})
+    .describe('MCP session ids.'),
+  shared: sharedSchema.optional(),
+  mcp: z
+    .strictObject({
+      sessionTtl: durationSchema
+        .prefault(durationText(LIMITS.sessionIdle))
+        .describe('Time without a request after which a session ends.'),
+      maxSessions: z
+        .int()
+        .min(1)
+        .default(LIMITS.sessions)
+        .describe('Maximum number of sessions; further ones are rejected with status 503.'),
+      maxChildren: z
+        .int()
+        .min(1)
+        .default(LIMITS.children)
 
-          .describe(
-            'Maximum number of child processes of stdio targets. At the limit, the session that has been idle for the longest time is ended; if none is idle, new sessions are rejected with status 503.',
-          ),
-      })
-      .prefault({})
-      .describe('Limits of MCP sessions.'),
-    http: requestValidationSchema,
-    modelCatalog: z
-      .array(catalogReferenceSchema)
-      .default([])
-      .describe(
-        'Price catalogs, for the cost of LLM calls. Entries of later catalogs replace those of earlier ones.',
-      ),
-    database: databaseSchema.optional(),
-    connectionTerminationDeadline: durationSchema
-      .prefault(durationText(LIMITS.drain))
-      .describe('How long open requests may take to finish after a shutdown has started.'),
-  })
-  .describe('Settings of the process, read at startup.')
-  .meta({ elsewhere: OTHER_PROCESS_SETTINGS });
+        .describe(
+          'Maximum number of child processes of stdio targets. At the limit, the session that has been idle for the longest time is ended; if none is idle, new sessions are rejected with status 503.',
+        ),
+    })
+    .prefault({})
+    .describe('Limits of MCP sessions.'),
+  http: requestValidationSchema,
+  modelCatalog: z
+    .array(catalogReferenceSchema)
+    .default([])
+    .describe(
+      'Price catalogs, for the cost of LLM calls. Entries of later catalogs replace those of earlier ones.',
+    ),
+  database: databaseSchema.optional(),
+  connectionTerminationDeadline: durationSchema
+    .prefault(durationText(LIMITS.drain))
+    .describe('How long open requests may take to finish after a shutdown has started.'),
+}).meta({ elsewhere: OTHER_PROCESS_SETTINGS });
 
 /** The short forms have no address of their own. */
 const elsewhere = (key: string, ownPort: number) => ({
@@ -179,35 +177,33 @@ const elsewhere = (key: string, ownPort: number) => ({
   },
 });
 
-const simpleLlmSchema = z
-  .strictObject({
-    port: port
-      .optional()
-      .describe(
-        'Port of the LLM endpoint. By default, a gateway named `default` serves the endpoint; if there is none, port 4000.',
-      ),
-    gateways: gatewayReference
-      .optional()
-      .describe('Gateway, or list of gateways, that serves the endpoint on its own port.'),
-    ...llmFields,
-    policies: policiesSchema
-      .extend({
-        guardrails: llmFields.guardrails.describe('Guardrails for all models, after `llm.guardrails`.'),
-      })
-      .meta(policiesMeta)
-      .optional()
-      .describe('Policies of the endpoint.'),
-  })
-  .describe('Short form for LLM providers: an OpenAI-compatible endpoint.')
-  .meta({
-    elsewhere: {
-      ...elsewhere('llm', 4000).elsewhere,
-      tls: 'TLS belongs to ports: define a gateway with `tls`, and write `llm: { gateways: <name>, ... }`',
-    },
-  });
+const simpleLlmSchema = mapping('Short form for LLM providers: an OpenAI-compatible endpoint.', {
+  port: port
+    .optional()
+    .describe(
+      'Port of the LLM endpoint. By default, a gateway named `default` serves the endpoint; if there is none, port 4000.',
+    ),
+  gateways: gatewayReference
+    .optional()
+    .describe('Gateway, or list of gateways, that serves the endpoint on its own port.'),
+  ...llmFields,
+  policies: policiesSchema
+    .extend({
+      guardrails: llmFields.guardrails.describe('Guardrails for all models, after `llm.guardrails`.'),
+    })
+    .meta(policiesMeta)
+    .optional()
+    .describe('Policies of the endpoint.'),
+}).meta({
+  elsewhere: {
+    ...elsewhere('llm', 4000).elsewhere,
+    tls: 'TLS belongs to ports: define a gateway with `tls`, and write `llm: { gateways: <name>, ... }`',
+  },
+});
 
-const simpleMcpSchema = z
-  .strictObject({
+const simpleMcpSchema = mapping(
+  'Short form for one MCP endpoint. If it has its own port, its targets serve every path.',
+  {
     port: port
       .optional()
       .describe(
@@ -218,9 +214,8 @@ const simpleMcpSchema = z
       .describe('Gateway, or list of gateways, that serves the endpoint on its own port.'),
     ...mcpFields,
     policies: policiesSchema.optional().describe('Policies of the endpoint.'),
-  })
-  .describe('Short form for one MCP endpoint. If it has its own port, its targets serve every path.')
-  .meta(elsewhere('mcp', 3000));
+  },
+).meta(elsewhere('mcp', 3000));
 
 const UI_POLICIES = {
   cors: true,
@@ -233,8 +228,9 @@ const UI_POLICIES = {
   csrf: true,
 } as const;
 
-const uiSchema = z
-  .strictObject({
+const uiSchema = mapping(
+  'The admin pages on a gateway, beside their own address (`config.adminAddr`). Clients that a policy authenticates (`oidc`, `jwtAuth`, `basicAuth`, `apiKey`) may do everything; others may only look, and only from this machine.',
+  {
     gateways: gatewayReference
       .optional()
       .describe('Gateway, or list of gateways, that serves the pages. Default: the gateway named `default`.'),
@@ -242,16 +238,15 @@ const uiSchema = z
       .pick(UI_POLICIES)
       .optional()
       .describe('Policies of the pages. Clients that none of them authenticates cannot change anything.'),
-  })
-  .describe(
-    'The admin pages on a gateway, beside their own address (`config.adminAddr`). Clients that a policy authenticates (`oidc`, `jwtAuth`, `basicAuth`, `apiKey`) may do everything; others may only look, and only from this machine.',
-  );
+  },
+);
 
 const NO_PROXY_PROTOCOL =
   'the PROXY protocol is not supported: behind a proxy for HTTP, set `config.http.trustedProxies`';
 
-const frontendSchema = z
-  .strictObject({
+const frontendSchema = mapping(
+  'Settings for every connection and request, before routing and after the response.',
+  {
     accessLog: accessLogSchema
       .extend({ database: recordPolicySchema.optional() })
       .prefault({})
@@ -275,59 +270,52 @@ const frontendSchema = z
     tls: frontendTlsSchema.optional(),
     tcp: frontendTcpSchema.optional(),
     networkAuthorization: networkAuthorizationSchema.optional(),
-  })
-  .describe('Settings for every connection and request, before routing and after the response.')
-  .meta({
-    elsewhere: {
-      proxy: NO_PROXY_PROTOCOL,
-      proxyProtocol: NO_PROXY_PROTOCOL,
-      logging: 'write `accessLog`',
-      connect: 'the gateway is no forward proxy: requests with CONNECT are answered with 405',
-      networkExtAuthz:
-        'connections are not authorized by a service: use `networkAuthorization`, or `extAuthz` for requests',
-    },
-  });
+  },
+).meta({
+  elsewhere: {
+    proxy: NO_PROXY_PROTOCOL,
+    proxyProtocol: NO_PROXY_PROTOCOL,
+    logging: 'write `accessLog`',
+    connect: 'the gateway is no forward proxy: requests with CONNECT are answered with 405',
+    networkExtAuthz:
+      'connections are not authorized by a service: use `networkAuthorization`, or `extAuthz` for requests',
+  },
+});
 
-export const configSchema = z
-  .strictObject({
-    config: processSchema.prefault({}),
-    frontendPolicies: frontendSchema.prefault({}),
-    gateways: z.record(name, gatewaySchema).default({}).describe('Gateways by name.'),
-    binds: z
-      .array(bindSchema)
-      .default([])
-      .describe('Ports with their listeners and routes; the former way to write `gateways`.'),
-    routes: z
-      .array(attachedRouteSchema)
-      .default([])
-      .describe('Routes that name the gateways they belong to.'),
-    backends: z.array(namedBackendSchema).default([]).describe('Backends that routes refer to by name.'),
-    policies: z
-      .array(attachedPolicySchema)
-      .default([])
-      .describe(
-        'Policies that apply to gateways, routes or backends that they name. One that is written at its place, or at a more specific one, takes precedence.',
-      ),
-    routeGroups: z.array(routeGroupSchema).default([]).describe('Routes that other routes delegate to.'),
-    tcpRoutes: z
-      .array(attachedTcpRouteSchema)
-      .default([])
-      .describe(
-        'Routes for connections whose bytes are passed on, on gateways with the protocol `TCP` or `TLS`.',
-      ),
-    mcp: simpleMcpSchema.optional(),
-    llm: simpleLlmSchema.optional(),
-    ui: uiSchema.optional(),
-  })
-  .describe('Configuration of agctl.')
-  .meta({
-    elsewhere: {
-      services: 'services exist only with a Kubernetes control plane: write the host names of `backends`',
-      workloads: 'workloads exist only with a Kubernetes control plane: write the host names of `backends`',
-      mcpServers:
-        'write `mcp: { targets: [ … ] }`, with `{ name: …, stdio: { cmd: …, args: [ … ] } }` for each server, or `{ name: …, mcp: { host: https://…/mcp } }` for a remote one; `agctl init --from FILE` does that',
-    },
-  });
+export const configSchema = mapping('Configuration of agctl.', {
+  config: processSchema.prefault({}),
+  frontendPolicies: frontendSchema.prefault({}),
+  gateways: z.record(name, gatewaySchema).default({}).describe('Gateways by name.'),
+  binds: z
+    .array(bindSchema)
+    .default([])
+    .describe('Ports with their listeners and routes; the former way to write `gateways`.'),
+  routes: z.array(attachedRouteSchema).default([]).describe('Routes that name the gateways they belong to.'),
+  backends: z.array(namedBackendSchema).default([]).describe('Backends that routes refer to by name.'),
+  policies: z
+    .array(attachedPolicySchema)
+    .default([])
+    .describe(
+      'Policies that apply to gateways, routes or backends that they name. One that is written at its place, or at a more specific one, takes precedence.',
+    ),
+  routeGroups: z.array(routeGroupSchema).default([]).describe('Routes that other routes delegate to.'),
+  tcpRoutes: z
+    .array(attachedTcpRouteSchema)
+    .default([])
+    .describe(
+      'Routes for connections whose bytes are passed on, on gateways with the protocol `TCP` or `TLS`.',
+    ),
+  mcp: simpleMcpSchema.optional(),
+  llm: simpleLlmSchema.optional(),
+  ui: uiSchema.optional(),
+}).meta({
+  elsewhere: {
+    services: 'services exist only with a Kubernetes control plane: write the host names of `backends`',
+    workloads: 'workloads exist only with a Kubernetes control plane: write the host names of `backends`',
+    mcpServers:
+      'write `mcp: { targets: [ … ] }`, with `{ name: …, stdio: { cmd: …, args: [ … ] } }` for each server, or `{ name: …, mcp: { host: https://…/mcp } }` for a remote one; `agctl init --from FILE` does that',
+  },
+});
 
 export type Config = z.output<typeof configSchema>;
 export type GatewayConfig = Config['gateways'][string];

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { anyPolicyKinds, backendKinds, policyKinds, policyKindsAt } from '../features.ts';
 import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
 import { matchSchema } from '../kernel/routing/match.ts';
@@ -89,14 +90,10 @@ const otherKinds = {
 
 const routeBackendSchema = backendSchema
   .extend({
-    backend: z
-      .string()
-      .min(1)
+    backend: nonEmpty
       .optional()
       .describe('Name of one of the top-level `backends`, which all routes that name it share.'),
-    routeGroup: z
-      .string()
-      .min(1)
+    routeGroup: nonEmpty
       .optional()
       .describe(
         'Name of one of `routeGroups`: its routes decide, with the policies of this route unless they have their own.',
@@ -106,17 +103,15 @@ const routeBackendSchema = backendSchema
 
 export const namedBackendSchema = backendSchema
   .omit({ weight: true })
-  .extend({ name: z.string().min(1).describe('Name of the backend, for references.') })
+  .extend({ name: nonEmpty.describe('Name of the backend, for references.') })
   .describe('A backend that routes refer to by name. They share its connections, sessions and health.')
   .meta(otherKinds);
 
 const RULE_NAME = 'it names a part of a Kubernetes HTTPRoute: remove it';
 
 const routeFields = {
-  name: z.string().min(1).optional().describe('Name of the route in logs; `routeN` by default.'),
-  namespace: z
-    .string()
-    .min(1)
+  name: nonEmpty.optional().describe('Name of the route in logs; `routeN` by default.'),
+  namespace: nonEmpty
     .default('default')
     .describe('First part of the name of the route in logs: `namespace/name`.'),
   hostnames: z
@@ -145,103 +140,77 @@ const routeFields = {
 
 const routeMeta = { foreignNames: { match: 'matches' }, elsewhere: { ruleName: RULE_NAME } };
 
-export const routeSchema = z
-  .strictObject(routeFields)
-  .describe('A route: matching requests, their policies and their backends.')
-  .meta(routeMeta);
+export const routeSchema = mapping(
+  'A route: matching requests, their policies and their backends.',
+  routeFields,
+).meta(routeMeta);
 
-export const routeGroupSchema = z
-  .strictObject({
-    name: z.string().min(1).describe('Name of the group, for references.'),
-    routes: z.array(routeSchema).default([]).describe('Routes of the group.'),
-  })
-  .describe('Routes that other routes delegate to. A request must match both.');
+export const routeGroupSchema = mapping('Routes that other routes delegate to. A request must match both.', {
+  name: nonEmpty.describe('Name of the group, for references.'),
+  routes: z.array(routeSchema).default([]).describe('Routes of the group.'),
+});
 
 const NAMESPACE = z.string().default('default');
 
 /** A policy that is written apart from what it applies to. */
-export const attachedPolicySchema = z
-  .strictObject({
-    name: z
-      .strictObject({
-        name: z.string().min(1).describe('Name.'),
-        namespace: NAMESPACE.describe('Namespace.'),
+export const attachedPolicySchema = mapping(
+  'A policy for a gateway, listener, route or backend that is written elsewhere.',
+  {
+    name: mapping('Name of the policy. It keeps its state across reloads.', {
+      name: nonEmpty.describe('Name.'),
+      namespace: NAMESPACE.describe('Namespace.'),
+    }),
+    target: mapping('What the policy applies to.', {
+      gateway: mapping('All requests, or those of a listener or port.', {
+        gatewayName: z.string().default('default').describe('Always `default`: the whole program.'),
+        gatewayNamespace: NAMESPACE.describe('Always `default`.'),
+        listenerName: nonEmpty.optional().describe('Listener, as logs name it; all listeners by default.'),
+        port: port.optional().describe('Port, instead of a listener.'),
+      }).optional(),
+      route: mapping('The routes with this name.', {
+        name: nonEmpty.describe('Name of the route.'),
+        namespace: NAMESPACE.describe('Its namespace.'),
       })
-      .describe('Name of the policy. It keeps its state across reloads.'),
-    target: z
-      .strictObject({
-        gateway: z
-          .strictObject({
-            gatewayName: z.string().default('default').describe('Always `default`: the whole program.'),
-            gatewayNamespace: NAMESPACE.describe('Always `default`.'),
-            listenerName: z
-              .string()
-              .min(1)
-              .optional()
-              .describe('Listener, as logs name it; all listeners by default.'),
-            port: port.optional().describe('Port, instead of a listener.'),
-          })
-          .optional()
-          .describe('All requests, or those of a listener or port.'),
-        route: z
-          .strictObject({
-            name: z.string().min(1).describe('Name of the route.'),
-            namespace: NAMESPACE.describe('Its namespace.'),
-          })
-          .meta({ elsewhere: { ruleName: RULE_NAME, kind: 'every route is an HTTP route: remove it' } })
-          .optional()
-          .describe('The routes with this name.'),
-        backend: z
-          .strictObject({
-            backend: z
-              .strictObject({
-                name: z.string().min(1).describe('Name of one of the top-level `backends`.'),
-                namespace: z.string().default('').describe('Always empty.'),
-              })
-              .meta({ elsewhere: { section: 'write the policy under `policies` of the provider or target' } })
-              .describe('A backend.'),
-          })
-          .meta({
-            elsewhere: { service: 'services exist only in Kubernetes: write the policy at the backend' },
-          })
-          .optional()
-          .describe('One of the top-level `backends`.'),
+        .meta({ elsewhere: { ruleName: RULE_NAME, kind: 'every route is an HTTP route: remove it' } })
+        .optional(),
+      backend: mapping('One of the top-level `backends`.', {
+        backend: mapping('A backend.', {
+          name: nonEmpty.describe('Name of one of the top-level `backends`.'),
+          namespace: z.string().default('').describe('Always empty.'),
+        }).meta({ elsewhere: { section: 'write the policy under `policies` of the provider or target' } }),
       })
-      .meta({
-        elsewhere: { listenerSet: 'listener sets exist only in Kubernetes: name a listener with `gateway`' },
-      })
-      .describe('What the policy applies to.'),
+        .meta({
+          elsewhere: { service: 'services exist only in Kubernetes: write the policy at the backend' },
+        })
+        .optional(),
+    }).meta({
+      elsewhere: { listenerSet: 'listener sets exist only in Kubernetes: name a listener with `gateway`' },
+    }),
     phase: z
       .enum(['route', 'gateway'])
       .default('route')
       .describe('When it runs: after routing, or before (`gateway`, for a target `gateway` only).'),
     policy: policiesSchema.describe('The policy: exactly one.'),
-  })
-  .describe('A policy for a gateway, listener, route or backend that is written elsewhere.');
+  },
+);
 
-export const attachedRouteSchema = z
-  .strictObject({
-    gateways: gatewayReference
-      .optional()
-      .describe(
-        'Gateways that this route belongs to, as `name` or, for one of its listeners, `name/listener`; by default, the gateway named `default`.',
-      ),
-    ...routeFields,
-  })
-  .describe('A route that names its gateways.')
-  .meta(routeMeta);
+export const attachedRouteSchema = mapping('A route that names its gateways.', {
+  gateways: gatewayReference
+    .optional()
+    .describe(
+      'Gateways that this route belongs to, as `name` or, for one of its listeners, `name/listener`; by default, the gateway named `default`.',
+    ),
+  ...routeFields,
+}).meta(routeMeta);
 
-export const attachedTcpRouteSchema = z
-  .strictObject({
-    gateways: gatewayReference
-      .optional()
-      .describe(
-        'Gateways that this route belongs to, as in `routes`; by default, the gateway named `default`.',
-      ),
-    ...tcpRouteFields,
-  })
-  .describe('A route for connections that names its gateways.')
-  .meta(tcpRouteMeta);
+export const attachedTcpRouteSchema = mapping('A route for connections that names its gateways.', {
+  gateways: gatewayReference
+    .optional()
+    .describe(
+      'Gateways that this route belongs to, as in `routes`; by default, the gateway named `default`.',
+    ),
+  ...tcpRouteFields,
+}).meta(tcpRouteMeta);
 
 /** Protocols of listeners. `config/plan/protocols.ts` says how they can be used. */
 const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP', 'HBONE'] as const;
@@ -267,18 +236,19 @@ const listenerFields = {
 
 const routes = z.array(routeSchema).default([]);
 
-const gatewayListenerSchema = z
-  .strictObject({ ...listenerFields, ...policiesAt('gateway') })
-  .describe('One of several listeners of a port, for some of its hosts.')
-  .meta({
-    elsewhere: {
-      ...elsewhereThan('gateway'),
-      routes: 'write them at the top level, with `gateways: gateway/listener`',
-    },
-  });
+const gatewayListenerSchema = mapping('One of several listeners of a port, for some of its hosts.', {
+  ...listenerFields,
+  ...policiesAt('gateway'),
+}).meta({
+  elsewhere: {
+    ...elsewhereThan('gateway'),
+    routes: 'write them at the top level, with `gateways: gateway/listener`',
+  },
+});
 
-export const gatewaySchema = z
-  .strictObject({
+export const gatewaySchema = mapping(
+  'A port that the gateway listens on. Policies written here run before routing.',
+  {
     port: port.describe('Port to listen on. 0 selects any free port.'),
     protocol: z
       .enum(PROTOCOLS)
@@ -296,40 +266,32 @@ export const gatewaySchema = z
       .describe('Listeners for different hosts. By default, the gateway is one listener for all hosts.'),
     ...policiesAt('gateway'),
     routes: routes.describe('Routes of this gateway.'),
-  })
-  .describe('A port that the gateway listens on. Policies written here run before routing.')
-  .meta({ elsewhere: elsewhereThan('gateway') });
+  },
+).meta({ elsewhere: elsewhereThan('gateway') });
 
-const bindListenerSchema = z
-  .strictObject({
-    ...listenerFields,
-    policies: z
-      .strictObject(policiesAt('gateway'))
-      .meta({ elsewhere: elsewhereThan('gateway') })
-      .optional()
-      .describe('Policies that run before routing.'),
-    routes: routes.describe('Routes of this listener.'),
-    tcpRoutes: z
-      .array(tcpRouteSchema)
-      .default([])
-      .describe('Routes of this listener, if its protocol is `TCP` or `TLS`.'),
-  })
-  .describe('A listener of a port.')
-  .meta({ elsewhere: { namespace: 'listeners are named by `name` alone: remove it' } });
+const bindListenerSchema = mapping('A listener of a port.', {
+  ...listenerFields,
+  policies: mapping('Policies that run before routing.', policiesAt('gateway'))
+    .meta({ elsewhere: elsewhereThan('gateway') })
+    .optional(),
+  routes: routes.describe('Routes of this listener.'),
+  tcpRoutes: z
+    .array(tcpRouteSchema)
+    .default([])
+    .describe('Routes of this listener, if its protocol is `TCP` or `TLS`.'),
+}).meta({ elsewhere: { namespace: 'listeners are named by `name` alone: remove it' } });
 
-export const bindSchema = z
-  .strictObject({
-    port: port.describe('Port to listen on. 0 selects any free port.'),
-    tunnelProtocol: z
-      .literal('direct', {
-        error: 'only `direct` is supported: clients connect without a tunnel or PROXY protocol',
-      })
-      .default('direct')
-      .describe('How connections reach the port.'),
-    mode: z
-      .literal('standard', { error: 'only `standard` is supported: a bind is a port of this machine' })
-      .default('standard')
-      .describe('Whether the port is opened.'),
-    listeners: z.array(bindListenerSchema).min(1).describe('Listeners of the port.'),
-  })
-  .describe('A port with its listeners.');
+export const bindSchema = mapping('A port with its listeners.', {
+  port: port.describe('Port to listen on. 0 selects any free port.'),
+  tunnelProtocol: z
+    .literal('direct', {
+      error: 'only `direct` is supported: clients connect without a tunnel or PROXY protocol',
+    })
+    .default('direct')
+    .describe('How connections reach the port.'),
+  mode: z
+    .literal('standard', { error: 'only `standard` is supported: a bind is a port of this machine' })
+    .default('standard')
+    .describe('Whether the port is opened.'),
+  listeners: z.array(bindListenerSchema).min(1).describe('Listeners of the port.'),
+});

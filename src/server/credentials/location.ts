@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { headersView } from '../expressions/request-variables.ts';
 import { requestScope } from '../expressions/scopes.ts';
@@ -11,10 +12,9 @@ import { withoutParameters } from '../kernel/request/request-target.ts';
 import { credentialParameters } from '../kernel/request/shared-slots.ts';
 
 /** A query parameter that carries a credential. */
-export const parameterSchema = z
-  .strictObject({ name: z.string().min(1).describe('Name of the parameter.') })
-  .optional()
-  .describe('A query parameter.');
+export const parameterSchema = mapping('A query parameter.', {
+  name: nonEmpty.describe('Name of the parameter.'),
+}).optional();
 
 /** Reports an object that has not exactly one of these members. */
 export const exactlyOneOf =
@@ -32,31 +32,23 @@ export const exactlyOneOf =
 export const locationSchema = z.lazy(() =>
   z
     .strictObject({
-      header: z
-        .strictObject({
-          name: z.string().min(1).default('authorization').describe('Header that contains the credential.'),
-          prefix: z
-            .string()
-            .default('')
-            .describe('Text before the credential, such as `Bearer `. Case-insensitive.'),
-        })
-        .optional()
-        .describe('A header.'),
+      header: mapping('A header.', {
+        name: nonEmpty.default('authorization').describe('Header that contains the credential.'),
+        prefix: z
+          .string()
+          .default('')
+          .describe('Text before the credential, such as `Bearer `. Case-insensitive.'),
+      }).optional(),
       queryParameter: parameterSchema,
-      cookie: z
-        .strictObject({
-          name: z
-            .string()
-            .min(1)
-            .refine((name) => !isOwnCookie(name), {
-              error:
-                'expected a name that does not begin with `agctl_`, as the cookies of the gateway itself do',
-            })
-            .describe('Name of the cookie.'),
-        })
-        .optional()
-        .describe('A cookie.'),
-      expression: z.string().min(1).optional().describe('CEL expression for the credential.'),
+      cookie: mapping('A cookie.', {
+        name: nonEmpty
+          .refine((name) => !isOwnCookie(name), {
+            error:
+              'expected a name that does not begin with `agctl_`, as the cookies of the gateway itself do',
+          })
+          .describe('Name of the cookie.'),
+      }).optional(),
+      expression: nonEmpty.optional().describe('CEL expression for the credential.'),
     })
     .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie', 'expression')),
 );

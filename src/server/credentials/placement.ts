@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isSettableHeader, SETTABLE_HEADER } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
@@ -12,27 +13,21 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 export const placementSchema = z.lazy(() =>
   z
     .strictObject({
-      header: z
-        .strictObject({
-          name: z
-            .string()
-            .refine(isSettableHeader, { error: SETTABLE_HEADER })
-            .describe('Header for the credential; it replaces the one of the client.'),
-          prefix: z
-            .string()
-            .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
-            .nullish()
-            .describe('Text before the credential, such as `Bearer `.'),
-        })
-        .optional()
-        .describe('A header.'),
+      header: mapping('A header.', {
+        name: z
+          .string()
+          .refine(isSettableHeader, { error: SETTABLE_HEADER })
+          .describe('Header for the credential; it replaces the one of the client.'),
+        prefix: z
+          .string()
+          .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
+          .nullish()
+          .describe('Text before the credential, such as `Bearer `.'),
+      }).optional(),
       queryParameter: parameterSchema,
-      cookie: z
-        .strictObject({
-          name: z.string().regex(token, { error: 'expected a cookie name' }).describe('Name of the cookie.'),
-        })
-        .optional()
-        .describe('A cookie.'),
+      cookie: mapping('A cookie.', {
+        name: z.string().regex(token, { error: 'expected a cookie name' }).describe('Name of the cookie.'),
+      }).optional(),
     })
     .superRefine(exactlyOneOf('header', 'queryParameter', 'cookie'))
     .meta({ elsewhere: { expression: 'a credential cannot be put into an expression: use `header`' } }),

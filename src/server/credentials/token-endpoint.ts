@@ -2,6 +2,7 @@ import type { ClientAuth } from 'oauth4webapi';
 import { z } from 'zod';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/request/header-list.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
@@ -18,10 +19,7 @@ export const GRANTS = {
 
 /** Address of a token endpoint. */
 export const endpointFields = {
-  host: z
-    .string()
-    .min(1)
-    .describe('Authorization server: `host:port` or a URL without a path. Port 443 uses TLS.'),
+  host: nonEmpty.describe('Authorization server: `host:port` or a URL without a path. Port 443 uses TLS.'),
   path: z
     .string()
     .regex(/^\/[\x21-\x7e]*$/, { error: 'expected a path that starts with `/`' })
@@ -36,7 +34,7 @@ export const clientAuthSchema = z.lazy(() =>
         .enum(['clientSecretBasic', 'clientSecretPost'])
         .default('clientSecretBasic')
         .describe('How the gateway authenticates.'),
-      clientId: z.string().min(1).describe('Id of the gateway at the server.'),
+      clientId: nonEmpty.describe('Id of the gateway at the server.'),
       clientSecret: textOrFile.optional().meta({ secret: true }).describe('Its secret, or `{ file: … }`.'),
     })
     .refine(({ method, clientSecret }) => method === 'clientSecretPost' || clientSecret !== undefined, {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -21,7 +22,7 @@ const RESERVED = new Set([
   ...['client_id', 'client_secret', 'client_assertion', 'client_assertion_type'],
 ]);
 
-const strings = z.array(z.string().min(1)).default([]);
+const strings = z.array(nonEmpty).default([]);
 const tokenType = z.url({ error: 'expected a URI, such as `urn:ietf:params:oauth:token-type:jwt`' });
 
 export const tokenExchangeSchema = z.lazy(() =>
@@ -45,13 +46,10 @@ export const tokenExchangeSchema = z.lazy(() =>
         })
         .prefault({})
         .describe('The token to exchange.'),
-      actorToken: z
-        .strictObject({
-          source: locationSchema.describe('Location of the token in the request.'),
-          tokenType: tokenType.default(ACCESS_TOKEN).describe('Its type (RFC 8693 §3).'),
-        })
-        .optional()
-        .describe('Token of who acts for the client (RFC 8693 §1.1).'),
+      actorToken: mapping('Token of who acts for the client (RFC 8693 §1.1).', {
+        source: locationSchema.describe('Location of the token in the request.'),
+        tokenType: tokenType.default(ACCESS_TOKEN).describe('Its type (RFC 8693 §3).'),
+      }).optional(),
       audiences: strings.describe('Requested audiences.'),
       scopes: strings.describe('Requested scopes.'),
       resources: strings.describe('URIs of the services that the token is for.'),
@@ -60,7 +58,7 @@ export const tokenExchangeSchema = z.lazy(() =>
         .optional()
         .describe('Authentication of the gateway at the server; none by default.'),
       additionalParams: z
-        .record(z.string(), z.string().min(1))
+        .record(z.string(), nonEmpty)
         .superRefine((parameters, check) => {
           for (const name of Object.keys(parameters))
             if (RESERVED.has(name.toLowerCase()))

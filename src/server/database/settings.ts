@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { decodedUri } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 
 /** Where the database is. `path` as written; relative to the folder of the configuration. */
 export type DatabaseLocation =
@@ -38,27 +39,25 @@ function parseMode(path: string, parameters: URLSearchParams): DatabaseLocation 
 
 /** `config.database`. */
 export const databaseSchema = z.lazy(() =>
-  z
-    .strictObject({
-      url: z
-        .string()
-        .superRefine((url, check) => {
-          const location = parseDatabaseUrl(url);
-          if (typeof location === 'string') check.addIssue({ code: 'custom', message: location });
-        })
-        .describe(
-          'The database: `sqlite://./data.db`, a file relative to the configuration file, which is created (with `?mode=rw` it must exist); `sqlite:///folder/data.db`; or `postgres://user:password@host:5432/database`. Several processes may use one file on a local disk, and several machines one PostgreSQL.',
-        ),
-      maxConnections: z
-        .int()
-        .min(1)
-        .max(1_000)
-        .default(LIMITS.databaseConnections)
-        .describe(
-          'Maximum number of connections to PostgreSQL, of each process. A SQLite file has one for writing and one for reading.',
-        ),
-    })
-    .describe('Database for the record of requests, in which `agctl usage` and the admin pages search.'),
+  mapping('Database for the record of requests, in which `agctl usage` and the admin pages search.', {
+    url: z
+      .string()
+      .superRefine((url, check) => {
+        const location = parseDatabaseUrl(url);
+        if (typeof location === 'string') check.addIssue({ code: 'custom', message: location });
+      })
+      .describe(
+        'The database: `sqlite://./data.db`, a file relative to the configuration file, which is created (with `?mode=rw` it must exist); `sqlite:///folder/data.db`; or `postgres://user:password@host:5432/database`. Several processes may use one file on a local disk, and several machines one PostgreSQL.',
+      ),
+    maxConnections: z
+      .int()
+      .min(1)
+      .max(1_000)
+      .default(LIMITS.databaseConnections)
+      .describe(
+        'Maximum number of connections to PostgreSQL, of each process. A SQLite file has one for writing and one for reading.',
+      ),
+  }),
 );
 
 export type DatabaseConfig = z.output<typeof databaseSchema>;

@@ -1,6 +1,7 @@
 import type { RE2JS } from 're2js';
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json/json-text.ts';
 import { re2 } from '../kernel/re2.ts';
@@ -16,11 +17,7 @@ export const ruleSchema = z
       .enum(Object.keys(BUILTINS) as [Builtin, ...Builtin[]])
       .optional()
       .describe('A kind of sensitive data.'),
-    pattern: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('A regular expression (RE2), which may match any part of a text.'),
+    pattern: nonEmpty.optional().describe('A regular expression (RE2), which may match any part of a text.'),
   })
   .superRefine(({ builtin, pattern }, context) => {
     if ((builtin === undefined) !== (pattern === undefined)) return;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CompiledPolicy } from '../kernel/policy.ts';
@@ -31,34 +32,26 @@ const KINDS = {
   openAI: openAI.describe('The OpenAI API, or a compatible server with `hostOverride`.'),
   anthropic: plain.describe('The Anthropic API.'),
   gemini: plain.describe('The Gemini API.'),
-  vertex: z
-    .strictObject({
-      model,
-      region: vertexRegion,
-      projectId: vertexProject.unwrap().describe('Google Cloud project.'),
-    })
-    .describe('Vertex AI on Google Cloud.'),
-  bedrock: z
-    .strictObject({
-      model,
-      region: awsRegion,
-      guardrailIdentifier: z
-        .string()
-        .min(1)
-        .optional()
-        .describe('Id or ARN of a Bedrock guardrail that checks prompts and answers.'),
-      guardrailVersion: z.string().min(1).optional().describe('Its version. Default: `DRAFT`.'),
-    })
-    .describe('Amazon Bedrock.'),
-  azure: z
-    .strictObject({
-      model,
-      resourceName: azureResourceName.unwrap().describe('Azure resource: the first part of its host name.'),
-      resourceType: azureResourceType,
-      apiVersion: azureApiVersion,
-      projectName: azureProjectName,
-    })
-    .describe('Azure OpenAI.'),
+  vertex: mapping('Vertex AI on Google Cloud.', {
+    model,
+    region: vertexRegion,
+    projectId: vertexProject.unwrap().describe('Google Cloud project.'),
+  }),
+  bedrock: mapping('Amazon Bedrock.', {
+    model,
+    region: awsRegion,
+    guardrailIdentifier: nonEmpty
+      .optional()
+      .describe('Id or ARN of a Bedrock guardrail that checks prompts and answers.'),
+    guardrailVersion: nonEmpty.optional().describe('Its version. Default: `DRAFT`.'),
+  }),
+  azure: mapping('Azure OpenAI.', {
+    model,
+    resourceName: azureResourceName.unwrap().describe('Azure resource: the first part of its host name.'),
+    resourceType: azureResourceType,
+    apiVersion: azureApiVersion,
+    projectName: azureProjectName,
+  }),
   custom: customProviderSchema,
 };
 
@@ -78,7 +71,7 @@ const ownPolicySchema = aiPolicyKind.schema
 
 const entrySchema = z.lazy(() =>
   z.strictObject({
-    name: z.string().min(1).describe('Name of the provider in traces. Unique in the backend.'),
+    name: nonEmpty.describe('Name of the provider in traces. Unique in the backend.'),
     provider: z
       .strictObject(
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one schema for each kind
@@ -113,14 +106,12 @@ const entrySchema = z.lazy(() =>
       .optional()
       .describe('Path of every call, instead of that of its format below `pathPrefix`.'),
     tokenize: paramsSchema.shape.tokenize,
-    policies: z
-      .strictObject({
-        backendAuth: modelAuthSchema.optional(),
-        ai: ownPolicySchema.optional(),
-      })
+    policies: mapping('Policies of calls to this provider.', {
+      backendAuth: modelAuthSchema.optional(),
+      ai: ownPolicySchema.optional(),
+    })
       .meta({ elsewhere: ELSEWHERE_POLICIES })
-      .optional()
-      .describe('Policies of calls to this provider.'),
+      .optional(),
   }),
 );
 

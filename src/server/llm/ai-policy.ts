@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { AddedMessages } from './formats/format.ts';
@@ -14,43 +15,38 @@ const message = z.strictObject({
   role: z
     .enum(['system', 'developer', 'user', 'assistant'])
     .describe('Role of the message. In the Anthropic API, `system` and `developer` become system prompts.'),
-  content: z.string().min(1).describe('Text of the message.'),
+  content: nonEmpty.describe('Text of the message.'),
 });
 
-const schema = z
-  .strictObject({
-    defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
-    overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
-    transformations: transformationSchema
-      .default({})
-      .describe('As `transformation` of a model: request fields as CEL expressions.'),
-    finalTransformations: transformationSchema
-      .default({})
-      .describe(
-        'As `finalTransformation` of a model: fields of the request as it is sent to the provider, as CEL expressions.',
-      ),
-    prompts: z
-      .strictObject({
-        prepend: z.array(message).default([]).describe("Messages before the client's."),
-        append: z.array(message).default([]).describe("Messages after the client's."),
-      })
-      .optional()
-      .describe('Messages that are added to every conversation.'),
-    modelAliases: z
-      .record(z.string().min(1), z.string().min(1))
-      .default({})
-      .describe(
-        'Model names that are replaced, by the requested name: one name, `prefix*` or `*suffix`. The most specific one counts.',
-      ),
-    promptCaching: promptCachingSchema
-      .optional()
-      .describe('As `promptCaching` of a model, for models without one. Without effect on other providers.'),
-    promptGuard: guardrailsSchema
-      .optional()
-      .describe('Guardrails, before those of a model. As `llm.guardrails`.'),
-    routes: routesSchema.optional(),
-  })
-  .describe('Changes and checks of the calls of models on this route.');
+const schema = mapping('Changes and checks of the calls of models on this route.', {
+  defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
+  overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
+  transformations: transformationSchema
+    .default({})
+    .describe('As `transformation` of a model: request fields as CEL expressions.'),
+  finalTransformations: transformationSchema
+    .default({})
+    .describe(
+      'As `finalTransformation` of a model: fields of the request as it is sent to the provider, as CEL expressions.',
+    ),
+  prompts: mapping('Messages that are added to every conversation.', {
+    prepend: z.array(message).default([]).describe("Messages before the client's."),
+    append: z.array(message).default([]).describe("Messages after the client's."),
+  }).optional(),
+  modelAliases: z
+    .record(nonEmpty, nonEmpty)
+    .default({})
+    .describe(
+      'Model names that are replaced, by the requested name: one name, `prefix*` or `*suffix`. The most specific one counts.',
+    ),
+  promptCaching: promptCachingSchema
+    .optional()
+    .describe('As `promptCaching` of a model, for models without one. Without effect on other providers.'),
+  promptGuard: guardrailsSchema
+    .optional()
+    .describe('Guardrails, before those of a model. As `llm.guardrails`.'),
+  routes: routesSchema.optional(),
+});
 
 /** What `policies.ai` of the route does with a call. */
 export interface AiPolicy {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../core/schema/mapping.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
@@ -37,15 +38,12 @@ export const llm = defineBackend({
   api: 'llm',
   clientApi: llmApi,
   countsTokens: true,
-  schema: z
-    .strictObject({
-      ...llmFields,
-      policies: z
-        .strictObject({ guardrails: guardrailsSchema.optional() })
-        .optional()
-        .describe('`guardrails`: as `guardrails` of the backend, after them.'),
-    })
-    .describe('LLM providers behind one OpenAI-compatible endpoint.'),
+  schema: mapping('LLM providers behind one OpenAI-compatible endpoint.', {
+    ...llmFields,
+    policies: mapping('`guardrails`: as `guardrails` of the backend, after them.', {
+      guardrails: guardrailsSchema.optional(),
+    }).optional(),
+  }),
   exposes: ({ models, providers }) =>
     models.some((model) => sendsProviderKey(model, providers))
       ? 'call models with your provider key'

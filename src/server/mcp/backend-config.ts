@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../core/schema/mapping.ts';
 import { targetPoliciesSchema } from './connection/target-policies.ts';
 import { toolViewSchema } from './names/tool-view.ts';
 import { targetKinds } from './targets/index.ts';
@@ -62,9 +63,7 @@ export const mcpFields = {
     ),
 };
 
-export const mcpBackendSchema = z
-  .strictObject(mcpFields)
-  .describe('One or more MCP servers behind one endpoint.');
+export const mcpBackendSchema = mapping('One or more MCP servers behind one endpoint.', mcpFields);
 export type McpBackendConfig = z.output<typeof mcpBackendSchema>;
 
 /** Whether names of tools have the name of their target as a prefix. */

@@ -13,6 +13,7 @@ import {
 } from '../../core/log.ts';
 import { spansText } from '../../core/render/span.ts';
 import { requestLineSpans } from '../../core/requests/line.ts';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { fieldsOf } from '../expressions/cel/flattened.ts';
 import { recordedResponseBody } from '../expressions/request-variables.ts';
@@ -27,22 +28,16 @@ import { UpstreamBody } from '../transport/upstream/upstream-body.ts';
 import { connectionFields, type Field, remainingFields, requestFields } from './request-fields.ts';
 import { logScope } from './scopes.ts';
 
-export const accessLogSchema = z
-  .strictObject({
-    add: z
-      .record(z.string().min(1), z.string().min(1))
-      .default({})
-      .describe(
-        'Fields to add to each line, as CEL expressions. A field whose expression fails or evaluates to null is omitted. A field with the name of a built-in field replaces it.',
-      ),
-    remove: z.array(z.string().min(1)).default([]).describe('Names of fields to omit.'),
-    filter: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('CEL expression: only requests for which it is true are logged.'),
-  })
-  .describe('The access log.');
+export const accessLogSchema = mapping('The access log.', {
+  add: z
+    .record(nonEmpty, nonEmpty)
+    .default({})
+    .describe(
+      'Fields to add to each line, as CEL expressions. A field whose expression fails or evaluates to null is omitted. A field with the name of a built-in field replaces it.',
+    ),
+  remove: z.array(nonEmpty).default([]).describe('Names of fields to omit.'),
+  filter: nonEmpty.optional().describe('CEL expression: only requests for which it is true are logged.'),
+});
 
 /** Compiled `frontendPolicies.accessLog`. */
 export interface AccessLogPolicy {

@@ -1,16 +1,15 @@
-import { z } from 'zod';
 import { isRecord, jsonIn, membersOf } from '../../core/foreign.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { type A2aCall, a2aCall } from '../kernel/request/shared-slots.ts';
 import { bodyForExpressions, holdBody, replaceBody } from '../transport/upstream/held-body.ts';
 
-const schema = z
-  .strictObject({})
-  .describe(
-    'For agents with the Agent2Agent protocol (A2A): URLs in agent cards lead through the gateway, and the access log has the method and outcome of calls.',
-  );
+const schema = mapping(
+  'For agents with the Agent2Agent protocol (A2A): URLs in agent cards lead through the gateway, and the access log has the method and outcome of calls.',
+  {},
+);
 
 /** Where agents publish their cards: since A2A 0.3, and before. */
 const CARD = /\/\.well-known\/agent(?:-card)?\.json$/;

@@ -1,24 +1,23 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
 import { backendProtocol } from '../transport/host-backend.ts';
 
-const schema = z
-  .strictObject({
-    version: z
-      .enum(['HTTP/1.1', 'HTTP/2', 'HTTP/2.0'])
-      .nullish()
-      .describe(
-        'Version of HTTP. `HTTP/2`: negotiated with TLS, else without an upgrade (prior knowledge). Default: `HTTP/1.1`.',
-      ),
-    requestTimeout: durationSchema
-      .nullish()
-      .describe(
-        'Maximum time of one call until its response headers; then 504. It replaces `backendRequestTimeout` of the route.',
-      ),
-  })
-  .describe('Calls of this backend.');
+const schema = mapping('Calls of this backend.', {
+  version: z
+    .enum(['HTTP/1.1', 'HTTP/2', 'HTTP/2.0'])
+    .nullish()
+    .describe(
+      'Version of HTTP. `HTTP/2`: negotiated with TLS, else without an upgrade (prior knowledge). Default: `HTTP/1.1`.',
+    ),
+  requestTimeout: durationSchema
+    .nullish()
+    .describe(
+      'Maximum time of one call until its response headers; then 504. It replaces `backendRequestTimeout` of the route.',
+    ),
+});
 
 /** HTTP settings of one backend. */
 export const http = definePolicy({

@@ -1,32 +1,29 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
 import { backendConnections } from '../transport/host-backend.ts';
 
 const seconds = durationSchema.refine((value) => value >= 1000, { error: 'expected at least one second' });
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
-      connectTimeout: durationSchema
-        .refine((value) => value > 0, { error: 'expected a time above zero' })
-        .optional()
-        .describe('Maximum time to open a connection; then 504. Default: 10 s.'),
-      keepalives: z
-        .strictObject({
-          enabled: z.boolean().default(true).describe('Whether idle connections are probed.'),
-          time: seconds.prefault('180s').describe('Idle time before the first probe.'),
-        })
-        .optional()
-        .meta({
-          elsewhere: {
-            interval: 'remove it: the time between probes is that of the operating system',
-            retries: 'remove it: the number of probes is that of the operating system',
-          },
-        })
-        .describe('Keepalive probes of TCP.'),
+  mapping('Connections to this backend.', {
+    connectTimeout: durationSchema
+      .refine((value) => value > 0, { error: 'expected a time above zero' })
+      .optional()
+      .describe('Maximum time to open a connection; then 504. Default: 10 s.'),
+    keepalives: mapping('Keepalive probes of TCP.', {
+      enabled: z.boolean().default(true).describe('Whether idle connections are probed.'),
+      time: seconds.prefault('180s').describe('Idle time before the first probe.'),
     })
-    .describe('Connections to this backend.'),
+      .optional()
+      .meta({
+        elsewhere: {
+          interval: 'remove it: the time between probes is that of the operating system',
+          retries: 'remove it: the number of probes is that of the operating system',
+        },
+      }),
+  }),
 );
 
 /** TCP settings of one backend. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { BUDGET_FORMS, type BudgetLimit, budgetText, parseBudget } from '../../core/budget.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
 import { missingDatabase } from '../budgets/missing-database.ts';
 import { claimOf, spendingOf } from '../budgets/spending.ts';
@@ -33,9 +34,7 @@ const budgetSchema = z.lazy(() =>
         'Name in messages, metrics and the database. Budgets with the same name, unit and window count together, on whichever routes they are.',
       ),
     limit: limitSchema,
-    key: z
-      .string()
-      .min(1)
+    key: nonEmpty
       .optional()
       .describe(
         'CEL expression such as `apiKey.team` or `jwt.sub`: each value has the whole amount for itself. By default, all calls share it. Calls for which the expression fails share one amount too; the first of them is logged.',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
@@ -20,14 +21,12 @@ const sideSchema = z.strictObject({
     ),
 });
 
-const schema = z
-  .strictObject({
-    request: sideSchema.optional().describe('Buffer request bodies before the backend is called.'),
-    response: sideSchema
-      .optional()
-      .describe('Buffer response bodies of plain HTTP services before they are sent to the client.'),
-  })
-  .describe('Buffers whole bodies. By default, bodies are streamed.');
+const schema = mapping('Buffers whole bodies. By default, bodies are streamed.', {
+  request: sideSchema.optional().describe('Buffer request bodies before the backend is called.'),
+  response: sideSchema
+    .optional()
+    .describe('Buffer response bodies of plain HTTP services before they are sent to the client.'),
+});
 
 interface Side {
   readonly limit: number;

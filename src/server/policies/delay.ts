@@ -1,23 +1,18 @@
 import { setTimeout } from 'node:timers/promises';
-import { z } from 'zod';
 import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CelResult } from '../kernel/expression.ts';
 import { definePolicy } from '../kernel/policy.ts';
 
-const schema = z
-  .strictObject({
-    duration: z
-      .string()
-      .min(1)
-      .describe(
-        `How long requests wait: a duration such as \`2s\`, or a CEL expression for a duration or a number of ms, such as \`random() < 0.1 ? 500 : 0\`. At most ${durationText(LIMITS.injectedDelay)}; zero, less, or an expression that fails is no delay.`,
-      ),
-  })
-  .describe('Delays requests, to test how clients and services handle slow responses.');
+const schema = mapping('Delays requests, to test how clients and services handle slow responses.', {
+  duration: nonEmpty.describe(
+    `How long requests wait: a duration such as \`2s\`, or a CEL expression for a duration or a number of ms, such as \`random() < 0.1 ? 500 : 0\`. At most ${durationText(LIMITS.injectedDelay)}; zero, less, or an expression that fails is no delay.`,
+  ),
+});
 
 /** Delays requests before they are answered. The wait counts towards `timeout.requestTimeout`. */
 export const delay = definePolicy({

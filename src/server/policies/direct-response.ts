@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { bodyOf } from '../expressions/body-value.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
@@ -22,15 +23,13 @@ const schema = z.lazy(() =>
         .union([z.string(), z.array(z.int().min(0).max(255))])
         .optional()
         .describe('Body of the response: text, or a list of bytes.'),
-      bodyExpression: z
-        .string()
-        .min(1)
+      bodyExpression: nonEmpty
         .optional()
         .describe(
           'CEL expression for the body, instead of `body`: text, bytes, or a value that becomes JSON.',
         ),
       headers: z
-        .record(z.string().refine(isSettableHeader, { error: SETTABLE_HEADER }), z.string().min(1))
+        .record(z.string().refine(isSettableHeader, { error: SETTABLE_HEADER }), nonEmpty)
         .default({})
         .describe('Response headers as CEL expressions. A header whose expression fails is omitted.'),
     })

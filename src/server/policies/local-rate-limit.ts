@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { durationSchema, goDuration } from '../../core/duration.ts';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { CelEvaluationError } from '../expressions/cel/errors.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -32,9 +33,7 @@ const limitSchema = z.lazy(() =>
       .describe(
         'What is counted: requests, or LLM tokens of calls of models, which are deducted when a call has ended.',
       ),
-    key: z
-      .string()
-      .min(1)
+    key: nonEmpty
       .optional()
       .describe(
         'CEL expression such as `source.address`: each value has its own bucket. By default, all requests share one. Requests for which the expression fails share a bucket too, so that they are limited; the first of them is logged.',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { FieldNames, withoutFields } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
@@ -14,16 +15,14 @@ import {
 import { createUpstream, parseAddress, type Upstream } from '../transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../transport/upstream/upstream-error.ts';
 
-const schema = z
-  .strictObject({
-    backend: z
-      .strictObject(serviceFields)
-      .check(isOneReference)
-      .meta(serviceMeta)
-      .describe('The service that receives the copies.'),
-    percentage: z.number().min(0).max(1).describe('Share of the requests that are copied, from 0 to 1.'),
-  })
-  .describe('Sends copies of requests to another service, whose responses are discarded.');
+const schema = mapping('Sends copies of requests to another service, whose responses are discarded.', {
+  backend: z
+    .strictObject(serviceFields)
+    .check(isOneReference)
+    .meta(serviceMeta)
+    .describe('The service that receives the copies.'),
+  percentage: z.number().min(0).max(1).describe('Share of the requests that are copied, from 0 to 1.'),
+});
 
 /** Sends copies of requests to another service. Never slows down or fails the request itself. */
 export const requestMirror = definePolicy({

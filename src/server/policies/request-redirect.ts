@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../core/schema/mapping.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { HeaderList } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
@@ -6,29 +7,27 @@ import { authoritySchemas, rewriteAuthority } from './rewrite/authority-rewrite.
 import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './rewrite/path-rewrite.ts';
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
-      scheme: z
-        .enum(['http', 'https'])
-        .optional()
-        .describe(
-          'Scheme of the new URL. Without `scheme` and `authority`, the new URL consists of the path only.',
-        ),
-      authority: z
-        .union([z.enum(['none', 'auto']), ...authoritySchemas])
-        .default('none')
-        .describe(
-          'Host and port of the new URL, or one of them. `none`, and `auto` too because no backend is called: those of the request.',
-        ),
-      path: pathRewriteSchema
-        .optional()
-        .describe('Path of the new URL; by default, that of the request. The query is always kept.'),
-      status: z
-        .union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)])
-        .default(302)
-        .describe('Status of the response.'),
-    })
-    .describe('Redirects the client to another URL. No backend is called.'),
+  mapping('Redirects the client to another URL. No backend is called.', {
+    scheme: z
+      .enum(['http', 'https'])
+      .optional()
+      .describe(
+        'Scheme of the new URL. Without `scheme` and `authority`, the new URL consists of the path only.',
+      ),
+    authority: z
+      .union([z.enum(['none', 'auto']), ...authoritySchemas])
+      .default('none')
+      .describe(
+        'Host and port of the new URL, or one of them. `none`, and `auto` too because no backend is called: those of the request.',
+      ),
+    path: pathRewriteSchema
+      .optional()
+      .describe('Path of the new URL; by default, that of the request. The query is always kept.'),
+    status: z
+      .union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)])
+      .default(302)
+      .describe('Status of the response.'),
+  }),
 );
 
 type Redirect = z.output<typeof schema>;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { durationSchema, goDuration } from '../../core/duration.ts';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { ResponseView } from '../expressions/request-variables.ts';
 import { type DocumentedScope, NOT_ENDED, REQUEST_ROOTS, requestScope } from '../expressions/scopes.ts';
@@ -30,8 +31,9 @@ export const retryScope: DocumentedScope = {
 };
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
+  mapping(
+    'Repeats failed calls of backends. Not those of MCP servers that were sent, nor model calls that succeeded.',
+    {
       attempts: z
         .int()
         .min(1)
@@ -44,22 +46,16 @@ const schema = z.lazy(() =>
         .describe(
           'Statuses of responses after which the call is repeated. Calls that could not connect are always repeated.',
         ),
-      precondition: z
-        .string()
-        .min(1)
+      precondition: nonEmpty
         .optional()
         .describe('CEL expression on the request: unless it is true, the call is not repeated.'),
-      condition: z
-        .string()
-        .min(1)
+      condition: nonEmpty
         .optional()
         .describe(
           'CEL expression on the response (`response`): if it is true, the call is repeated, whatever its status.',
         ),
-    })
-    .describe(
-      'Repeats failed calls of backends. Not those of MCP servers that were sent, nor model calls that succeeded.',
-    ),
+    },
+  ),
 );
 
 type Config = z.output<typeof schema>;

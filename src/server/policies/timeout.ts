@@ -1,29 +1,28 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { durationSchema, durationText, goDuration } from '../../core/duration.ts';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 
-const schema = z
-  .strictObject({
-    requestTimeout: durationSchema
-      .optional()
-      .describe(
-        'Maximum time from the request to its response headers, including all policies and backend calls; then 504. Unlimited by default.',
-      ),
-    backendRequestTimeout: durationSchema
-      .optional()
-      .describe(
-        `Maximum time of one backend call until its response headers; then 504, or an MCP error for calls of MCP servers over HTTP and of \`openapi\` targets. ${durationText(LIMITS.upstreamHeadersTimeout)} by default. No effect on stdio targets, whose responses have no headers.`,
-      ),
-    backendIdleTimeout: durationSchema
-      .optional()
-      .describe(
-        `Maximum time without data in a backend's response body; then the response is aborted. \`0s\`: unlimited. ${durationText(LIMITS.backendIdle)} for plain HTTP services by default, ${durationText(LIMITS.streamIdle)} for models. No limit for MCP servers.`,
-      ),
-  })
-  .describe('Limits how long requests may take.');
+const schema = mapping('Limits how long requests may take.', {
+  requestTimeout: durationSchema
+    .optional()
+    .describe(
+      'Maximum time from the request to its response headers, including all policies and backend calls; then 504. Unlimited by default.',
+    ),
+  backendRequestTimeout: durationSchema
+    .optional()
+    .describe(
+      `Maximum time of one backend call until its response headers; then 504, or an MCP error for calls of MCP servers over HTTP and of \`openapi\` targets. ${durationText(LIMITS.upstreamHeadersTimeout)} by default. No effect on stdio targets, whose responses have no headers.`,
+    ),
+  backendIdleTimeout: durationSchema
+    .optional()
+    .describe(
+      `Maximum time without data in a backend's response body; then the response is aborted. \`0s\`: unlimited. ${durationText(LIMITS.backendIdle)} for plain HTTP services by default, ${durationText(LIMITS.streamIdle)} for models. No limit for MCP servers.`,
+    ),
+});
 
 /** Timeouts of a request. The first policy, so that they include all others. */
 export const timeout = definePolicy({

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { bodyOf } from '../expressions/body-value.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { toCel } from '../expressions/cel/values.ts';
@@ -67,7 +68,7 @@ function sideSchema(message: string, pseudo: readonly PseudoHeader[]) {
         `CEL expression for the body: text, bytes, or a value that becomes JSON. If it fails, the ${message} has an empty body.`,
       ),
     metadata: z
-      .record(z.string().min(1), expression)
+      .record(nonEmpty, expression)
       .default({})
       .describe(
         'Values, as CEL expressions, that later expressions read as `metadata.<name>`. A value whose expression fails is omitted.',
@@ -75,16 +76,14 @@ function sideSchema(message: string, pseudo: readonly PseudoHeader[]) {
   });
 }
 
-const schema = z
-  .strictObject({
-    request: sideSchema('request', [':method', ':path', ':authority'])
-      .optional()
-      .describe('Changes the request before it is sent to the backend.'),
-    response: sideSchema('response', [':status'])
-      .optional()
-      .describe('Changes the response before it is sent to the client.'),
-  })
-  .describe('Computes headers, bodies and other parts of requests and responses.');
+const schema = mapping('Computes headers, bodies and other parts of requests and responses.', {
+  request: sideSchema('request', [':method', ':path', ':authority'])
+    .optional()
+    .describe('Changes the request before it is sent to the backend.'),
+  response: sideSchema('response', [':status'])
+    .optional()
+    .describe('Changes the response before it is sent to the client.'),
+});
 
 /** Changes requests and responses by expressions. */
 export const transformations = definePolicy({

@@ -1,23 +1,22 @@
 import { z } from 'zod';
+import { mapping } from '../../core/schema/mapping.ts';
 import type { Problem } from '../kernel/compile-context.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
 import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
 import { authoritySchemas, rewriteAuthority } from './rewrite/authority-rewrite.ts';
 import { compilePathRewrite, pathRewriteSchema, requirePrefixMatches } from './rewrite/path-rewrite.ts';
 
-const schema = z
-  .strictObject({
-    authority: z
-      .union([z.enum(['auto', 'none']), ...authoritySchemas])
-      .default('auto')
-      .describe(
-        'Host header for plain HTTP services. `auto`: the configured host name of the service, or the host of the request if the service is configured by address. `none`: the host of the request. LLM providers and MCP servers always get their own host.',
-      ),
-    path: pathRewriteSchema
-      .optional()
-      .describe('Path for the backend, instead of that of the request. The query is kept.'),
-  })
-  .describe('Changes the path of requests, and the Host header for plain HTTP services.');
+const schema = mapping('Changes the path of requests, and the Host header for plain HTTP services.', {
+  authority: z
+    .union([z.enum(['auto', 'none']), ...authoritySchemas])
+    .default('auto')
+    .describe(
+      'Host header for plain HTTP services. `auto`: the configured host name of the service, or the host of the request if the service is configured by address. `none`: the host of the request. LLM providers and MCP servers always get their own host.',
+    ),
+  path: pathRewriteSchema
+    .optional()
+    .describe('Path for the backend, instead of that of the request. The query is kept.'),
+});
 
 /** Changes the path of requests, and the Host header for plain HTTP services. */
 export const urlRewrite = definePolicy({

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Redactor } from '../../core/redact.ts';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { compilePatterns, type Patterns, ruleSchema } from '../guardrails/patterns.ts';
@@ -13,53 +14,48 @@ const DAY = 24 * 3600 * 1000;
 
 /** `frontendPolicies.accessLog.database`. */
 export const recordPolicySchema = z.lazy(() =>
-  z
-    .strictObject({
-      payloads: z
-        .enum(['none', 'metadata', 'full'])
-        .default('metadata')
-        .describe(
-          'What is kept of each request: `metadata` (time, caller, route, model, tool, status, tokens, cost, without contents); `full`, also prompts, completions, and arguments and results of tools; `none`, only sums per hour for `agctl usage`.',
-        ),
-      llm: z
-        .enum(['metadata', 'full'])
-        .optional()
-        .describe("`payloads` for LLM calls only (upstream's name)."),
-      add: z
-        .record(z.string().min(1), z.string().min(1))
-        .default({})
-        .describe(
-          'Fields to add to each record, as CEL expressions. `key`, `user` and `group` replace who the request is attributed to: the name of the API key, the subject of the token or user of the key, and the group or team of the key.',
-        ),
-      redaction: z
-        .strictObject({
-          rules: z
-            .array(ruleSchema)
-            .default([
-              { builtin: 'creditCard' },
-              { builtin: 'apiKey' },
-              { builtin: 'iban' },
-              { builtin: 'ssn' },
-            ])
-            .describe(
-              'What is replaced in every text, as in guardrails: `{ builtin: … }` or `{ pattern: … }`. Card numbers, API keys, IBANs and U.S. Social Security numbers by default.',
-            ),
-        })
-        .prefault({})
-        .describe(
-          'What is replaced before anything is written. Secrets of this file, and credentials in a common notation, are always replaced.',
-        ),
-      retention: durationSchema
-        .prefault(durationText(30 * DAY))
-        .describe('Age at which records and sums are deleted.'),
-      failureMode: z
-        .enum(['allow', 'deny'])
-        .default('allow')
-        .describe(
-          'What happens to requests while the database fails: `allow`, they go on, and are recorded later or, if too many wait, not at all, which is logged and counted; `deny`, they are answered with status 503.',
-        ),
-    })
-    .describe('The record of requests in `config.database`.'),
+  mapping('The record of requests in `config.database`.', {
+    payloads: z
+      .enum(['none', 'metadata', 'full'])
+      .default('metadata')
+      .describe(
+        'What is kept of each request: `metadata` (time, caller, route, model, tool, status, tokens, cost, without contents); `full`, also prompts, completions, and arguments and results of tools; `none`, only sums per hour for `agctl usage`.',
+      ),
+    llm: z.enum(['metadata', 'full']).optional().describe("`payloads` for LLM calls only (upstream's name)."),
+    add: z
+      .record(nonEmpty, nonEmpty)
+      .default({})
+      .describe(
+        'Fields to add to each record, as CEL expressions. `key`, `user` and `group` replace who the request is attributed to: the name of the API key, the subject of the token or user of the key, and the group or team of the key.',
+      ),
+    redaction: z
+      .strictObject({
+        rules: z
+          .array(ruleSchema)
+          .default([
+            { builtin: 'creditCard' },
+            { builtin: 'apiKey' },
+            { builtin: 'iban' },
+            { builtin: 'ssn' },
+          ])
+          .describe(
+            'What is replaced in every text, as in guardrails: `{ builtin: … }` or `{ pattern: … }`. Card numbers, API keys, IBANs and U.S. Social Security numbers by default.',
+          ),
+      })
+      .prefault({})
+      .describe(
+        'What is replaced before anything is written. Secrets of this file, and credentials in a common notation, are always replaced.',
+      ),
+    retention: durationSchema
+      .prefault(durationText(30 * DAY))
+      .describe('Age at which records and sums are deleted.'),
+    failureMode: z
+      .enum(['allow', 'deny'])
+      .default('allow')
+      .describe(
+        'What happens to requests while the database fails: `allow`, they go on, and are recorded later or, if too many wait, not at all, which is logged and counted; `deny`, they are answered with status 503.',
+      ),
+  }),
 );
 
 export type RecordConfig = z.output<typeof recordPolicySchema>;

@@ -1,46 +1,40 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
+import { mapping } from '../../core/schema/mapping.ts';
 import { cipherSuitesSchema, keyExchangeGroupsSchema, tlsVersionSchema } from './tls/server-tls.ts';
 
 const bytes = (min: number, max: number) => z.int().min(min).max(max).optional();
 
 /** `frontendPolicies.tls`. */
 export const frontendTlsSchema = z.lazy(() =>
-  z
-    .strictObject({
-      handshakeTimeout: durationSchema
-        .optional()
-        .describe('How long the TLS handshake of a client may take; 15 s by default.'),
-      alpn: z
-        .array(z.enum(['h2', 'http/1.1']))
-        .min(1)
-        .optional()
-        .describe('Protocols that clients of `HTTPS` may select, the preferred one first; both by default.'),
-      minVersion: tlsVersionSchema.optional().describe('Default of `tls.minTLSVersion` of listeners.'),
-      maxVersion: tlsVersionSchema.optional().describe('Default of `tls.maxTLSVersion` of listeners.'),
-      cipherSuites: cipherSuitesSchema.optional().describe('Default of `tls.cipherSuites` of listeners.'),
-      keyExchangeGroups: keyExchangeGroupsSchema
-        .optional()
-        .describe('Default of `tls.keyExchangeGroups` of listeners.'),
-    })
-    .describe('TLS of all listeners that have `tls`.'),
+  mapping('TLS of all listeners that have `tls`.', {
+    handshakeTimeout: durationSchema
+      .optional()
+      .describe('How long the TLS handshake of a client may take; 15 s by default.'),
+    alpn: z
+      .array(z.enum(['h2', 'http/1.1']))
+      .min(1)
+      .optional()
+      .describe('Protocols that clients of `HTTPS` may select, the preferred one first; both by default.'),
+    minVersion: tlsVersionSchema.optional().describe('Default of `tls.minTLSVersion` of listeners.'),
+    maxVersion: tlsVersionSchema.optional().describe('Default of `tls.maxTLSVersion` of listeners.'),
+    cipherSuites: cipherSuitesSchema.optional().describe('Default of `tls.cipherSuites` of listeners.'),
+    keyExchangeGroups: keyExchangeGroupsSchema
+      .optional()
+      .describe('Default of `tls.keyExchangeGroups` of listeners.'),
+  }),
 );
 
 const FIXED = 'Node.js sends 10 probes, one per second: remove it';
 
 /** `frontendPolicies.tcp`. */
 export const frontendTcpSchema = z.lazy(() =>
-  z
-    .strictObject({
-      keepalives: z
-        .strictObject({
-          enabled: z.boolean().default(true).describe('Send probes on idle connections.'),
-          time: durationSchema.prefault('3m').describe('Idle time before the first probe.'),
-        })
-        .describe('Probes that find connections whose client is gone.')
-        .meta({ elsewhere: { interval: FIXED, retries: FIXED } }),
-    })
-    .describe('TCP connections of clients.'),
+  mapping('TCP connections of clients.', {
+    keepalives: mapping('Probes that find connections whose client is gone.', {
+      enabled: z.boolean().default(true).describe('Send probes on idle connections.'),
+      time: durationSchema.prefault('3m').describe('Idle time before the first probe.'),
+    }).meta({ elsewhere: { interval: FIXED, retries: FIXED } }),
+  }),
 );
 
 /** Keys of `frontendPolicies.http` about connections. */

@@ -1,6 +1,6 @@
-import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { nonEmpty } from '../../core/schema/mapping.ts';
 import { backendTimeouts, defineBackend } from '../kernel/backend.ts';
 import { FieldNames, HeaderList, withoutFields } from '../kernel/request/header-list.ts';
 import { removeOwnSetCookies } from '../kernel/request/own-cookies.ts';
@@ -49,10 +49,9 @@ export const requestSigner = new Slot<SignRequest>();
 /** A plain HTTP service. Requests and responses are streamed. */
 export const host = defineBackend({
   key: 'host',
-  schema: z
-    .string()
-    .min(1)
-    .describe('Address of an HTTP service: `host:port`, a URL without a path, or `unix:/path/of/socket`.'),
+  schema: nonEmpty.describe(
+    'Address of an HTTP service: `host:port`, a URL without a path, or `unix:/path/of/socket`.',
+  ),
   api: 'http',
   countsTokens: false,
   connectsTo: (address) => ({ kind: 'service', address }),

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { clientOf } from '../kernel/request/client-connection.ts';
 import { canonicalName } from '../kernel/request/request-target.ts';
@@ -9,16 +10,15 @@ import { relayTcp, type TcpTarget } from './tcp-relay.ts';
 import { type BackendTls, backendTlsSchema, compileBackendTls } from './tls/backend-tls.ts';
 import { Reachability } from './upstream/upstream-request.ts';
 
-const policies = z
-  .strictObject({ backendTLS: backendTlsSchema.optional() })
-  .optional()
-  .describe('Policies of the connections to the service.');
+const policies = mapping('Policies of the connections to the service.', {
+  backendTLS: backendTlsSchema.optional(),
+}).optional();
 
 const HOST_PORT = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@[\]]+):\d{1,5}$/;
 
 export const tcpRouteFields = {
-  name: z.string().min(1).optional().describe('Name of the route; `routeN` by default.'),
-  namespace: z.string().min(1).optional().describe('First part of the name of the route.'),
+  name: nonEmpty.optional().describe('Name of the route; `routeN` by default.'),
+  namespace: nonEmpty.optional().describe('First part of the name of the route.'),
   hostnames: z
     .array(
       z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
@@ -67,12 +67,10 @@ const meta = {
   },
 };
 
-export const tcpRouteSchema = z
-  .strictObject(tcpRouteFields)
-  .describe(
-    'A route for connections whose bytes are passed on, on a listener with the protocol `TCP` or `TLS`.',
-  )
-  .meta(meta);
+export const tcpRouteSchema = mapping(
+  'A route for connections whose bytes are passed on, on a listener with the protocol `TCP` or `TLS`.',
+  tcpRouteFields,
+).meta(meta);
 
 export const tcpRouteMeta = meta;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import { requireInstalled } from './cloud-package.ts';
@@ -31,28 +32,22 @@ export const azureSchema = z.lazy(() =>
         .describe('The account of `az`, `azd` or Azure PowerShell. For development only.'),
       explicitConfig: z
         .strictObject({
-          clientSecret: z
-            .strictObject({
-              tenant_id: text.describe('Id of the tenant.'),
-              client_id: text.describe('Id of the application.'),
-              client_secret: text.meta({ secret: true }).describe('Its secret.'),
-            })
-            .optional()
-            .describe('An application with a secret.'),
-          managedIdentity: z
-            .strictObject({
-              userAssignedIdentity: z
-                .strictObject({
-                  clientId: text.optional().describe('By its client id.'),
-                  objectId: text.optional().describe('By its object id.'),
-                  resourceId: text.optional().describe('By its resource id.'),
-                })
-                .superRefine(oneOf('clientId', 'objectId', 'resourceId'))
-                .optional()
-                .describe('One of several identities. Default: that of the system.'),
-            })
-            .optional()
-            .describe('The managed identity of the machine.'),
+          clientSecret: mapping('An application with a secret.', {
+            tenant_id: text.describe('Id of the tenant.'),
+            client_id: text.describe('Id of the application.'),
+            client_secret: text.meta({ secret: true }).describe('Its secret.'),
+          }).optional(),
+          managedIdentity: mapping('The managed identity of the machine.', {
+            userAssignedIdentity: z
+              .strictObject({
+                clientId: text.optional().describe('By its client id.'),
+                objectId: text.optional().describe('By its object id.'),
+                resourceId: text.optional().describe('By its resource id.'),
+              })
+              .superRefine(oneOf('clientId', 'objectId', 'resourceId'))
+              .optional()
+              .describe('One of several identities. Default: that of the system.'),
+          }).optional(),
           workloadIdentity: empty.optional().describe('The workload identity of the pod.'),
         })
         .superRefine(oneOf('clientSecret', 'managedIdentity', 'workloadIdentity'))

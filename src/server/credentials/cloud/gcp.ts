@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { jsonIn, membersOf } from '../../../core/foreign.ts';
+import { nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import { readText, textOrFile } from '../../transport/text-or-file.ts';
@@ -21,9 +22,7 @@ export const gcpSchema = z.lazy(() =>
         )
         .default('accessToken')
         .describe("`accessToken`: for Google's APIs. `idToken`: for services such as Cloud Run."),
-      audience: z
-        .string()
-        .min(1)
+      audience: nonEmpty
         .optional()
         .describe('URL of the service, for an `idToken`. Default: `https://` and the host of the request.'),
       credential: textOrFile

@@ -2,6 +2,7 @@ import type { RE2JS } from 're2js';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../compile-context.ts';
 import { re2 } from '../re2.ts';
 import { warnOfRemovedHeader } from '../request/removed-header.ts';
@@ -21,49 +22,46 @@ const textMatch = z
 export const headerMatchesSchema = z
   .array(
     z.strictObject({
-      name: z.string().min(1).describe('Header, or `:method`, `:path`, `:authority`, `:scheme`.'),
+      name: nonEmpty.describe('Header, or `:method`, `:path`, `:authority`, `:scheme`.'),
       value: textMatch.describe('Condition on the value.'),
     }),
   )
   .describe('Conditions on headers.');
 
 /** One entry of `matches[]`; all its conditions must be met. */
-export const matchSchema = z
-  .strictObject({
-    path: z
-      .strictObject({
-        exact: path.optional().describe('The whole path.'),
-        pathPrefix: path
-          .optional()
-          .describe('Leading segments of the path: `/a` matches `/a` and `/a/b`, not `/ab`.'),
-        regex: z.string().optional().describe('Regular expression (RE2) that the whole path must match.'),
-      })
-      .superRefine((value, context) => exactlyOne(value, ['exact', 'pathPrefix', 'regex'], context))
-      .meta({ foreignNames: { prefix: 'pathPrefix' } })
-      .prefault({ pathPrefix: '/' })
-      .describe('Condition on the path.'),
-    headers: headerMatchesSchema.default([]).describe('Conditions on headers.'),
-    method: z
-      .string()
-      .regex(/^[A-Z]+$/, { error: 'expected an HTTP method in capitals, such as `GET`' })
-      .optional()
-      .describe('HTTP method.'),
-    query: z
-      .array(
-        z.strictObject({
-          name: z.string().min(1).describe('Query parameter.'),
-          value: textMatch.describe('Condition on the value.'),
-        }),
-      )
-      .default([])
-      .describe('Conditions on query parameters, on their decoded values.'),
-  })
-  .describe('A condition on requests.')
-  .meta({
-    elsewhere: {
-      prefix: 'write `path: { pathPrefix: /… }`',
-    },
-  });
+export const matchSchema = mapping('A condition on requests.', {
+  path: z
+    .strictObject({
+      exact: path.optional().describe('The whole path.'),
+      pathPrefix: path
+        .optional()
+        .describe('Leading segments of the path: `/a` matches `/a` and `/a/b`, not `/ab`.'),
+      regex: z.string().optional().describe('Regular expression (RE2) that the whole path must match.'),
+    })
+    .superRefine((value, context) => exactlyOne(value, ['exact', 'pathPrefix', 'regex'], context))
+    .meta({ foreignNames: { prefix: 'pathPrefix' } })
+    .prefault({ pathPrefix: '/' })
+    .describe('Condition on the path.'),
+  headers: headerMatchesSchema.default([]).describe('Conditions on headers.'),
+  method: z
+    .string()
+    .regex(/^[A-Z]+$/, { error: 'expected an HTTP method in capitals, such as `GET`' })
+    .optional()
+    .describe('HTTP method.'),
+  query: z
+    .array(
+      z.strictObject({
+        name: nonEmpty.describe('Query parameter.'),
+        value: textMatch.describe('Condition on the value.'),
+      }),
+    )
+    .default([])
+    .describe('Conditions on query parameters, on their decoded values.'),
+}).meta({
+  elsewhere: {
+    prefix: 'write `path: { pathPrefix: /… }`',
+  },
+});
 
 type MatchConfig = z.output<typeof matchSchema>;
 

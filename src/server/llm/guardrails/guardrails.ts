@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AppError } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
+import { mapping } from '../../../core/schema/mapping.ts';
 import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
@@ -53,22 +54,20 @@ const responseItem = z
   .describe('One guardrail.');
 
 export const guardrailsSchema = z.lazy(() =>
-  z
-    .strictObject({
-      request: z
-        .array(requestItem)
-        .default([])
-        .describe('Guardrails for requests, in order. Each receives the texts left by the previous one.'),
-      response: z
-        .array(responseItem)
-        .default([])
-        .describe('Guardrails for responses, in order. Streams are held back until they are checked.'),
-      streaming: z
-        .enum(['Enabled', 'Disabled'])
-        .default('Enabled')
-        .describe('`Disabled`: responses that are streams are not checked.'),
-    })
-    .describe('Checks of requests and responses.'),
+  mapping('Checks of requests and responses.', {
+    request: z
+      .array(requestItem)
+      .default([])
+      .describe('Guardrails for requests, in order. Each receives the texts left by the previous one.'),
+    response: z
+      .array(responseItem)
+      .default([])
+      .describe('Guardrails for responses, in order. Streams are held back until they are checked.'),
+    streaming: z
+      .enum(['Enabled', 'Disabled'])
+      .default('Enabled')
+      .describe('`Disabled`: responses that are streams are not checked.'),
+  }),
 );
 
 export interface Guardrails {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { jsonIn } from '../../../core/foreign.ts';
+import { mapping } from '../../../core/schema/mapping.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
 import { ACTIONS, GuardrailError, PHASES, type Phase } from '../../guardrails/outcome.ts';
 import { responseOf } from '../../guardrails/service-response.ts';
@@ -12,15 +13,11 @@ import { explainUpstreamError } from '../../transport/upstream/upstream-error.ts
 import type { Verdict } from './guard.ts';
 
 /** `policies` of services that are called with a key. */
-export const keyPolicies = z
-  .strictObject({
-    backendAuth: z
-      .strictObject({
-        key: credential.meta({ secret: true }).describe('Key of the service, or `{ file: … }`.'),
-      })
-      .describe('Credential for the service.'),
-  })
-  .describe('How the gateway connects to the service.');
+export const keyPolicies = mapping('How the gateway connects to the service.', {
+  backendAuth: mapping('Credential for the service.', {
+    key: credential.meta({ secret: true }).describe('Key of the service, or `{ file: … }`.'),
+  }),
+});
 
 /** `baseUrl` of services whose address their vendor defines. */
 export const serviceUrl = z

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
+import { mapping } from '../../../core/schema/mapping.ts';
 import { headerChanges, headerChangesSchema } from '../../kernel/request/header-changes.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
 
@@ -11,22 +12,18 @@ const bytes = z.array(z.int().min(0).max(255)).refine((list) => isUtf8(Buffer.fr
 
 /** The default text is upstream's. */
 export const rejectionSchema = z.lazy(() =>
-  z
-    .strictObject({
-      status: z.int().min(200).max(599).default(403).describe('Status of the response.'),
-      body: z
-        .union([z.string(), bytes])
-        .default('The request was rejected due to inappropriate content')
-        .describe(
-          'Body of the response, sent as it is: text, or a list of its bytes in UTF-8. In a stream, the message of its error event.',
-        ),
-      headers: headerChangesSchema
-        .optional()
-        .describe(
-          'Changes to the headers of the response, such as `set: { content-type: application/json }`.',
-        ),
-    })
-    .describe('Response to a call that the guardrail rejects.'),
+  mapping('Response to a call that the guardrail rejects.', {
+    status: z.int().min(200).max(599).default(403).describe('Status of the response.'),
+    body: z
+      .union([z.string(), bytes])
+      .default('The request was rejected due to inappropriate content')
+      .describe(
+        'Body of the response, sent as it is: text, or a list of its bytes in UTF-8. In a stream, the message of its error event.',
+      ),
+    headers: headerChangesSchema
+      .optional()
+      .describe('Changes to the headers of the response, such as `set: { content-type: application/json }`.'),
+  }),
 );
 
 /** What the client gets if a guardrail rejects. */

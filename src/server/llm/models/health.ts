@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { durationSchema, durationText, goDuration } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { CelEvaluationError } from '../../expressions/cel/expression.ts';
 import { ResponseView } from '../../expressions/request-variables.ts';
 import { resolverFor } from '../../expressions/variable.ts';
@@ -14,40 +15,36 @@ import { providerReplyScope } from '../variables.ts';
 const share = z.number().min(0).max(1);
 
 export const healthSchema = z.lazy(() =>
-  z
-    .strictObject({
-      unhealthyExpression: z
-        .string()
-        .min(1)
-        .optional()
-        .describe(
-          'CEL expression over the `response` (`code`, `headers`). A response for which it is true is a failure. Default: 5xx and 429 are failures. A missing response is always a failure.',
-        ),
-      eviction: z
-        .strictObject({
-          duration: durationSchema
-            .optional()
-            .describe(
-              `Duration of the first eviction. The second in a row lasts twice as long, the third three times, up to ${durationText(LIMITS.evictionMax)}. Default: the value of \`Retry-After\` or \`x-ratelimit-reset…\` in the failed response, else ${durationText(LIMITS.eviction)}.`,
-            ),
-          consecutiveFailures: z
-            .int()
-            .min(1)
-            .optional()
-            .describe(
-              'Consecutive failures that evict. Without this and `healthThreshold`, the first failure evicts.',
-            ),
-          healthThreshold: share
-            .optional()
-            .describe(
-              'A failure evicts if the health is below this value. Health is the share of successful calls among about the last ten.',
-            ),
-          restoreHealth: share.optional().describe('Health after an eviction. Default: unchanged.'),
-        })
-        .default({})
-        .describe('When the model is evicted for a while. Only applies to targets of `failover`.'),
-    })
-    .describe('What counts as a failure of the model. Used by virtual models with `failover`.'),
+  mapping('What counts as a failure of the model. Used by virtual models with `failover`.', {
+    unhealthyExpression: nonEmpty
+      .optional()
+      .describe(
+        'CEL expression over the `response` (`code`, `headers`). A response for which it is true is a failure. Default: 5xx and 429 are failures. A missing response is always a failure.',
+      ),
+    eviction: z
+      .strictObject({
+        duration: durationSchema
+          .optional()
+          .describe(
+            `Duration of the first eviction. The second in a row lasts twice as long, the third three times, up to ${durationText(LIMITS.evictionMax)}. Default: the value of \`Retry-After\` or \`x-ratelimit-reset…\` in the failed response, else ${durationText(LIMITS.eviction)}.`,
+          ),
+        consecutiveFailures: z
+          .int()
+          .min(1)
+          .optional()
+          .describe(
+            'Consecutive failures that evict. Without this and `healthThreshold`, the first failure evicts.',
+          ),
+        healthThreshold: share
+          .optional()
+          .describe(
+            'A failure evicts if the health is below this value. Health is the share of successful calls among about the last ten.',
+          ),
+        restoreHealth: share.optional().describe('Health after an eviction. Default: unchanged.'),
+      })
+      .default({})
+      .describe('When the model is evicted for a while. Only applies to targets of `failover`.'),
+  }),
 );
 
 /** Compiled `health` of a model. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { nearest } from '../../../core/suggest.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { customProvider, customProviderSchema } from '../providers/custom.ts';
@@ -6,23 +7,20 @@ import { findProvider, NO_COPILOT, providerKinds, providerNames } from '../provi
 import { type ProviderParams, paramsSchema } from '../providers/params.ts';
 import type { ProviderKind } from '../providers/provider.ts';
 
-export const fieldsSchema = z.record(z.string().min(1), z.json());
+export const fieldsSchema = z.record(nonEmpty, z.json());
 
 const customSchema = z.strictObject({ custom: customProviderSchema });
 
 /** The name of a kind of provider. Those that do not exist are reported later, with the ones that do. */
-const kindName = z
-  .string()
-  .min(1)
-  .refine((name) => name.toLowerCase() !== 'copilot', {
-    error: `the provider \`copilot\` is not supported: ${NO_COPILOT}`,
-  });
+const kindName = nonEmpty.refine((name) => name.toLowerCase() !== 'copilot', {
+  error: `the provider \`copilot\` is not supported: ${NO_COPILOT}`,
+});
 
 /** `provider` of a model. */
 export const modelProviderSchema = z
   .union([
     kindName,
-    z.strictObject({ reference: z.string().min(1).describe('Name of an entry of `llm.providers`.') }),
+    z.strictObject({ reference: nonEmpty.describe('Name of an entry of `llm.providers`.') }),
     customSchema,
   ])
   .describe(
@@ -30,19 +28,15 @@ export const modelProviderSchema = z
   );
 
 export const providerEntrySchema = z.lazy(() =>
-  z
-    .strictObject({
-      name: z.string().min(1).describe('Name for references from models.'),
-      provider: z
-        .union([kindName, customSchema])
-        .describe('Kind of provider, or a `custom` description of one.'),
-      params: paramsSchema.prefault({}),
-      defaults: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
-      overrides: fieldsSchema
-        .default({})
-        .describe('Same as in a model; values of the model take precedence.'),
-    })
-    .describe('A provider shared by several models.'),
+  mapping('A provider shared by several models.', {
+    name: nonEmpty.describe('Name for references from models.'),
+    provider: z
+      .union([kindName, customSchema])
+      .describe('Kind of provider, or a `custom` description of one.'),
+    params: paramsSchema.prefault({}),
+    defaults: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
+    overrides: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
+  }),
 );
 
 type ModelProvider = z.output<typeof modelProviderSchema>;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isCredentialName } from '../../../core/credentials.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { BACKEND_AUTH_EXPRESSIONS, type BackendAuthConfig } from '../../credentials/backend-auth.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../../kernel/request/header-changes.ts';
@@ -38,62 +39,57 @@ const OWN_TLS =
   'providers at `https:` addresses must have a certificate of an authority that Node.js trusts: add yours with NODE_EXTRA_CA_CERTS';
 
 export const modelSchema = z.lazy(() =>
-  z
-    .strictObject({
-      name: z
-        .string()
-        .min(1)
-        .superRefine((name, context) => {
-          const problem = patternProblem(name);
-          if (problem !== undefined)
-            context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
-        })
-        .describe(
-          'Model names that this entry matches: one name, `*`, `prefix*` or `*suffix`. The most specific entry is used; among equally specific ones, the first whose `matches` hold.',
-        ),
-      matches: z
-        .array(z.strictObject({ headers: headerMatchesSchema.min(1) }))
-        .min(1)
-        .optional()
-        .describe(
-          'Conditions on the request, of which one must hold. Otherwise the next matching model is tried.',
-        ),
-      provider: modelProviderSchema,
-      params: paramsSchema.prefault({}),
-      auth: modelAuthSchema.optional(),
-      authorization: modelAuthorizationSchema.optional(),
-      visibility: z
-        .enum(['public', 'internal'])
-        .default('public')
-        .describe('`internal`: not listed and not available to clients, only to virtual models.'),
-      defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
-      overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
-      transformation: transformationSchema
-        .default({})
-        .describe(
-          "Request fields as CEL expressions over the client's request (`llmRequest`). They take precedence over `overrides`. An expression that fails removes its field.",
-        ),
-      finalTransformation: transformationSchema
-        .optional()
-        .describe(
-          "Like `transformation`, for fields of the request as it is sent: in the provider's format, after guardrails.",
-        ),
-      requestHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the provider.'),
-      responseHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the client.'),
-      guardrails: guardrailsSchema.optional(),
-      promptCaching: promptCachingSchema.optional(),
-      passthrough: passthroughSchema,
-      health: healthSchema.optional(),
-    })
-    .describe('A model that clients may request.')
-    .meta({
-      elsewhere: {
-        id: 'models are named by `name` alone: remove it',
-        backendTLS: OWN_TLS,
-        tls: OWN_TLS,
-        backendTunnel: 'tunnels to providers are not supported: they are connected to directly',
-      },
-    }),
+  mapping('A model that clients may request.', {
+    name: nonEmpty
+      .superRefine((name, context) => {
+        const problem = patternProblem(name);
+        if (problem !== undefined)
+          context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
+      })
+      .describe(
+        'Model names that this entry matches: one name, `*`, `prefix*` or `*suffix`. The most specific entry is used; among equally specific ones, the first whose `matches` hold.',
+      ),
+    matches: z
+      .array(z.strictObject({ headers: headerMatchesSchema.min(1) }))
+      .min(1)
+      .optional()
+      .describe(
+        'Conditions on the request, of which one must hold. Otherwise the next matching model is tried.',
+      ),
+    provider: modelProviderSchema,
+    params: paramsSchema.prefault({}),
+    auth: modelAuthSchema.optional(),
+    authorization: modelAuthorizationSchema.optional(),
+    visibility: z
+      .enum(['public', 'internal'])
+      .default('public')
+      .describe('`internal`: not listed and not available to clients, only to virtual models.'),
+    defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
+    overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
+    transformation: transformationSchema
+      .default({})
+      .describe(
+        "Request fields as CEL expressions over the client's request (`llmRequest`). They take precedence over `overrides`. An expression that fails removes its field.",
+      ),
+    finalTransformation: transformationSchema
+      .optional()
+      .describe(
+        "Like `transformation`, for fields of the request as it is sent: in the provider's format, after guardrails.",
+      ),
+    requestHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the provider.'),
+    responseHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the client.'),
+    guardrails: guardrailsSchema.optional(),
+    promptCaching: promptCachingSchema.optional(),
+    passthrough: passthroughSchema,
+    health: healthSchema.optional(),
+  }).meta({
+    elsewhere: {
+      id: 'models are named by `name` alone: remove it',
+      backendTLS: OWN_TLS,
+      tls: OWN_TLS,
+      backendTunnel: 'tunnels to providers are not supported: they are connected to directly',
+    },
+  }),
 );
 
 /** Settings of models that are expressions of the request phase, as documented in agctl-expressions(7). */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { nearest } from '../../../core/suggest.ts';
 import { CelEvaluationError } from '../../expressions/cel/expression.ts';
 import { toCel } from '../../expressions/cel/values.ts';
@@ -14,68 +15,60 @@ import { Failover, type FailoverTarget, failoverSchema } from './failover.ts';
 import type { Model } from './model.ts';
 import { bySpecificity, matchesModel } from './model-patterns.ts';
 
-const target = z.string().min(1).describe('Model name that matches an entry of `models`.');
+const target = nonEmpty.describe('Model name that matches an entry of `models`.');
 
 const weightedSchema = z.lazy(() =>
-  z
-    .strictObject({
-      targets: z
-        .array(
-          z.strictObject({
-            model: target,
-            weight: z.int().min(0).default(1).describe('Relative frequency of the target; 0 disables it.'),
-          }),
-        )
-        .min(1)
-        .refine((targets) => targets.some(({ weight }) => weight > 0), {
-          error: 'expected at least one weight greater than 0',
-        })
-        .describe('Models to choose from.'),
-    })
-    .describe('Selects one of several models at random, by weight.'),
+  mapping('Selects one of several models at random, by weight.', {
+    targets: z
+      .array(
+        z.strictObject({
+          model: target,
+          weight: z.int().min(0).default(1).describe('Relative frequency of the target; 0 disables it.'),
+        }),
+      )
+      .min(1)
+      .refine((targets) => targets.some(({ weight }) => weight > 0), {
+        error: 'expected at least one weight greater than 0',
+      })
+      .describe('Models to choose from.'),
+  }),
 );
 
 const conditionalSchema = z.lazy(() =>
-  z
-    .strictObject({
-      targets: z
-        .array(
-          z.strictObject({
-            model: target,
-            when: z
-              .string()
-              .min(1)
-              .optional()
-              .describe(
-                'CEL expression over the request (`llmRequest`). Without it, the target always matches.',
-              ),
-          }),
-        )
-        .min(1)
-        .refine((targets) => targets.slice(0, -1).every(({ when }) => when !== undefined), {
-          error: 'expected the target without `when` to be the last',
-        })
-        .describe('Models in the order in which they are tried.'),
-    })
-    .describe('Selects the first model whose condition holds.'),
+  mapping('Selects the first model whose condition holds.', {
+    targets: z
+      .array(
+        z.strictObject({
+          model: target,
+          when: nonEmpty
+            .optional()
+            .describe(
+              'CEL expression over the request (`llmRequest`). Without it, the target always matches.',
+            ),
+        }),
+      )
+      .min(1)
+      .refine((targets) => targets.slice(0, -1).every(({ when }) => when !== undefined), {
+        error: 'expected the target without `when` to be the last',
+      })
+      .describe('Models in the order in which they are tried.'),
+  }),
 );
 
 export const virtualModelSchema = z.lazy(() =>
-  z
-    .strictObject({
-      name: z.string().min(1).describe('Exact name requested by clients.'),
-      routing: z
-        .strictObject({
-          weighted: weightedSchema.optional(),
-          failover: failoverSchema.optional(),
-          conditional: conditionalSchema.optional(),
-        })
-        .refine((kinds) => Object.values(kinds).filter((kind) => kind !== undefined).length === 1, {
-          error: 'expected exactly one of `weighted`, `failover` and `conditional`',
-        })
-        .describe('How a model is selected.'),
-    })
-    .describe('A name that resolves to one of several models.'),
+  mapping('A name that resolves to one of several models.', {
+    name: nonEmpty.describe('Exact name requested by clients.'),
+    routing: z
+      .strictObject({
+        weighted: weightedSchema.optional(),
+        failover: failoverSchema.optional(),
+        conditional: conditionalSchema.optional(),
+      })
+      .refine((kinds) => Object.values(kinds).filter((kind) => kind !== undefined).length === 1, {
+        error: 'expected exactly one of `weighted`, `failover` and `conditional`',
+      })
+      .describe('How a model is selected.'),
+  }),
 );
 
 export type VirtualModelConfig = z.output<typeof virtualModelSchema>;

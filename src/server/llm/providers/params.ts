@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 
 /**
  * Credentials in `baseUrl` are rejected, because they would not be sent: requests use its host and path, and `apiKey`.
@@ -14,64 +15,56 @@ const resource = z
 /** Azure OpenAI, "API version lifecycle": dated versions, of which some are previews, and those of the v1 API. */
 const AZURE_VERSION = /^(?:v1|latest|preview|\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:-preview)?)$/;
 
-export const paramsSchema = z
-  .strictObject({
-    apiKey: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({ secret: true })
-      .describe("API key for the provider. Default: the client's own key is forwarded."),
-    model: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('Model name sent to the provider instead of the requested name.'),
-    baseUrl: z
-      .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
-      .refine((url) => !hasUserinfo(url), {
-        error: 'expected a URL without credentials: remove `user:password@`, and set `apiKey`',
-      })
-      .refine((url) => !/[?#]/.test(url), { error: 'expected a URL without a query or a fragment' })
-      .optional()
-      .describe(
-        'URL of the API with its version, such as `http://127.0.0.1:8000/v1`: everything before `/chat/completions`, `/messages` or `/responses`. Default: that of the provider.',
-      ),
-    awsRegion: region.optional().describe('AWS region of the `bedrock` provider, such as `us-east-1`.'),
-    vertexRegion: region
-      .optional()
-      .describe(
-        'Location of the `vertex` provider, such as `europe-west1`, `us`, `eu` or `global`. Default: `global`.',
-      ),
-    vertexProject: resource.optional().describe('Google Cloud project of the `vertex` provider.'),
-    azureResourceName: resource
-      .optional()
-      .describe('Resource of the `azure` provider: the first part of its host name.'),
-    azureResourceType: z
-      .enum(['openAI', 'foundry', 'aiServices'])
-      .optional()
-      .describe(
-        'Type of the Azure resource. `openAI`: `NAME.openai.azure.com`. `foundry`, also called `aiServices`: `NAME.services.ai.azure.com`. Default: `openAI`.',
-      ),
-    azureApiVersion: z
-      .string()
-      .regex(AZURE_VERSION, {
-        error: 'expected `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`',
-      })
-      .optional()
-      .describe(
-        'Version of the Azure OpenAI API: `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`, with which models are called by the name of their deployment. Default: `v1`.',
-      ),
-    tokenize: z
-      .boolean()
-      .optional()
-      .describe(
-        'Deduct an estimate of the tokens of the request from limits of tokens before the call, and not only all tokens after it: calls at the same time cannot exceed a limit by their requests.',
-      ),
-    azureProjectName: resource
-      .optional()
-      .describe('Project of a `foundry` resource. Default: the name of the resource.'),
-  })
-  .describe('Connection to the provider.');
+export const paramsSchema = mapping('Connection to the provider.', {
+  apiKey: nonEmpty
+    .optional()
+    .meta({ secret: true })
+    .describe("API key for the provider. Default: the client's own key is forwarded."),
+  model: nonEmpty.optional().describe('Model name sent to the provider instead of the requested name.'),
+  baseUrl: z
+    .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
+    .refine((url) => !hasUserinfo(url), {
+      error: 'expected a URL without credentials: remove `user:password@`, and set `apiKey`',
+    })
+    .refine((url) => !/[?#]/.test(url), { error: 'expected a URL without a query or a fragment' })
+    .optional()
+    .describe(
+      'URL of the API with its version, such as `http://127.0.0.1:8000/v1`: everything before `/chat/completions`, `/messages` or `/responses`. Default: that of the provider.',
+    ),
+  awsRegion: region.optional().describe('AWS region of the `bedrock` provider, such as `us-east-1`.'),
+  vertexRegion: region
+    .optional()
+    .describe(
+      'Location of the `vertex` provider, such as `europe-west1`, `us`, `eu` or `global`. Default: `global`.',
+    ),
+  vertexProject: resource.optional().describe('Google Cloud project of the `vertex` provider.'),
+  azureResourceName: resource
+    .optional()
+    .describe('Resource of the `azure` provider: the first part of its host name.'),
+  azureResourceType: z
+    .enum(['openAI', 'foundry', 'aiServices'])
+    .optional()
+    .describe(
+      'Type of the Azure resource. `openAI`: `NAME.openai.azure.com`. `foundry`, also called `aiServices`: `NAME.services.ai.azure.com`. Default: `openAI`.',
+    ),
+  azureApiVersion: z
+    .string()
+    .regex(AZURE_VERSION, {
+      error: 'expected `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`',
+    })
+    .optional()
+    .describe(
+      'Version of the Azure OpenAI API: `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`, with which models are called by the name of their deployment. Default: `v1`.',
+    ),
+  tokenize: z
+    .boolean()
+    .optional()
+    .describe(
+      'Deduct an estimate of the tokens of the request from limits of tokens before the call, and not only all tokens after it: calls at the same time cannot exceed a limit by their requests.',
+    ),
+  azureProjectName: resource
+    .optional()
+    .describe('Project of a `foundry` resource. Default: the name of the resource.'),
+});
 
 export type ProviderParams = z.output<typeof paramsSchema>;

@@ -1,18 +1,16 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
+import { nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { parseAddress, type UpstreamAddress } from '../../transport/upstream/upstream.ts';
 import type { Target } from '../connection/target.ts';
 
 /** Fields of a target that is reached over HTTP. `what` completes "URL of the …". */
 export const endpointFields = (what: string, example: string) => ({
-  host: z
-    .string()
-    .min(1)
-    .describe(
-      `URL of the ${what} (\`${example}\`), a host name together with \`port\` and \`path\`, or a Unix socket (\`unix:/path/of/socket\`), to which \`path\` can be added.`,
-    ),
+  host: nonEmpty.describe(
+    `URL of the ${what} (\`${example}\`), a host name together with \`port\` and \`path\`, or a Unix socket (\`unix:/path/of/socket\`), to which \`path\` can be added.`,
+  ),
   port: z
     .int()
     .min(1)

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
+import { nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { PinFile } from './pin-file.ts';
 import { ToolPins } from './tool-pins.ts';
@@ -14,9 +15,7 @@ export const toolPinningSchema = z
     mode,
     z.strictObject({
       mode: mode.describe('What happens to a tool that has changed.'),
-      file: z
-        .string()
-        .min(1)
+      file: nonEmpty
         .default(DEFAULT_FILE)
         .describe(
           'File of the pins, relative to the folder of the configuration. Created with its folder if it is missing.',

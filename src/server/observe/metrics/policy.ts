@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
@@ -9,33 +10,31 @@ import { logScope } from '../scopes.ts';
 export const OWN_PREFIX = 'gw_';
 
 export const metricsSchema = z.lazy(() =>
-  z
-    .strictObject({
-      prefix: z
-        .string()
-        .regex(/^(?:[a-zA-Z_][a-zA-Z0-9_]*)?$/, { error: 'expected letters, digits and `_`, or nothing' })
-        .default(OWN_PREFIX)
-        .describe('First part of the names of all metrics, such as `agentgateway_`.'),
-      remove: z
-        .array(z.string().min(1))
-        .default([])
-        .describe('Names of metrics to omit, such as `gw_requests_total` or `requests`.'),
-      fields: z
-        .strictObject({
-          add: z
-            .record(
-              z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, { error: 'expected letters, digits and `_`' }),
-              z.string().min(1),
-            )
-            .default({})
-            .describe(
-              'Labels to add to request metrics, as CEL expressions. A result that is not a string becomes `unknown`. Use expressions with few distinct values: each combination of labels is a separate series.',
-            ),
-        })
-        .prefault({})
-        .describe('Labels.'),
-    })
-    .describe('The metrics.'),
+  mapping('The metrics.', {
+    prefix: z
+      .string()
+      .regex(/^(?:[a-zA-Z_][a-zA-Z0-9_]*)?$/, { error: 'expected letters, digits and `_`, or nothing' })
+      .default(OWN_PREFIX)
+      .describe('First part of the names of all metrics, such as `agentgateway_`.'),
+    remove: z
+      .array(nonEmpty)
+      .default([])
+      .describe('Names of metrics to omit, such as `gw_requests_total` or `requests`.'),
+    fields: z
+      .strictObject({
+        add: z
+          .record(
+            z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, { error: 'expected letters, digits and `_`' }),
+            nonEmpty,
+          )
+          .default({})
+          .describe(
+            'Labels to add to request metrics, as CEL expressions. A result that is not a string becomes `unknown`. Use expressions with few distinct values: each combination of labels is a separate series.',
+          ),
+      })
+      .prefault({})
+      .describe('Labels.'),
+  }),
 );
 
 /** Compiled `config.metrics`. */

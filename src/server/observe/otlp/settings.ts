@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { fieldsOf } from '../../expressions/cel/flattened.ts';
 import { resolverFor } from '../../expressions/variable.ts';
@@ -8,9 +9,9 @@ import type { CelResult } from '../../kernel/expression.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { logScope, samplingScope } from '../scopes.ts';
 
-const sampling = z.union([z.boolean(), z.number().min(0).max(1), z.string().min(1)]);
+const sampling = z.union([z.boolean(), z.number().min(0).max(1), nonEmpty]);
 const headers = z
-  .record(z.string().min(1), z.string().meta({ secret: true }))
+  .record(nonEmpty, z.string().meta({ secret: true }))
   .default({})
   .describe('Headers of each export request. Only for the protocol `http`.');
 const protocol = z.enum(['grpc', 'http']);
@@ -31,57 +32,49 @@ const clientSampling = sampling
   .describe(
     "Whether a request that continues a client's trace (`traceparent`) is recorded: a boolean, a ratio from 0 to 1, or a CEL expression.",
   );
-const cel = z.record(z.string().min(1), z.string().min(1)).default({});
-const removed = z.array(z.string().min(1)).default([]);
+const cel = z.record(nonEmpty, nonEmpty).default({});
+const removed = z.array(nonEmpty).default([]);
 
 /** `config.tracing`. */
 export const tracingSchema = z.lazy(() =>
-  z
-    .strictObject({
-      otlpEndpoint: z
-        .url({ protocol: /^https?$/, error: 'expected a URL such as `http://localhost:4317`' })
-        .optional()
-        .describe('URL of an OTLP collector. Without it, no traces are exported.'),
-      otlpProtocol: protocol.default('grpc').describe(PROTOCOL),
-      path,
-      headers,
-      randomSampling,
-      clientSampling,
-      fields: z
-        .strictObject({
-          add: cel.describe('Attributes to add to the span of each request, as CEL expressions.'),
-          remove: removed.describe('Attributes to leave out, by their own names or those of the access log.'),
-        })
-        .prefault({})
-        .describe('Attributes.'),
-    })
-    .describe('Traces exported over OTLP.'),
+  mapping('Traces exported over OTLP.', {
+    otlpEndpoint: z
+      .url({ protocol: /^https?$/, error: 'expected a URL such as `http://localhost:4317`' })
+      .optional()
+      .describe('URL of an OTLP collector. Without it, no traces are exported.'),
+    otlpProtocol: protocol.default('grpc').describe(PROTOCOL),
+    path,
+    headers,
+    randomSampling,
+    clientSampling,
+    fields: z
+      .strictObject({
+        add: cel.describe('Attributes to add to the span of each request, as CEL expressions.'),
+        remove: removed.describe('Attributes to leave out, by their own names or those of the access log.'),
+      })
+      .prefault({})
+      .describe('Attributes.'),
+  }),
 );
 
 /** `frontendPolicies.tracing`. */
 export const frontendTracingSchema = z.lazy(() =>
-  z
-    .strictObject({
-      host: z.string().min(1).describe('Address of an OTLP collector: `host:port`, or a URL.'),
-      protocol: protocol.default('grpc').describe(PROTOCOL),
-      path,
-      randomSampling,
-      clientSampling,
-      attributes: cel.describe('Attributes to add to the span of each request, as CEL expressions.'),
-      resources: z
-        .record(z.string().min(1), z.string())
-        .default({})
-        .describe(
-          'Resource attributes, as strings. They override `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.',
-        ),
-      remove: removed.describe('Attributes to leave out, by their own names or those of the access log.'),
-      filter: z
-        .string()
-        .min(1)
-        .optional()
-        .describe('CEL expression: only requests for which it is true are exported.'),
-    })
-    .describe('Traces exported over OTLP. Replaces the deprecated `config.tracing`.'),
+  mapping('Traces exported over OTLP. Replaces the deprecated `config.tracing`.', {
+    host: nonEmpty.describe('Address of an OTLP collector: `host:port`, or a URL.'),
+    protocol: protocol.default('grpc').describe(PROTOCOL),
+    path,
+    randomSampling,
+    clientSampling,
+    attributes: cel.describe('Attributes to add to the span of each request, as CEL expressions.'),
+    resources: z
+      .record(nonEmpty, z.string())
+      .default({})
+      .describe(
+        'Resource attributes, as strings. They override `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.',
+      ),
+    remove: removed.describe('Attributes to leave out, by their own names or those of the access log.'),
+    filter: nonEmpty.optional().describe('CEL expression: only requests for which it is true are exported.'),
+  }),
 );
 
 /** A boolean, a ratio from 0 to 1, or an expression that returns one of these (undefined if it fails). */

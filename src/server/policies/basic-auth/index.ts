@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
@@ -14,32 +15,30 @@ import { Slot } from '../../kernel/slot.ts';
 import { FORMAT_NAMES, isPassword, parseUsers, type Users } from './htpasswd.ts';
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
-      htpasswd: z
-        .union([
-          z.string().min(1).meta({ secret: true }),
-          z.strictObject({
-            file: z.string().min(1).describe('File with the users, read again when it changes.'),
-          }),
-        ])
-        .describe(
-          'Users and hashes of their passwords, as written by `htpasswd`: inline (with `$$` for each `$`), or `file`.',
-        ),
-      realm: z
-        .string()
-        .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
-        .nullish()
-        .describe('Realm that browsers show when they ask for a password; default: `Restricted`.'),
-      mode: z
-        .enum(['strict', 'optional'])
-        .default('optional')
-        .describe('`strict`: a valid user is required. `optional`: no credentials or valid ones.'),
-      authorizationLocation: locationSchema
-        .optional()
-        .describe('Location of the credentials in the request; `Authorization: Basic` by default.'),
-    })
-    .describe('Authenticates callers by user name and password (RFC 7617).'),
+  mapping('Authenticates callers by user name and password (RFC 7617).', {
+    htpasswd: z
+      .union([
+        nonEmpty.meta({ secret: true }),
+        z.strictObject({
+          file: nonEmpty.describe('File with the users, read again when it changes.'),
+        }),
+      ])
+      .describe(
+        'Users and hashes of their passwords, as written by `htpasswd`: inline (with `$$` for each `$`), or `file`.',
+      ),
+    realm: z
+      .string()
+      .regex(/^[\x20-\x7e]*$/, { error: 'expected printable ASCII characters' })
+      .nullish()
+      .describe('Realm that browsers show when they ask for a password; default: `Restricted`.'),
+    mode: z
+      .enum(['strict', 'optional'])
+      .default('optional')
+      .describe('`strict`: a valid user is required. `optional`: no credentials or valid ones.'),
+    authorizationLocation: locationSchema
+      .optional()
+      .describe('Location of the credentials in the request; `Authorization: Basic` by default.'),
+  }),
 );
 
 /** Authenticates callers by password. The credentials are removed from the request, so that backends do not receive them. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { durationSchema } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { LruMap } from '../../../core/lru-map.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { resolverFor } from '../../expressions/variable.ts';
@@ -11,29 +12,24 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { Outcome } from './outcome.ts';
 
 export const cacheSchema = z.lazy(() =>
-  z
-    .strictObject({
-      key: z
-        .array(z.string().min(1))
-        .min(1)
-        .max(16)
-        .describe(
-          'CEL expressions for everything that the service decides by. Requests for which one of them fails are not cached.',
-        ),
-      ttl: z
-        .string()
-        .min(1)
-        .describe(
-          'How long an outcome is used: a duration such as `5m`, or a CEL expression for a duration or for the time when it expires.',
-        ),
-      maxEntries: z
-        .int()
-        .min(1)
-        .max(1_000_000)
-        .default(10_000)
-        .describe('Outcomes that are kept; beyond that, the least recently used is removed.'),
-    })
-    .describe('Uses an outcome for all requests with the same key. Failures of the service are not cached.'),
+  mapping('Uses an outcome for all requests with the same key. Failures of the service are not cached.', {
+    key: z
+      .array(nonEmpty)
+      .min(1)
+      .max(16)
+      .describe(
+        'CEL expressions for everything that the service decides by. Requests for which one of them fails are not cached.',
+      ),
+    ttl: nonEmpty.describe(
+      'How long an outcome is used: a duration such as `5m`, or a CEL expression for a duration or for the time when it expires.',
+    ),
+    maxEntries: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(10_000)
+      .describe('Outcomes that are kept; beyond that, the least recently used is removed.'),
+  }),
 );
 
 /** Outcomes by key. */

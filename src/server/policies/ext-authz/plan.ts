@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import {
   type DocumentedScope,
@@ -60,7 +61,7 @@ export const authorizationReplyScope: DocumentedScope = {
 };
 
 const expression = z.string().min(1);
-const metadata = z.record(z.string().min(1), expression);
+const metadata = z.record(nonEmpty, expression);
 const headerName = z.string().refine(isHeaderName, { error: 'expected a header name' });
 const copiedHeader = headerName.refine(isSettableHeader, { error: SETTABLE_HEADER });
 const addedHeader = z
@@ -74,51 +75,41 @@ export const schema = z
     ...serviceFields,
     protocol: z
       .strictObject({
-        grpc: z
-          .strictObject({
-            context: z
-              .record(z.string().min(1), z.string())
-              .default({})
-              .describe('Fixed values for the service (`context_extensions`).'),
-            metadata: metadata
-              .optional()
-              .describe(
-                'Maps for the service (`metadata_context`), as CEL expressions; one that fails is omitted. By default, the claims of the token as `envoy.filters.http.jwt_authn`.',
-              ),
-          })
-          .optional()
-          .describe("Call the service with Envoy's protocol `envoy.service.auth.v3` (gRPC)."),
-        http: z
-          .strictObject({
-            path: expression
-              .optional()
-              .describe(
-                'CEL expression for the path and query of the call; by default, those of the request.',
-              ),
-            addRequestHeaders: z
-              .record(addedHeader, expression)
-              .default({})
-              .describe(
-                'Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is none, denies the request.',
-              ),
-            includeResponseHeaders: z
-              .array(copiedHeader)
-              .default([])
-              .describe("Headers of the service's response that are added to the request to the backend."),
-            body: expression
-              .optional()
-              .describe(
-                'CEL expression for the body of the call: text, bytes, or a value that becomes JSON.',
-              ),
-            redirect: expression
-              .optional()
-              .describe(
-                'CEL expression for a URL to redirect the client to (302) if the service answers 401 or 403.',
-              ),
-            metadata: metadata.optional().describe('Same as `metadata` next to `host`.'),
-          })
-          .optional()
-          .describe('Call the service over HTTP.'),
+        grpc: mapping("Call the service with Envoy's protocol `envoy.service.auth.v3` (gRPC).", {
+          context: z
+            .record(nonEmpty, z.string())
+            .default({})
+            .describe('Fixed values for the service (`context_extensions`).'),
+          metadata: metadata
+            .optional()
+            .describe(
+              'Maps for the service (`metadata_context`), as CEL expressions; one that fails is omitted. By default, the claims of the token as `envoy.filters.http.jwt_authn`.',
+            ),
+        }).optional(),
+        http: mapping('Call the service over HTTP.', {
+          path: expression
+            .optional()
+            .describe('CEL expression for the path and query of the call; by default, those of the request.'),
+          addRequestHeaders: z
+            .record(addedHeader, expression)
+            .default({})
+            .describe(
+              'Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is none, denies the request.',
+            ),
+          includeResponseHeaders: z
+            .array(copiedHeader)
+            .default([])
+            .describe("Headers of the service's response that are added to the request to the backend."),
+          body: expression
+            .optional()
+            .describe('CEL expression for the body of the call: text, bytes, or a value that becomes JSON.'),
+          redirect: expression
+            .optional()
+            .describe(
+              'CEL expression for a URL to redirect the client to (302) if the service answers 401 or 403.',
+            ),
+          metadata: metadata.optional().describe('Same as `metadata` next to `host`.'),
+        }).optional(),
       })
       .refine(({ grpc, http }) => (grpc === undefined) !== (http === undefined), {
         error: 'expected exactly one of `grpc` and `http`',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
@@ -21,8 +22,9 @@ import { isAppUri } from './redirect-uris.ts';
 import { RegistrationLimit } from './registration.ts';
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
+  mapping(
+    'Validates bearer tokens (JWT) of an identity provider, and serves the metadata that MCP clients need to sign in.',
+    {
       mode: z
         .enum(['strict', 'optional', 'permissive'])
         .default('strict')
@@ -33,7 +35,7 @@ const schema = z.lazy(() =>
         'Issuer of the tokens: must equal their `iss` claim, as in `https://idp.example.com/realms/main`.',
       ),
       audiences: z
-        .array(z.string().min(1))
+        .array(nonEmpty)
         .min(1)
         .describe('Accepted audiences: `aud` of a token must contain one of them.'),
       provider: providerSchema
@@ -70,9 +72,7 @@ const schema = z.lazy(() =>
         })
         .prefault({})
         .describe('Validation of tokens.'),
-      clientId: z
-        .string()
-        .min(1)
+      clientId: nonEmpty
         .optional()
         .describe(
           'Answer all client registrations with this client id instead of forwarding them to the provider.',
@@ -90,18 +90,14 @@ const schema = z.lazy(() =>
         .describe(
           "Redirect URIs that registrations for `clientId` may have, besides those on the user's own machine (`localhost`, `127.0.0.1`, `[::1]`). Compared as text.",
         ),
-      clientSecret: z
-        .string()
-        .min(1)
+      clientSecret: nonEmpty
         .optional()
         .meta({ secret: true })
         .describe(
           'Secret of `clientId`, added to token requests of users for the provider `entra`, if they have none.',
         ),
-    })
-    .describe(
-      'Validates bearer tokens (JWT) of an identity provider, and serves the metadata that MCP clients need to sign in.',
-    ),
+    },
+  ),
 );
 
 export type McpAuthenticationConfig = z.output<typeof schema>;

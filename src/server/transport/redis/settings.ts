@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { durationSchema, durationText } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { backendTlsSchema, compileBackendTls } from '../tls/backend-tls.ts';
 import type { RedisAddress } from './connection.ts';
@@ -11,8 +12,9 @@ const URL_FORM =
 const SERVER_FORM = 'expected `host` or `host:port`, such as `sentinel-1.example.com:26379`';
 
 export const sharedSchema = z.lazy(() =>
-  z
-    .strictObject({
+  mapping(
+    'Redis or Valkey, which several gateways with the same configuration share: the counts of `localRateLimit` and MCP sessions.',
+    {
       redis: z
         .string()
         .refine((text) => addressIn(text) !== undefined, { error: URL_FORM })
@@ -23,25 +25,21 @@ export const sharedSchema = z.lazy(() =>
       tls: backendTlsSchema
         .optional()
         .describe('TLS of the connections to the server. Files are read when agctl starts.'),
-      sentinel: z
-        .strictObject({
+      sentinel: mapping(
+        'Redis Sentinel, which names the primary server at each connection. The host in `redis` is then the name of the primary, such as `redis://:password@mymaster`.',
+        {
           servers: z
             .array(z.string().refine((text) => serverIn(text) !== undefined, { error: SERVER_FORM }))
             .min(1)
             .describe('`host:port` of each Sentinel (port 26379 by default).'),
-          password: z
-            .string()
-            .min(1)
+          password: nonEmpty
             .optional()
             .meta({ secret: true })
             .describe(
               'Password of the Sentinels, if they have one. With `rediss:`, they are connected to with TLS.',
             ),
-        })
-        .optional()
-        .describe(
-          'Redis Sentinel, which names the primary server at each connection. The host in `redis` is then the name of the primary, such as `redis://:password@mymaster`.',
-        ),
+        },
+      ).optional(),
       prefix: z
         .string()
         .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: 'expected 1 to 64 letters, digits, `.`, `_` or `-`' })
@@ -74,10 +72,8 @@ export const sharedSchema = z.lazy(() =>
         })
         .prefault({})
         .describe('What happens while the server is not available.'),
-    })
-    .describe(
-      'Redis or Valkey, which several gateways with the same configuration share: the counts of `localRateLimit` and MCP sessions.',
-    ),
+    },
+  ),
 );
 
 export type SharedConfig = z.output<typeof sharedSchema>;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { durationSchema } from '../../../core/duration.ts';
+import { mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { backendTlsSchema, compileBackendTls, type TlsOptions } from '../tls/backend-tls.ts';
 import type { UpstreamAddress } from '../upstream/upstream.ts';
@@ -7,28 +8,17 @@ import { backendAuthSchema, readCredential } from './backend-credential.ts';
 
 /** `policies` of a service that a policy calls. */
 export const servicePoliciesSchema = z.lazy(() =>
-  z
-    .strictObject({
-      backendTLS: backendTlsSchema.optional(),
-      backendAuth: backendAuthSchema.optional().describe('Credential for the service.'),
-      http: z
-        .strictObject({
-          requestTimeout: durationSchema.optional().describe('Maximum time of a call.'),
-        })
-        .optional()
-        .describe('Calls of the service.'),
-      tcp: z
-        .strictObject({
-          connectTimeout: durationSchema.optional().describe('Maximum time to open a connection.'),
-          keepalives: z
-            .strictObject({})
-            .optional()
-            .describe('Keepalive probes, with the settings of the operating system.'),
-        })
-        .optional()
-        .describe('Connections to the service.'),
-    })
-    .describe('How the gateway connects to the service.'),
+  mapping('How the gateway connects to the service.', {
+    backendTLS: backendTlsSchema.optional(),
+    backendAuth: backendAuthSchema.optional().describe('Credential for the service.'),
+    http: mapping('Calls of the service.', {
+      requestTimeout: durationSchema.optional().describe('Maximum time of a call.'),
+    }).optional(),
+    tcp: mapping('Connections to the service.', {
+      connectTimeout: durationSchema.optional().describe('Maximum time to open a connection.'),
+      keepalives: mapping('Keepalive probes, with the settings of the operating system.', {}).optional(),
+    }).optional(),
+  }),
 );
 
 /** How a service is reached. Times are in ms. */

@@ -1,4 +1,5 @@
-import { z } from 'zod';
+import type { z } from 'zod';
+import { nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext, NamedBackend } from '../../kernel/compile-context.ts';
 import { backendTlsSchema } from '../tls/backend-tls.ts';
 import { backendAuthSchema } from './backend-credential.ts';
@@ -10,14 +11,10 @@ import {
 
 /** Where a service is: its address, or a top-level backend that has it. */
 export const serviceFields = {
-  host: z
-    .string()
-    .min(1)
+  host: nonEmpty
     .optional()
     .describe('Address of the service: `host:port`, a URL without a path, or `unix:/path/of/socket`.'),
-  backend: z
-    .string()
-    .min(1)
+  backend: nonEmpty
     .optional()
     .describe(
       'Instead of `host`: name of one of the top-level `backends`, a `host`. Its `policies` apply unless they are set here.',

@@ -2,48 +2,32 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
+import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
 
 /** TLS of connections to a backend. Paths are relative to the folder of the configuration file. */
 export const backendTlsSchema = z.lazy(() =>
-  z
-    .strictObject({
-      root: z
-        .string()
-        .min(1)
-        .optional()
-        .describe(
-          'File with the certificates (PEM) of the authorities that may issue the certificate of the server, instead of the public ones.',
-        ),
-      cert: z
-        .string()
-        .min(1)
-        .optional()
-        .describe('File with the client certificate (PEM). `key` must be set too.'),
-      key: z
-        .string()
-        .min(1)
-        .optional()
-        .describe('File with the private key (PEM) of the client certificate.'),
-      hostname: z
-        .string()
-        .min(1)
-        .optional()
-        .describe(
-          'Name that the certificate must be for, also sent as SNI. Default: the host of the address.',
-        ),
-      insecure: z
-        .boolean()
-        .default(false)
-        .describe('Accept any certificate. For tests only: anyone on the network can pose as the server.'),
-      insecureHost: z
-        .boolean()
-        .default(false)
-        .describe('Accept a certificate for another host name, if a trusted authority issued it.'),
-    })
-    .describe('TLS of the connections to the server. Files are read when the configuration is loaded.')
-    .meta({ foreignNames: { ca: 'root', serverName: 'hostname', sni: 'hostname' } }),
+  mapping('TLS of the connections to the server. Files are read when the configuration is loaded.', {
+    root: nonEmpty
+      .optional()
+      .describe(
+        'File with the certificates (PEM) of the authorities that may issue the certificate of the server, instead of the public ones.',
+      ),
+    cert: nonEmpty.optional().describe('File with the client certificate (PEM). `key` must be set too.'),
+    key: nonEmpty.optional().describe('File with the private key (PEM) of the client certificate.'),
+    hostname: nonEmpty
+      .optional()
+      .describe('Name that the certificate must be for, also sent as SNI. Default: the host of the address.'),
+    insecure: z
+      .boolean()
+      .default(false)
+      .describe('Accept any certificate. For tests only: anyone on the network can pose as the server.'),
+    insecureHost: z
+      .boolean()
+      .default(false)
+      .describe('Accept a certificate for another host name, if a trusted authority issued it.'),
+  }).meta({ foreignNames: { ca: 'root', serverName: 'hostname', sni: 'hostname' } }),
 );
 
 export type BackendTls = z.output<typeof backendTlsSchema>;

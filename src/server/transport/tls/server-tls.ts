@@ -1,6 +1,7 @@
 import type { TlsOptions } from 'node:tls';
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
+import { mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { type CertificateFiles, readCertificateFiles } from './certificate-files.ts';
 import type { ServerTls } from './tls-entrance.ts';
@@ -45,8 +46,9 @@ const file = z.string().min(1);
 
 /** `tls` of a gateway or listener. */
 export const serverTlsSchema = z.lazy(() =>
-  z
-    .strictObject({
+  mapping(
+    'TLS of the connections of clients. Paths are relative to the configuration file, otherwise to the working folder. Files are read again when they change.',
+    {
       cert: file.describe(
         'File with the certificate of the gateway (PEM), followed by those of intermediate authorities.',
       ),
@@ -68,23 +70,20 @@ export const serverTlsSchema = z.lazy(() =>
       keyExchangeGroups: keyExchangeGroupsSchema
         .optional()
         .describe('Key exchange groups that clients may use, the preferred one first.'),
-    })
-    .describe(
-      'TLS of the connections of clients. Paths are relative to the configuration file, otherwise to the working folder. Files are read again when they change.',
-    )
-    .meta({
-      foreignNames: {
-        minTlsVersion: 'minTLSVersion',
-        maxTlsVersion: 'maxTLSVersion',
-        certificate: 'cert',
-        ca: 'root',
-        clientCa: 'root',
-      },
-      elsewhere: {
-        mode: 'certificates come from `cert` and `key` only: issuing them for each name (`mode: dynamicCa`) is not supported',
-        spiffe: 'the SPIFFE Workload API is not supported: set `cert`, `key` and `root` to files',
-      },
-    }),
+    },
+  ).meta({
+    foreignNames: {
+      minTlsVersion: 'minTLSVersion',
+      maxTlsVersion: 'maxTLSVersion',
+      certificate: 'cert',
+      ca: 'root',
+      clientCa: 'root',
+    },
+    elsewhere: {
+      mode: 'certificates come from `cert` and `key` only: issuing them for each name (`mode: dynamicCa`) is not supported',
+      spiffe: 'the SPIFFE Workload API is not supported: set `cert`, `key` and `root` to files',
+    },
+  }),
 );
 
 export type ServerTlsConfig = z.output<typeof serverTlsSchema>;

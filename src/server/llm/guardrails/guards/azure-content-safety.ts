@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../../credentials/cloud/entra-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
@@ -9,47 +10,34 @@ import { type Ask, type Authorize, compileHostedService, keyPolicies } from '../
 const apiVersion = z.string().regex(/^[A-Za-z0-9.-]+$/, { error: 'expected a version such as `2024-09-01`' });
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
-      endpoint: z
-        .string()
-        .regex(/^(?:https?:\/\/)?[A-Za-z0-9.-]+(?::\d{1,5})?\/?$/, {
-          error: 'expected a host such as `name.cognitiveservices.azure.com`',
-        })
-        .describe('Host of the Content Safety resource, such as `name.cognitiveservices.azure.com`.'),
-      analyzeText: z
-        .strictObject({
-          severityThreshold: z
-            .int()
-            .min(0)
-            .max(7)
-            .default(2)
-            .describe('Severity from which on a text is rejected.'),
-          apiVersion: apiVersion.default('2024-09-01').describe('Version of the API.'),
-          blocklistNames: z
-            .array(z.string().min(1))
-            .default([])
-            .describe('Blocklists; any match is rejected.'),
-          haltOnBlocklistHit: z
-            .boolean()
-            .optional()
-            .describe('Whether the analysis stops at the first match of a blocklist.'),
-        })
+  mapping('Rejects texts in which Azure AI Content Safety finds a match.', {
+    endpoint: z
+      .string()
+      .regex(/^(?:https?:\/\/)?[A-Za-z0-9.-]+(?::\d{1,5})?\/?$/, {
+        error: 'expected a host such as `name.cognitiveservices.azure.com`',
+      })
+      .describe('Host of the Content Safety resource, such as `name.cognitiveservices.azure.com`.'),
+    analyzeText: mapping('Rejects texts about hate, self-harm, sex or violence, and matches of blocklists.', {
+      severityThreshold: z
+        .int()
+        .min(0)
+        .max(7)
+        .default(2)
+        .describe('Severity from which on a text is rejected.'),
+      apiVersion: apiVersion.default('2024-09-01').describe('Version of the API.'),
+      blocklistNames: z.array(nonEmpty).default([]).describe('Blocklists; any match is rejected.'),
+      haltOnBlocklistHit: z
+        .boolean()
         .optional()
-        .describe('Rejects texts about hate, self-harm, sex or violence, and matches of blocklists.'),
-      detectJailbreak: z
-        .strictObject({
-          apiVersion: apiVersion.default('2024-02-15-preview').describe('Version of the API.'),
-        })
-        .optional()
-        .describe('Rejects attempts to escape the rules of a model. For requests only.'),
-      policies: keyPolicies
-        .optional()
-        .describe(
-          'Key of the resource. Default: a token of Microsoft Entra ID, from the default credentials.',
-        ),
-    })
-    .describe('Rejects texts in which Azure AI Content Safety finds a match.'),
+        .describe('Whether the analysis stops at the first match of a blocklist.'),
+    }).optional(),
+    detectJailbreak: mapping('Rejects attempts to escape the rules of a model. For requests only.', {
+      apiVersion: apiVersion.default('2024-02-15-preview').describe('Version of the API.'),
+    }).optional(),
+    policies: keyPolicies
+      .optional()
+      .describe('Key of the resource. Default: a token of Microsoft Entra ID, from the default credentials.'),
+  }),
 );
 
 /** Azure AI Content Safety REST reference, "Text Operations - Analyze Text". */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../../../core/schema/mapping.ts';
 import { awsSigner } from '../../../credentials/cloud/aws-signature.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
@@ -10,28 +11,22 @@ import type { Rejection } from '../rejection.ts';
 const name = z.string().regex(/^[A-Za-z0-9:/._-]+$/, { error: 'expected an id or ARN' });
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
-      guardrailIdentifier: name.describe('Id or ARN of the guardrail.'),
-      guardrailVersion: name.describe('Version of the guardrail, or `DRAFT`.'),
-      region: z
-        .string()
-        .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
-        .describe('AWS region of the guardrail.'),
-      baseUrl: serviceUrl
-        .optional()
-        .describe('Server to call instead of that of the region, such as a VPC endpoint.'),
-      policies: z
-        .strictObject({
-          backendAuth: z
-            .strictObject({ aws: z.strictObject({}).describe('Credentials of the AWS SDK. No settings.') })
-            .optional()
-            .describe('How calls are signed.'),
-        })
-        .optional()
-        .describe('`backendAuth: { aws: {} }`: the credentials of the AWS SDK, which is the default.'),
-    })
-    .describe('Checks texts with a guardrail of Amazon Bedrock, which may mask or reject them.'),
+  mapping('Checks texts with a guardrail of Amazon Bedrock, which may mask or reject them.', {
+    guardrailIdentifier: name.describe('Id or ARN of the guardrail.'),
+    guardrailVersion: name.describe('Version of the guardrail, or `DRAFT`.'),
+    region: z
+      .string()
+      .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
+      .describe('AWS region of the guardrail.'),
+    baseUrl: serviceUrl
+      .optional()
+      .describe('Server to call instead of that of the region, such as a VPC endpoint.'),
+    policies: mapping('`backendAuth: { aws: {} }`: the credentials of the AWS SDK, which is the default.', {
+      backendAuth: mapping('How calls are signed.', {
+        aws: mapping('Credentials of the AWS SDK. No settings.', {}),
+      }).optional(),
+    }).optional(),
+  }),
 );
 
 /** Amazon Bedrock's API reference, "ApplyGuardrail". */

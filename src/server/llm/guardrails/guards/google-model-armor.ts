@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../../../core/schema/mapping.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { googleTokens } from '../../../credentials/cloud/google-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
@@ -8,27 +9,19 @@ import { compileHostedService, serviceUrl } from '../hosted-service.ts';
 const name = z.string().regex(/^[A-Za-z0-9:._-]+$/, { error: 'expected an id' });
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
-      templateId: name.describe('Id of the template.'),
-      projectId: name.describe('Google Cloud project.'),
-      location: name.default('us-central1').describe('Location of the template.'),
-      baseUrl: serviceUrl
-        .optional()
-        .describe('Server to call instead of that of the location, such as a private endpoint.'),
-      policies: z
-        .strictObject({
-          backendAuth: z
-            .strictObject({
-              gcp: z.strictObject({}).describe('Application Default Credentials. No settings.'),
-            })
-            .optional()
-            .describe('How calls are authorized.'),
-        })
-        .optional()
-        .describe('`backendAuth: { gcp: {} }`: Application Default Credentials, which is the default.'),
-    })
-    .describe('Rejects texts in which a template of Google Cloud Model Armor finds a match.'),
+  mapping('Rejects texts in which a template of Google Cloud Model Armor finds a match.', {
+    templateId: name.describe('Id of the template.'),
+    projectId: name.describe('Google Cloud project.'),
+    location: name.default('us-central1').describe('Location of the template.'),
+    baseUrl: serviceUrl
+      .optional()
+      .describe('Server to call instead of that of the location, such as a private endpoint.'),
+    policies: mapping('`backendAuth: { gcp: {} }`: Application Default Credentials, which is the default.', {
+      backendAuth: mapping('How calls are authorized.', {
+        gcp: mapping('Application Default Credentials. No settings.', {}),
+      }).optional(),
+    }).optional(),
+  }),
 );
 
 /** Model Armor's API reference, "SanitizationResult". */

@@ -1,16 +1,15 @@
 import { z } from 'zod';
+import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
 import { readCredential } from '../../../transport/services/backend-credential.ts';
 import { defineGuard, inScope } from '../guard.ts';
 import { compileHostedService, keyPolicies, serviceUrl } from '../hosted-service.ts';
 
-const schema = z
-  .strictObject({
-    model: z.string().min(1).default('omni-moderation-latest').describe('Moderation model.'),
-    baseUrl: serviceUrl.default('https://api.openai.com').describe('Server with the path `/v1/moderations`.'),
-    policies: keyPolicies,
-  })
-  .describe('Rejects requests that the moderation API of OpenAI flags.');
+const schema = mapping('Rejects requests that the moderation API of OpenAI flags.', {
+  model: nonEmpty.default('omni-moderation-latest').describe('Moderation model.'),
+  baseUrl: serviceUrl.default('https://api.openai.com').describe('Server with the path `/v1/moderations`.'),
+  policies: keyPolicies,
+});
 
 /** OpenAI's API reference, "Create moderation". */
 const answer = z.object({ results: z.array(z.object({ flagged: z.boolean() })).min(1) });

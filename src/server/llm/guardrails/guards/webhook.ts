@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { membersOf } from '../../../../core/foreign.ts';
+import { mapping } from '../../../../core/schema/mapping.ts';
 import { GuardrailError, type Phase } from '../../../guardrails/outcome.ts';
 import { compileWebhookService, webhookFields } from '../../../guardrails/webhook.ts';
 import { llmRequestScope, llmResponseScope } from '../../variables.ts';
@@ -9,21 +10,19 @@ import { webhookRejection } from '../rejection.ts';
 
 const { host, headers, failureMode } = webhookFields;
 
-const schema = z
-  .strictObject({
-    target: z.strictObject({ host }).describe('The webhook server.'),
-    headers,
-    inspect: z
-      .array(z.enum(['toolCalls', 'reasoning', 'other']))
-      .default([])
-      .describe(
-        'Texts to check beside the content of messages and choices, each as an item of its own: arguments of tool calls, reasoning, and other texts such as titles of documents.',
-      ),
-    failureMode: failureMode.describe(
-      'What happens if the webhook fails: `failClosed` rejects the request with 503, `failOpen` continues.',
+const schema = mapping('A server that checks texts.', {
+  target: mapping('The webhook server.', { host }),
+  headers,
+  inspect: z
+    .array(z.enum(['toolCalls', 'reasoning', 'other']))
+    .default([])
+    .describe(
+      'Texts to check beside the content of messages and choices, each as an item of its own: arguments of tool calls, reasoning, and other texts such as titles of documents.',
     ),
-  })
-  .describe('A server that checks texts.');
+  failureMode: failureMode.describe(
+    'What happens if the webhook fails: `failClosed` rejects the request with 503, `failOpen` continues.',
+  ),
+});
 
 export const webhook = defineGuard({
   key: 'webhook',

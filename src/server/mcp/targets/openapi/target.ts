@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { messageOf } from '../../../../core/errors.ts';
+import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import { VERSION } from '../../../../core/version.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../../kernel/files/config-file.ts';
@@ -19,12 +20,13 @@ import {
 } from './source.ts';
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
+  mapping(
+    "An HTTP API, described by an OpenAPI document. Each operation becomes a tool, whose arguments are grouped as `path`, `query`, `header`, `cookie` and `body`. A path in `host` or `path` replaces that of the document's `servers`.",
+    {
       schema: z
         .union([
-          z.string().min(1),
-          z.strictObject({ file: z.string().min(1).describe('File with the document, in JSON or YAML.') }),
+          nonEmpty,
+          z.strictObject({ file: nonEmpty.describe('File with the document, in JSON or YAML.') }),
           z.strictObject({ url: z.url({ protocol: /^https?$/ }).describe('URL of the document.') }),
           z.looseObject({ openapi: z.string().describe('Version of an inline document.') }),
         ])
@@ -33,15 +35,12 @@ const schema = z.lazy(() =>
         ),
       ...endpointFields('API', 'https://api.example.com'),
       headers: z
-        .record(z.string().min(1), z.string())
+        .record(nonEmpty, z.string())
         .default({})
         .meta({ secret: true })
         .describe('Headers of every request to the API, such as its key. Callers cannot replace them.'),
-    })
-    .describe(
-      "An HTTP API, described by an OpenAPI document. Each operation becomes a tool, whose arguments are grouped as `path`, `query`, `header`, `cookie` and `body`. A path in `host` or `path` replaces that of the document's `servers`.",
-    )
-    .meta({ foreignNames: { url: 'host', spec: 'schema', document: 'schema' } }),
+    },
+  ).meta({ foreignNames: { url: 'host', spec: 'schema', document: 'schema' } }),
 );
 
 type OpenApiConfig = z.output<typeof schema>;

@@ -6,6 +6,7 @@ import { elementsOf, textIn } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import type { Redactor } from '../../../../core/redact.ts';
+import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../../connection/target.ts';
 import { mcpProcessOf } from '../../process.ts';
@@ -22,12 +23,10 @@ import { StdoutMessages } from './stdout-messages.ts';
 import { WarmChildren } from './warm-children.ts';
 
 const schema = z.lazy(() =>
-  z
-    .strictObject({
-      cmd: z
-        .string()
-        .min(1)
-        .describe('Command that starts the MCP server. Looked up on PATH; no shell is involved.'),
+  mapping(
+    'A local MCP server that the gateway starts as a child process, one per session, and uses over stdin and stdout.',
+    {
+      cmd: nonEmpty.describe('Command that starts the MCP server. Looked up on PATH; no shell is involved.'),
       args: z.array(z.string()).default([]).describe('Arguments of the command, passed unchanged.'),
       env: z
         .record(z.string(), z.string())
@@ -48,9 +47,7 @@ const schema = z.lazy(() =>
         .describe(
           'Run one process for all sessions of the backend instead of one per session. For servers without state per client: all callers see the same state, and the server can neither send requests nor log messages to a client.',
         ),
-      cwd: z
-        .string()
-        .min(1)
+      cwd: nonEmpty
         .optional()
         .describe(
           'Working folder of the server, relative to the folder of the configuration file, which is the default.',
@@ -72,11 +69,8 @@ const schema = z.lazy(() =>
         .boolean()
         .default(false)
         .describe('Start with an empty environment: the server only gets `env`.'),
-    })
-    .describe(
-      'A local MCP server that the gateway starts as a child process, one per session, and uses over stdin and stdout.',
-    )
-    .meta({ foreignNames: { command: 'cmd', environment: 'env' } }),
+    },
+  ).meta({ foreignNames: { command: 'cmd', environment: 'env' } }),
 );
 
 /** A server started as a child process, one per session, in newline-delimited JSON-RPC (MCP "stdio" transport). */
