@@ -4,7 +4,7 @@ import type { Admin } from './sources.ts';
 
 export type Method = 'GET' | 'POST';
 
-/** One path of the admin server. An endpoint is one file and one line in `endpoints/index.ts`. */
+/** One path of the admin server. `endpoints/index.ts` lists all of them. */
 export interface Endpoint {
   readonly path: string;
   readonly methods: readonly Method[];

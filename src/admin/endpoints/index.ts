@@ -1,31 +1,23 @@
 import type { Endpoint } from '../endpoint.ts';
-import { budgets } from './budgets.ts';
 import { cel } from './cel.ts';
-import { config } from './config.ts';
+import { config, configFile, configSchemaHint, configValidate } from './config.ts';
 import { configDump } from './config-dump.ts';
-import { configFile } from './config-file.ts';
-import { configSchemaHint } from './config-schema.ts';
-import { configValidate } from './config-validate.ts';
 import { debugTrace } from './debug-trace.ts';
-import { keys, revokeKey } from './keys.ts';
+import { budgets, keys, revokeKey } from './keys.ts';
 import { logging } from './logging.ts';
 import { memory } from './memory.ts';
 import { metrics } from './metrics.ts';
-import { openRequests } from './open-requests.ts';
 import { overview } from './overview.ts';
 import { playground } from './playground.ts';
-import { pprofHeap } from './pprof-heap.ts';
-import { pprofProfile } from './pprof-profile.ts';
+import { pprofHeap, pprofProfile } from './pprof.ts';
 import { quitquitquit } from './quitquitquit.ts';
-import { record } from './record.ts';
-import { records } from './records.ts';
-import { requests } from './requests.ts';
+import { record, records, usage } from './records.ts';
+import { openRequests, requests } from './requests.ts';
 import { root } from './root.ts';
 import { statusPage, statusStyle } from './status.ts';
 import { tasks } from './tasks.ts';
-import { usage } from './usage.ts';
 
-/** Every endpoint of the admin server. An endpoint is one file and one line here. */
+/** Every endpoint of the admin server. */
 export const endpoints: readonly Endpoint[] = [
   // Upstream's endpoints, which its own `agctl` and users' scripts call.
   configDump,

@@ -1,7 +1,9 @@
+import { membersOf, textIn } from '../../core/foreign.ts';
 import { previewsOf } from '../../server/record/preview.ts';
-import { searchRecords } from '../../server/record/search.ts';
+import { recordById, searchRecords } from '../../server/record/search.ts';
+import { usageOf } from '../../server/record/usage.ts';
 import { defineEndpoint } from '../endpoint.ts';
-import { answerFromDatabase, cursorText, searchOf } from '../record-query.ts';
+import { answerFromDatabase, cursorText, InvalidParameter, searchOf, usageQueryOf } from '../record-query.ts';
 
 /**
  * Searches the record of requests, newest first. A page may have fewer than `limit` records although there are more: it
@@ -21,5 +23,30 @@ export const records = defineEndpoint({
         return preview === undefined ? record : { ...record, preview };
       });
       return { records, next: page.next === undefined ? null : cursorText(page.next) };
+    }),
+});
+
+/** One recorded request with its conversation (`payload`), if that was kept. */
+export const record = defineEndpoint({
+  path: '/api/records/:id',
+  methods: ['GET'],
+  handle: (request, reply, admin) =>
+    answerFromDatabase(reply, admin, (database) => {
+      const id = textIn(membersOf(request.params)['id']);
+      if (!/^\d{1,15}$/.test(id)) throw new InvalidParameter('the id of a record is a number');
+      return recordById(database, Number(id));
+    }),
+});
+
+/** Requests, tokens and cost by key, user, model, day, …: sums of whole hours. */
+export const usage = defineEndpoint({
+  path: '/api/usage',
+  methods: ['GET'],
+  handle: (request, reply, admin) =>
+    answerFromDatabase(reply, admin, async (database) => {
+      const query = usageQueryOf(request);
+      const { rows, total, isCut } = await usageOf(database, query);
+      const [from, to] = [query.from, query.to].map((time) => new Date(time).toISOString());
+      return { by: query.by, from, to, rows, total, isCut };
     }),
 });

@@ -13,10 +13,10 @@ import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
 import type { HeaderList } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { tokenListeners } from '../kernel/request/shared-slots.ts';
-import { sharedStore } from '../kernel/shared-store.ts';
+import type { Remote } from '../kernel/shared-state.ts';
+import { type SharedStore, StoreUnavailable, sharedStore } from '../kernel/shared-store.ts';
 import { RateLimits, type Taken } from './limits/rate-limits.ts';
 import { StoreBuckets } from './limits/store-buckets.ts';
-import { storeRateLimits } from './limits/store-rate-limits.ts';
 import { TokenBucket } from './limits/token-bucket.ts';
 import { TokenLeases } from './limits/token-leases.ts';
 
@@ -205,4 +205,40 @@ function warnAboutUncountedTokens(
         label: 'only calls of models have tokens',
         help: 'configure the provider as an `llm` or `ai` backend, or limit `requests`',
       });
+}
+
+/** What counts requests: the buckets of this gateway, or of a store that several gateways share. */
+type Counts = Remote<Pick<RateLimits, 'take' | 'deduct'>>;
+
+/**
+ * Counts in the shared store. While it is not available, requests are counted by `own`, whose buckets are full at first, or
+ * rejected; tokens that a call has used are deducted there as well.
+ */
+function storeRateLimits(buckets: StoreBuckets, own: Counts, store: SharedStore): Counts {
+  const isClosed = store.failsClosed('rateLimits');
+  return {
+    async take(keys, isFreeOfTokens): Promise<Awaited<Taken>> {
+      try {
+        return await buckets.take(keys, isFreeOfTokens);
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        store.missed('rateLimits', isClosed ? 'rejected' : 'continued');
+        if (!isClosed) return own.take(keys, isFreeOfTokens);
+        throw new AppError('rate_limit_failed', {
+          status: 503,
+          detail: `config.shared: ${error.message}`,
+          headers: ['retry-after', '1'],
+        });
+      }
+    },
+    async deduct(index, key, tokens): Promise<void> {
+      try {
+        await buckets.deduct(index, key, tokens);
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        store.missed('rateLimits', 'continued');
+        await own.deduct(index, key, tokens);
+      }
+    },
+  };
 }

@@ -15,7 +15,6 @@ import type { Reply, RequestContext } from '../kernel/request/request-context.ts
 import { retryAttempt } from '../kernel/request/shared-slots.ts';
 import { handshake } from '../kernel/request/upgrade.ts';
 import { isCallFailure } from '../transport/upstream/upstream-error.ts';
-import { RetryBudget } from './retry-budget.ts';
 
 /** Scope of the condition on a response, whose body has not been read. */
 export const retryScope: DocumentedScope = {
@@ -207,4 +206,29 @@ function savedRequest(ctx: RequestContext): () => void {
     ctx.headers.raw.splice(0, ctx.headers.raw.length, ...raw);
     for (const key of ['reason', 'error', 'errorDetail'] as const) ctx[key] = undefined;
   };
+}
+
+/** Bounds the retries of one policy to a share of its open requests. */
+class RetryBudget {
+  #open = 0;
+  #retrying = 0;
+
+  began(): void {
+    this.#open += 1;
+  }
+
+  ended(): void {
+    this.#open -= 1;
+  }
+
+  /** Takes one retry of the budget, and returns whether there was one left. */
+  take(): boolean {
+    if (this.#retrying >= Math.max(LIMITS.retryConcurrency, this.#open * LIMITS.retryShare)) return false;
+    this.#retrying += 1;
+    return true;
+  }
+
+  give(): void {
+    this.#retrying -= 1;
+  }
 }

@@ -1,12 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { LineSink, Log } from '../../core/log.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { RecentRequest } from '../observe/recent-requests.ts';
 import type { ShownBound } from './bounds.ts';
 import type { PrimaryCalls, WorkerCalls, WorkerStart } from './calls.ts';
-import { LineRelay } from './line-relay.ts';
 import { Link } from './link.ts';
 import type { MemoryUsage } from './memory-usage.ts';
 import type { Activity, OpenRequests, ProcessView } from './process-view.ts';
@@ -237,5 +237,41 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
     return await Promise.race([answer, late]);
   } finally {
     clearTimeout(timer);
+  }
+}
+
+const NEWLINE = 0x0a;
+
+/** Copies the output of a worker to a log, in whole lines: those of several workers do not mix. */
+class LineRelay {
+  readonly #sink: LineSink;
+  /** The beginning of a line. */
+  #rest: Buffer[] = [];
+  #length = 0;
+
+  constructor(output: Readable | null, sink: LineSink) {
+    this.#sink = sink;
+    output?.on('data', (chunk: Buffer) => this.#add(chunk));
+  }
+
+  #add(chunk: Buffer): void {
+    const end = chunk.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) {
+      this.#sink.write(Buffer.concat([...this.#rest, chunk.subarray(0, end)]).toString());
+      this.#rest = [];
+      this.#length = 0;
+    }
+    if (end === chunk.length) return;
+    this.#rest.push(chunk.subarray(end));
+    this.#length += chunk.length - end;
+    if (this.#length > LIMITS.workerLogLine) this.end();
+  }
+
+  /** Writes the rest as a line: the worker has ended in the middle of it, or the line is too long. */
+  end(): void {
+    if (this.#rest.length === 0) return;
+    this.#sink.write(`${Buffer.concat(this.#rest).toString()}\n`);
+    this.#rest = [];
+    this.#length = 0;
   }
 }

@@ -8,15 +8,14 @@ import type { Environment } from '../../core/yaml/env.ts';
 import { type LoadedConfig, loadConfigText } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { compileTraceFilter } from '../observe/trace-subscribers.ts';
-import type { PreparedReload, RunningGateway } from '../runtime/gateway.ts';
-import { startGateway } from '../runtime/gateway.ts';
+import { type PreparedReload, type RunningGateway, startGateway } from '../runtime/gateway.ts';
 import { compileRuntime, type Runtime } from '../runtime/runtime.ts';
+import type { Acceptor } from '../transport/listener/injected-connections.ts';
 import type { PortList, PrimaryCalls, TraceRequest, WorkerCalls, WorkerStart } from './calls.ts';
 import { type IpcPort, Link } from './link.ts';
 import { OwnProcess } from './own-process.ts';
 import { Peers } from './peers.ts';
 import { RemoteState } from './shared-state.ts';
-import { WorkerPorts } from './worker-ports.ts';
 
 const STDOUT = 1;
 const STDERR = 2;
@@ -240,5 +239,49 @@ export class Worker {
       },
     });
     if (subscription !== undefined) this.#traces.set(id, () => subscription.cancel());
+  }
+}
+
+/** The ports of a worker: the primary process opens them and passes their connections on. */
+class WorkerPorts {
+  /** Prefix of the Unix sockets on which other workers forward requests. */
+  readonly #sockets: string;
+  readonly #accept = new Map<string, (socket: Socket) => void>();
+  #ports: PortList;
+
+  constructor(sockets: string, ports: PortList) {
+    this.#sockets = sockets;
+    this.#ports = ports;
+  }
+
+  /** Replaces the list of open ports. */
+  set(ports: PortList): void {
+    this.#ports = ports;
+  }
+
+  /** Throws an `Error` for a port that the primary process has not opened, which is a bug. */
+  acceptor(key: string): Acceptor {
+    const info = this.#ports[key];
+    if (info === undefined) throw new Error(`the port ${key} is not open`);
+    return {
+      port: info.port,
+      socketPath: this.#sockets + info.id,
+      connections: (accept) => {
+        this.#accept.set(info.id, accept);
+        return () => void this.#accept.delete(info.id);
+      },
+    };
+  }
+
+  /** Takes a connection of a port. One that a reload has just closed gets no answer. */
+  take(id: string, socket: Socket): void {
+    const accept = this.#accept.get(id);
+    if (accept === undefined) socket.destroy();
+    else accept(socket);
+  }
+
+  /** Id of an open port by its number. */
+  idOf(port: number): string {
+    return Object.values(this.#ports).find((info) => info.port === port)?.id ?? '';
   }
 }

@@ -9,14 +9,13 @@ import {
   useState,
 } from 'react';
 import { createRoot } from 'react-dom/client';
-import { Navigation } from './navigation.tsx';
 import { contentOf, loadFirst, loadOthers, loadPage, type Page } from './page.ts';
 import { type Actions, Palette } from './palette.tsx';
 import { Problem } from './problem.tsx';
 import { Link, useLocation } from './router.tsx';
 import { ShortcutList } from './shortcuts.tsx';
-import { ThemeSelect } from './theme-select.tsx';
 import './shell.css';
+import { chooseTheme, THEMES, type Theme, useTheme } from './theme.ts';
 
 /** An application: its pages, and what it adds to the frame around them. */
 interface Application {
@@ -157,4 +156,73 @@ class Boundary extends Component<BoundaryProps, { readonly error: Error | undefi
       </div>
     );
   }
+}
+
+const NAMES: Readonly<Record<Theme, string>> = {
+  system: 'System theme',
+  light: 'Light theme',
+  dark: 'Dark theme',
+};
+
+/** Light, dark, or what the system says. */
+function ThemeSelect(): ReactNode {
+  const theme = useTheme();
+  return (
+    <select
+      className="theme"
+      aria-label="Theme"
+      title="Theme"
+      value={theme}
+      onChange={({ target }) => chooseTheme(THEMES.find((each) => each === target.value) ?? 'system')}
+    >
+      {THEMES.map((each) => (
+        <option key={each} value={each}>
+          {NAMES[each]}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Links to all pages, under the headings of their groups. On a narrow screen, a button opens them. */
+function Navigation({
+  pages,
+  current,
+}: {
+  readonly pages: readonly Page[];
+  readonly current: Page | undefined;
+}): ReactNode {
+  const [isOpen, setOpen] = useState(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closes when another page is shown.
+  useEffect(() => setOpen(false), [current]);
+  return (
+    <>
+      <button
+        type="button"
+        className="menu"
+        aria-label="Pages"
+        aria-expanded={isOpen}
+        aria-controls="pages"
+        onClick={() => setOpen(!isOpen)}
+      >
+        <span aria-hidden="true">☰</span> <span className="word">Pages</span>
+      </button>
+      <nav id="pages" className={isOpen ? 'open' : undefined} aria-label="Pages">
+        {[...Map.groupBy(pages, ({ group = '' }) => group)].map(([group, own]) => (
+          <div key={group}>
+            {group === '' ? null : <p className="group">{group}</p>}
+            <ul>
+              {own.map((page) => (
+                <li key={page.path}>
+                  <Link to={page.path} current={page === current} title={`Keys: g, then ${page.key}`}>
+                    {page.title}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
+      </nav>
+    </>
+  );
 }

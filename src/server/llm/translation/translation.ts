@@ -3,18 +3,18 @@ import type { ChatRequest } from '../chat/chat.ts';
 import {
   type CallTarget,
   type ChatFormat,
+  type Json,
   type ProviderChatFormat,
   Untranslatable,
 } from '../chat/chat-format.ts';
 import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
 import { parseExactly } from '../chat/exact-json.ts';
+import { nameMember } from '../chat/refusals.ts';
 import { llmError } from '../errors.ts';
 import { type FormatKey, formatOf, type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
 import type { ProviderFormat } from '../providers/provider.ts';
 import type { CallBody } from '../request/call-body.ts';
-import { translateRequest } from './translate-request.ts';
 import type { EmbeddingTranslation } from './translated-embeddings.ts';
-import { WrittenBody } from './written-body.ts';
 
 /** The wire format that a call is sent in. */
 export interface ChosenFormat {
@@ -111,3 +111,67 @@ export function translateCall(
 
 /** Paths of members in an error, in characters. */
 const MOST_SHOWN = 200;
+
+/**
+ * Translates the body of a request. Throws `Untranslatable`, which names the member as the client knows it, if the body
+ * is not valid or has something that `to` cannot express.
+ */
+export function translateRequest(
+  from: ChatFormat,
+  to: ProviderChatFormat,
+  body: Json,
+  target: CallTarget,
+): { readonly request: ChatRequest; readonly body: Json } {
+  const request = from.readRequest(body, target);
+  try {
+    return { request, body: to.writeRequest(request) };
+  } catch (error) {
+    throw nameMember(error, from.memberNames);
+  }
+}
+
+/** A request that a translation has written. */
+class WrittenBody implements CallBody {
+  readonly isReadable = true;
+  readonly contentType = 'application/json';
+  readonly files = 0;
+  readonly value: Json;
+  readonly #members: Record<string, unknown>;
+
+  constructor(value: Json) {
+    this.value = value;
+    this.#members = { ...value };
+  }
+
+  original(): WrittenBody {
+    return new WrittenBody(this.value);
+  }
+
+  fields(): string[] {
+    return Object.keys(this.#members);
+  }
+
+  get(field: string): unknown {
+    return this.#members[field];
+  }
+
+  has(field: string): boolean {
+    return Object.hasOwn(this.#members, field);
+  }
+
+  set(field: string, value: unknown): void {
+    this.#members[field] = value;
+  }
+
+  remove(field: string): void {
+    delete this.#members[field];
+  }
+
+  encode(): string {
+    return this.toString();
+  }
+
+  toString(): string {
+    return JSON.stringify(this.#members);
+  }
+}

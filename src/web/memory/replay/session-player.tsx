@@ -1,14 +1,14 @@
 import { type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
-import { count, counted } from '../../shared/format.ts';
+import { count, counted, time } from '../../shared/format.ts';
 import { navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { visible } from '../../shared/visible.ts';
 import { sessionKey, useDeletions } from '../deletions.ts';
+import { LongText } from '../graph/details.tsx';
 import { API, type Turn } from '../model.ts';
 import { Unreachable } from '../placeholder.tsx';
 import { Removal } from '../removal.tsx';
-import { Conversation } from './conversation.tsx';
 import { download, jsonLines, markdown } from './export.ts';
 import { Filters, NO_FILTER, passing, positionOf } from './filters.tsx';
 import { Scrubber, Timeline } from './timeline.tsx';
@@ -275,4 +275,51 @@ function pause(from: Turn | undefined, to: Turn | undefined, speed: number): num
   const real = Date.parse(to?.createdAt ?? '') - Date.parse(from?.createdAt ?? '');
   const gap = Math.min(MEMORY_PAGE_LIMITS.replayGap, Math.max(0, Number.isNaN(real) ? 0 : real));
   return Math.max(MEMORY_PAGE_LIMITS.replayStep, gap / speed);
+}
+
+/** Number of earlier turns that are displayed, and how much of each. */
+const BEFORE = 4;
+const BEFORE_LENGTH = 400;
+
+/** The conversation up to the current turn. */
+function Conversation({
+  turns,
+  places,
+  position,
+}: {
+  readonly turns: readonly Turn[];
+  readonly places: readonly number[];
+  readonly position: number;
+}): ReactNode {
+  const shown = places.slice(Math.max(0, position - BEFORE), position + 1);
+  return (
+    <ol className="conversation" aria-label="Conversation">
+      {shown.map((place) => {
+        const turn = turns[place];
+        if (turn === undefined) return null;
+        const isCurrent = place === places[position];
+        return (
+          <li key={turn.id} className={`turn ${turn.role}`} aria-current={isCurrent ? 'step' : undefined}>
+            <p className="quiet">
+              <strong>
+                {place + 1}. {turn.role}
+              </strong>
+              , {visible(turn.agentId)}, <time dateTime={turn.createdAt}>{time(turn.createdAt)}</time>
+            </p>
+            {isCurrent ? <LongText text={turn.content} /> : <Beginning text={turn.content} />}
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function Beginning({ text }: { readonly text: string }): ReactNode {
+  const isLong = text.length > BEFORE_LENGTH;
+  return (
+    <pre className="content">
+      {visible(isLong ? text.slice(0, BEFORE_LENGTH) : text)}
+      {isLong ? '…' : ''}
+    </pre>
+  );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { extractedIn } from '../../../../src/adapter/memory/extract/extracted.ts';
+import { extractedIn } from '../../../../src/adapter/memory/extract/chat-extractor.ts';
 import { extractorFrom } from '../../../../src/adapter/memory/extract/from-environment.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
 import { memoryBackend } from '../../../kit/memory-backend.ts';

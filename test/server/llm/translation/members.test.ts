@@ -5,7 +5,7 @@ import type { ChatCompletionCreateParams } from 'openai/resources/chat/completio
 import type { ResponseCreateParams } from 'openai/resources/responses/responses';
 import { expect, test } from 'vitest';
 import type { Json } from '../../../../src/server/llm/chat/chat-format.ts';
-import { translateRequest } from '../../../../src/server/llm/translation/translate-request.ts';
+import { translateRequest } from '../../../../src/server/llm/translation/translation.ts';
 import { formatOf, outcomeOf, TARGET } from './cases.ts';
 
 /** Values of a member: one, or several by a text that tells them apart. */

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { jsonIn } from '../../../../core/foreign.ts';
-import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
+import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { defineEndpoint, entityTypes, NOT_A_CURSOR, pageLimit } from '../endpoint.ts';
+import { MemoryError } from '../memory-error.ts';
 
 const place = z.strictObject({ name: z.string(), id: z.string() });
 
@@ -30,5 +31,18 @@ export const entities = defineEndpoint({
   async run({ query: { cursor: after, ...request }, memory }) {
     const { entities: found, next } = await memory.store.searchEntities({ ...request, after });
     return { body: { entities: found, nextCursor: next === null ? null : JSON.stringify(next) } };
+  },
+});
+
+/** One entity with its whole content. */
+export const entity = defineEndpoint({
+  method: 'GET',
+  path: '/entities/:id',
+  params: z.strictObject({ id: z.string().min(1).max(LIMITS.nameLength) }),
+  async run({ params: { id }, memory }) {
+    const [found] = await memory.store.entities([id]);
+    if (found === undefined) throw new MemoryError('memory_not_found', 'no entity has this id');
+    const { title: _title, heading: _heading, searchText: _words, ...shown } = found;
+    return { body: shown };
   },
 });

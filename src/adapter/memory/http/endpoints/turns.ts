@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
-import { defineEndpoint, sessionId, wholeNumber } from '../endpoint.ts';
+import { defineEndpoint, NOT_A_CURSOR, pageLimit, sessionId, wholeNumber } from '../endpoint.ts';
+import { MemoryError } from '../memory-error.ts';
 
 /** Compared as text with the times that the store writes, so an offset is converted. */
 const time = z.iso
@@ -35,5 +36,32 @@ export const turns = defineEndpoint({
       cursor: cursor < 0 ? undefined : cursor,
     });
     return { body: { ...found, count: found.turns.length } };
+  },
+});
+
+/** The chat threads, most recent first. */
+export const sessions = defineEndpoint({
+  method: 'GET',
+  path: '/sessions',
+  query: z.strictObject({
+    limit: pageLimit,
+    cursor: z
+      .string()
+      .regex(/^\d{1,15}$/, NOT_A_CURSOR)
+      .optional(),
+  }),
+  run: async ({ query, memory }) => ({ body: await memory.store.sessions(query) }),
+});
+
+/** The turns of one chat thread, oldest first. */
+export const sessionTurns = defineEndpoint({
+  method: 'GET',
+  path: '/sessions/:id/turns',
+  params: z.strictObject({ id: sessionId }),
+  query: z.strictObject({ after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0), limit: pageLimit }),
+  async run({ params: { id }, query, memory }) {
+    const page = await memory.store.turns(id, query);
+    if (page === undefined) throw new MemoryError('memory_not_found', 'no session has this id');
+    return { body: page };
   },
 });

@@ -5,19 +5,23 @@ import { formatOf } from '../../formats/index.ts';
 import type { LlmCall } from '../../llm-call.ts';
 import { defineProvider } from '../provider.ts';
 import { chatCompletion } from './chat-completions.ts';
-import { embeddedContent, embeddedContents, embeddings } from './embeddings.ts';
 import { geminiCountTokens, generatedContent } from './generate-content.ts';
-import { images } from './images.ts';
 import { message } from './messages.ts';
-import { moderation } from './moderations.ts';
+import {
+  embeddedContent,
+  embeddedContents,
+  embeddings,
+  images,
+  moderation,
+  rerank,
+  speech,
+  textCompletion,
+  tokenCount,
+  transcription,
+} from './other-calls.ts';
 import { EchoConversation } from './realtime.ts';
 import { InvalidRequest } from './reply.ts';
-import { rerank } from './rerank.ts';
 import { response } from './responses.ts';
-import { speech } from './speech.ts';
-import { textCompletion } from './text-completions.ts';
-import { tokenCount } from './token-count.ts';
-import { transcription } from './transcriptions.ts';
 import type { Body } from './words.ts';
 
 /** Answers one call. Throws `InvalidRequest`. */
