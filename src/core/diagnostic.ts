@@ -118,3 +118,7 @@ export const DIAGNOSTIC_CODES = {
 } as const;
 
 export type DiagnosticCode = keyof typeof DIAGNOSTIC_CODES;
+
+/** The severity of a problem that names none: what begins with `AGW03` does not keep a configuration from working. */
+export const usualSeverity = (code: DiagnosticCode): Severity =>
+  code.startsWith('AGW03') ? 'warning' : 'error';

@@ -85,7 +85,6 @@ export function shadowedProblem(route: NamedRoute, by: NamedRoute): Problem {
   const isPrefix = by.matches.some(({ path }) => path.kind === 'prefix');
   return {
     code: 'AGW0306',
-    severity: 'warning',
     message: `route \`${route.name}\` is never reached: route \`${by.name}\` matches all its requests first`,
     help:
       isRegex && isPrefix

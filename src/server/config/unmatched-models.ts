@@ -25,7 +25,6 @@ function problemsOf({ policies, backends }: RoutePlan): LocatedProblem[] {
     !names.some((each) => overlaps(each, name));
   const problem = (at: LocatedProblem['path'], name: string): LocatedProblem => ({
     code: 'AGW0303',
-    severity: 'warning',
     path: at,
     message: `\`${name}\` matches no model of this route`,
     help: `models that clients may request: ${[...new Set(served)].join(', ') || 'none'}`,

@@ -132,7 +132,6 @@ export function reportPlainRules(rules: readonly RuleConfig[], context: CompileC
   const kinds = [...new Set(others)].map((kind) => `\`${kind}\``).join(' and ');
   context.at('rules', plain).report({
     code: 'AGW0308',
-    severity: 'warning',
     message: `rules without a keyword are mixed with ${kinds} rules, and count as \`require\``,
     label: 'must be true for every request, regardless of other rules',
     help: 'if this is intended, write `require:` before each of them; write `allow:` if one true rule of several suffices',
@@ -148,7 +147,6 @@ function warnOfMissingHeader(rule: TracedExpression, context: CompileContext): v
   const key = JSON.stringify(name);
   context.report({
     code: 'AGW0307',
-    severity: 'warning',
     message: `this \`deny\` rule also rejects requests without the header \`${name}\``,
     inside: { start, end },
     label: 'fails without the header, and a `deny` rule that fails rejects the request',

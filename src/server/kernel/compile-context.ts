@@ -73,6 +73,7 @@ export interface NamedBackend {
 
 export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' | 'notes' | 'notesQuoteFile'> {
   readonly code: DiagnosticCode;
+  /** By default that of its code, `usualSeverity`. */
   readonly severity?: Diagnostic['severity'];
   /** The affected part of the string at this path, such as an expression, as UTF-16 offsets. */
   readonly inside?: { readonly start: number; readonly end: number };

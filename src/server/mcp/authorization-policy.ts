@@ -44,7 +44,6 @@ export const mcpAuthorization = definePolicy({
     if (backends.some(({ api }) => api === 'mcp')) return;
     context.report({
       code: 'AGW0303',
-      severity: 'warning',
       atKey: true,
       message: `\`mcpAuthorization\` has no effect: route \`${name}\` has no \`mcp\` backend`,
       label: 'only `mcp` backends have tools, prompts and resources',
@@ -163,7 +162,6 @@ function warnAboutLists(rule: TracedExpression, context: CompileContext): void {
   if (!readsUnguarded(rule, 'mcp.tool.arguments')) return;
   context.report({
     code: 'AGW0309',
-    severity: 'warning',
     message: 'this rule also filters lists, where `mcp.tool.arguments` is not set',
     label: 'evaluation fails there, so the tools are missing from lists',
     help: 'begin with `!has(mcp.tool.arguments) || `, or in a `deny` rule with `has(mcp.tool.arguments) && `',

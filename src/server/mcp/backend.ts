@@ -203,7 +203,6 @@ function warnAboutOwnKey(
   if (statefulMode === 'stateless' || !targets.every(({ resumable }) => resumable)) return;
   context.report({
     code: 'AGW0305',
-    severity: 'warning',
     atKey: true,
     message: 'sessions cannot continue at other gateways, because `config.session.key` is not set',
     help: 'set `config.session.key` to the same value for all gateways of `config.shared`, such as the output of `openssl rand -hex 32`',
@@ -216,7 +215,6 @@ function warnAboutPrefixes({ targets }: McpBackendConfig, context: CompileContex
     if (!name.includes('.') && name.length < LIMITS.llmToolName - 1) continue;
     context.at('targets', index, 'name').report({
       code: 'AGW0313',
-      severity: 'warning',
       message: `tools of target \`${name}\` get names that LLM providers reject`,
       label: `prefix of the tool names, which may contain letters, digits, \`_\` and \`-\`, at most ${LIMITS.llmToolName} characters`,
       help: name.includes('.')

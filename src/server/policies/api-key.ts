@@ -109,7 +109,6 @@ export const apiKey = definePolicy({
     isReadBy: (expression) => readsMemberOf('apiKey', expression),
     missingFrom: (route) => ({
       code: 'AGW0309',
-      severity: 'warning',
       message: `route \`${route}\` reads \`apiKey\`, but none of its policies sets it`,
       help: 'add the policy `apiKey`; until then `apiKey` is null',
     }),
@@ -118,7 +117,6 @@ export const apiKey = definePolicy({
     if (mode !== 'strict') {
       context.report({
         code: 'AGW0304',
-        severity: 'warning',
         atKey: true,
         message: `\`apiKey\` lets requests without ${mode === 'optional' ? 'a key' : 'a valid key'} through`,
         help: 'set `mode: strict` to require one',

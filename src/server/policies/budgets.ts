@@ -134,7 +134,6 @@ function warnAboutUncounted(
   if (backends.some(({ countsTokens }) => countsTokens)) return;
   context.report({
     code: 'AGW0303',
-    severity: 'warning',
     atKey: true,
     message: `\`budgets\` has no effect: route \`${name}\` has no \`llm\` or \`ai\` backend`,
     label: 'only calls of models are counted',

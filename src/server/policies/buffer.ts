@@ -42,7 +42,6 @@ export const buffer = definePolicy({
     if (response === undefined || backends.some(isService)) return;
     context.at('response').report({
       code: 'AGW0303',
-      severity: 'warning',
       atKey: true,
       message: `\`buffer.response\` has no effect: route \`${name}\` has no \`host\` backend`,
       label: 'only responses of plain HTTP services are buffered',

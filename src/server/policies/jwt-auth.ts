@@ -105,7 +105,6 @@ export const jwtAuth = definePolicy({
     if (mode !== 'strict')
       context.report({
         code: 'AGW0304',
-        severity: 'warning',
         atKey: true,
         message: `\`jwtAuth\` lets requests without ${mode === 'optional' ? 'a token' : 'a valid token'} through`,
         help: 'set `mode: strict` to require one',

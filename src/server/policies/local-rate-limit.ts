@@ -200,7 +200,6 @@ function warnAboutUncountedTokens(
     if (type === 'tokens')
       context.at(index, 'type').report({
         code: 'AGW0303',
-        severity: 'warning',
         message: `a limit of \`tokens\` has no effect: route \`${name}\` has no \`llm\` or \`ai\` backend`,
         label: 'only calls of models have tokens',
         help: 'configure the provider as an `llm` or `ai` backend, or limit `requests`',

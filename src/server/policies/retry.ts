@@ -72,7 +72,6 @@ export const retry = definePolicy({
     if (codes.length === 0 || !backends.every(({ api }) => api === 'mcp') || backends.length === 0) return;
     context.at('codes').report({
       code: 'AGW0303',
-      severity: 'warning',
       message: `\`retry.codes\` has no effect: route \`${name}\` leads to MCP servers only`,
       label: 'a tool may have run although its server answered with an error',
       help: 'only calls that could not connect are repeated',

@@ -30,7 +30,6 @@ export const urlRewrite = definePolicy({
     const isForMcp = backends.length > 0 && backends.every(({ api }) => api === 'mcp');
     const problem = (key: string): Problem => ({
       code: 'AGW0303',
-      severity: 'warning',
       atKey: true,
       message: `\`${key}\` has no effect: route \`${name}\` has no \`host\` backend`,
       label: `LLM providers and MCP servers always get their own host${isForMcp ? ' and path' : ''}`,

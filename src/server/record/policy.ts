@@ -100,7 +100,6 @@ export function recordPolicy(
   if (context.settings.isDatabaseAdded) return undefined;
   context.report({
     code: 'AGW0303',
-    severity: 'warning',
     atKey: true,
     message: 'no requests are recorded, because there is no database',
     help: 'set `config.database`, for example `database: { url: sqlite://./data.db }`',

@@ -1,4 +1,4 @@
-import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
+import { type Diagnostic, type Path, pathText, usualSeverity } from '../../core/diagnostic.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression } from '../expressions/cel/expression.ts';
@@ -113,7 +113,6 @@ function unavailableMembers({ paths }: Expression, scope: ExpressionScope): Prob
     return [
       {
         code: 'AGW0309',
-        severity: 'warning',
         message: `\`${unavailable.member}\` is never set here: ${unavailable.why}`,
         inside,
         label: 'evaluates to null or is absent, so every comparison with it is false',
@@ -127,7 +126,6 @@ function unavailableMembers({ paths }: Expression, scope: ExpressionScope): Prob
 function inOnStrings(expression: Expression): Problem[] {
   return expression.inOnStrings.map((inside) => ({
     code: 'AGW0310',
-    severity: 'warning',
     message: '`in` on a string always fails',
     inside,
     label: 'a string: `in` checks items of lists and keys of maps',
@@ -163,7 +161,7 @@ export function locate(
     : atKey
       ? source.keyRange(path)
       : source.valueRange(path);
-  return { severity: severity ?? 'error', file: source.file, path, range, ...problem };
+  return { severity: severity ?? usualSeverity(problem.code), file: source.file, path, range, ...problem };
 }
 
 /** The location of a section (its key) or an expression (its value) in the configuration file, for traces. */

@@ -235,7 +235,6 @@ function reportUnused(
     if (!components.has(id))
       report([...path, 'name'], {
         code: 'AGW0303',
-        severity: 'warning',
         message: `nothing refers to the backend \`${name}\``,
         help: `write \`backend: ${name}\` as a backend of a route, or remove it`,
       });

@@ -221,7 +221,6 @@ function unusedTarget(
     return [
       {
         code: 'AGW0303',
-        severity: 'warning',
         path: [...path, 'target', 'backend'],
         message: `the policy has no effect: no route uses the backend \`${name}\``,
       },

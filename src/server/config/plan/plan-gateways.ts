@@ -53,7 +53,6 @@ function checkRouteGroups({ routeGroups }: Config, { gateways, detached }: Plan)
     return [
       {
         code: 'AGW0303',
-        severity: 'warning',
         path,
         message: `no route delegates to the route group \`${name}\``,
         help: `write \`routeGroup: ${name}\` as a backend of a route, or remove the group`,

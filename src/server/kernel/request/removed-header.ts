@@ -9,7 +9,6 @@ export function warnOfRemovedHeader(name: string, context: CompileContext): void
   if (!isUnderscored && !isHopByHop) return;
   context.report({
     code: 'AGW0303',
-    severity: 'warning',
     message: `no request has the header \`${name}\` here`,
     label: isHopByHop
       ? 'hop-by-hop headers are removed before routing and policies'

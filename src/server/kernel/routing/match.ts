@@ -130,7 +130,6 @@ function canonical(path: string, context: CompileContext): string {
   if (pattern === undefined)
     context.report({
       code: 'AGW0303',
-      severity: 'warning',
       message: 'this path matches no request',
       label: 'request validation rejects such a path before routing',
       help: 'remove dot segments, encoded slashes and backslashes; see `config.http.pathNormalization`',

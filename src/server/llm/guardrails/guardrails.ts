@@ -122,7 +122,6 @@ function compileItem(
   if (!kind.hasRejection && item.rejection !== undefined)
     context.at('rejection').report({
       code: 'AGW0303',
-      severity: 'warning',
       atKey: true,
       message: `\`rejection\` has no effect: the ${kind.key} chooses status and body`,
       help: 'remove `rejection`',

@@ -101,7 +101,6 @@ function reportShadowed(
   const isSameName = other === name;
   context.at('models', index, 'name').report({
     code: 'AGW0303',
-    severity: 'warning',
     message: `model \`${name}\` is unreachable: ${isSameName ? 'an earlier entry of the same name' : `\`${other}\``} matches all of its requests`,
     label: `${isSameName ? 'the earlier entry' : `\`${other}\``} is in line ${configLine}`,
     help: isSameName

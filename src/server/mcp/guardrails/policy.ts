@@ -79,7 +79,6 @@ export const mcpGuardrails = definePolicy({
     if (backends.some(({ api }) => api === 'mcp')) return;
     context.report({
       code: 'AGW0303',
-      severity: 'warning',
       atKey: true,
       message: `\`mcpGuardrails\` has no effect: route \`${name}\` has no \`mcp\` backend`,
       label: 'only `mcp` backends have tools, prompts and resources',
@@ -145,7 +144,6 @@ function checkMethods(
       continue;
     context.at(key).report({
       code: 'AGW0303',
-      severity: 'warning',
       atKey: true,
       message: `\`${key}: ${phases}\` has no effect`,
       label: checks,

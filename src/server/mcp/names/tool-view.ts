@@ -135,7 +135,6 @@ export function compileToolView(
       if (view.includes(own)) continue;
       context.at(key, own).report({
         code: 'AGW0303',
-        severity: 'warning',
         atKey: true,
         message: `\`tools.${key}\` has no effect on \`${own}\`, which is left out`,
         label:

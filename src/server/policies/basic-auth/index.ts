@@ -53,7 +53,6 @@ export const basicAuth = definePolicy({
     isReadBy: (expression) => readsMemberOf('basicAuth', expression),
     missingFrom: (route) => ({
       code: 'AGW0309',
-      severity: 'warning',
       message: `route \`${route}\` reads \`basicAuth\`, but none of its policies sets it`,
       help: 'add the policy `basicAuth`; until then `basicAuth` is null',
     }),
@@ -62,7 +61,6 @@ export const basicAuth = definePolicy({
     if (mode !== 'strict')
       context.report({
         code: 'AGW0304',
-        severity: 'warning',
         atKey: true,
         message: '`basicAuth` lets requests without credentials through',
         help: 'set `mode: strict` to require them',

@@ -31,7 +31,6 @@ export const extAuthz = definePolicy({
     isReadBy: (expression) => readsMemberOf('extauthz', expression),
     missingFrom: (route) => ({
       code: 'AGW0309',
-      severity: 'warning',
       message: `route \`${route}\` reads \`extauthz\`, but none of its policies sets it`,
       help: 'add the policy `extAuthz`; until then `extauthz` is null',
     }),

@@ -115,7 +115,6 @@ export const mcpAuthentication = definePolicy({
     isReadBy: ({ roots }) => roots.has('jwt'),
     missingFrom: (route) => ({
       code: 'AGW0301',
-      severity: 'warning',
       message: `route \`${route}\` reads \`jwt\`, but none of its policies validates a token`,
       help: 'add the policy `mcpAuthentication` or `jwtAuth`; until then `jwt` is null',
     }),
@@ -260,14 +259,12 @@ function reportProblems(config: McpAuthenticationConfig, context: CompileContext
   if (providerOf(provider).needsClientId === true && clientId === undefined)
     context.at('provider').report({
       code: 'AGW0303',
-      severity: 'warning',
       message: 'clients cannot register at this provider, and `clientId` is missing',
       help: 'register one client at the provider, and set its id as `clientId`',
     });
   if (authorizationServer === 'gateway' && authorizationServerOf(config) !== authorizationServer)
     context.at('authorizationServer').report({
       code: 'AGW0303',
-      severity: 'warning',
       message: 'without `provider`, clients are directed to the issuer, not to the gateway',
       help: 'remove it, or set `provider` if the issuer is one of the supported kinds',
     });
@@ -275,7 +272,6 @@ function reportProblems(config: McpAuthenticationConfig, context: CompileContext
   if (resourceMetadata.resource === undefined)
     context.report({
       code: 'AGW0305',
-      severity: 'warning',
       message:
         '`resourceMetadata.resource` is missing: clients get the host of their request, without a path',
       help: 'set it to the URL that clients connect to, such as `http://localhost:3000/mcp`; strict clients compare the two',

@@ -128,7 +128,6 @@ function secretOf(context: CompileContext): Buffer {
   if (configured === undefined && secret?.isConfigured !== true)
     context.report({
       code: 'AGW0305',
-      severity: 'warning',
       atKey: true,
       message:
         'sessions of browsers end when agctl restarts, because the key of their cookies is generated at each start',

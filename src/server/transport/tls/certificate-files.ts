@@ -139,7 +139,6 @@ function validityProblems(cert: Buffer): FileProblem[] {
     {
       key: 'cert',
       code: 'AGW0320',
-      severity: 'warning',
       message: isExpired
         ? `the certificate has expired: ${validTo}`
         : `the certificate is not valid yet: ${validFrom}`,

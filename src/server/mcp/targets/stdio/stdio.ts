@@ -193,7 +193,6 @@ function warnIfConfigIsServed(config: z.output<typeof schema>, context: CompileC
     if (isAbsolute(toConfig) || toConfig.split(sep)[0] === '..') continue;
     context.at('args', index).report({
       code: 'AGW0314',
-      severity: 'warning',
       message: 'callers of this server can change the configuration of the gateway, and read `gateway.env`',
       label: 'the configuration is in this folder',
       help: 'give the server a folder of its own, such as `./files`: a target that a caller adds to the configuration starts any program',
