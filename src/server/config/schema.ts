@@ -3,7 +3,7 @@ import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
-import { mapping } from '../../core/schema/mapping.ts';
+import { choice, list, mapping } from '../../core/schema/mapping.ts';
 import { databaseSchema } from '../database/settings.ts';
 import { networkAuthorizationSchema } from '../expressions/network-authorization.ts';
 import { PATH_MODES } from '../kernel/request/request-target.ts';
@@ -67,18 +67,16 @@ const logLevelSchema = z
 /** `config.http`. */
 const requestValidationSchema = z
   .strictObject({
-    pathNormalization: z
-      .enum(PATH_MODES)
-      .default('merge')
-      .describe(
-        'Handling of paths that servers interpret differently. `merge` merges repeated slashes and rejects encoded slashes (except in the id of `/v1/models/{id}`) and backslashes with status 400; `reject` also rejects repeated slashes and `;` (also `%3B`), which services need that ignore path parameters, as many in Java do: `/admin;x=1` is another path than `/admin` for routes and rules; `keep` forwards all of these unchanged. Dot segments and control characters are always rejected.',
-      ),
-    headersWithUnderscores: z
-      .enum(FIELD_MODES)
-      .default('drop')
-      .describe(
-        'Handling of request headers with an underscore in their name, which some servers treat like a hyphen: `drop` removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them.',
-      ),
+    pathNormalization: choice(
+      'Handling of paths that servers interpret differently. `merge` merges repeated slashes and rejects encoded slashes (except in the id of `/v1/models/{id}`) and backslashes with status 400; `reject` also rejects repeated slashes and `;` (also `%3B`), which services need that ignore path parameters, as many in Java do: `/admin;x=1` is another path than `/admin` for routes and rules; `keep` forwards all of these unchanged. Dot segments and control characters are always rejected.',
+      PATH_MODES,
+      'merge',
+    ),
+    headersWithUnderscores: choice(
+      'Handling of request headers with an underscore in their name, which some servers treat like a hyphen: `drop` removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them.',
+      FIELD_MODES,
+      'drop',
+    ),
     overrideHeaders: z
       .enum(FIELD_MODES)
       .optional()
@@ -96,17 +94,15 @@ const processSchema = mapping('Settings of the process, read at startup.', {
     .describe(
       'Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.',
     ),
-  adminHosts: z
-    .array(z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }))
-    .default([])
-    .describe(
-      'Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.',
-    ),
+  adminHosts: list(
+    'Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.',
+    z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }),
+  ),
   ...workerFields,
   logging: z
     .strictObject({
       level: logLevelSchema.default('info'),
-      format: z.enum(['text', 'json']).default('text').describe('Format of log and access-log lines.'),
+      format: choice('Format of log and access-log lines.', ['text', 'json'], 'text'),
     })
     .prefault({})
     .describe('Logging.'),
@@ -158,12 +154,10 @@ const processSchema = mapping('Settings of the process, read at startup.', {
     .prefault({})
     .describe('Limits of MCP sessions.'),
   http: requestValidationSchema,
-  modelCatalog: z
-    .array(catalogReferenceSchema)
-    .default([])
-    .describe(
-      'Price catalogs, for the cost of LLM calls. Entries of later catalogs replace those of earlier ones.',
-    ),
+  modelCatalog: list(
+    'Price catalogs, for the cost of LLM calls. Entries of later catalogs replace those of earlier ones.',
+    catalogReferenceSchema,
+  ),
   database: databaseSchema.optional(),
   connectionTerminationDeadline: durationSchema
     .prefault(durationText(LIMITS.drain))
@@ -286,25 +280,18 @@ export const configSchema = mapping('Configuration of agctl.', {
   config: processSchema.prefault({}),
   frontendPolicies: frontendSchema.prefault({}),
   gateways: z.record(name, gatewaySchema).default({}).describe('Gateways by name.'),
-  binds: z
-    .array(bindSchema)
-    .default([])
-    .describe('Ports with their listeners and routes; the former way to write `gateways`.'),
-  routes: z.array(attachedRouteSchema).default([]).describe('Routes that name the gateways they belong to.'),
-  backends: z.array(namedBackendSchema).default([]).describe('Backends that routes refer to by name.'),
-  policies: z
-    .array(attachedPolicySchema)
-    .default([])
-    .describe(
-      'Policies that apply to gateways, routes or backends that they name. One that is written at its place, or at a more specific one, takes precedence.',
-    ),
-  routeGroups: z.array(routeGroupSchema).default([]).describe('Routes that other routes delegate to.'),
-  tcpRoutes: z
-    .array(attachedTcpRouteSchema)
-    .default([])
-    .describe(
-      'Routes for connections whose bytes are passed on, on gateways with the protocol `TCP` or `TLS`.',
-    ),
+  binds: list('Ports with their listeners and routes; the former way to write `gateways`.', bindSchema),
+  routes: list('Routes that name the gateways they belong to.', attachedRouteSchema),
+  backends: list('Backends that routes refer to by name.', namedBackendSchema),
+  policies: list(
+    'Policies that apply to gateways, routes or backends that they name. One that is written at its place, or at a more specific one, takes precedence.',
+    attachedPolicySchema,
+  ),
+  routeGroups: list('Routes that other routes delegate to.', routeGroupSchema),
+  tcpRoutes: list(
+    'Routes for connections whose bytes are passed on, on gateways with the protocol `TCP` or `TLS`.',
+    attachedTcpRouteSchema,
+  ),
   mcp: simpleMcpSchema.optional(),
   llm: simpleLlmSchema.optional(),
   ui: uiSchema.optional(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
+import { choice, list, mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { anyPolicyKinds, backendKinds, policyKinds, policyKindsAt } from '../features.ts';
 import type { PolicyKind, PolicyPlace } from '../kernel/policy.ts';
 import { matchSchema } from '../kernel/routing/match.ts';
@@ -114,16 +114,12 @@ const routeFields = {
   namespace: nonEmpty
     .default('default')
     .describe('First part of the name of the route in logs: `namespace/name`.'),
-  hostnames: z
-    .array(
-      z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
-        error: 'expected a host name such as `api.example.com` or `*.example.com`',
-      }),
-    )
-    .default([])
-    .describe(
-      'Host names that this route serves; all host names if empty. `*.example.com` matches any name below it.',
-    ),
+  hostnames: list(
+    'Host names that this route serves; all host names if empty. `*.example.com` matches any name below it.',
+    z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
+      error: 'expected a host name such as `api.example.com` or `*.example.com`',
+    }),
+  ),
   matches: z
     .array(matchSchema)
     .min(1)
@@ -132,10 +128,7 @@ const routeFields = {
       'Conditions on requests: the route handles requests that match one of the entries. Every request by default.',
     ),
   policies: policiesSchema.optional().describe('Policies of this route, run before its backend.'),
-  backends: z
-    .array(routeBackendSchema)
-    .default([])
-    .describe('Backends of the route: one, or several that share requests by weight.'),
+  backends: list('Backends of the route: one, or several that share requests by weight.', routeBackendSchema),
 };
 
 const routeMeta = { foreignNames: { match: 'matches' }, elsewhere: { ruleName: RULE_NAME } };
@@ -147,7 +140,7 @@ export const routeSchema = mapping(
 
 export const routeGroupSchema = mapping('Routes that other routes delegate to. A request must match both.', {
   name: nonEmpty.describe('Name of the group, for references.'),
-  routes: z.array(routeSchema).default([]).describe('Routes of the group.'),
+  routes: list('Routes of the group.', routeSchema),
 });
 
 const NAMESPACE = z.string().default('default');
@@ -186,10 +179,11 @@ export const attachedPolicySchema = mapping(
     }).meta({
       elsewhere: { listenerSet: 'listener sets exist only in Kubernetes: name a listener with `gateway`' },
     }),
-    phase: z
-      .enum(['route', 'gateway'])
-      .default('route')
-      .describe('When it runs: after routing, or before (`gateway`, for a target `gateway` only).'),
+    phase: choice(
+      'When it runs: after routing, or before (`gateway`, for a target `gateway` only).',
+      ['route', 'gateway'],
+      'route',
+    ),
     policy: policiesSchema.describe('The policy: exactly one.'),
   },
 );
@@ -275,10 +269,7 @@ const bindListenerSchema = mapping('A listener of a port.', {
     .meta({ elsewhere: elsewhereThan('gateway') })
     .optional(),
   routes: routes.describe('Routes of this listener.'),
-  tcpRoutes: z
-    .array(tcpRouteSchema)
-    .default([])
-    .describe('Routes of this listener, if its protocol is `TCP` or `TLS`.'),
+  tcpRoutes: list('Routes of this listener, if its protocol is `TCP` or `TLS`.', tcpRouteSchema),
 }).meta({ elsewhere: { namespace: 'listeners are named by `name` alone: remove it' } });
 
 export const bindSchema = mapping('A port with its listeners.', {

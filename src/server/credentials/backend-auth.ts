@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { list } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
@@ -60,15 +61,13 @@ export const backendAuthSchema = z.lazy(() =>
       aws: awsSchema.optional(),
       gcp: gcpSchema.optional(),
       azure: azureSchema.optional(),
-      credentials: z
-        .array(
-          z.strictObject({
-            key: textOrFile.meta({ secret: true }).describe('The credential, or `{ file: … }`.'),
-            location: placementSchema.describe('Its place in the request.'),
-          }),
-        )
-        .default([])
-        .describe('Further credentials.'),
+      credentials: list(
+        'Further credentials.',
+        z.strictObject({
+          key: textOrFile.meta({ secret: true }).describe('The credential, or `{ file: … }`.'),
+          location: placementSchema.describe('Its place in the request.'),
+        }),
+      ),
     })
     .superRefine((value, context) => {
       const methods = METHODS.filter((name) => value[name] !== undefined).length;

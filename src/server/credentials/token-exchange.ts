@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
+import { choice, mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -29,12 +29,11 @@ export const tokenExchangeSchema = z.lazy(() =>
   z
     .strictObject({
       ...endpointFields,
-      grantType: z
-        .enum(['tokenExchange', 'jwtBearer'])
-        .default('tokenExchange')
-        .describe(
-          '`tokenExchange`: RFC 8693. `jwtBearer`: RFC 7523, the token of the client is the assertion.',
-        ),
+      grantType: choice(
+        '`tokenExchange`: RFC 8693. `jwtBearer`: RFC 7523, the token of the client is the assertion.',
+        ['tokenExchange', 'jwtBearer'],
+        'tokenExchange',
+      ),
       subjectToken: z
         .strictObject({
           source: locationSchema

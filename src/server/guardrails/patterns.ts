@@ -1,7 +1,7 @@
 import type { RE2JS } from 're2js';
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
-import { nonEmpty } from '../../core/schema/mapping.ts';
+import { choice, nonEmpty } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json/json-text.ts';
 import { re2 } from '../kernel/re2.ts';
@@ -30,12 +30,11 @@ export const ruleSchema = z
 
 /** Settings of patterns by key. */
 export const patternFields = {
-  action: z
-    .enum(['mask', 'reject'])
-    .default('mask')
-    .describe(
-      'What happens to a match: `mask` replaces it, by a name such as `<EMAIL_ADDRESS>` or by `<masked>`; `reject` rejects the call.',
-    ),
+  action: choice(
+    'What happens to a match: `mask` replaces it, by a name such as `<EMAIL_ADDRESS>` or by `<masked>`; `reject` rejects the call.',
+    ['mask', 'reject'],
+    'mask',
+  ),
   rules: z.array(ruleSchema).min(1).describe('Patterns: `{ builtin: … }` or `{ pattern: … }`.'),
 };
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mapping } from '../../core/schema/mapping.ts';
+import { choice, mapping } from '../../core/schema/mapping.ts';
 import { targetPoliciesSchema } from './connection/target-policies.ts';
 import { toolViewSchema } from './names/tool-view.ts';
 import { targetKinds } from './targets/index.ts';
@@ -38,22 +38,21 @@ const targetSchema = z
 /** Fields of an MCP backend; also of the simplified top-level `mcp`. */
 export const mcpFields = {
   targets: z.array(targetSchema).min(1).describe('MCP servers that this endpoint offers together.'),
-  statefulMode: z
-    .enum(['stateful', 'stateless'])
-    .default('stateful')
-    .describe(
-      'Whether clients get sessions. `stateless`: each request runs in a session at the targets of its own, which ends with it, so any process can answer it; servers can send neither requests nor messages outside a response, and one process of a stdio target serves all requests. Clients of revision 2026-07-28 never have sessions.',
-    ),
-  prefixMode: z
-    .enum(['conditional', 'always', 'never'])
-    .default('conditional')
-    .describe('Whether tools are named `target_tool`: with several targets only, always, or never.'),
-  failureMode: z
-    .enum(['failOpen', 'failClosed'])
-    .default('failOpen')
-    .describe(
-      'What happens when a target fails. `failOpen`: sessions continue with the other targets. `failClosed`: every session fails.',
-    ),
+  statefulMode: choice(
+    'Whether clients get sessions. `stateless`: each request runs in a session at the targets of its own, which ends with it, so any process can answer it; servers can send neither requests nor messages outside a response, and one process of a stdio target serves all requests. Clients of revision 2026-07-28 never have sessions.',
+    ['stateful', 'stateless'],
+    'stateful',
+  ),
+  prefixMode: choice(
+    'Whether tools are named `target_tool`: with several targets only, always, or never.',
+    ['conditional', 'always', 'never'],
+    'conditional',
+  ),
+  failureMode: choice(
+    'What happens when a target fails. `failOpen`: sessions continue with the other targets. `failClosed`: every session fails.',
+    ['failOpen', 'failClosed'],
+    'failOpen',
+  ),
   toolPinning: toolPinningSchema,
   dnsRebindingProtection: z
     .union([z.literal('auto'), z.boolean()])

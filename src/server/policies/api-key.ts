@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, detailOf } from '../../core/errors.ts';
+import { choice, list } from '../../core/schema/mapping.ts';
 import { type BudgetMeter, CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
 import { missingDatabase } from '../budgets/missing-database.ts';
 import { type KnownKey, spendingOf } from '../budgets/spending.ts';
@@ -54,12 +55,11 @@ const keySchema = z.lazy(() =>
 
 const virtualKeysSchema = z
   .strictObject({
-    failureMode: z
-      .enum(['failClosed', 'failOpen'])
-      .default('failClosed')
-      .describe(
-        'What happens to calls of keys with budgets that cannot be counted, because the database fails or the price of the model is unknown: `failClosed` refuses them, `failOpen` lets them through.',
-      ),
+    failureMode: choice(
+      'What happens to calls of keys with budgets that cannot be counted, because the database fails or the price of the model is unknown: `failClosed` refuses them, `failOpen` lets them through.',
+      ['failClosed', 'failOpen'],
+      'failClosed',
+    ),
   })
   .describe(
     'Accepts also the keys of `agctl keys create`, which are kept in `config.database`. Expressions read their metadata as `apiKey.<name>`, and `apiKey.name`.',
@@ -68,14 +68,13 @@ const virtualKeysSchema = z
 const schema = z.lazy(() =>
   z
     .strictObject({
-      keys: z.array(keySchema).default([]).describe('Accepted keys.'),
+      keys: list('Accepted keys.', keySchema),
       virtualKeys: virtualKeysSchema.optional(),
-      mode: z
-        .enum(['strict', 'optional', 'permissive'])
-        .default('optional')
-        .describe(
-          '`strict`: a valid key is required. `optional`: no key or a valid one. `permissive`: requests are never rejected.',
-        ),
+      mode: choice(
+        '`strict`: a valid key is required. `optional`: no key or a valid one. `permissive`: requests are never rejected.',
+        ['strict', 'optional', 'permissive'],
+        'optional',
+      ),
       location: locationSchema
         .optional()
         .describe(

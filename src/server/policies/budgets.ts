@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { BUDGET_FORMS, type BudgetLimit, budgetText, parseBudget } from '../../core/budget.ts';
-import { nonEmpty } from '../../core/schema/mapping.ts';
+import { choice, nonEmpty } from '../../core/schema/mapping.ts';
 import { CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
 import { missingDatabase } from '../budgets/missing-database.ts';
 import { claimOf, spendingOf } from '../budgets/spending.ts';
@@ -39,12 +39,11 @@ const budgetSchema = z.lazy(() =>
       .describe(
         'CEL expression such as `apiKey.team` or `jwt.sub`: each value has the whole amount for itself. By default, all calls share it. Calls for which the expression fails share one amount too; the first of them is logged.',
       ),
-    failureMode: z
-      .enum(['failClosed', 'failOpen'])
-      .default('failClosed')
-      .describe(
-        'What happens to calls that cannot be counted, because the database fails or the price of the model is unknown: `failClosed` refuses them (503, or 403 without a price), `failOpen` lets them through.',
-      ),
+    failureMode: choice(
+      'What happens to calls that cannot be counted, because the database fails or the price of the model is unknown: `failClosed` refuses them (503, or 403 without a price), `failOpen` lets them through.',
+      ['failClosed', 'failOpen'],
+      'failClosed',
+    ),
   }),
 );
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { mapping } from '../../core/schema/mapping.ts';
+import { choice, mapping } from '../../core/schema/mapping.ts';
 import { responseWaits } from '../kernel/backend.ts';
 import { definePolicy, isService } from '../kernel/policy.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
@@ -13,12 +13,11 @@ const sideSchema = z.strictObject({
     .min(1)
     .optional()
     .describe('Maximum size in bytes; by default, `frontendPolicies.http.maxBufferSize`.'),
-  failureMode: z
-    .enum(['failClosed', 'failOpen'])
-    .default('failClosed')
-    .describe(
-      'What happens to a larger body: `failClosed` rejects the request with 413, or the response with 502; `failOpen` streams it.',
-    ),
+  failureMode: choice(
+    'What happens to a larger body: `failClosed` rejects the request with 413, or the response with 502; `failOpen` streams it.',
+    ['failClosed', 'failOpen'],
+    'failClosed',
+  ),
 });
 
 const schema = mapping('Buffers whole bodies. By default, bodies are streamed.', {

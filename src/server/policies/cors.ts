@@ -1,31 +1,29 @@
 import { z } from 'zod';
 import { durationSchema, goDuration } from '../../core/duration.ts';
+import { flag, list } from '../../core/schema/mapping.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { HeaderList } from '../kernel/request/header-list.ts';
 
 const schema = z.lazy(() =>
   z
     .strictObject({
-      allowOrigins: z
-        .array(z.string().min(1))
-        .default([])
-        .describe('Origins that may read responses: exact, `https://*.example.com`, or `*` for any.'),
-      allowMethods: z
-        .array(z.string().min(1))
-        .default([])
-        .describe('Methods that a preflight allows. `*` allows the requested one.'),
-      allowHeaders: z
-        .array(z.string().min(1))
-        .default([])
-        .describe('Request headers that a preflight allows. `*` allows the requested ones.'),
-      exposeHeaders: z
-        .array(z.string().min(1))
-        .default([])
-        .describe('Response headers that pages may read, such as `Mcp-Session-Id`.'),
-      allowCredentials: z
-        .boolean()
-        .default(false)
-        .describe('Whether responses to requests with cookies or other credentials may be read.'),
+      allowOrigins: list(
+        'Origins that may read responses: exact, `https://*.example.com`, or `*` for any.',
+        z.string().min(1),
+      ),
+      allowMethods: list('Methods that a preflight allows. `*` allows the requested one.', z.string().min(1)),
+      allowHeaders: list(
+        'Request headers that a preflight allows. `*` allows the requested ones.',
+        z.string().min(1),
+      ),
+      exposeHeaders: list(
+        'Response headers that pages may read, such as `Mcp-Session-Id`.',
+        z.string().min(1),
+      ),
+      allowCredentials: flag(
+        'Whether responses to requests with cookies or other credentials may be read.',
+        false,
+      ),
       maxAge: durationSchema
         .optional()
         .describe(

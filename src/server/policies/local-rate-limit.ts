@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { durationSchema, goDuration } from '../../core/duration.ts';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { nonEmpty } from '../../core/schema/mapping.ts';
+import { choice, nonEmpty } from '../../core/schema/mapping.ts';
 import { CelEvaluationError } from '../expressions/cel/errors.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -27,12 +27,11 @@ const limitSchema = z.lazy(() =>
     fillInterval: durationSchema
       .refine((value) => value > 0, { error: 'expected a duration over zero' })
       .describe('Interval at which tokens are added.'),
-    type: z
-      .enum(['requests', 'tokens'])
-      .default('requests')
-      .describe(
-        'What is counted: requests, or LLM tokens of calls of models, which are deducted when a call has ended.',
-      ),
+    type: choice(
+      'What is counted: requests, or LLM tokens of calls of models, which are deducted when a call has ended.',
+      ['requests', 'tokens'],
+      'requests',
+    ),
     key: nonEmpty
       .optional()
       .describe(

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Redactor } from '../../core/redact.ts';
-import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
+import { choice, mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { compilePatterns, type Patterns, ruleSchema } from '../guardrails/patterns.ts';
@@ -15,12 +15,11 @@ const DAY = 24 * 3600 * 1000;
 /** `frontendPolicies.accessLog.database`. */
 export const recordPolicySchema = z.lazy(() =>
   mapping('The record of requests in `config.database`.', {
-    payloads: z
-      .enum(['none', 'metadata', 'full'])
-      .default('metadata')
-      .describe(
-        'What is kept of each request: `metadata` (time, caller, route, model, tool, status, tokens, cost, without contents); `full`, also prompts, completions, and arguments and results of tools; `none`, only sums per hour for `agctl usage`.',
-      ),
+    payloads: choice(
+      'What is kept of each request: `metadata` (time, caller, route, model, tool, status, tokens, cost, without contents); `full`, also prompts, completions, and arguments and results of tools; `none`, only sums per hour for `agctl usage`.',
+      ['none', 'metadata', 'full'],
+      'metadata',
+    ),
     llm: z.enum(['metadata', 'full']).optional().describe("`payloads` for LLM calls only (upstream's name)."),
     add: z
       .record(nonEmpty, nonEmpty)
@@ -49,12 +48,11 @@ export const recordPolicySchema = z.lazy(() =>
     retention: durationSchema
       .prefault(durationText(30 * DAY))
       .describe('Age at which records and sums are deleted.'),
-    failureMode: z
-      .enum(['allow', 'deny'])
-      .default('allow')
-      .describe(
-        'What happens to requests while the database fails: `allow`, they go on, and are recorded later or, if too many wait, not at all, which is logged and counted; `deny`, they are answered with status 503.',
-      ),
+    failureMode: choice(
+      'What happens to requests while the database fails: `allow`, they go on, and are recorded later or, if too many wait, not at all, which is logged and counted; `deny`, they are answered with status 503.',
+      ['allow', 'deny'],
+      'allow',
+    ),
   }),
 );
 

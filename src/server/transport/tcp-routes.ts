@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { z } from 'zod';
-import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
+import { list, mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { clientOf } from '../kernel/request/client-connection.ts';
 import { canonicalName } from '../kernel/request/request-target.ts';
@@ -19,16 +19,12 @@ const HOST_PORT = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@[\]]+):\d{1,5}$/;
 export const tcpRouteFields = {
   name: nonEmpty.optional().describe('Name of the route; `routeN` by default.'),
   namespace: nonEmpty.optional().describe('First part of the name of the route.'),
-  hostnames: z
-    .array(
-      z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
-        error: 'expected a host name such as `db.example.com` or `*.example.com`',
-      }),
-    )
-    .default([])
-    .describe(
-      'Names that clients ask for with TLS (SNI), with the protocol `TLS`. Every connection if empty; the most specific route takes it.',
-    ),
+  hostnames: list(
+    'Names that clients ask for with TLS (SNI), with the protocol `TLS`. Every connection if empty; the most specific route takes it.',
+    z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
+      error: 'expected a host name such as `db.example.com` or `*.example.com`',
+    }),
+  ),
   policies,
   backends: z
     .array(

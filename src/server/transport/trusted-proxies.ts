@@ -1,19 +1,16 @@
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { list } from '../../core/schema/mapping.ts';
 import { type ClientConnection, clientConnection } from '../kernel/request/client-connection.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 
 /** `config.http.trustedProxies`. */
-export const trustedProxiesSchema = z
-  .array(
-    z.string().refine((text) => subnetOf(text) !== undefined, {
-      error: 'expected an address or a network, such as `10.0.0.0/8` or `fd00::/8`',
-    }),
-  )
-  .default([])
-  .describe(
-    'Addresses of proxies in front of the gateway. For connections from them, the client is the last address in `X-Forwarded-For` that is not one of them: in `source.address`, rate limits and logs. By default, no header changes the client.',
-  );
+export const trustedProxiesSchema = list(
+  'Addresses of proxies in front of the gateway. For connections from them, the client is the last address in `X-Forwarded-For` that is not one of them: in `source.address`, rate limits and logs. By default, no header changes the client.',
+  z.string().refine((text) => subnetOf(text) !== undefined, {
+    error: 'expected an address or a network, such as `10.0.0.0/8` or `fd00::/8`',
+  }),
+);
 
 interface Subnet {
   readonly address: string;

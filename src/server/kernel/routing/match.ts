@@ -2,7 +2,7 @@ import type { RE2JS } from 're2js';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
-import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
+import { list, mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../compile-context.ts';
 import { re2 } from '../re2.ts';
 import { warnOfRemovedHeader } from '../request/removed-header.ts';
@@ -48,15 +48,13 @@ export const matchSchema = mapping('A condition on requests.', {
     .regex(/^[A-Z]+$/, { error: 'expected an HTTP method in capitals, such as `GET`' })
     .optional()
     .describe('HTTP method.'),
-  query: z
-    .array(
-      z.strictObject({
-        name: nonEmpty.describe('Query parameter.'),
-        value: textMatch.describe('Condition on the value.'),
-      }),
-    )
-    .default([])
-    .describe('Conditions on query parameters, on their decoded values.'),
+  query: list(
+    'Conditions on query parameters, on their decoded values.',
+    z.strictObject({
+      name: nonEmpty.describe('Query parameter.'),
+      value: textMatch.describe('Condition on the value.'),
+    }),
+  ),
 }).meta({
   elsewhere: {
     prefix: 'write `path: { pathPrefix: /… }`',

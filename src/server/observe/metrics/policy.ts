@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
+import { list, mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
@@ -16,10 +16,7 @@ export const metricsSchema = z.lazy(() =>
       .regex(/^(?:[a-zA-Z_][a-zA-Z0-9_]*)?$/, { error: 'expected letters, digits and `_`, or nothing' })
       .default(OWN_PREFIX)
       .describe('First part of the names of all metrics, such as `agentgateway_`.'),
-    remove: z
-      .array(nonEmpty)
-      .default([])
-      .describe('Names of metrics to omit, such as `gw_requests_total` or `requests`.'),
+    remove: list('Names of metrics to omit, such as `gw_requests_total` or `requests`.', nonEmpty),
     fields: z
       .strictObject({
         add: z

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
+import { choice, mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
@@ -25,12 +25,11 @@ const schema = z.lazy(() =>
   mapping(
     'Validates bearer tokens (JWT) of an identity provider, and serves the metadata that MCP clients need to sign in.',
     {
-      mode: z
-        .enum(['strict', 'optional', 'permissive'])
-        .default('strict')
-        .describe(
-          '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
-        ),
+      mode: choice(
+        '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
+        ['strict', 'optional', 'permissive'],
+        'strict',
+      ),
       issuer: httpUrl.describe(
         'Issuer of the tokens: must equal their `iss` claim, as in `https://idp.example.com/realms/main`.',
       ),

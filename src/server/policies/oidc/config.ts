@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { list } from '../../../core/schema/mapping.ts';
 import { httpUrl, jwksSchema } from '../jwt/key-source.ts';
 
 const logoutSchema = z
@@ -42,12 +43,10 @@ export const schema = z.lazy(() =>
         .describe(
           'URL of the gateway that browsers return to, such as `https://example.com/oauth/callback`. Its path belongs to the policy.',
         ),
-      scopes: z
-        .array(z.string().min(1))
-        .default([])
-        .describe(
-          'Scopes to request besides `openid`. Many providers issue refresh tokens for `offline_access` only.',
-        ),
+      scopes: list(
+        'Scopes to request besides `openid`. Many providers issue refresh tokens for `offline_access` only.',
+        z.string().min(1),
+      ),
       endSessionEndpoint: httpUrl
         .nullish()
         .describe('Where the provider signs browsers out, if no metadata is read. Used by `logout`.'),

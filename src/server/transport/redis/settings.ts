@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { durationSchema, durationText } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
+import { choice, mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { backendTlsSchema, compileBackendTls } from '../tls/backend-tls.ts';
 import type { RedisAddress } from './connection.ts';
@@ -57,18 +57,16 @@ export const sharedSchema = z.lazy(() =>
         ),
       failureMode: z
         .strictObject({
-          rateLimits: z
-            .enum(['local', 'failClosed'])
-            .default('local')
-            .describe(
-              'Requests with `localRateLimit`: `local` counts them in this gateway only, `failClosed` rejects them with status 503.',
-            ),
-          sessions: z
-            .enum(['failOpen', 'failClosed'])
-            .default('failOpen')
-            .describe(
-              'Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503.',
-            ),
+          rateLimits: choice(
+            'Requests with `localRateLimit`: `local` counts them in this gateway only, `failClosed` rejects them with status 503.',
+            ['local', 'failClosed'],
+            'local',
+          ),
+          sessions: choice(
+            'Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503.',
+            ['failOpen', 'failClosed'],
+            'failOpen',
+          ),
         })
         .prefault({})
         .describe('What happens while the server is not available.'),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { membersOf } from '../../../../core/foreign.ts';
-import { mapping } from '../../../../core/schema/mapping.ts';
+import { list, mapping } from '../../../../core/schema/mapping.ts';
 import { GuardrailError, type Phase } from '../../../guardrails/outcome.ts';
 import { compileWebhookService, webhookFields } from '../../../guardrails/webhook.ts';
 import { llmRequestScope, llmResponseScope } from '../../variables.ts';
@@ -13,12 +13,10 @@ const { host, headers, failureMode } = webhookFields;
 const schema = mapping('A server that checks texts.', {
   target: mapping('The webhook server.', { host }),
   headers,
-  inspect: z
-    .array(z.enum(['toolCalls', 'reasoning', 'other']))
-    .default([])
-    .describe(
-      'Texts to check beside the content of messages and choices, each as an item of its own: arguments of tool calls, reasoning, and other texts such as titles of documents.',
-    ),
+  inspect: list(
+    'Texts to check beside the content of messages and choices, each as an item of its own: arguments of tool calls, reasoning, and other texts such as titles of documents.',
+    z.enum(['toolCalls', 'reasoning', 'other']),
+  ),
   failureMode: failureMode.describe(
     'What happens if the webhook fails: `failClosed` rejects the request with 503, `failOpen` continues.',
   ),

@@ -6,7 +6,7 @@ import { elementsOf, textIn } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import type { Redactor } from '../../../../core/redact.ts';
-import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
+import { flag, list, mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../../connection/target.ts';
 import { mcpProcessOf } from '../../process.ts';
@@ -27,7 +27,7 @@ const schema = z.lazy(() =>
     'A local MCP server that the gateway starts as a child process, one per session, and uses over stdin and stdout.',
     {
       cmd: nonEmpty.describe('Command that starts the MCP server. Looked up on PATH; no shell is involved.'),
-      args: z.array(z.string()).default([]).describe('Arguments of the command, passed unchanged.'),
+      args: list('Arguments of the command, passed unchanged.', z.string()),
       env: z
         .record(z.string(), z.string())
         .default({})
@@ -35,18 +35,14 @@ const schema = z.lazy(() =>
         .describe(
           "Environment variables for the server, in addition to those that it inherits from the gateway: PATH, HOME, LANG and the like; certificates and proxies (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, HTTPS_PROXY, NO_PROXY, ...), with a proxy's password if its URL has one; npm_config_*, UV_* and PIP_*.",
         ),
-      inheritEnv: z
-        .boolean()
-        .default(false)
-        .describe(
-          "Pass the gateway's whole environment to the server. Off by default, because it may contain keys of other services.",
-        ),
-      shared: z
-        .boolean()
-        .default(false)
-        .describe(
-          'Run one process for all sessions of the backend instead of one per session. For servers without state per client: all callers see the same state, and the server can neither send requests nor log messages to a client.',
-        ),
+      inheritEnv: flag(
+        "Pass the gateway's whole environment to the server. Off by default, because it may contain keys of other services.",
+        false,
+      ),
+      shared: flag(
+        'Run one process for all sessions of the backend instead of one per session. For servers without state per client: all callers see the same state, and the server can neither send requests nor log messages to a client.',
+        false,
+      ),
       cwd: nonEmpty
         .optional()
         .describe(
@@ -65,10 +61,7 @@ const schema = z.lazy(() =>
         .describe(
           "Stops the process of a session that has been unused for this time; the session's next request starts another. For servers without state: only the log level and resource subscriptions are restored, and a stopped server sends no updates. Off by default. With `shared`: how long the process is kept after its last session.",
         ),
-      clear_env: z
-        .boolean()
-        .default(false)
-        .describe('Start with an empty environment: the server only gets `env`.'),
+      clear_env: flag('Start with an empty environment: the server only gets `env`.', false),
     },
   ).meta({ foreignNames: { command: 'cmd', environment: 'env' } }),
 );
