@@ -2,15 +2,14 @@ import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { jsonIn } from '../../../core/foreign.ts';
 import { mapping } from '../../../core/schema/mapping.ts';
-import type { TracePlace } from '../../../core/trace/event.ts';
-import { ACTIONS, GuardrailError, PHASES, type Phase } from '../../guardrails/outcome.ts';
+import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
 import { responseOf } from '../../guardrails/service-response.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { VariableResolver } from '../../kernel/expression.ts';
 import { credential } from '../../transport/services/backend-credential.ts';
 import { createUpstream } from '../../transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../../transport/upstream/upstream-error.ts';
-import type { Verdict } from './guard.ts';
+import { type Guard, type ItemSettings, inScope, type Verdict } from './guard.ts';
+import type { GuardedText } from './guarded-text.ts';
 
 /** `policies` of services that are called with a key. */
 export const keyPolicies = mapping('How the gateway connects to the service.', {
@@ -40,15 +39,16 @@ export type Authorize = (
 
 /** The service of a vendor that checks texts. */
 export interface HostedService {
-  readonly place: TracePlace;
-  /** `host:port`, for logs. */
-  readonly address: string;
+  /** Key of the guardrail in the configuration. */
+  readonly kind: string;
+  /** Scheme, host and port. */
+  readonly origin: string;
+  readonly authorize: Authorize;
   /**
-   * Runs a check that may ask several times, and counts its outcome. Throws `GuardrailError` if the service fails: none of
-   * these kinds has a failure mode, so the call is then rejected.
+   * Checks texts, and may ask several times. Throws `GuardrailError` if the service fails: none of these kinds has a failure
+   * mode, so the call is then rejected.
    */
-  check(run: (ask: Ask) => Promise<Verdict>, lookup: VariableResolver, signal: AbortSignal): Promise<Verdict>;
-  close(): Promise<void>;
+  check(ask: Ask, texts: readonly GuardedText[]): Promise<Verdict>;
 }
 
 /** Sends a JSON body to a path and returns the response, if it has this shape. */
@@ -58,13 +58,12 @@ export type Ask = <Shape extends z.ZodType>(
   shape: Shape,
 ) => Promise<z.output<Shape>>;
 
-/** `origin` is scheme, host and port. */
-export function compileHostedService(
-  origin: string,
-  authorize: Authorize,
-  phase: Phase,
+/** A guardrail that asks such a service, and counts the outcomes. */
+export function hostedGuard(
+  { kind, origin, authorize, check }: HostedService,
+  { phase, scope }: ItemSettings,
   context: CompileContext,
-): HostedService {
+): Omit<Guard, 'rejection'> {
   const counted = context.settings.counter('guardrails');
   const { guardrailConnections, guardrailTimeout } = context.settings.limits;
   const upstream = createUpstream(
@@ -83,8 +82,10 @@ export function compileHostedService(
   });
   return {
     place: context.place(),
-    address: upstream.address,
-    async check(run, lookup, signal) {
+    kind,
+    name: upstream.address,
+    sees: (text) => text.content !== '' && inScope(scope, text),
+    async check(texts, lookup, signal) {
       const ask: Ask = async (path, content, shape) => {
         const body = JSON.stringify(content);
         const { authority } = upstream;
@@ -110,7 +111,7 @@ export function compileHostedService(
         return parsed.data;
       };
       try {
-        const verdict = await run(ask);
+        const verdict = await check(ask, texts);
         counted([PHASES[phase], ACTIONS[verdict.kind]]);
         return verdict;
       } catch (error) {

@@ -4,8 +4,8 @@ import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../../credentials/cloud/entra-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
 import { readCredential } from '../../../transport/services/backend-credential.ts';
-import { defineGuard, inScope } from '../guard.ts';
-import { type Ask, type Authorize, compileHostedService, keyPolicies } from '../hosted-service.ts';
+import { defineGuard } from '../guard.ts';
+import { type Ask, type Authorize, hostedGuard, keyPolicies } from '../hosted-service.ts';
 
 const apiVersion = z.string().regex(/^[A-Za-z0-9.-]+$/, { error: 'expected a version such as `2024-09-01`' });
 
@@ -59,7 +59,8 @@ export const azureContentSafety = defineGuard({
   schema,
   hasScope: false,
   hasRejection: true,
-  compile(config, { phase, rejection, scope }, context) {
+  compile(config, item, context) {
+    const { phase, rejection } = item;
     const { analyzeText, endpoint } = config;
     const detectJailbreak = phase === 'request' ? config.detectJailbreak : undefined;
     if (analyzeText === undefined && detectJailbreak === undefined) {
@@ -70,7 +71,6 @@ export const azureContentSafety = defineGuard({
     const authorize = authorizeOf(config.policies, context);
     if (authorize === undefined) return undefined;
     const { origin } = new URL(/^https?:/.test(endpoint) ? endpoint : `https://${endpoint}`);
-    const service = compileHostedService(origin, authorize, phase, context);
 
     async function isHarmful(ask: Ask, text: string): Promise<boolean> {
       if (analyzeText === undefined) return false;
@@ -102,23 +102,20 @@ export const azureContentSafety = defineGuard({
       return results.some(({ jailbreakAnalysis }) => jailbreakAnalysis.detected);
     }
 
-    return {
-      place: service.place,
-      kind: 'azureContentSafety',
-      name: service.address,
-      sees: (text) => text.content !== '' && inScope(scope, text),
-      check: (texts, lookup, signal) =>
-        service.check(
-          async (ask) => {
-            const text = texts.map(({ content }) => content).join('\n');
-            const found = await Promise.all([isHarmful(ask, text), isJailbreak(ask, text)]);
-            return found.includes(true) ? { kind: 'reject', rejection } : { kind: 'pass' };
-          },
-          lookup,
-          signal,
-        ),
-      close: () => service.close(),
-    };
+    return hostedGuard(
+      {
+        kind: 'azureContentSafety',
+        origin,
+        authorize,
+        async check(ask, texts) {
+          const text = texts.map(({ content }) => content).join('\n');
+          const found = await Promise.all([isHarmful(ask, text), isJailbreak(ask, text)]);
+          return found.includes(true) ? { kind: 'reject', rejection } : { kind: 'pass' };
+        },
+      },
+      item,
+      context,
+    );
   },
 });
 

@@ -3,9 +3,9 @@ import { mapping } from '../../../../core/schema/mapping.ts';
 import { awsSigner } from '../../../credentials/cloud/aws-signature.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { defineGuard, inScope, type Verdict } from '../guard.ts';
+import { defineGuard, type Verdict } from '../guard.ts';
 import type { GuardedText } from '../guarded-text.ts';
-import { compileHostedService, serviceUrl } from '../hosted-service.ts';
+import { hostedGuard, serviceUrl } from '../hosted-service.ts';
 import type { Rejection } from '../rejection.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9:/._-]+$/, { error: 'expected an id or ARN' });
@@ -41,35 +41,27 @@ export const bedrockGuardrails = defineGuard({
   schema,
   hasScope: true,
   hasRejection: true,
-  compile(config, { phase, rejection, scope }, context) {
+  compile(config, item, context) {
+    const { phase, rejection } = item;
     if (!requireInstalled('@aws-sdk/credential-providers', context, 'this guardrail')) return undefined;
     const { guardrailIdentifier, guardrailVersion, region } = config;
     const { origin } = new URL(config.baseUrl ?? `https://bedrock-runtime.${region}.amazonaws.com`);
     const signer = awsSigner(region, 'bedrock');
-    const service = compileHostedService(
-      origin,
-      (request) => signer.sign({ ...request, method: 'POST', contentType: 'application/json' }),
-      phase,
-      context,
-    );
     const path = `/guardrail/${encodeURIComponent(guardrailIdentifier)}/version/${guardrailVersion}/apply`;
     const source = phase === 'request' ? 'INPUT' : 'OUTPUT';
-    return {
-      place: service.place,
-      kind: 'bedrockGuardrails',
-      name: service.address,
-      sees: (text) => text.content !== '' && inScope(scope, text),
-      check: (texts, lookup, signal) =>
-        service.check(
-          async (ask) => {
-            const content = texts.map(({ content: text }) => ({ text: { text } }));
-            return verdictOf(await ask(path, { source, content }, answer), texts, rejection);
-          },
-          lookup,
-          signal,
-        ),
-      close: () => service.close(),
-    };
+    return hostedGuard(
+      {
+        kind: 'bedrockGuardrails',
+        origin,
+        authorize: (request) => signer.sign({ ...request, method: 'POST', contentType: 'application/json' }),
+        async check(ask, texts) {
+          const content = texts.map(({ content: text }) => ({ text: { text } }));
+          return verdictOf(await ask(path, { source, content }, answer), texts, rejection);
+        },
+      },
+      item,
+      context,
+    );
   },
 });
 

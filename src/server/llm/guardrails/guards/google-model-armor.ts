@@ -3,8 +3,8 @@ import { mapping } from '../../../../core/schema/mapping.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { googleTokens } from '../../../credentials/cloud/google-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
-import { defineGuard, inScope } from '../guard.ts';
-import { compileHostedService, serviceUrl } from '../hosted-service.ts';
+import { defineGuard } from '../guard.ts';
+import { hostedGuard, serviceUrl } from '../hosted-service.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9:._-]+$/, { error: 'expected an id' });
 
@@ -37,39 +37,35 @@ export const googleModelArmor = defineGuard({
   schema,
   hasScope: false,
   hasRejection: true,
-  compile(config, { phase, rejection, scope }, context) {
+  compile(config, item, context) {
+    const { phase, rejection } = item;
     if (!requireInstalled('google-auth-library', context, 'this guardrail')) return undefined;
     const { templateId, projectId, location } = config;
     const { origin } = new URL(config.baseUrl ?? `https://modelarmor.${location}.rep.googleapis.com`);
     const tokens = googleTokens({ project: projectId });
-    const authorize = async () => ({ authorization: `Bearer ${await tokens.value()}` });
-    const service = compileHostedService(origin, authorize, phase, context);
     const template = `/v1/projects/${projectId}/locations/${location}/templates/${templateId}`;
     const [action, member] =
       phase === 'request'
         ? (['sanitizeUserPrompt', 'user_prompt_data'] as const)
         : (['sanitizeModelResponse', 'model_response_data'] as const);
-    return {
-      place: service.place,
-      kind: 'googleModelArmor',
-      name: service.address,
-      sees: (text) => text.content !== '' && inScope(scope, text),
-      check: (texts, lookup, signal) =>
-        service.check(
-          async (ask) => {
-            const text = texts.map(({ content }) => content).join('\n');
-            const { sanitizationResult } = await ask(`${template}:${action}`, { [member]: { text } }, answer);
-            const { filterMatchState, invocationResult = 'SUCCESS' } = sanitizationResult;
-            if (filterMatchState === 'MATCH_FOUND') return { kind: 'reject', rejection };
-            // `PARTIAL` and `FAILURE`: filters were skipped, such as for texts that are too long.
-            if (invocationResult !== 'SUCCESS')
-              throw new GuardrailError('the service has not run all filters of the template');
-            return { kind: 'pass' };
-          },
-          lookup,
-          signal,
-        ),
-      close: () => service.close(),
-    };
+    return hostedGuard(
+      {
+        kind: 'googleModelArmor',
+        origin,
+        authorize: async () => ({ authorization: `Bearer ${await tokens.value()}` }),
+        async check(ask, texts) {
+          const text = texts.map(({ content }) => content).join('\n');
+          const { sanitizationResult } = await ask(`${template}:${action}`, { [member]: { text } }, answer);
+          const { filterMatchState, invocationResult = 'SUCCESS' } = sanitizationResult;
+          if (filterMatchState === 'MATCH_FOUND') return { kind: 'reject', rejection };
+          // `PARTIAL` and `FAILURE`: filters were skipped, such as for texts that are too long.
+          if (invocationResult !== 'SUCCESS')
+            throw new GuardrailError('the service has not run all filters of the template');
+          return { kind: 'pass' };
+        },
+      },
+      item,
+      context,
+    );
   },
 });

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
 import { readCredential } from '../../../transport/services/backend-credential.ts';
-import { defineGuard, inScope } from '../guard.ts';
-import { compileHostedService, keyPolicies, serviceUrl } from '../hosted-service.ts';
+import { defineGuard } from '../guard.ts';
+import { hostedGuard, keyPolicies, serviceUrl } from '../hosted-service.ts';
 
 const schema = mapping('Rejects requests that the moderation API of OpenAI flags.', {
   model: nonEmpty.default('omni-moderation-latest').describe('Moderation model.'),
@@ -19,30 +19,27 @@ export const openAIModeration = defineGuard({
   schema,
   hasScope: false,
   hasRejection: true,
-  compile({ model, baseUrl, policies }, { phase, rejection, scope }, context) {
+  compile({ model, baseUrl, policies }, item, context) {
     const key = readCredential(policies.backendAuth.key, context.at('policies', 'backendAuth', 'key'));
     if (key === undefined) return undefined;
-    const authorize = () => ({ authorization: `Bearer ${key}` });
-    const service = compileHostedService(new URL(baseUrl).origin, authorize, phase, context);
-    return {
-      place: service.place,
-      kind: 'openAIModeration',
-      name: service.address,
-      sees: (text) => text.content !== '' && inScope(scope, text),
-      check: (texts, lookup, signal) =>
-        service.check(
-          async (ask) => {
-            const input = texts.map(({ content }) => content);
-            const { results } = await ask('/v1/moderations', { model, input }, answer);
-            // Some servers check the first text only.
-            if (results.length !== input.length)
-              throw new GuardrailError('the response of the service has a different number of results');
-            return results.some(({ flagged }) => flagged) ? { kind: 'reject', rejection } : { kind: 'pass' };
-          },
-          lookup,
-          signal,
-        ),
-      close: () => service.close(),
-    };
+    return hostedGuard(
+      {
+        kind: 'openAIModeration',
+        origin: new URL(baseUrl).origin,
+        authorize: () => ({ authorization: `Bearer ${key}` }),
+        async check(ask, texts) {
+          const input = texts.map(({ content }) => content);
+          const { results } = await ask('/v1/moderations', { model, input }, answer);
+          // Some servers check the first text only.
+          if (results.length !== input.length)
+            throw new GuardrailError('the response of the service has a different number of results');
+          return results.some(({ flagged }) => flagged)
+            ? { kind: 'reject', rejection: item.rejection }
+            : { kind: 'pass' };
+        },
+      },
+      item,
+      context,
+    );
   },
 });
