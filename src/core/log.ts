@@ -82,6 +82,13 @@ export function createLog(sink: LineSink, level: string | LogDirectives, format:
   };
 }
 
+/** A log that writes nothing. */
+export const SILENT_LOG: Log = createLog(
+  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
+  'off',
+  'text',
+);
+
 /** UTC with six digits after the second, as the access log prints it. */
 export function timestamp(milliseconds: number): string {
   const second = Math.floor(milliseconds / 1000);

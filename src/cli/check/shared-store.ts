@@ -1,14 +1,8 @@
 import { messageOf } from '../../core/errors.ts';
-import { createLog } from '../../core/log.ts';
+import { SILENT_LOG } from '../../core/log.ts';
 import { sharedStore } from '../../server/kernel/shared-store.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
 import { type CheckContext, type CheckGroup, type CheckResult, check, fail, ok, skip } from './check.ts';
-
-const silent = createLog(
-  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
-  'off',
-  'text',
-);
 
 /** Connects to the server of `config.shared` as the gateway does, and writes a key that expires. */
 export const store: CheckGroup = {
@@ -21,7 +15,7 @@ export const store: CheckGroup = {
 async function checkStore({ config, loaded, env, folder, options }: CheckContext): Promise<CheckResult> {
   if (options.offline) return skip('not contacted (--offline)');
   if (config === undefined) return skip('not checked: the configuration is not valid');
-  const { runtime } = compileRuntime({ config, source: loaded.source, log: silent, env, folder });
+  const { runtime } = compileRuntime({ config, source: loaded.source, log: SILENT_LOG, env, folder });
   try {
     const shared = sharedStore.get(runtime.settings);
     await shared?.open();

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { createLog } from '../../core/log.ts';
+import { SILENT_LOG } from '../../core/log.ts';
 import type { AddressProbe, CommandProbe } from '../../server/kernel/probe.ts';
 import { detailOf } from '../../server/mcp/connection/target-failure.ts';
 import { createContext } from '../../server/runtime/compile-context.ts';
@@ -100,7 +100,7 @@ class TargetStarter {
     const { name } = probe;
     const { loaded, env, folder } = this.#context;
     if (loaded.config === undefined) throw new Error('the configuration is not valid');
-    const options = { config: loaded.config, source: loaded.source, log: silent, env, folder };
+    const options = { config: loaded.config, source: loaded.source, log: SILENT_LOG, env, folder };
     const { runtime } = compileRuntime(options);
     const { settings, redactor, inspection } = runtime;
     const context = {
@@ -143,9 +143,3 @@ function list(tools: readonly string[]): string {
   const names = tools.slice(0, MOST_TOOLS).join(', ') + (more > 0 ? ` and ${more} more` : '');
   return `${tools.length === 1 ? '1 tool' : `${tools.length} tools`}: ${names}`;
 }
-
-const silent = createLog(
-  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
-  'off',
-  'text',
-);

@@ -1,4 +1,4 @@
-import { createLog } from '../../core/log.ts';
+import { SILENT_LOG } from '../../core/log.ts';
 import type { AddressProbe, CommandProbe, ListedTools, Probe } from '../kernel/probe.ts';
 import type { McpBackendConfig } from './backend-config.ts';
 import { outwardName } from './names/names.ts';
@@ -38,7 +38,7 @@ function commandProbe(
       };
     },
     async tools(context): Promise<ListedTools> {
-      const listed = await toolsOf(stdio.compile(name, settings, context), silent);
+      const listed = await toolsOf(stdio.compile(name, settings, context), SILENT_LOG);
       const view = tools && new ToolView(tools);
       view?.unmatched.listed(listed);
       const shown = listed
@@ -70,9 +70,3 @@ function destinationOf(endpoint: EndpointConfig): AddressProbe['destination'] {
     },
   };
 }
-
-const silent = createLog(
-  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
-  'off',
-  'text',
-);

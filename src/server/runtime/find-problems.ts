@@ -1,5 +1,5 @@
 import { type Diagnostic, type DiagnosticCode, inOrder, type Path } from '../../core/diagnostic.ts';
-import { createLog } from '../../core/log.ts';
+import { SILENT_LOG } from '../../core/log.ts';
 import { isWhole, type LoadedConfig } from '../config/load.ts';
 import { recoverPartialConfig } from '../config/reading/recover-partial-config.ts';
 import { configSchema } from '../config/schema.ts';
@@ -36,16 +36,10 @@ async function problemsOfValidParts(
 }
 
 async function compileProblems(options: Omit<CompileOptions, 'log'>): Promise<readonly Diagnostic[]> {
-  const { runtime, diagnostics } = compileRuntime({ ...options, log: silent, withNotes: true });
+  const { runtime, diagnostics } = compileRuntime({ ...options, log: SILENT_LOG, withNotes: true });
   await runtime.close();
   return diagnostics;
 }
-
-const silent = createLog(
-  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
-  'off',
-  'text',
-);
 
 /**
  * Whether a problem found in a partially recovered configuration is a problem of the file too, rather than a follow-up
