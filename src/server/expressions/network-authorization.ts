@@ -3,18 +3,15 @@ import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { clientOf } from '../kernel/request/client-connection.ts';
 import { sourceOf } from './connection-variables.ts';
-import { compileRules, ruleSchema } from './rules.ts';
+import { compileRules, ruleList } from './rules.ts';
 import { networkScope } from './scopes.ts';
 
 /** `frontendPolicies.networkAuthorization`. */
 export const networkAuthorizationSchema = z
   .strictObject({
-    rules: z
-      .array(ruleSchema)
-      .min(1)
-      .describe(
-        'CEL expressions on `source`, one of which must be true. With the forms `allow:`, `deny:` and `require:`, a connection is closed if any `deny` rule is true or cannot be evaluated; it needs all `require` rules and, if there are any, one of the `allow` rules.',
-      ),
+    rules: ruleList(
+      'CEL expressions on `source`, one of which must be true. With the forms `allow:`, `deny:` and `require:`, a connection is closed if any `deny` rule is true or cannot be evaluated; it needs all `require` rules and, if there are any, one of the `allow` rules.',
+    ),
   })
   .describe('Closes connections of clients before anything is read from them, unless the rules allow them.');
 

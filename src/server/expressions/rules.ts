@@ -9,7 +9,7 @@ import { neededHeader } from './cel/expression.ts';
 const expression = z.string().min(1);
 
 /** A rule: an expression, or an object with an expression in `allow`, `deny` or `require`. */
-export const ruleSchema = z.union([
+const ruleSchema = z.union([
   expression,
   z.strictObject({
     allow: expression.describe('Allows the request if true, unless a `deny` or `require` rule rejects it.'),
@@ -19,6 +19,10 @@ export const ruleSchema = z.union([
   }),
   z.strictObject({ require: expression.describe('Rejects the request unless true.') }),
 ]);
+
+/** A list of rules, with its documentation. */
+export const ruleList = (doc: string): z.ZodArray<typeof ruleSchema> =>
+  z.array(ruleSchema).min(1).describe(doc);
 
 export type RuleConfig = z.output<typeof ruleSchema>;
 type Effect = 'allow' | 'deny' | 'require';

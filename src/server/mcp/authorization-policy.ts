@@ -7,7 +7,7 @@ import {
   compileRules,
   type RuleConfig,
   type RuleSet,
-  ruleSchema,
+  ruleList,
   rulesByEffect,
 } from '../expressions/rules.ts';
 import { resolverFor } from '../expressions/variable.ts';
@@ -22,12 +22,9 @@ import { mcpAuthorizationScope } from './variables.ts';
 
 const schema = z
   .strictObject({
-    rules: z
-      .array(ruleSchema)
-      .min(1)
-      .describe(
-        'CEL expressions over `mcp.tool`, `mcp.prompt`, `mcp.resource`, `mcp.task` (each with `name` and `target`), `jwt`, `request` and more. An expression alone is an `allow` rule: one that is true suffices.',
-      ),
+    rules: ruleList(
+      'CEL expressions over `mcp.tool`, `mcp.prompt`, `mcp.resource`, `mcp.task` (each with `name` and `target`), `jwt`, `request` and more. An expression alone is an `allow` rule: one that is true suffices.',
+    ),
   })
   .describe(
     'Tools, prompts and resources that a caller may list and use. Others are removed from lists and calls to them fail as unknown; methods that are not part of MCP are rejected. For `mcp` backends only; use `authorization` for rules on any request.',

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { mapping } from '../../core/schema/mapping.ts';
 import { readsOfBody, rejectCaseVariants } from '../expressions/read-members.ts';
@@ -7,7 +6,7 @@ import {
   compileRules,
   type RuleSet,
   reportPlainRules,
-  ruleSchema,
+  ruleList,
   rulesByEffect,
 } from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
@@ -16,12 +15,9 @@ import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../kernel/request/shared-slots.ts';
 
 const schema = mapping('Rejects requests with 403 unless the rules allow them.', {
-  rules: z
-    .array(ruleSchema)
-    .min(1)
-    .describe(
-      'CEL expressions, all of which must be true. With the forms `allow:`, `deny:` and `require:`, a request is rejected if any `deny` rule is true; it needs all `require` rules and, if there are any, one of the `allow` rules.',
-    ),
+  rules: ruleList(
+    'CEL expressions, all of which must be true. With the forms `allow:`, `deny:` and `require:`, a request is rejected if any `deny` rule is true; it needs all `require` rules and, if there are any, one of the `allow` rules.',
+  ),
 });
 
 /** Authorization rules on the request and its caller. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { readsOfBody, rejectCaseVariants } from '../../expressions/read-members.ts';
-import { compileRules, reportPlainRules, ruleSchema } from '../../expressions/rules.ts';
+import { compileRules, reportPlainRules, ruleList } from '../../expressions/rules.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
@@ -10,10 +10,7 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 /** `authorization` of a model: as the policy of that name, for calls of one model. */
 export const modelAuthorizationSchema = z
   .strictObject({
-    rules: z
-      .array(ruleSchema)
-      .min(1)
-      .describe('CEL expressions, as in the policy `authorization`. A call that they reject gets 403.'),
+    rules: ruleList('CEL expressions, as in the policy `authorization`. A call that they reject gets 403.'),
   })
   .describe('Who may call this model, also as a target of a virtual model.');
 
