@@ -1,5 +1,6 @@
-import { useEffect, useRef, useSyncExternalStore } from 'react';
+import { useEffect, useRef } from 'react';
 import { ask } from '../shared/api.ts';
+import { createStore } from '../shared/store.ts';
 import { say } from '../shared/toasts.tsx';
 
 /** Something to delete: the page hides it at once, and the request is sent when it can no longer be undone. */
@@ -23,33 +24,24 @@ interface State {
 }
 
 const NONE: ReadonlySet<string> = new Set();
-let state: State = { hidden: NONE, gone: NONE };
-const listeners = new Set<() => void>();
+const store = createStore<State>({ hidden: NONE, gone: NONE });
 
-function change(next: State): void {
-  state = next;
-  for (const listener of listeners) listener();
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
+const change = (next: Partial<State>): void => store.set({ ...store.get(), ...next });
 
 const without = (keys: ReadonlySet<string>, removed: ReadonlySet<string>): ReadonlySet<string> =>
   new Set([...keys].filter((key) => !removed.has(key)));
 
 /** Deletes after the time to undo it, which a notice shows. A failure brings back what was hidden, and says why. */
 export function deleteLater({ key, what, path, method = 'DELETE', body, done }: Deletion): void {
-  const restore = (): void => change({ ...state, hidden: without(state.hidden, new Set([key])) });
-  change({ ...state, hidden: new Set([...state.hidden, key]) });
+  const restore = (): void => change({ hidden: without(store.get().hidden, new Set([key])) });
+  change({ hidden: new Set([...store.get().hidden, key]) });
   say({
     text: `Deleted: ${what}`,
     undo: restore,
     settle: () =>
       void ask(path, { method, body, keepalive: true }).then(
         () => {
-          change({ ...state, gone: new Set([...state.gone, key]) });
+          change({ gone: new Set([...store.get().gone, key]) });
           done?.();
         },
         (problem: Error) => {
@@ -66,7 +58,7 @@ export function deleteLater({ key, what, path, method = 'DELETE', body, done }: 
  * @param data what the page shows; after a deletion it is loaded again with `reload`
  */
 export function useDeletions(data: unknown, reload: () => void): ReadonlySet<string> {
-  const { hidden, gone } = useSyncExternalStore(subscribe, () => state);
+  const { hidden, gone } = store.use();
   const latest = useRef(reload);
   latest.current = reload;
   useEffect(() => {
@@ -75,7 +67,8 @@ export function useDeletions(data: unknown, reload: () => void): ReadonlySet<str
   // The new data lacks what was deleted, unless somebody has stored it again.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs for each new data.
   useEffect(() => {
-    if (state.gone.size > 0) change({ hidden: without(state.hidden, state.gone), gone: NONE });
+    const { hidden: all, gone: deleted } = store.get();
+    if (deleted.size > 0) change({ hidden: without(all, deleted), gone: NONE });
   }, [data]);
   return hidden;
 }

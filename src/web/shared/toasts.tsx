@@ -1,4 +1,5 @@
-import { type ReactNode, useSyncExternalStore } from 'react';
+import type { ReactNode } from 'react';
+import { createStore } from './store.ts';
 import './toasts.css';
 
 /** A brief message about an action at the edge of the page, with a way to undo it if possible. */
@@ -18,48 +19,37 @@ const SHOWN_FOR = 10_000;
 /** Maximum number of messages at once. */
 const MOST = 4;
 
-let toasts: readonly Shown[] = [];
+const toasts = createStore<readonly Shown[]>([]);
 let count = 0;
-const listeners = new Set<() => void>();
 
 export function say(toast: Toast): void {
   count += 1;
   const id = count;
-  for (const { id: oldest } of toasts.slice(0, -(MOST - 1))) dismiss(oldest);
-  change([...toasts, { ...toast, id }]);
+  for (const { id: oldest } of toasts.get().slice(0, -(MOST - 1))) dismiss(oldest);
+  toasts.set([...toasts.get(), { ...toast, id }]);
   setTimeout(() => dismiss(id), SHOWN_FOR);
 }
 
 /** Ends the time to undo of all messages that have one. */
 export function settleToasts(): void {
-  for (const { id, settle } of toasts) if (settle !== undefined) dismiss(id);
+  for (const { id, settle } of toasts.get()) if (settle !== undefined) dismiss(id);
 }
 
 /** Undoes the action of the latest message that can be undone. */
 export function undoLatest(): void {
-  const latest = toasts.findLast(({ undo }) => undo !== undefined);
+  const latest = toasts.get().findLast(({ undo }) => undo !== undefined);
   if (latest !== undefined) undoOf(latest);
 }
 
 function undoOf({ id, undo }: Shown): void {
-  change(toasts.filter((toast) => toast.id !== id));
+  toasts.set(toasts.get().filter((toast) => toast.id !== id));
   undo?.();
 }
 
 function dismiss(id: number): void {
-  const gone = toasts.find((toast) => toast.id === id);
-  change(toasts.filter((toast) => toast.id !== id));
+  const gone = toasts.get().find((toast) => toast.id === id);
+  toasts.set(toasts.get().filter((toast) => toast.id !== id));
   gone?.settle?.();
-}
-
-function change(next: readonly Shown[]): void {
-  toasts = next;
-  for (const listener of listeners) listener();
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
 }
 
 /**
@@ -67,7 +57,7 @@ function subscribe(listener: () => void): () => void {
  * announced.
  */
 export function Toasts(): ReactNode {
-  const shown = useSyncExternalStore(subscribe, () => toasts);
+  const shown = toasts.use();
   return (
     <section className="toasts" aria-label="Notices" aria-live="polite">
       {shown.map((toast) => {

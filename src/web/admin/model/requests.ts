@@ -1,7 +1,7 @@
-import { useSyncExternalStore } from 'react';
 import { isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { followEventStream, type StreamState } from '../../shared/event-stream.ts';
+import { createStore } from '../../shared/store.ts';
 
 /** A finished request, with the fields of its access-log line. */
 export interface Entry {
@@ -26,8 +26,7 @@ export interface Requests {
 /** Minimum interval between two updates of the display, in ms. */
 const UPDATE_INTERVAL = 150;
 
-let state: Requests = { entries: [], stream: { kind: 'connecting' }, reopened: 0 };
-const listeners = new Set<() => void>();
+const store = createStore<Requests>({ entries: [], stream: { kind: 'connecting' }, reopened: 0 });
 let waiting: Entry[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
 let shownAt = -UPDATE_INTERVAL;
@@ -43,27 +42,17 @@ function followRequests(signal: AbortSignal): void {
     () => '/api/requests',
     {
       event: take,
-      state: (stream) => change({ stream, reopened: state.reopened + (isBack(stream) ? 1 : 0) }),
+      state: (stream) => change({ stream, reopened: store.get().reopened + (isBack(stream) ? 1 : 0) }),
     },
     signal,
   );
 }
 
-const isBack = (next: StreamState): boolean => next.kind === 'open' && state.stream.kind === 'lost';
+const isBack = (next: StreamState): boolean => next.kind === 'open' && store.get().stream.kind === 'lost';
 
-export function useRequests(): Requests {
-  return useSyncExternalStore(subscribe, () => state);
-}
+export const useRequests = store.use;
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-function change(next: Partial<Requests>): void {
-  state = { ...state, ...next };
-  for (const listener of listeners) listener();
-}
+const change = (next: Partial<Requests>): void => store.set({ ...store.get(), ...next });
 
 function take(data: string): void {
   const read = readEntry(data);
@@ -88,7 +77,7 @@ function flush(): void {
   shownAt = performance.now();
   const added = waiting.reverse();
   waiting = [];
-  change({ entries: [...added, ...state.entries].slice(0, LIMITS.pageRequests) });
+  change({ entries: [...added, ...store.get().entries].slice(0, LIMITS.pageRequests) });
 }
 
 function readEntry(data: string): Omit<Entry, 'key'> | undefined {

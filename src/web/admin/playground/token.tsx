@@ -1,15 +1,10 @@
-import { type ReactNode, useSyncExternalStore } from 'react';
+import type { ReactNode } from 'react';
+import { createStore } from '../../shared/store.ts';
 
 // Kept in the memory of this page only: it is not stored, and a reload clears it.
-let token = '';
-const listeners = new Set<() => void>();
+const token = createStore('');
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-export const useToken = (): string => useSyncExternalStore(subscribe, () => token);
+export const useToken = token.use;
 
 /** Headers with that token. */
 export function authorization(value: string): Readonly<Record<string, string>> {
@@ -26,10 +21,7 @@ export function TokenField(): ReactNode {
         type="password"
         autoComplete="off"
         value={value}
-        onChange={(event) => {
-          token = event.target.value.trim();
-          for (const listener of listeners) listener();
-        }}
+        onChange={(event) => token.set(event.target.value.trim())}
       />
     </label>
   );

@@ -1,10 +1,10 @@
-import { useSyncExternalStore } from 'react';
 import { jsonIn, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { createSorter } from '../../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-model.ts';
 import { ApiError } from '../../shared/api.ts';
 import { readEventStream } from '../../shared/event-stream.ts';
+import { createStore } from '../../shared/store.ts';
 
 /** A trace of this visit. */
 export interface KeptTrace {
@@ -42,35 +42,24 @@ export interface Traces {
   readonly chosen: number | undefined;
 }
 
-let state: Traces = { kept: [], arm: { kind: 'idle' }, chosen: undefined };
+const store = createStore<Traces>({ kept: [], arm: { kind: 'idle' }, chosen: undefined });
 let count = 0;
 let running: AbortController | undefined;
-const listeners = new Set<() => void>();
 
-export function useTraces(): Traces {
-  return useSyncExternalStore(subscribe, () => state);
-}
+export const useTraces = store.use;
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-function change(next: Partial<Traces>): void {
-  state = { ...state, ...next };
-  for (const listener of listeners) listener();
-}
+const change = (next: Partial<Traces>): void => store.set({ ...store.get(), ...next });
 
 export const choose = (id: number): void => change({ chosen: id });
 
 function keep(trace: Omit<KeptTrace, 'id'>): number {
   count += 1;
-  change({ kept: [{ ...trace, id: count }, ...state.kept].slice(0, LIMITS.pageTraces), chosen: count });
+  change({ kept: [{ ...trace, id: count }, ...store.get().kept].slice(0, LIMITS.pageTraces), chosen: count });
   return count;
 }
 
 function update(id: number, next: (trace: KeptTrace) => KeptTrace): void {
-  change({ kept: state.kept.map((trace) => (trace.id === id ? next(trace) : trace)) });
+  change({ kept: store.get().kept.map((trace) => (trace.id === id ? next(trace) : trace)) });
 }
 
 export function disarm(): void {
