@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { ask } from '../../shared/api.ts';
 import { download } from '../../shared/download.ts';
+import { Failure } from '../../shared/form.tsx';
 import { visible } from '../../shared/visible.ts';
 import { Diff } from './code.tsx';
 
@@ -134,11 +135,7 @@ function Review({
         </span>
       </p>
       <Diff label="What changes" before={before} after={after} />
-      {problem === '' ? null : (
-        <p role="alert" className="bad">
-          ✗ {visible(problem)}
-        </p>
-      )}
+      <Failure text={problem} />
       <div className="row">
         <button type="button" className="primary" disabled={isSaving} onClick={save}>
           Write the file

@@ -1,4 +1,5 @@
 import { type ReactNode, useId, useState } from 'react';
+import { Select } from '../../shared/form.tsx';
 import { visible } from '../../shared/visible.ts';
 import type { Endpoint } from '../playground/endpoints.ts';
 import type { Settings } from './chat.ts';
@@ -66,16 +67,13 @@ export function SideForm({
     .filter((name) => !name.includes('*'));
   return (
     <SettingsForm settings={settings} models={models} change={change}>
-      <label className="grow">
-        Endpoint
-        <select value={endpoint.key} onChange={({ target }) => chooseEndpoint(target.value)}>
-          {endpoints.map(({ key, name }) => (
-            <option key={key} value={key}>
-              {visible(name)}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select
+        label="Endpoint"
+        className="grow"
+        value={endpoint.key}
+        values={endpoints.map(({ key, name }) => [key, name])}
+        choose={chooseEndpoint}
+      />
     </SettingsForm>
   );
 }

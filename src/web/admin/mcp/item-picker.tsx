@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { messageOf } from '../../../core/errors.ts';
+import { Failure } from '../../shared/form.tsx';
 import { useLocation } from '../../shared/router.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -221,11 +222,7 @@ function ItemForm({
           change={(name, text) => setTexts((before) => ({ ...before, [name]: text }))}
         />
       )}
-      {problem === '' ? null : (
-        <p role="alert" className="bad">
-          ✗ {visible(problem)}
-        </p>
-      )}
+      <Failure text={problem} />
       <div className="row">
         <SendOrStop verb={verb} isRunning={isRunning} stop={stop} />
       </div>
@@ -260,11 +257,7 @@ function Raw({ isRunning, send, stop }: Sending): ReactNode {
           onChange={(event) => setText(event.target.value)}
         />
       </label>
-      {problem === '' ? null : (
-        <p role="alert" className="bad">
-          ✗ {visible(problem)}
-        </p>
-      )}
+      <Failure text={problem} />
       <div className="row">
         <SendOrStop verb="Send" isRunning={isRunning} stop={stop} />
       </div>

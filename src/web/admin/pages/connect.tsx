@@ -1,7 +1,7 @@
 import { type ReactNode, useId, useState } from 'react';
+import { Select } from '../../shared/form.tsx';
 import { Command, Problem } from '../../shared/problem.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
-import { visible } from '../../shared/visible.ts';
 import { llmRecipes } from '../connect/llm-recipes.ts';
 import { mcpRecipes } from '../connect/mcp-recipes.ts';
 import { entryName, KEY, type Recipe, type Target } from '../connect/recipe.ts';
@@ -61,23 +61,17 @@ function Recipes({
   return (
     <>
       <div className="row">
-        <label className="grow">
-          Endpoint
-          <select
-            value={endpoint.key}
-            onChange={(event) => {
-              setKey(event.target.value);
-              setOrigin(undefined);
-              setModel(undefined);
-            }}
-          >
-            {endpoints.map((each) => (
-              <option key={each.key} value={each.key}>
-                {visible(each.name)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select
+          label="Endpoint"
+          className="grow"
+          value={endpoint.key}
+          values={endpoints.map((each) => [each.key, each.name])}
+          choose={(next) => {
+            setKey(next);
+            setOrigin(undefined);
+            setModel(undefined);
+          }}
+        />
         <label className="grow">
           Address of the gateway for its clients
           <input

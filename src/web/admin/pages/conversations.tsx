@@ -1,5 +1,6 @@
 import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react';
 import { type ApiError, ask } from '../../shared/api.ts';
+import { Select } from '../../shared/form.tsx';
 import { clock } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { navigate, useLocation } from '../../shared/router.tsx';
@@ -182,20 +183,17 @@ function FilterBar({ filter }: { readonly filter: Filter }): ReactNode {
     name: 'protocol' | 'since',
     values: readonly (readonly [string, string])[],
   ): ReactNode => (
-    <label>
-      {label}
-      <select value={filter[name]} onChange={(event) => set({ [name]: event.target.value })}>
-        {/* Links of other pages may have other values. */}
-        {values.some(([value]) => value === filter[name]) ? null : (
-          <option value={filter[name]}>last {filter[name]}</option>
-        )}
-        {values.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label={label}
+      value={filter[name]}
+      // Links of other pages may have other values.
+      values={
+        values.some(([value]) => value === filter[name])
+          ? values
+          : [[filter[name], `last ${filter[name]}`], ...values]
+      }
+      choose={(value) => set({ [name]: value })}
+    />
   );
   return (
     <search className="row">

@@ -1,6 +1,7 @@
 import { type ReactNode, useRef, useState } from 'react';
 import type { ShownBudget, ShownKey } from '../../../core/virtual-key.ts';
 import { ApiError, ask } from '../../shared/api.ts';
+import { Failure } from '../../shared/form.tsx';
 import { count, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
@@ -144,11 +145,7 @@ function Revoke({ shown, changed }: { readonly shown: ShownKey; readonly changed
       <dialog ref={dialog} aria-label={`Revoke ${visible(shown.name)}`}>
         <h2>Revoke {visible(shown.name)}?</h2>
         <p>New calls with this key are refused at once. It cannot be restored.</p>
-        {problem === '' ? null : (
-          <p role="alert" className="bad">
-            ✗ {visible(problem)}
-          </p>
-        )}
+        <Failure text={problem} />
         <form method="dialog" className="row">
           <button type="button" className="primary" onClick={revoke}>
             Revoke

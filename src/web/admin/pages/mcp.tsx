@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { Select } from '../../shared/form.tsx';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
 import { CallView, useCalls } from '../mcp/call.tsx';
@@ -47,22 +48,16 @@ function Playground({ endpoints }: { readonly endpoints: readonly Endpoint[] }):
         }}
       >
         <div className="row">
-          <label className="grow">
-            Endpoint
-            <select
-              value={endpoint.key}
-              onChange={({ target }) => {
-                setKey(target.value);
-                close();
-              }}
-            >
-              {endpoints.map((each) => (
-                <option key={each.key} value={each.key}>
-                  {visible(each.name)}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Select
+            label="Endpoint"
+            className="grow"
+            value={endpoint.key}
+            values={endpoints.map((each) => [each.key, each.name])}
+            choose={(next) => {
+              setKey(next);
+              close();
+            }}
+          />
           <TokenField />
           <button type="submit" className="primary" disabled={state.kind === 'opening'}>
             {state.kind === 'open' ? 'Reconnect' : 'Connect'}

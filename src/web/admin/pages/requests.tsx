@@ -3,6 +3,7 @@ import { outcomeOfFields } from '../../../core/outcome.ts';
 import { counted } from '../../../core/render/counted.ts';
 import type { Column } from '../../shared/column.ts';
 import { download } from '../../shared/download.ts';
+import { Select } from '../../shared/form.tsx';
 import { clock, count, times } from '../../shared/format.ts';
 import { LiveText } from '../../shared/live-text.tsx';
 import { navigate, useLocation } from '../../shared/router.tsx';
@@ -128,16 +129,7 @@ function FilterBar({
           onChange={(event) => set({ text: event.target.value })}
         />
       </label>
-      <label>
-        Status
-        <select value={filter.status} onChange={(event) => set({ status: event.target.value })}>
-          {STATUSES.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select label="Status" value={filter.status} values={STATUSES} choose={(status) => set({ status })} />
       <Choice label="Route" values={routes} value={filter.route} choose={(route) => set({ route })} />
       {models.length === 0 && filter.model === '' ? null : (
         <Choice label="Model" values={models} value={filter.model} choose={(model) => set({ model })} />
@@ -166,17 +158,12 @@ function Choice({
   // The value in the address is always offered, even if no request has it (yet).
   const shown = value === '' || values.includes(value) ? values : [...values, value];
   return (
-    <label>
-      {label}
-      <select value={value} onChange={(event) => choose(event.target.value)}>
-        <option value="">any</option>
-        {shown.map((one) => (
-          <option key={one} value={one}>
-            {one}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label={label}
+      value={value}
+      values={[['', 'any'], ...shown.map((one) => [one] as const)]}
+      choose={choose}
+    />
   );
 }
 

@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ask } from '../../shared/api.ts';
+import { Select } from '../../shared/form.tsx';
 import { say } from '../../shared/toasts.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
@@ -59,14 +60,7 @@ export function LogLevel(): ReactNode {
         <span className="quiet">{/\(until .*\)/.exec(data ?? '')?.[0]}</span>
       </p>
       <form className="row" onSubmit={submit}>
-        <label>
-          Level
-          <select value={level} onChange={(event) => setLevel(event.target.value)}>
-            {LEVELS.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <Select label="Level" value={level} values={LEVELS.map((name) => [name])} choose={setLevel} />
         <label>
           Part of the gateway
           <input
@@ -79,16 +73,7 @@ export function LogLevel(): ReactNode {
             onChange={(event) => setPart(event.target.value)}
           />
         </label>
-        <label>
-          How long
-          <select value={time} onChange={(event) => setTime(event.target.value)}>
-            {TIMES.map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select label="How long" value={time} values={TIMES} choose={setTime} />
         <button type="submit" disabled={data === undefined}>
           Change
         </button>

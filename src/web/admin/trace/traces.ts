@@ -135,7 +135,7 @@ async function record({ expression, count }: TraceRequest, own: AbortController)
 
 function alive(): void {
   const now = Date.now();
-  const { arm: before } = state;
+  const { arm: before } = store.get();
   change({ arm: { kind: 'waiting', since: before.kind === 'waiting' ? before.since : now, alive: now } });
 }
 

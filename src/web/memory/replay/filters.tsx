@@ -1,5 +1,5 @@
 import { type ReactNode, useMemo } from 'react';
-import { visible } from '../../shared/visible.ts';
+import { Select } from '../../shared/form.tsx';
 import { ROLES, type Role, type Turn } from '../model.ts';
 
 /** Empty values match everything. */
@@ -49,31 +49,18 @@ export function Filters({
   const agents = useMemo(() => [...new Set(turns.map(({ agentId }) => agentId))].sort(), [turns]);
   return (
     <div className="row">
-      <label>
-        Role
-        <select
-          value={filter.role}
-          onChange={({ target }) =>
-            change({ ...filter, role: ROLES.find((role) => role === target.value) ?? '' })
-          }
-        >
-          <option value="">all</option>
-          {ROLES.map((role) => (
-            <option key={role}>{role}</option>
-          ))}
-        </select>
-      </label>
-      <label>
-        Agent
-        <select value={filter.agent} onChange={(event) => change({ ...filter, agent: event.target.value })}>
-          <option value="">all</option>
-          {agents.map((agent) => (
-            <option key={agent} value={agent}>
-              {visible(agent)}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select
+        label="Role"
+        value={filter.role}
+        values={[['', 'all'], ...ROLES.map((role) => [role] as const)]}
+        choose={(next) => change({ ...filter, role: ROLES.find((role) => role === next) ?? '' })}
+      />
+      <Select
+        label="Agent"
+        value={filter.agent}
+        values={[['', 'all'], ...agents.map((agent) => [agent] as const)]}
+        choose={(agent) => change({ ...filter, agent })}
+      />
       <label className="wide">
         Search in the turns
         <input
