@@ -1,3 +1,4 @@
+import { type Row, text } from '../../../core/sql-row.ts';
 import {
   checkDocument,
   checkGraph,
@@ -10,16 +11,15 @@ import {
   checkTurn,
   checkVector,
 } from '../check-input.ts';
-import type { NewDocument, Store } from '../store.ts';
-import { agentGraph, changeGraph } from './agent-graph.ts';
+import type { Cutoffs, NewDocument, Store } from '../store.ts';
+import { agentGraph, changeGraph, deleteAgentEntities } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
 import { searchEntities } from './entity-search.ts';
-import { erase } from './erasure.ts';
-import { expire } from './expiry.ts';
+import { dropEntities, dropTurns, erase } from './erasure.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
-import type { Engine } from './sql.ts';
+import type { Engine, Sql } from './sql.ts';
 import { agentRelations, importBatch } from './transfer.ts';
 import { searchTurns } from './turn-search.ts';
 import { keepVectorsOf, putVectors, unembedded, unembeddedCount } from './vectors.ts';
@@ -188,4 +188,46 @@ export function runOperation(engine: Engine, name: Operation, args: readonly unk
 /** The vectors that an operation stores. */
 export function vectorsStoredBy(name: Operation, args: readonly unknown[]): readonly EmbeddedVectors[] {
   return entryOf(name).embeds?.(...args) ?? [];
+}
+
+/** Deletes some of what has expired, the oldest first; returns the number of turns, entities and documents. */
+async function expire(sql: Sql, cutoffs: Cutoffs, limit: number): Promise<number> {
+  const turns =
+    cutoffs.turns === ''
+      ? []
+      : await sql.all(
+          'SELECT id, session_id FROM memory_chat_history WHERE created_at <= $1 ORDER BY created_at LIMIT $2',
+          [cutoffs.turns, limit],
+        );
+  await dropTurns(sql, ids(turns), [...new Set(turns.map((row) => text(row, 'session_id')))]);
+  const messages = await stored(sql, 'chat_message', cutoffs.turns, limit);
+  await dropEntities(sql, ids(messages));
+  const entities = await stored(sql, 'entity', cutoffs.entities, limit);
+  await deleteAgentEntities(sql, ids(entities));
+  const files = await stored(sql, 'doc_file', cutoffs.entities, limit);
+  const documents =
+    files.length === 0
+      ? []
+      : await sql.all(
+          `SELECT key FROM memory_documents WHERE origin = 'ingest' AND ${sql.among('file_id', '$1')}`,
+          [sql.list(ids(files))],
+        );
+  await removeDocuments(
+    sql,
+    'ingest',
+    documents.map((row) => text(row, 'key')),
+  );
+  return turns.length + messages.length + entities.length + documents.length;
+}
+
+async function stored(sql: Sql, type: string, cutoff: string, limit: number): Promise<readonly Row[]> {
+  if (cutoff === '') return [];
+  return sql.all(
+    'SELECT id FROM memory_entities WHERE stored_at <= $1 AND type = $2 ORDER BY stored_at LIMIT $3',
+    [cutoff, type, limit],
+  );
+}
+
+function ids(rows: readonly Row[]): string[] {
+  return rows.map((row) => text(row, 'id'));
 }

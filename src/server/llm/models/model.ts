@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { isCredentialName } from '../../../core/credentials.ts';
+import { AppError } from '../../../core/errors.ts';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { BACKEND_AUTH_EXPRESSIONS, type BackendAuthConfig } from '../../credentials/backend-auth.ts';
+import { readsOfBody, rejectCaseVariants } from '../../expressions/read-members.ts';
+import { compileRules, reportPlainRules, ruleList } from '../../expressions/rules.ts';
+import { requestScope } from '../../expressions/scopes.ts';
+import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../../kernel/request/header-changes.ts';
 import type { HeaderList } from '../../kernel/request/header-list.ts';
@@ -18,11 +23,6 @@ import { compilePassthrough, type Passthrough, passthroughSchema } from '../requ
 import { type PromptCaching, promptCachingSchema } from '../request/prompt-caching.ts';
 import { compileHealth, EndpointStats, type Health, healthSchema } from './health.ts';
 import { compileModelAuth, isOwnCredential, type ModelAuth, modelAuthSchema } from './model-auth.ts';
-import {
-  compileModelAuthorization,
-  type ModelAuthorization,
-  modelAuthorizationSchema,
-} from './model-authorization.ts';
 import { patternProblem } from './model-patterns.ts';
 import {
   entryOf,
@@ -34,6 +34,32 @@ import {
   reportUnreadParams,
 } from './model-provider.ts';
 import { compileTransformations, transformationSchema } from './transformations.ts';
+
+/** `authorization` of a model: as the policy of that name, for calls of one model. */
+const modelAuthorizationSchema = z
+  .strictObject({
+    rules: ruleList('CEL expressions, as in the policy `authorization`. A call that they reject gets 403.'),
+  })
+  .describe('Who may call this model, also as a target of a virtual model.');
+
+/** Throws an `AppError` for a request that the rules of a model reject (403), or whose body may mean something else (400). */
+type ModelAuthorization = (ctx: RequestContext) => void;
+
+/** Compiles the rules of a model. */
+function compileModelAuthorization(
+  { rules }: z.output<typeof modelAuthorizationSchema>,
+  context: CompileContext,
+): ModelAuthorization {
+  reportPlainRules(rules, context);
+  const decide = compileRules(rules, 'require', requestScope, context);
+  const reads = readsOfBody(decide.rules);
+  return (ctx) => {
+    const decision = decide(resolverFor(ctx));
+    ctx.observer?.authorization('authorization', decision);
+    if (!decision.allowed) throw new AppError('authorization_failed', { detail: decision.reason });
+    rejectCaseVariants(reads, ctx);
+  };
+}
 
 const OWN_TLS =
   'providers at `https:` addresses must have a certificate of an authority that Node.js trusts: add yours with NODE_EXTRA_CA_CERTS';
