@@ -94,10 +94,11 @@ test('the workflow `test` uses the oldest Node.js that package.json allows, and 
       );
 });
 
-test('package.json, the guide on GitHub Actions and the templates name the same repository', () => {
+test('package.json, README.md and the guide on GitHub Actions name the same repository', () => {
   const [, name] = /^git\+https:\/\/github\.com\/([\w-]+\/[\w-]+)\.git$/.exec(manifest.repository.url) ?? [];
   expect(manifest.homepage).toBe(`https://github.com/${name}#readme`);
   expect(manifest.bugs).toBe(`https://github.com/${name}/issues`);
+  expect(read('README.md')).toContain(`https://github.com/${name}/releases`);
   const guide = read('docs/guides/github-actions.md');
   expect(guide).toContain(`uses: ${name}@v`);
   expect(guide).toContain(`repo: https://github.com/${name}\n`);
