@@ -58,7 +58,7 @@ export const revokeKey = defineEndpoint({
 });
 
 /** Status 409 without a database, 503 if it fails. */
-export async function withSpending(
+async function withSpending(
   admin: Admin,
   reply: FastifyReply,
   work: (spending: Spending) => Promise<FastifyReply>,

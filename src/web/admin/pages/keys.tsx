@@ -201,7 +201,7 @@ const limitText = (limit: string): string =>
   );
 
 /** How much of a budget is used: by calls that have ended, and by open ones. */
-export function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readonly of: string }): ReactNode {
+function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readonly of: string }): ReactNode {
   const { limit, spent, reserved, resetsAt } = budget;
   const max = Number.parseFloat(limit.replaceAll(/[,_]/g, ''));
   const used = Number(spent) + Number(reserved);

@@ -146,7 +146,7 @@ function Results({
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** The request as a command. The token is a variable, so that it does not enter the shell's history. */
-export function asCurl(
+function asCurl(
   { port, path, host }: Endpoint,
   body: Readonly<Record<string, unknown>>,
   hasToken: boolean,
@@ -161,11 +161,7 @@ export function asCurl(
 }
 
 /** The request in the OpenAI SDK for JavaScript. */
-export function asSdk(
-  { port, path }: Endpoint,
-  body: Readonly<Record<string, unknown>>,
-  hasToken: boolean,
-): string {
+function asSdk({ port, path }: Endpoint, body: Readonly<Record<string, unknown>>, hasToken: boolean): string {
   const base = `http://127.0.0.1:${port}${path.replace(/\/chat\/completions$/, '')}`;
   const isStream = body['stream'] === true;
   return [

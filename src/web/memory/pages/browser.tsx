@@ -120,7 +120,7 @@ interface Entities {
 }
 
 /** Entities by name, page by page. Empty values match everything. */
-export function useEntities(text: string, type: string): Entities {
+function useEntities(text: string, type: string): Entities {
   const [page, setPage] = useState<EntityPage>();
   const [error, setError] = useState<Error>();
   const gone = useRef(new AbortController());

@@ -129,7 +129,7 @@ export function FigureTable({
 const SHOWN = 10;
 
 /** The conversations that were continued last, if there are any. The page around them reports that the backend fails. */
-export function LatestSessions({ everyMs }: { readonly everyMs: number }): ReactNode {
+function LatestSessions({ everyMs }: { readonly everyMs: number }): ReactNode {
   const { data, reload } = useLoaded<{ readonly sessions: readonly Session[] }>(
     `${API}/sessions?limit=${SHOWN}`,
     everyMs,
