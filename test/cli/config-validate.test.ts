@@ -159,7 +159,7 @@ describe('config validate output formats', () => {
     const { code, stdout } = await validate(['-o', 'github', 'bad.yaml']);
     expect(code).toBe(1);
     expect(stdout.split('\n')[0]).toBe(
-      '::error file=bad.yaml,line=3,endLine=3,col=11,endColumn=15,title=AGW0102::expected a whole number, found a string',
+      '::error file=bad.yaml,line=3,endLine=3,col=11,endColumn=15,title=AGW0102::expected a whole number, found a string%0Awrite a number, such as `port: 3000`',
     );
   });
 
