@@ -47,6 +47,9 @@ async function runStep(
   const work = join(folder.path, 'work');
   for (const path of [bin, work]) mkdirSync(path);
   // As npm installs it: executable.
+  writeFileSync(join(bin, 'npm'), '#!/bin/sh\n[ "$1" = pack ] && echo packed.tgz || echo "npm $@"\n', {
+    mode: 0o755,
+  });
   writeFileSync(join(bin, 'agctl'), `#!/bin/sh\nexec node ${AGCTL} "$@"\n`, { mode: 0o755 });
   for (const [name, text] of Object.entries(files)) writeFileSync(join(work, name), text);
   const output = join(folder.path, 'output');
@@ -59,6 +62,7 @@ async function runStep(
     ),
     PATH: [bin, dirname(process.execPath), '/usr/bin:/bin'].join(':'),
     RUNNER_TEMP: folder.path,
+    GITHUB_ACTION_PATH: folder.path,
     GITHUB_OUTPUT: output,
   };
   return await new Promise((resolve) => {
@@ -97,6 +101,15 @@ describe('action.yml', () => {
     expect(stdout).toMatch(/^::error file=b-1\.yaml,line=3,/m);
     expect(stdout).toMatch(/^::error file=b-2\.yaml,line=3,/m);
     expect(Number(outputs['errors'])).toBeGreaterThanOrEqual(2);
+  });
+
+  test('action.yml installs its own repository, or the package that is named, and never one of another project', async () => {
+    const installed = async (inputs: Record<string, string>): Promise<string | undefined> =>
+      (await runStep('install', inputs, {})).stdout.trim().split(' ').at(-1);
+    expect(await installed({})).toBe('packed.tgz');
+    expect(await installed({ package: 'https://example.com/agctl.tgz' })).toBe(
+      'https://example.com/agctl.tgz',
+    );
   });
 
   test('warnings fail action.yml only with strict', async () => {

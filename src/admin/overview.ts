@@ -25,6 +25,7 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     logLevel: levels.current,
     problems: diagnosticsJson(diagnostics, redactor),
     ...reloadView(admin),
+    signalPorts: admin.signalPorts ?? [],
     gateways: gateway.listeners.map(({ gateway: each, port }) =>
       gatewayView(each.plan, port, admin, backends),
     ),

@@ -14,6 +14,8 @@ export interface AdminSources {
   reloadState?(): ReloadState;
   /** Folder that paths of the configuration are relative to. */
   readonly folder: string;
+  /** Ports of the servers of metrics and readiness. */
+  readonly signalPorts?: readonly number[];
   /** Absolute path of the configuration file; undefined if it came from standard input. */
   readonly configFile?: string;
   /** Whether pages may write the file. */

@@ -98,7 +98,8 @@ export const ERRORS = {
   llm_unknown_call: entry(404, 'NotFound', 'unknown LLM endpoint'),
   llm_not_found: entry(404, 'NotFound', 'Model not found'),
   llm_forbidden: entry(403, 'Authorization', 'Model is not allowed for this API key'),
-  guardrail_rejected: entry(403, 'Guardrail', 'request rejected by webhook guardrail'),
+  // The specification prescribes the text for a webhook; other kinds have their name in its place.
+  guardrail_rejected: entry(403, 'Guardrail', 'request rejected by … guardrail'),
   guardrail_failed: entry(503, 'Guardrail', 'prompt guard failed'),
   mcp_invalid: entry(400, 'MCP', 'mcp: the request is not valid'),
   mcp_session_missing: entry(400, 'MCP', 'mcp: session header is required for non-initialize requests'),

@@ -17,6 +17,8 @@ export interface Overview {
   /** Whether the active configuration is the latest version of the file, and if not, why. */
   readonly reload?: ReloadView;
   readonly gateways: readonly GatewayView[];
+  /** Ports that this process has open for metrics and readiness. */
+  readonly signalPorts: readonly number[];
 }
 
 /** A report of problems for programs, without the text form. */

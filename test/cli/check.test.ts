@@ -83,6 +83,10 @@ async function refusing<T>(
   }
 }
 
+/** A gateway on any free port. */
+const SOME_PORT =
+  'gateways: { default: { port: 0, address: 127.0.0.1, routes: [{ policies: { directResponse: {} } }] } }\n';
+
 describe('agctl check', () => {
   test('check exits with 0 for a correct configuration and does not send the token anywhere', async () => {
     const token = idp.token();
@@ -276,6 +280,34 @@ describe('agctl check', () => {
         `✗ ${port} \\(gateway default\\) is in use by the gateway of own\\.yaml \\(pid \\d+\\)\n +fix: stop it, or change gateways.default.port\n`,
       ),
     ]);
+  });
+
+  test('a port for metrics belongs to the gateway that runs only if that has opened it', async () => {
+    await using busy = await busyPort();
+    const [adminPort, statsPort] = [await freePort(), await freePort()];
+    writeFileSync(
+      join(folder.path, 'stats.yaml'),
+      `config: { adminAddr: "127.0.0.1:${adminPort}" }\n${SOME_PORT}`,
+    );
+    const env = {
+      ...inheritedEnv(),
+      ADMIN_ADDR: '',
+      READINESS_ADDR: 'off',
+      STATS_ADDR: `127.0.0.1:${statsPort}`,
+    };
+    await using _gateway = await service(['serve', '-f', 'stats.yaml'], { cwd: folder.path, env });
+    const checked = async (stats: number): Promise<string> => {
+      const options = { cwd: folder.path, env: { ...env, STATS_ADDR: `127.0.0.1:${stats}` } };
+      return (await cli(['check', '-f', 'stats.yaml', '--only', 'ports'], options)).stdout;
+    };
+    expect(await checked(statsPort)).toMatch(
+      new RegExp(
+        `– ${statsPort} \\(stats\\) is in use by the gateway of stats\\.yaml \\(pid \\d+\\), which is running`,
+      ),
+    );
+    expect(await checked(busy.port)).toContain(
+      `✗ ${busy.port} (stats) is in use\n      fix: stop the process that uses it, or change config.statsAddr\n`,
+    );
   });
 
   test('check names the configuration key of a port in use', async () => {

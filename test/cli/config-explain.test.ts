@@ -19,6 +19,9 @@ describe('codes', () => {
   });
 
   test('explain takes the text of a request error, and a status', async () => {
+    for (const kind of ['webhook', 'regex'])
+      expect((await explain(`request rejected by ${kind} guardrail`)).stdout).toMatch(/^guardrail_rejected /);
+    expect((await explain('request rejected by two words guardrail')).code).toBe(2);
     expect((await explain('Route not found')).stdout).toMatch(
       /^\w+ {2}a request gets status 404.*reason=NotFound/,
     );
@@ -38,6 +41,17 @@ describe('keys', () => {
     ['mcp.failureMode', /`failOpen` or `failClosed`, default `failOpen`/],
   ])('explain %s describes the key', async (path, expected) => {
     expect(await explain(path)).toMatchObject({ code: 0, stdout: expect.stringMatching(expected) });
+  });
+
+  test('keys of alternatives are not required, unless all of them need the key', async () => {
+    const { stdout } = await explain('backends.ai');
+    expect(stdout).toMatch(/^ {2}provider /m);
+    expect(stdout).toMatch(/^ {2}groups /m);
+    expect(stdout).not.toContain('(required)');
+    const backends = (await explain('backends')).stdout;
+    expect(backends).toMatch(/^ {2}name .*\(required\)$/m);
+    expect(backends).toMatch(/^ {2}mcp .*\.$/m);
+    expect((await explain('backends.mcp')).stdout).not.toMatch(/^.*required$/m);
   });
 
   test('a key without its path is found, with the places where it can be written', async () => {

@@ -2,13 +2,10 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { marked, type Tokens } from 'marked';
+import { type Block, blocksIn } from '../kit/documentation.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { AGCTL } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Followed extends AsyncDisposable {
   readonly folder: string;
@@ -23,19 +20,21 @@ interface Followed extends AsyncDisposable {
 
 /** Servers that a guide lets the reader start, which run while later blocks are followed. */
 const SERVICE = /^(?:[A-Z_]+=\S+ )*agctl (?:memory )?serve\b/;
-/** Commands that need a daemon, a cluster or root: test/docs-code.test.ts checks what can be checked without. */
-const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo) /;
+/** Commands that need a daemon, a cluster, a terminal or root: test/docs-code.test.ts checks what can be checked without. */
+const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo|agctl top\b)/;
 
 /**
- * Follows a guide as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as
+ * Follows a page of docs/guides, or the blocks of another page, as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as
  * servers.json; runs each `sh` block, starts servers in the background. Variables stay for later blocks. `replace`: texts
  * that differ in tests, such as ports. `addresses`: variables with the gateway's other addresses; commands reach ADMIN_ADDR.
  */
 export async function followGuide(
-  name: string,
+  page: string | { readonly name: string; readonly blocks: readonly Block[] },
   replace: Readonly<Record<string, string>> = {},
   addresses: { readonly ADMIN_ADDR?: string; readonly STATS_ADDR?: string } = {},
 ): Promise<Followed> {
+  const { name, blocks } =
+    typeof page === 'string' ? { name: page, blocks: blocksIn(`docs/guides/${page}`) } : page;
   const folder = await temporaryFolder();
   const bin = join(folder.path, '.bin');
   mkdirSync(bin);
@@ -69,13 +68,14 @@ export async function followGuide(
     await folder.remove();
   };
   try {
-    for (const { lang, text } of blocksOf(name, replace)) {
+    for (const { language, text: written } of blocks) {
+      const text = Object.entries(replace).reduce((all, [from, to]) => all.replaceAll(from, to), written);
       const file = /^# file: (\S+)\n/.exec(text)?.[1];
       if (file !== undefined) {
         files.set(file, text);
         mkdirSync(dirname(join(folder.path, file)), { recursive: true });
         writeFileSync(join(folder.path, file), text);
-      } else if (lang === 'json') writeFileSync(join(folder.path, 'servers.json'), text);
+      } else if (language === 'json') writeFileSync(join(folder.path, 'servers.json'), text);
       else if (SERVICE.test(text)) {
         const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=agctl )/, 'exec ')}`], {
           cwd: folder.path,
@@ -91,7 +91,7 @@ export async function followGuide(
         await until(() => /ready in/.test(printedNow), 30_000).catch(() => {
           throw new Error(`${name}: ${output.stderr}`);
         });
-      } else if (lang === 'sh' && !ELSEWHERE.test(text))
+      } else if (language === 'sh' && !ELSEWHERE.test(text))
         printed.push(await run(`. ${saved}\n${text}\nexport -p >${saved}`, folder.path, env));
     }
   } catch (error) {
@@ -113,18 +113,6 @@ export async function followGuide(
     ) as Record<string, string>,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** The code blocks of a guide, also those inside lists. */
-function blocksOf(name: string, replace: Readonly<Record<string, string>>): { lang: string; text: string }[] {
-  const blocks: { lang: string; text: string }[] = [];
-  void marked.walkTokens(marked.lexer(readFileSync(join(root, 'docs/guides', name), 'utf8')), (token) => {
-    if (token.type !== 'code') return;
-    const { lang = '', text } = token as Tokens.Code;
-    const replaced = Object.entries(replace).reduce((all, [from, to]) => all.replaceAll(from, to), text);
-    blocks.push({ lang, text: replaced });
-  });
-  return blocks;
 }
 
 function run(script: string, cwd: string, env: Readonly<Record<string, string>>): Promise<string> {

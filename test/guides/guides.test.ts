@@ -1,19 +1,15 @@
-import { execFile } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { findProblems } from '../../src/server/runtime/find-problems.ts';
 import { cli } from '../kit/cli.ts';
-import { temporaryFolder } from '../kit/folder.ts';
 import { llmProvider } from '../kit/llm-provider.ts';
 import { startOidcProvider } from '../kit/oidc-provider.ts';
 import { freePort } from '../kit/ports.ts';
-import { service } from '../kit/process.ts';
 import { REDIS_SERVER, redisServer } from '../kit/redis.ts';
 import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
@@ -265,17 +261,6 @@ test('the guide on GitHub Actions uses inputs and hooks that exist', () => {
   const hooks = parse(readFileSync(join(root, '.pre-commit-hooks.yaml'), 'utf8')) as { id: string }[];
   const { repos } = parse(preCommit) as { repos: { hooks: { id: string }[] }[] };
   expect(repos[0]?.hooks.map(({ id }) => id)).toEqual(hooks.map(({ id }) => id));
-});
-
-test('the call of a model in README.md is answered by a gateway of the files that init writes', async () => {
-  await using folder = await temporaryFolder();
-  const [call] =
-    /^curl .*\/v1\/chat\/completions.*$/m.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
-  const port = String(await freePort());
-  await cli(['init', '--yes', '--with', 'llm', '--port', port], { cwd: folder.path });
-  await using _gateway = await service(['serve'], { cwd: folder.path });
-  const { stdout } = await promisify(execFile)('bash', ['-c', (call ?? '').replace('4000', port)]);
-  expect(JSON.parse(stdout).choices[0].message).toMatchObject({ role: 'assistant', content: 'hello' });
 });
 
 test('each guide is listed in docs/guides/README.md and followed by a test', () => {

@@ -19,6 +19,10 @@ export interface Block {
   readonly text: string;
 }
 
+/** The code blocks of one page. */
+export const blocksIn = (page: string): readonly Block[] =>
+  codeOfPages().blocks.filter((block) => block.page === page);
+
 interface Code {
   readonly blocks: readonly Block[];
   /** Code inside of sentences and tables, with the page that it is on. */

@@ -38,7 +38,7 @@ export const ports: CheckGroup = {
           // A short form without a port uses its default port; the fix then adds the key there.
           key: portPath.length === 1 ? `${name}.port` : pathText(portPath),
           state: fail,
-          isGateway: true,
+          role: 'gateway' as const,
           problem: () => problemOfPort(port, address),
         })),
       ...operatorPorts(config.config, context.env),
@@ -55,8 +55,8 @@ interface CheckedPort {
   readonly key: string;
   /** What it means if it cannot be opened. */
   readonly state: typeof fail;
-  /** Whether clients send requests there. */
-  readonly isGateway: boolean;
+  /** Who connects there: clients, `check` itself, or monitoring. */
+  readonly role: 'gateway' | 'admin' | 'signals';
   /** Opens it and closes it again. Resolves to what prevents that. */
   problem(): Promise<Problem | undefined>;
 }
@@ -68,23 +68,32 @@ interface Problem {
 }
 
 async function checkPort(
-  { port, shown, key, state, isGateway, problem }: CheckedPort,
+  { port, shown, key, state, role, problem }: CheckedPort,
   running: () => Promise<RunningGateway | undefined>,
   file: string,
 ): Promise<CheckResult> {
   const found = await problem();
   if (found === undefined) return ok(shown.replace(' ', ' is free '));
   const gateway = found.isInUse ? await running() : undefined;
-  const isOfGateway = gateway?.ports.includes(port) ?? false;
-  // Of the other servers of that gateway, only the admin server says whose it is.
-  if (gateway !== undefined && isSame(gateway.config, file) && (isOfGateway || !isGateway))
+  const isOfGateway = gateway !== undefined && isPortOf(gateway, port, role);
+  if (isOfGateway && isSame(gateway.config, file))
     return skip(
-      `${shown} is in use by the gateway of ${gateway.shown}, which is running already${isGateway ? ' (`agctl proxy shutdown` stops it)' : ''}`,
+      `${shown} is in use by the gateway of ${gateway.shown}, which is running already${role === 'gateway' ? ' (`agctl proxy shutdown` stops it)' : ''}`,
     );
   if (isOfGateway)
-    return state(`${shown} is in use by the gateway of ${gateway?.shown}`, `stop it, or change ${key}`);
+    return state(`${shown} is in use by the gateway of ${gateway.shown}`, `stop it, or change ${key}`);
   const expected = gateway === undefined ? '; this is expected if the gateway is already running' : '';
   return state(`${shown} ${found.text}`, `stop the process that uses it, or change ${key}${expected}`);
+}
+
+/** Whether a port is one of a running gateway. Its admin server has answered at its own port. */
+function isPortOf(
+  { ports: own, signalPorts }: RunningGateway,
+  port: number,
+  role: CheckedPort['role'],
+): boolean {
+  if (role === 'gateway') return own.includes(port);
+  return role === 'admin' || signalPorts === undefined || signalPorts.includes(port);
 }
 
 /** Whether a gateway has the file that is checked, as far as the names of both tell. */
@@ -124,7 +133,7 @@ function operatorPorts(
         shown: `${address.port} (${name})`,
         key: `config.${key}`,
         state: isOptional ? warn : fail,
-        isGateway: false,
+        role: name === 'admin' ? ('admin' as const) : ('signals' as const),
         problem: () => problemOfAddress(address),
       },
     ];

@@ -58,7 +58,7 @@ function codeText(word: string): string | undefined {
 function requestErrorText(word: string): string | undefined {
   const text = word.trim().toLowerCase();
   const found = Object.entries(ERRORS).filter(
-    ([code, error]) => code === word || String(error.status) === text || error.text.toLowerCase() === text,
+    ([code, error]) => code === word || String(error.status) === text || isText(error.text, text),
   );
   if (found.length === 0) return undefined;
   return found
@@ -69,6 +69,14 @@ function requestErrorText(word: string): string | undefined {
     .join('\n');
 }
 
+/** Whether a message has this text, in which `…` is any word. */
+function isText(text: string, message: string): boolean {
+  const [before = '', after] = text.toLowerCase().split('…');
+  if (after === undefined) return message === before;
+  const word = message.slice(before.length, message.length - after.length);
+  return message === `${before}${word}${after}` && /^\w+$/.test(word);
+}
+
 /** A key with its type, default and description, and the keys inside. */
 function keyText(word: string): string {
   const root = configJsonSchema() as SchemaNode;
@@ -76,8 +84,10 @@ function keyText(word: string): string {
   const found = nodesAt(root, segments);
   if (found.length === 0) return elsewhere(root, word, segments);
   const blocks = found.map(({ node, isRequired }) => {
-    const inside = objectsIn(node).flatMap(({ properties = {}, required = [] }) =>
-      Object.entries(properties).map(([key, child]) => row(key, child, required.includes(key))),
+    const inside = alternativesOf(node).flatMap((objects) =>
+      objects.flatMap(({ properties = {} }) =>
+        Object.entries(properties).map(([key, child]) => row(key, child, isRequiredIn(objects, key))),
+      ),
     );
     const keys = [...new Set(inside)];
     return [
@@ -116,7 +126,11 @@ function nodesAt(root: SchemaNode, segments: readonly string[]): readonly Found[
   if (segments.length === 0) return [];
   let at: readonly Found[] = [{ node: root, isRequired: true }];
   for (const segment of segments)
-    at = at.flatMap(({ node }) => objectsIn(node).flatMap((object) => childOf(object, segment)));
+    at = at.flatMap(({ node }) =>
+      alternativesOf(node).flatMap((objects) =>
+        objects.flatMap((object) => childOf(object, segment, isRequiredIn(objects, segment))),
+      ),
+    );
   const seen = new Set<string>();
   return at.filter(({ node }) => {
     const key = JSON.stringify(node);
@@ -124,22 +138,35 @@ function nodesAt(root: SchemaNode, segments: readonly string[]): readonly Found[
   });
 }
 
+/** Whether each of the objects that a value may be needs a key: one of several alternatives is not required. */
+const isRequiredIn = (objects: readonly SchemaNode[], key: string): boolean =>
+  objects.every(({ required = [] }) => required.includes(key));
+
 /** A key, or any name of a map of names. */
 function childOf(
-  { properties = {}, required = [], additionalProperties }: SchemaNode,
+  { properties = {}, additionalProperties }: SchemaNode,
   segment: string,
+  isRequired: boolean,
 ): readonly Found[] {
   const own = Object.hasOwn(properties, segment) ? properties[segment] : undefined;
-  if (own !== undefined) return [{ node: own, isRequired: required.includes(segment) }];
+  if (own !== undefined) return [{ node: own, isRequired }];
   return typeof additionalProperties === 'object' ? [{ node: additionalProperties, isRequired: false }] : [];
 }
 
-/** The objects that a value may be, also as entries of a list. */
-function objectsIn(node: SchemaNode): readonly SchemaNode[] {
-  const inner = [...(node.items === undefined ? [] : [node.items]), ...alternatives(node)];
-  const own = node.properties !== undefined || typeof node.additionalProperties === 'object' ? [node] : [];
-  return [...own, ...inner.flatMap(objectsIn)];
+/** The objects that a value may be, and those that entries of a list in its place may be: one group for each. */
+function alternativesOf(node: SchemaNode): readonly (readonly SchemaNode[])[] {
+  const direct = (each: SchemaNode): readonly SchemaNode[] => [
+    ...(each.properties !== undefined || typeof each.additionalProperties === 'object' ? [each] : []),
+    ...alternatives(each).flatMap(direct),
+  ];
+  const entries = (each: SchemaNode): readonly SchemaNode[] => [
+    ...(each.items === undefined ? [] : [each.items]),
+    ...alternatives(each).flatMap(entries),
+  ];
+  return [direct(node), ...entries(node).flatMap(alternativesOf)];
 }
+
+const objectsIn = (node: SchemaNode): readonly SchemaNode[] => alternativesOf(node).flat();
 
 /** Where a key is that was named without its path or by the end of it, or that has a similar name. */
 function elsewhere(root: SchemaNode, word: string, segments: readonly string[]): string {

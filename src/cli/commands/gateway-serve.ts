@@ -14,7 +14,12 @@ import type { Config } from '../../server/config/schema.ts';
 import { workerCount } from '../../server/config/workers.ts';
 import { databaseDiagnostic } from '../../server/database/diagnostic.ts';
 import { DatabaseError } from '../../server/database/driver.ts';
-import { OperatorServerError, openSignalServers, Readiness } from '../../server/observe/operator-servers.ts';
+import {
+  OperatorServerError,
+  openSignalServers,
+  Readiness,
+  type SignalServers,
+} from '../../server/observe/operator-servers.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
@@ -193,8 +198,7 @@ interface Opened {
   /** Undefined if the configuration came from standard input. */
   readonly live: LiveConfig | undefined;
   readonly shutdown: Shutdown;
-  /** Closes the servers of metrics and readiness. */
-  closeServers(): Promise<void>;
+  readonly signalServers: SignalServers;
 }
 
 /** An address in the configuration could not be opened. */
@@ -215,7 +219,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   const { env } = context;
   const readiness = new Readiness();
   const isServing = readiness.begin('gateway');
-  const { gateway, serving, closeServers } = await openGateway(built, readiness, env);
+  const { gateway, serving, signalServers } = await openGateway(built, readiness, env);
   const shutdown = shutdownOnSignals({
     log,
     sinks: Object.values(output.sinks),
@@ -238,6 +242,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
       served: () => live?.served ?? served,
       ...(live === undefined ? {} : { reloadState: () => live.state }),
       folder,
+      signalPorts: signalServers.ports,
       ...(path === undefined ? {} : { configFile: path }),
       isConfigWritable: options.uiWrite ?? false,
       log,
@@ -245,7 +250,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
       stop: () => shutdown.stop(),
     });
   } catch (error) {
-    await Promise.all([gateway.close(), closeServers()]);
+    await Promise.all([gateway.close(), signalServers.close()]);
     throw error instanceof ConfiguredAdminAddressError ? new UnopenedError(error.diagnostic) : error;
   }
   if (options.watch ?? true) await live?.watch();
@@ -257,7 +262,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
     stop: () => void shutdown.stop(),
   });
   isServing();
-  return { gateway, admin, live, shutdown, closeServers };
+  return { gateway, admin, live, shutdown, signalServers };
 }
 
 async function openGateway(
@@ -265,18 +270,18 @@ async function openGateway(
   readiness: Readiness,
   env: Context['env'],
 ): Promise<
-  Pick<Opened, 'gateway' | 'closeServers'> & {
+  Pick<Opened, 'gateway' | 'signalServers'> & {
     /** The gateway as the admin server sees it. */
     serving(runtime: () => Runtime): Serving;
   }
 > {
   const renderMetrics = (): Promise<string> => pool?.renderMetrics() ?? runtime.metrics.render();
-  let closeServers: (() => Promise<void>) | undefined;
+  let signalServers: SignalServers | undefined;
   try {
-    closeServers = await openSignalServers({ config, renderMetrics, readiness, env, log });
+    signalServers = await openSignalServers({ config, renderMetrics, readiness, env, log });
     if (pool !== undefined) {
       await pool.start(runtime);
-      return { gateway: pool, serving: () => pool, closeServers };
+      return { gateway: pool, serving: () => pool, signalServers };
     }
     const gateway = await startGateway({
       runtime,
@@ -287,10 +292,10 @@ async function openGateway(
     return {
       gateway,
       serving: (active) => new OwnServing({ gateway, runtime: active, sinks }),
-      closeServers,
+      signalServers,
     };
   } catch (error) {
-    await Promise.all([closeServers?.(), runtime.close(), pool?.close()]);
+    await Promise.all([signalServers?.close(), runtime.close(), pool?.close()]);
     if (error instanceof DatabaseError) throw new UnopenedError(databaseDiagnostic(error, source));
     if (error instanceof WorkerError) throw new CommandError('not_ok', error.message, error.help);
     if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
@@ -301,12 +306,12 @@ async function openGateway(
 /** Waits for the shutdown, then closes everything else. Resolves to the exit code. */
 async function wait(
   { output: { sinks } }: Built,
-  { admin, live, shutdown, closeServers }: Opened,
+  { admin, live, shutdown, signalServers }: Opened,
 ): Promise<number> {
   const stopCollecting = collectWhileIdle();
   const code = await shutdown.stopped;
   stopCollecting();
-  await Promise.all([admin?.close(), closeServers(), live?.close()]);
+  await Promise.all([admin?.close(), signalServers.close(), live?.close()]);
   const all = [sinks.log, sinks.accessLog];
   await Promise.all(all.map((sink) => sink.flush()));
   setTimeout(() => endProcess(code, 'SIGTERM', all), LIMITS.exitGrace).unref();

@@ -74,6 +74,8 @@ export interface RunningGateway {
   readonly config: string;
   /** Its ports for requests. */
   readonly ports: readonly number[];
+  /** Its ports for metrics and readiness; undefined if it is of a version that does not tell. */
+  readonly signalPorts: readonly number[] | undefined;
 }
 
 /** Asks an admin server which gateway it belongs to; undefined if none answers. */
@@ -85,14 +87,16 @@ export async function identityAt(address: AdminAddress): Promise<RunningGateway 
       silence: IDENTITY_WITHIN,
     });
     const body = String(await readBody(address, response, LIMITS.dumpBytes));
-    const { config, pid, gateways } = membersOf(parseJson(body));
+    const { config, pid, gateways, signalPorts } = membersOf(parseJson(body));
+    const isNumber = (value: unknown): value is number => typeof value === 'number';
     return typeof config === 'string' && typeof pid === 'number'
       ? {
           shown: `${escapeControls(config)} (pid ${pid})`,
           config,
           ports: elementsOf(gateways)
             .map((one) => membersOf(one)['port'])
-            .filter((port) => typeof port === 'number'),
+            .filter(isNumber),
+          signalPorts: Array.isArray(signalPorts) ? signalPorts.filter(isNumber) : undefined,
         }
       : undefined;
   } catch {

@@ -16,8 +16,15 @@ export interface OperatorServers {
   readonly log: Log;
 }
 
+/** The open servers of metrics and readiness. */
+export interface SignalServers {
+  /** Ports that they listen on, without those that another process had already. */
+  readonly ports: readonly number[];
+  close(): Promise<void>;
+}
+
 /**
- * Opens the metrics and readiness servers. The returned function closes them.
+ * Opens the metrics and readiness servers.
  *
  * @throws OperatorServerError if a configured address cannot be used; servers already open are closed first
  */
@@ -27,7 +34,7 @@ export async function openSignalServers({
   readiness,
   env,
   log,
-}: OperatorServers): Promise<() => Promise<void>> {
+}: OperatorServers): Promise<SignalServers> {
   const open: ListeningServer[] = [];
   const close = async (): Promise<void> => {
     await Promise.all(open.map((server) => server.close()));
@@ -56,7 +63,7 @@ export async function openSignalServers({
     await close();
     throw error;
   }
-  return close;
+  return { ports: open.flatMap(({ port }) => port ?? []), close };
 }
 
 /** A server for operators, such as the metrics server. */
