@@ -1,5 +1,6 @@
 import type { TlsOptions } from 'node:tls';
 import { z } from 'zod';
+import { usualSeverity } from '../../../core/diagnostic.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
@@ -127,7 +128,7 @@ export function compileServerTls(
   };
   const changed = (): void => {
     const { files, problems } = readCertificateFiles(config, folder);
-    const problem = problems.find(({ severity }) => severity !== 'warning');
+    const problem = problems.find(({ code }) => usualSeverity(code) !== 'warning');
     if (problem !== undefined) {
       log.error('proxy::tls', 'a changed certificate cannot be used: the previous one stays in use', {
         file: config[problem.key],
