@@ -170,7 +170,7 @@ describe('a client that gives up while its session starts', () => {
 describe('processes of a session whose client has left while it started', () => {
   test('are stopped after a time', async () => {
     const server = slow();
-    await using gate = await gateway(mcpConfig([server.target]), { limits: { keptStartTime: 200 } });
+    await using gate = await gateway(mcpConfig([server.target]), { limits: { keptStartTime: 1_500 } });
     await giveUp(`${gate.url}/mcp`, () => server.started().length === 1);
     expect(server.living()).toHaveLength(1);
     await until(() => server.living().length === 0);
