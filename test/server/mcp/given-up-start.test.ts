@@ -24,7 +24,7 @@ function slow(name = 'a', more: object = {}) {
   return {
     target: { name, stdio: { ...stdio, ...more } },
     started: (): number[] =>
-      existsSync(mark) ? readFileSync(mark, 'utf8').trim().split('\n').map(Number) : [],
+      existsSync(mark) ? (readFileSync(mark, 'utf8').match(/\d+(?=\n)/g) ?? []).map(Number) : [],
     living(): number[] {
       return this.started().filter(isAlive);
     },
