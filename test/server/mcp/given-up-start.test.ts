@@ -1,10 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { isAlive } from '../../kit/is-alive.ts';
+import { isAlive, pidsIn } from '../../kit/is-alive.ts';
 import { INITIALIZE, MCP_HEADERS, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { modern } from '../../kit/modern.ts';
 import { until } from '../../kit/until.ts';
@@ -23,8 +23,7 @@ function slow(name = 'a', more: object = {}) {
   const { stdio } = chaos(name, `--mark=${mark}`, `--starts-with=${opened}`);
   return {
     target: { name, stdio: { ...stdio, ...more } },
-    started: (): number[] =>
-      existsSync(mark) ? (readFileSync(mark, 'utf8').match(/\d+(?=\n)/g) ?? []).map(Number) : [],
+    started: (): number[] => pidsIn(mark),
     living(): number[] {
       return this.started().filter(isAlive);
     },

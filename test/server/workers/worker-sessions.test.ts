@@ -1,10 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { isAlive } from '../../kit/is-alive.ts';
+import { isAlive, pidsIn } from '../../kit/is-alive.ts';
 import { legacyClient } from '../../kit/legacy-client.ts';
 import { answering, CHAT, completion, llmProvider } from '../../kit/llm-provider.ts';
 import { INITIALIZE, MCP_HEADERS } from '../../kit/mcp.ts';
@@ -36,7 +35,7 @@ function marked(name: string, more: object = {}) {
 
 /** Processes of a target that were started, and those that still run. */
 function processes(name: string): { started: number; running: number } {
-  const pids = existsSync(mark(name)) ? readFileSync(mark(name), 'utf8').trim().split('\n').map(Number) : [];
+  const pids = pidsIn(mark(name));
   return { started: pids.length, running: pids.filter(isAlive).length };
 }
 

@@ -1,10 +1,10 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../../../kit/config.ts';
 import { temporaryFolder } from '../../../../kit/folder.ts';
 import { gateway } from '../../../../kit/gateway.ts';
-import { isAlive } from '../../../../kit/is-alive.ts';
+import { isAlive, pidsIn } from '../../../../kit/is-alive.ts';
 import { INITIALIZE, type Json, type McpSession, openSession, post } from '../../../../kit/mcp.ts';
 import { until } from '../../../../kit/until.ts';
 
@@ -19,8 +19,7 @@ const warm = (count: number, name: string, ...flags: string[]) => {
 };
 
 /** Process ids that children wrote to the file, in the order of their starts. */
-const started = (mark: string): number[] =>
-  existsSync(mark) ? readFileSync(mark, 'utf8').trim().split('\n').map(Number) : [];
+const started = (mark: string): number[] => pidsIn(mark);
 const living = (mark: string): number[] => started(mark).filter(isAlive);
 
 const textOf = async (session: McpSession, name: string): Promise<string> =>
