@@ -83,12 +83,18 @@ export async function followGuide(
         });
         services.push(service);
         let printedNow = '';
-        service.stdout?.on('data', (chunk) => (output.stdout += chunk));
+        service.stdout?.on('data', (chunk) => {
+          output.stdout += chunk;
+          printedNow += chunk;
+        });
         service.stderr?.on('data', (chunk) => {
           output.stderr += chunk;
           printedNow += chunk;
         });
-        await until(() => /ready in/.test(printedNow), 30_000).catch(() => {
+        const isReady = (): boolean =>
+          /ready in/.test(printedNow) &&
+          (!text.includes('--docs') || /documents are up to date/.test(printedNow));
+        await until(isReady, 30_000).catch(() => {
           throw new Error(`${name}: ${output.stderr}`);
         });
       } else if (language === 'sh' && !ELSEWHERE.test(text))
