@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { pathText } from '../../core/diagnostic.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { isOptionalAddress, type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, listenOn } from '../../core/listening-server.ts';
 import type { AdminAddress } from '../proxy/address.ts';
@@ -26,7 +27,8 @@ export const ports: CheckGroup = {
     const admin = adminAddressOf(config.config, context.env);
     let asked: Promise<RunningGateway | undefined> | undefined;
     const running = (): Promise<RunningGateway | undefined> => {
-      asked ??= admin === undefined ? Promise.resolve(undefined) : identityAt(admin);
+      asked ??=
+        admin === undefined ? Promise.resolve(undefined) : identityAt(admin, LIMITS.checkConnectTimeout);
       return asked;
     };
     const all = [

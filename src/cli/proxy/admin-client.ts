@@ -79,12 +79,15 @@ export interface RunningGateway {
 }
 
 /** Asks an admin server which gateway it belongs to; undefined if none answers. */
-export async function identityAt(address: AdminAddress): Promise<RunningGateway | undefined> {
+export async function identityAt(
+  address: AdminAddress,
+  silence = IDENTITY_WITHIN,
+): Promise<RunningGateway | undefined> {
   try {
     const response = await answerTo(address, {
       method: 'GET',
       path: '/api/overview',
-      silence: IDENTITY_WITHIN,
+      silence,
     });
     const body = String(await readBody(address, response, LIMITS.dumpBytes));
     const { config, pid, gateways, signalPorts } = membersOf(parseJson(body));
