@@ -1,5 +1,5 @@
 import { LIMITS } from '../core/limits.ts';
-import type { ShownBound } from '../server/workers/bounds.ts';
+import type { ShownBound } from '../core/overview.ts';
 import type { Admin } from './sources.ts';
 
 /** Bounds of the admin server. For a bound per stream, the fullest stream counts. */

@@ -106,3 +106,37 @@ export interface EmbeddingStatus {
   readonly problem?: string;
   readonly retryAt?: string;
 }
+
+export const ORIGINS = ['docs_dir', 'ingest'] as const;
+/** Where a document came from: the docs folder, from which a sync may remove it again, or a call. */
+export type Origin = (typeof ORIGINS)[number];
+
+/** What is, or would be, deleted. */
+export interface Erasure {
+  /** Stands for exactly this selection. */
+  readonly token: string;
+  readonly deleted: boolean;
+  readonly counts: Readonly<
+    Record<'entities' | 'observations' | 'relations' | 'turns' | 'documents', number>
+  >;
+  // The first of each kind.
+  readonly entities: readonly string[];
+  readonly observations: readonly { readonly entityName: string; readonly observation: string }[];
+  readonly turns: readonly {
+    readonly sessionId: string;
+    readonly seq: number;
+    readonly role: string;
+    readonly createdAt: string;
+    readonly excerpt: string;
+  }[];
+  readonly documents: readonly {
+    readonly id: string;
+    readonly title: string;
+    readonly origin: Origin;
+    readonly key: string;
+  }[];
+  /** Whether more is selected than one call deletes: repeat it. */
+  readonly truncated: boolean;
+  /** What will come back, and why. */
+  readonly note?: string;
+}

@@ -110,3 +110,15 @@ export interface ModelView {
   /** Milliseconds, on average. */
   readonly latency: number;
 }
+
+/** A bounded buffer, queue, cache or count, as listed by `/memory`. */
+export interface ShownBound {
+  readonly name: string;
+  /** Identifies one of several; `each …` if every request, message or stream has its own. */
+  readonly at?: string;
+  /** Absent if it is not counted. */
+  readonly used?: number;
+  readonly max: number;
+  /** Items dropped at the bound. */
+  readonly dropped?: number;
+}

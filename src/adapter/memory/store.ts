@@ -7,6 +7,8 @@ import type {
   AgentRelation,
   Entity,
   EntityType,
+  Erasure,
+  Origin,
   Relation,
   Session,
   Stats,
@@ -20,7 +22,6 @@ import type {
   DocumentRecord,
   EntityPage,
   EntitySearch,
-  Erasure,
   ErasureOptions,
   ErasureRequest,
   FoundEntity,
@@ -31,7 +32,6 @@ import type {
   NewDocument,
   NewEntity,
   NewTurn,
-  Origin,
   SearchScope,
   TurnSearch,
   UnembeddedText,
@@ -42,6 +42,8 @@ export type {
   AgentRelation,
   Entity,
   EntityType,
+  Erasure,
+  Origin,
   Relation,
   RelationType,
   Role,
@@ -49,9 +51,8 @@ export type {
   Stats,
   Turn,
 } from '../../core/memory-model.ts';
-export { ENTITY_TYPES, RELATION_TYPES, ROLES } from '../../core/memory-model.ts';
+export { ENTITY_TYPES, ORIGINS, RELATION_TYPES, ROLES } from '../../core/memory-model.ts';
 export type * from './store-values.ts';
-export { ORIGINS } from './store-values.ts';
 
 /** Length of the built-in embedder's vectors (spec, Collection `entities`); vectors of others may have any length. */
 export const DIMENSIONS = 128;

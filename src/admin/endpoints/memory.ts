@@ -1,5 +1,5 @@
 import { isRecord, membersOf } from '../../core/foreign.ts';
-import type { ShownBound } from '../../server/workers/bounds.ts';
+import type { ShownBound } from '../../core/overview.ts';
 import { type MemoryUsage, memoryUsage } from '../../server/workers/memory-usage.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';

@@ -2,6 +2,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { jsonIn, membersOf, numberIn, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { displayWidth } from '../../core/render/width.ts';
+import type { UsageSums } from '../../core/usage.ts';
 import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
@@ -13,19 +14,10 @@ interface Options extends AdminOptions {
   readonly output: 'table' | 'json' | 'csv';
 }
 
-interface Sums {
-  readonly requests: number;
-  readonly errors: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly cachedInputTokens: number;
-  readonly costUsd: string;
-}
-
 interface Usage {
   readonly by: readonly string[];
-  readonly rows: readonly (Sums & { readonly group: Readonly<Record<string, string>> })[];
-  readonly total: Sums;
+  readonly rows: readonly (UsageSums & { readonly group: Readonly<Record<string, string>> })[];
+  readonly total: UsageSums;
   readonly isCut: boolean;
 }
 
@@ -67,7 +59,7 @@ function rowIn(row: unknown): Usage['rows'][number] {
   return { group: Object.fromEntries(group), ...sumsIn(row) };
 }
 
-function sumsIn(value: unknown): Sums {
+function sumsIn(value: unknown): UsageSums {
   const members = membersOf(value);
   const sum = (name: string): number => numberIn(members[name]) ?? 0;
   const cost = textIn(members['costUsd']);
@@ -85,7 +77,7 @@ function shown({ by, rows, total }: Usage, { since }: Options): string {
   if (rows.length === 0) return `no requests since ${escapeControls(since)}\n`;
   // `toLocaleString` would make one for each number.
   const counts = new Intl.NumberFormat('en-US');
-  const cells = (sums: Sums): string[] =>
+  const cells = (sums: UsageSums): string[] =>
     SUMS.map((name) => (name === 'costUsd' ? dollars(sums.costUsd) : counts.format(sums[name])));
   const lines = [
     [...by.map((name) => name.toUpperCase()), ...TITLES],

@@ -1,5 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import { integer, number, optionalText, time } from '../../core/sql-row.ts';
+import type { UsageSums } from '../../core/usage.ts';
 import type { Database, SqlRow, SqlValue } from '../kernel/database.ts';
 import { usdOf } from './money.ts';
 
@@ -34,20 +35,13 @@ export interface UsageQuery {
 }
 
 /** Sums of requests. `group` has the value of each requested group; empty if the requests have none. */
-export interface UsageRow {
+export interface UsageRow extends UsageSums {
   readonly group: Readonly<Partial<Record<UsageGroup, string>>>;
-  readonly requests: number;
-  readonly errors: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly cachedInputTokens: number;
-  /** Decimal text. */
-  readonly costUsd: string;
 }
 
 export interface Usage {
   readonly rows: readonly UsageRow[];
-  readonly total: Omit<UsageRow, 'group'>;
+  readonly total: UsageSums;
   /** There are more rows than `LIMITS.usageRows`. */
   readonly isCut: boolean;
 }
@@ -99,13 +93,13 @@ function labelOf(name: UsageGroup, row: SqlRow, column: string): string {
   return optionalText(row, column) ?? '';
 }
 
-function totalOf(rows: readonly SqlRow[]): Omit<UsageRow, 'group'> {
+function totalOf(rows: readonly SqlRow[]): UsageSums {
   const total: Record<string, string> = {};
   for (const name of SUMMED) total[name] = String(rows.reduce((sum, row) => sum + integer(row, name), 0n));
   return sumsOf(total);
 }
 
-function sumsOf(row: SqlRow): Omit<UsageRow, 'group'> {
+function sumsOf(row: SqlRow): UsageSums {
   const sum = (name: string): number => number(row, name);
   return {
     requests: sum('requests'),

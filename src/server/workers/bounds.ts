@@ -1,23 +1,12 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { LineSink } from '../../core/log.ts';
+import type { ShownBound } from '../../core/overview.ts';
 import { cachedPatternCount } from '../expressions/cel/functions/regex.ts';
 import { CEL_LIMITS } from '../expressions/cel/limits.ts';
 import type { Bound } from '../kernel/inspection.ts';
 import type { Gateway } from '../runtime/gateway.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { hostLookup } from '../transport/upstream/host-lookup.ts';
-
-/** A bounded buffer, queue, cache or count, as listed by `/memory`. */
-export interface ShownBound {
-  readonly name: string;
-  /** Identifies one of several; `each …` if every request, message or stream has its own. */
-  readonly at?: string;
-  /** Absent if it is not counted. */
-  readonly used?: number;
-  readonly max: number;
-  /** Items dropped at the bound. */
-  readonly dropped?: number;
-}
 
 /** All bounds of a process that handles requests, with their maximum, and their use if it outlasts a single request. */
 export async function processBounds({ gateway, runtime, sinks }: BoundSources): Promise<ShownBound[]> {

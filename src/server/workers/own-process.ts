@@ -1,5 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { LineSink } from '../../core/log.ts';
+import type { ShownBound } from '../../core/overview.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import { openRequest } from '../observe/open-request.ts';
@@ -7,7 +8,7 @@ import { type RecentRequest, RecentRequests } from '../observe/recent-requests.t
 import type { Gateway, RunningGateway } from '../runtime/gateway.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { isForwarded } from '../runtime/worker-role.ts';
-import { processBounds, type ShownBound } from './bounds.ts';
+import { processBounds } from './bounds.ts';
 import { type MemoryUsage, memoryUsage } from './memory-usage.ts';
 import type { Activity, OpenRequests, ProcessView } from './process-view.ts';
 import { sampleCpu } from './profile/cpu-samples.ts';

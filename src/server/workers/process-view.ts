@@ -1,8 +1,8 @@
+import type { ShownBound } from '../../core/overview.ts';
 import type { BackendState } from '../kernel/inspection.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { OpenRequest } from '../observe/open-request.ts';
 import type { RecentRequest } from '../observe/recent-requests.ts';
-import type { ShownBound } from './bounds.ts';
 import type { MemoryUsage } from './memory-usage.ts';
 import type { Samples } from './profile/samples.ts';
 

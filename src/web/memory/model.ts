@@ -13,6 +13,7 @@ export const API = '/api/memory';
 export type {
   Entity,
   EntityType,
+  Erasure,
   Relation,
   RelationType,
   Role,
@@ -48,28 +49,6 @@ export interface SearchReply {
 export interface EntityPage {
   readonly entities: readonly Pick<Entity, 'id' | 'name' | 'type'>[];
   readonly nextCursor: string | null;
-}
-
-/** What is, or would be, deleted; the lists contain the first of each kind. */
-export interface Erasure {
-  /** Stands for exactly this selection. */
-  readonly token: string;
-  readonly counts: Readonly<
-    Record<'entities' | 'observations' | 'relations' | 'turns' | 'documents', number>
-  >;
-  readonly entities: readonly string[];
-  readonly observations: readonly { readonly entityName: string; readonly observation: string }[];
-  readonly turns: readonly {
-    readonly sessionId: string;
-    readonly seq: number;
-    readonly role: string;
-    readonly createdAt: string;
-    readonly excerpt: string;
-  }[];
-  readonly documents: readonly { readonly id: string; readonly title: string; readonly key: string }[];
-  /** Whether there is more than one call deletes. */
-  readonly truncated: boolean;
-  readonly note?: string;
 }
 
 export interface NamespacePage {

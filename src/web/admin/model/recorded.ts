@@ -1,3 +1,4 @@
+import type { UsageSums } from '../../../core/usage.ts';
 import type { Figures, Period } from './usage.ts';
 
 // Statistics that the gateway has recorded in its database, which outlive restarts: whole hours, or days of UTC.
@@ -5,13 +6,7 @@ import type { Figures, Period } from './usage.ts';
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-interface Sums {
-  readonly requests: number;
-  readonly errors: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly costUsd: string;
-}
+type Sums = Omit<UsageSums, 'cachedInputTokens'>;
 
 /** The answer of `/api/usage`. */
 export interface Usage {

@@ -1,4 +1,5 @@
 import { type FormEvent, type ReactNode, useRef, useState } from 'react';
+import type { ShownBound } from '../../../core/overview.ts';
 import { ask } from '../../shared/api.ts';
 import { count, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
@@ -53,15 +54,7 @@ function Process(): ReactNode {
 interface MemoryAnswer {
   readonly allocation_stats: Readonly<Record<string, number>>;
   readonly allocator: { readonly specific: { readonly heap_size_limit: number } };
-  readonly bounds: readonly Bound[];
-}
-
-interface Bound {
-  readonly name: string;
-  readonly at?: string;
-  readonly used?: number;
-  readonly max: number;
-  readonly dropped?: number;
+  readonly bounds: readonly ShownBound[];
 }
 
 function Memory(): ReactNode {
@@ -86,7 +79,7 @@ function Memory(): ReactNode {
   );
 }
 
-function Bounds({ bounds }: { readonly bounds: readonly Bound[] }): ReactNode {
+function Bounds({ bounds }: { readonly bounds: readonly ShownBound[] }): ReactNode {
   return (
     <div className="scroll">
       <table>

@@ -1,0 +1,10 @@
+/** Sums of recorded requests, in `/api/usage`. */
+export interface UsageSums {
+  readonly requests: number;
+  readonly errors: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedInputTokens: number;
+  /** Decimal text. */
+  readonly costUsd: string;
+}
