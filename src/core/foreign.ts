@@ -53,7 +53,10 @@ export function decodedUri(text: string): string {
   }
 }
 
-/** The code of whatever was thrown, such as `ECONNREFUSED`; empty if it has none. */
+/**
+ * The code of whatever was thrown, such as `ECONNREFUSED`; empty if it has none. Exceptions of the web platform, such as those of
+ * an `AbortSignal`, have a number instead.
+ */
 export function errorCode(error: unknown): string {
   return textIn(membersOf(error)['code']);
 }

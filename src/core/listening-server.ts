@@ -1,6 +1,6 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, connect, type Server as TcpServer } from 'node:net';
+import { type AddressInfo, connect, type ListenOptions, type Server as TcpServer } from 'node:net';
 import { messageOf } from './errors.ts';
 import { errorCode } from './foreign.ts';
 import { LIMITS } from './limits.ts';
@@ -172,7 +172,8 @@ function hasListener(path: string): Promise<boolean> {
   });
 }
 
-function listening(server: Server, options: { port?: number; host?: string; path?: string }): Promise<void> {
+/** Opens a port. Rejects with Node's error. */
+export function listening(server: TcpServer, options: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(options, () => {

@@ -74,9 +74,12 @@ const HELP: readonly string[] = [
   'Marks: ✓ ok   ! warning   ✗ error   – skipped   ○ not reached   … running',
 ];
 
-export function helpRows(width: number): Row[] {
+export const helpRows = (width: number): Row[] => keyRows(HELP, '? or esc closes', width);
+
+/** A screen that explains keys: texts without indentation are headings. */
+export function keyRows(help: readonly string[], closing: string, width: number): Row[] {
   return [
-    [{ text: rule('Keys', '? or esc closes', width), tone: 'cyan' }],
-    ...HELP.map((text): Row => [{ text: cut(` ${text}`, width), isBold: !text.startsWith(' ') }]),
+    [{ text: rule('Keys', closing, width), tone: 'cyan' }],
+    ...help.map((text): Row => [{ text: cut(` ${text}`, width), isBold: !text.startsWith(' ') }]),
   ];
 }

@@ -154,7 +154,8 @@ function panes(view: TraceView, ui: Ui, trace: TraceModel, width: number, height
   ];
 }
 
-function padRow(row: Row, width: number): Row {
+/** A row with spaces up to a width. */
+export function padRow(row: Row, width: number): Row {
   const used = row.reduce((sum, { text }) => sum + displayWidth(text), 0);
   return used >= width ? row : [...row, { text: ' '.repeat(width - used) }];
 }

@@ -51,3 +51,8 @@ export function clockText(at: number, now = at): string {
 }
 
 const two = (value: number): string => String(value).padStart(2, '0');
+
+/** Nearest-rank quantile of sorted values. */
+export function quantile(sorted: readonly number[], part: number): number | undefined {
+  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];
+}

@@ -1,13 +1,4 @@
-import type { DatabaseSchema, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
-
-/** What the thread of a SQLite file gets to start. */
-export interface ThreadStart {
-  readonly path: string;
-  readonly mustExist: boolean;
-  readonly isReader: boolean;
-  readonly schemas: readonly DatabaseSchema[];
-  readonly lockTimeout: number;
-}
+import type { SqlRow, Statement, StatementResult } from '../kernel/database.ts';
 
 /** A call: a query, a transaction, or the last one. Calls are answered in order. */
 export type Call =

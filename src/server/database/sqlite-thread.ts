@@ -2,8 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../core/errors.ts';
 import { RESULT, resultCode } from '../../core/sqlite-result.ts';
 import { DatabaseError } from './driver.ts';
-import { SqliteFile } from './sqlite-file.ts';
-import type { Answer, Call, CallResult, ThreadStart } from './sqlite-messages.ts';
+import { SqliteFile, type SqliteFileOptions } from './sqlite-file.ts';
+import type { Answer, Call, CallResult } from './sqlite-messages.ts';
 
 // The thread that has a SQLite file open, so that reads and writes never block the event loop of the gateway.
 
@@ -11,7 +11,7 @@ const port = parentPort;
 if (port === null) throw new Error('sqlite-thread.ts runs as a worker thread');
 const answer = (message: Answer): void => port.postMessage(message);
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `SqliteThread` starts this thread with it
-const start = workerData as ThreadStart;
+const start = workerData as SqliteFileOptions;
 /** Whether the file was deleted or replaced is checked this often, in ms: a check takes 2 µs. */
 const CHECK_INTERVAL = 1_000;
 

@@ -5,7 +5,8 @@ import type { Log } from '../../core/log.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
 import { TransientMap } from '../kernel/transient-map.ts';
 import { DatabaseError, type Driver } from './driver.ts';
-import type { Answer, Call, CallResult, ThreadStart } from './sqlite-messages.ts';
+import type { SqliteFileOptions } from './sqlite-file.ts';
+import type { Answer, Call, CallResult } from './sqlite-messages.ts';
 
 const SCOPE = 'agctl::database';
 const CLOSING = 'the gateway is closing';
@@ -120,7 +121,7 @@ class SqliteThread {
         schemas,
         isReader: this.#isReader,
         lockTimeout: limits.databaseLock,
-      } satisfies ThreadStart,
+      } satisfies SqliteFileOptions,
       name: 'agctl-database',
       // Older Node.js versions warn at every start that node:sqlite is experimental.
       execArgv: ['--disable-warning=ExperimentalWarning'],

@@ -1,4 +1,5 @@
 import { outcomeOfFields } from '../../../core/outcome.ts';
+import { quantile } from '../../../core/render/figures.ts';
 import {
   costOf,
   durationOf,
@@ -88,11 +89,6 @@ export function figuresOf(requests: readonly FinishedRequest[], seconds: number)
     output,
     cost,
   };
-}
-
-/** Nearest-rank quantile of sorted values. */
-function quantile(sorted: readonly number[], part: number): number | undefined {
-  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];
 }
 
 /** Figures by group, without requests that belong to none. */

@@ -1,9 +1,10 @@
 import { counted } from '../../../core/render/counted.ts';
 import { compactCount, moneyText, rateText, tookText } from '../../../core/render/figures.ts';
 import { cut, cutSpans, type Span, type Tone } from '../../../core/render/span.ts';
-import { displayWidth, escapeControls } from '../../../core/render/width.ts';
+import { escapeControls } from '../../../core/render/width.ts';
 import { ends, type Row, rule } from '../row.ts';
-import type { Size } from '../screen.ts';
+import { padRow, type Size } from '../screen.ts';
+import { keyRows } from '../screen-texts.ts';
 import { type Column, groupColumns, headRow, requestColumns, tableRow, withNames } from './columns.ts';
 import { requestDetails } from './top-details.ts';
 import { figuresOf, inWindow, sparkline, type TopRow } from './top-model.ts';
@@ -156,7 +157,7 @@ function bodyRows(
   now: number,
   hasTrace: HasTrace,
 ): Row[] {
-  if (ui.isHelp) return helpRows(width);
+  if (ui.isHelp) return keyRows(HELP, 'any key closes', width);
   const place = placeOfDetails(ui, width, height);
   const left = place === 'beside' ? Math.floor(width * 0.62) : width;
   const rows = tableRows(ui, view, now, left);
@@ -179,11 +180,6 @@ function bodyRows(
     { text: '│', tone: 'gray' },
     ...(detail[row] ?? []),
   ]);
-}
-
-function padRow(row: Row, width: number): Row {
-  const used = row.reduce((sum, { text }) => sum + displayWidth(text), 0);
-  return used >= width ? row : [...row, { text: ' '.repeat(width - used) }];
 }
 
 const SHOWN_TEXTS = { all: '', live: ' in flight', finished: ' finished' } as const;
@@ -317,13 +313,6 @@ const HELP: readonly string[] = [
   'Quit',
   '  q  ctrl-c  c  copy the details     ctrl-z  suspend; fg resumes',
 ];
-
-function helpRows(width: number): Row[] {
-  return [
-    [{ text: rule('Keys', 'any key closes', width), tone: 'cyan' }],
-    ...HELP.map((text): Row => [{ text: cut(` ${text}`, width), isBold: !text.startsWith(' ') }]),
-  ];
-}
 
 function footRow({ note }: TopView, ui: TopUi, width: number): Row {
   if (ui.isTyping)

@@ -2,22 +2,12 @@ import { z } from 'zod';
 import { mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
+import { exactlyOneOf } from '../location.ts';
 import { requireInstalled } from './cloud-package.ts';
 import { type EntraIdentity, entraTokens } from './entra-token.ts';
 
 const text = z.string().min(1);
 const empty = z.strictObject({});
-
-function oneOf(...names: readonly string[]) {
-  return (value: object, context: z.RefinementCtx): void => {
-    if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
-    context.addIssue({
-      code: 'custom',
-      message: `expected exactly one of ${names.map((name) => `\`${name}\``).join(', ')}`,
-      params: { code: 'AGW0105' },
-    });
-  };
-}
 
 export const azureSchema = z.lazy(() =>
   z
@@ -44,17 +34,17 @@ export const azureSchema = z.lazy(() =>
                 objectId: text.optional().describe('By its object id.'),
                 resourceId: text.optional().describe('By its resource id.'),
               })
-              .superRefine(oneOf('clientId', 'objectId', 'resourceId'))
+              .superRefine(exactlyOneOf('clientId', 'objectId', 'resourceId'))
               .optional()
               .describe('One of several identities. Default: that of the system.'),
           }).optional(),
           workloadIdentity: empty.optional().describe('The workload identity of the pod.'),
         })
-        .superRefine(oneOf('clientSecret', 'managedIdentity', 'workloadIdentity'))
+        .superRefine(exactlyOneOf('clientSecret', 'managedIdentity', 'workloadIdentity'))
         .optional()
         .describe('One kind of identity.'),
     })
-    .superRefine(oneOf('implicit', 'developerImplicit', 'explicitConfig'))
+    .superRefine(exactlyOneOf('implicit', 'developerImplicit', 'explicitConfig'))
     .describe('Sends a token of Microsoft Entra ID.'),
 );
 

@@ -1,3 +1,4 @@
+import { sameName } from '../../kernel/request/header-list.ts';
 import { CelObject, type Value } from './values.ts';
 
 /** How repeated fields are returned: `plain` returns a string for one line and a list for several. */
@@ -90,10 +91,6 @@ export class HeadersView extends CelObject {
     }
     return all ?? first;
   }
-}
-
-function sameName(a: string, b: string): boolean {
-  return a.length === b.length && (a === b || a.toLowerCase() === b.toLowerCase());
 }
 
 function unquote(value: string): string {

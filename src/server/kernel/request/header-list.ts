@@ -54,7 +54,8 @@ export class HeaderList {
   }
 }
 
-function sameName(a: string, b: string): boolean {
+/** Whether two names of fields are the same. */
+export function sameName(a: string, b: string): boolean {
   return a.length === b.length && (a === b || a.toLowerCase() === b.toLowerCase());
 }
 

@@ -1,4 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
+import { discardReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { isCallFailure } from '../../transport/upstream/upstream-error.ts';
 import { llmCall } from '../llm-call.ts';
@@ -26,7 +27,7 @@ export async function callWithFailover(
     try {
       const reply = await attempt(target, isLast);
       if (isLast || ctx.isAbandoned || llmCall.get(ctx)?.failed !== true) return reply;
-      discard(reply);
+      discardReply(reply);
     } catch (error) {
       if (isLast || ctx.isAbandoned || !isCallFailure(error)) throw error;
     }
@@ -38,8 +39,4 @@ export async function callWithFailover(
     target = next;
   }
   throw new AppError('no_backend');
-}
-
-function discard({ body }: Reply): void {
-  if (typeof body === 'object' && 'discard' in body) body.discard();
 }

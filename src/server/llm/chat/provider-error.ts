@@ -1,6 +1,7 @@
 import { membersOf } from '../../../core/foreign.ts';
 import type { ChatError } from './chat.ts';
 import { defined } from './defined.ts';
+import { textOf } from './event-data.ts';
 
 /**
  * Reads the error response of a provider, whatever its form: `{"error": {…}}` (OpenAI, Anthropic, in a list: Google),
@@ -59,8 +60,4 @@ const CONTEXT_MESSAGE = /^prompt is too long|maximum context length|exceeds? the
 function isContextError(code: string | undefined, message = ''): boolean {
   const isNameless = code === undefined || code === 'invalid_request_error' || code === 'BadRequestError';
   return isNameless && CONTEXT_MESSAGE.test(message);
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,6 +1,7 @@
-import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import type { Limits } from '../../../core/limits.ts';
+import { listening } from '../../../core/listening-server.ts';
 import type { ConnectionSettings } from '../connection-settings.ts';
 import { type Acceptor, InjectedConnections } from './injected-connections.ts';
 
@@ -75,7 +76,7 @@ export async function openSource(
   }
   const server = createServer({ noDelay: true }, take);
   server.maxConnections = limits.connections;
-  await listen(server, { port, host: address });
+  await listening(server, { port, host: address });
   return {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port.
     port: (server.address() as AddressInfo).port,
@@ -97,15 +98,4 @@ export function isAdmitted(
   const keepAlive = settings?.().keepAlive;
   if (keepAlive !== undefined) socket.setKeepAlive(keepAlive.enabled, keepAlive.time);
   return true;
-}
-
-/** Rejects with Node's error. */
-export function listen(server: Server, options: ListenOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }

@@ -1,8 +1,9 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { promisify } from 'node:util';
+import { listening } from '../../../core/listening-server.ts';
 import { forwardedClient } from '../forward.ts';
 import { createHttp1 } from '../http1/http1.ts';
-import { isAdmitted, listen, openSource, type SourceOptions } from './connection-source.ts';
+import { isAdmitted, openSource, type SourceOptions } from './connection-source.ts';
 import { drain, draining } from './drain.ts';
 import { InjectedConnections } from './injected-connections.ts';
 import type { Listener, ListenerOptions } from './listener-options.ts';
@@ -39,7 +40,7 @@ async function openHttp(options: ListenerOptions): Promise<Listener> {
   server.on('connection', (socket) => {
     if (isAdmitted(socket, options)) counted(socket, options);
   });
-  await listen(server, { port: options.port, host: options.address });
+  await listening(server, { port: options.port, host: options.address });
   return {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port.
     port: (server.address() as AddressInfo).port,
@@ -57,7 +58,7 @@ async function openInjectedHttp(
   const http1 = createHttp1(options, (headers, request) =>
     injected.has(request.socket) ? undefined : forwardedClient(headers, request),
   );
-  await listen(http1.server, { path: acceptor.socketPath });
+  await listening(http1.server, { path: acceptor.socketPath });
   const stop = acceptor.connections((socket) => {
     if (!injected.add(socket) || !isAdmitted(socket, options)) return;
     counted(socket, options);

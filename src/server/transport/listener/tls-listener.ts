@@ -1,13 +1,14 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { messageOf } from '../../../core/errors.ts';
+import { listening } from '../../../core/listening-server.ts';
 import { enteredBy } from '../../kernel/request/client-connection.ts';
 import { forwardedClient } from '../forward.ts';
 import { createHttp1 } from '../http1/http1.ts';
 import { Http2Connections } from '../http2/http2.ts';
 import { readServerName } from '../tls/server-name.ts';
 import { type ServerTls, TlsEntrance } from '../tls/tls-entrance.ts';
-import { listen, openSource } from './connection-source.ts';
+import { openSource } from './connection-source.ts';
 import { drain, draining } from './drain.ts';
 import { type Entrance, entranceFor } from './entrance.ts';
 import type { Listener, ListenerOptions } from './listener-options.ts';
@@ -70,7 +71,7 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
   const source = await openSource(options, (socket) => void accept(socket));
   // Node.js checks the timeouts of requests from the event `listening` on.
   if (acceptor === undefined) http1.server.emit('listening');
-  else await listen(http1.server, { path: acceptor.socketPath });
+  else await listening(http1.server, { path: acceptor.socketPath });
   return {
     port: source.port,
     connections: () => source.connections(),

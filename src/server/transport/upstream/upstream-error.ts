@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
+import { errorCode, membersOf, stringIn } from '../../../core/foreign.ts';
 
 /** The upstream was silent for too long within its response body. */
 export const BODY_TIMEOUT = 'UND_ERR_BODY_TIMEOUT';
@@ -24,7 +24,7 @@ export const upstreamFailure = (code: string, message: string): Error =>
 export const headersTimeout = (): Error => upstreamFailure(HEADERS_TIMEOUT, 'response timeout');
 
 /** Whether the response headers did not arrive in time. */
-export const isHeadersTimeout = (error: unknown): boolean => codeOf(error) === HEADERS_TIMEOUT;
+export const isHeadersTimeout = (error: unknown): boolean => errorCode(error) === HEADERS_TIMEOUT;
 
 /** TLS errors: the connection was established but nothing was sent over it. */
 const NOT_SECURED: Readonly<Record<string, string>> = {
@@ -85,18 +85,13 @@ const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', HEADERS_TIMEOUT, 'ETIMEDOU
 /** Describes why a call failed, without address and stack. */
 export function explainUpstreamError(error: unknown): string {
   const message = stringIn(membersOf(error)['message']);
-  const code = codeOf(error);
+  const code = errorCode(error);
   const text = TEXTS[code];
   if (text !== undefined) return text;
   if (code === CLIENT_GONE && message !== undefined) return message;
   // Parser errors.
   if (code.startsWith('HPE_') || code === 'ERR_ASSERTION') return 'the response is not valid HTTP';
   return code || message || 'unknown failure';
-}
-
-/** The error code. Exceptions of the web platform, such as those of an `AbortSignal`, have a number instead of a string. */
-function codeOf(error: unknown): string {
-  return textIn(membersOf(error)['code']);
 }
 
 /** Address of the failed upstream (`host:port`) and cause, for logs. */
@@ -108,7 +103,7 @@ export const locatedProblem = (address: string, error: unknown): string =>
  * otherwise 502. The message for the client has the cause; `detail`, for the log, also has the address.
  */
 export function upstreamError(error: Error, address: string): AppError {
-  const code = codeOf(error);
+  const code = errorCode(error);
   const message = `upstream call failed: ${explainUpstreamError(error)}`;
   // If the client disconnected, the upstream has not failed.
   const located = code === CLIENT_GONE ? {} : { detail: locatedProblem(address, error) };
@@ -120,7 +115,7 @@ export function upstreamError(error: Error, address: string): AppError {
 
 /** Whether no connection can be established: nothing listens, the name does not resolve, or the certificate is rejected. */
 export function isUnreachable(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = errorCode(error);
   return neverConnected(code) || code === 'ETIMEDOUT' || /CERT|_SSL_|_TLS_|SIGNATURE/.test(code);
 }
 

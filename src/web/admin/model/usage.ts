@@ -1,3 +1,4 @@
+import { quantile } from '../../../core/render/figures.ts';
 import { costOf, durationOf, inputOf, isError, outputOf } from './fields.ts';
 import type { Entry } from './requests.ts';
 
@@ -63,11 +64,6 @@ export function figuresOf(entries: readonly Entry[]): Figures {
 }
 
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
-
-/** Nearest-rank quantile of sorted values. */
-function quantile(sorted: readonly number[], part: number): number | undefined {
-  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];
-}
 
 /** Statistics grouped by `nameOf`, most requests first; entries without a name are left out. */
 export function figuresBy(
