@@ -85,9 +85,10 @@ browserTest(
   async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await open(page, '/usage');
-    const box = await chart(page, /^Requests per 30 s/)
-      .getByRole('slider')
-      .boundingBox();
+    const slider = chart(page, /^Requests per 30 s/).getByRole('slider');
+    // Waits until the chart no longer moves.
+    await slider.hover();
+    const box = await slider.boundingBox();
     if (box === null) throw new Error('the chart is not displayed');
     await page.mouse.move(box.x + box.width * 0.4, box.y + 60);
     await page.mouse.down();

@@ -24,8 +24,8 @@ function words(text: string): string {
   return text
     .replace(LINK, '$1')
     .replace(/\s*\{#[^}]{0,100}\}\s*$/, '')
+    .replace(/`([^`]{0,400})`|<\/?[A-Za-z][^<>]{0,400}>/g, (_tag, code?: string) => code ?? '')
     .replace(/[`*]+/g, '')
-    .replace(/<\/?[A-Za-z][^<>]{0,400}>/g, '')
     .replace(/\s+/g, ' ')
     .trim()
     .slice(0, HEADING);
@@ -134,7 +134,8 @@ class Packer {
     const open = this.#open;
     if (open !== undefined && open.headingsFrom === undefined && open.text.trim().length >= SMALL) this.end();
     if (this.#open !== undefined && this.#open.text.length + raw.length > TARGET) this.end();
-    if (this.#open === undefined) {
+    if (this.#open === undefined || this.#open.text.trim() === '') {
+      // The blank line after a long block may have begun a chunk already.
       this.#open = { text: raw, headings: this.#headings, headingsFrom: 0 };
     } else {
       if (this.#open.headingsFrom === 0) this.#open.headings = this.#headings;
@@ -183,8 +184,7 @@ function trimLines(text: string): string {
  * Splits Markdown into chunks along its structure: about 1,200 characters each, blocks up to 8 KiB whole, fences never
  * broken, no chunk of headings alone unless nothing follows them. Keeps all text, in order.
  *
- * @param text with line breaks `
- * `, without front matter
+ * @param text with line feeds between its lines, without front matter
  */
 export function chunksOf(text: string): Chunk[] {
   const packer = new Packer();

@@ -21,8 +21,7 @@ export interface MarkdownDocument {
 const SUMMARY = 500;
 
 /**
- * Normalizes line breaks to `
- * `, and replaces NUL and lone surrogates, which not every store can keep.
+ * Normalizes line breaks to line feeds, and replaces NUL and lone surrogates, which not every store can keep.
  */
 function cleaned(text: string): string {
   return text

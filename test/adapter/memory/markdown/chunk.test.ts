@@ -87,6 +87,7 @@ describe('Markdown chunks', () => {
     ['# ![Our logo](logo.png)', 'Our logo'],
     ['# The [API](api.md), by [hand][1] {#api}', 'The API, by hand'],
     ['# `code` and **bold** <br> [1]', 'code and bold [1]'],
+    ['# Gateways: `gateways.<name>`', 'Gateways: gateways.<name>'],
   ])('the title of a chunk is the visible text of its heading: %j', (line, heading) => {
     expect(chunksOf(`${line}\n\nText.\n`)[0]?.headings).toEqual([heading]);
   });
@@ -95,6 +96,15 @@ describe('Markdown chunks', () => {
     const chunks = texts(`Short.\n\n# A\n\n## B\n\n${'long words '.repeat(108)}\n\nEnd.\n`);
     expect(chunks[0]).toBe('Short.');
     expect(chunks[1]).toMatch(/^# A\n\n## B\n\nlong words/);
+  });
+
+  test('a section after a long table has its own heading', () => {
+    const table = `| a |\n|---|\n${'| some words of a row |\n'.repeat(60)}`;
+    const chunks = chunksOf(`# Guide\n\n## First part\n\n${table}\n## Second part\n\nText.\n`);
+    expect(chunks.map(({ headings }) => headings)).toEqual([
+      ['Guide', 'First part'],
+      ['Guide', 'Second part'],
+    ]);
   });
 
   test('a comment in a code block does not start a section', () => {
