@@ -45,7 +45,9 @@ describe('secrets of a stdio target that exits', () => {
     const { cmd, args } = chaos('a').stdio;
     const script = 'exec "$0" "$1" "$2"';
     const target = { name: 'a', stdio: { cmd: 'sh', args: ['-c', script, cmd, ...args, ...ARGS] } };
-    await using gate = await gateway(mcpConfig([target, chaos('b')]));
+    // Longer than the test: a target that is tried again in between is available.
+    const limits = { retryDelayMin: 60_000, retryDelayMax: 60_000 };
+    await using gate = await gateway(mcpConfig([target, chaos('b')]), { limits });
     const session = await openSession(`${gate.url}/mcp`);
     const died = await session.request('tools/call', { name: 'a_die', arguments: { words: WORDS } });
     const again = await session.request('tools/call', { name: 'a_echo' });
