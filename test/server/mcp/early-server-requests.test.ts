@@ -247,7 +247,8 @@ test('a process that was started in advance gets answers to its pings before a s
   await using gate = await gateway(
     mcpConfig([{ name: 'a', stdio: { cmd: process.execPath, args, warm: 1 } }]),
   );
-  await until(() => existsSync(file));
+  // A file exists before its text is written.
+  await until(() => existsSync(file) && readFileSync(file, 'utf8') !== '');
   expect(readFileSync(file, 'utf8')).toBe('{"jsonrpc":"2.0","id":"first","result":{}}\n');
   const session = await openSession(`${gate.url}/mcp`);
   expect((await session.request('tools/list')).result.tools).toHaveLength(1);
