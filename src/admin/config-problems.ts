@@ -1,4 +1,5 @@
 import type { Diagnostic, Range } from '../core/diagnostic.ts';
+import { parseJson } from '../core/foreign.ts';
 import type { ProblemsView } from '../core/overview.ts';
 import type { Redactor } from '../core/redact.ts';
 import { renderJson } from '../core/render/machine.ts';
@@ -45,5 +46,5 @@ export function diagnosticsJson(diagnostics: readonly Diagnostic[], redactor: Re
       notes === undefined || notesQuoteFile ? each : { ...each, notes },
     );
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `renderJson` has written it
-  return redactor.value(JSON.parse(renderJson(ordered))) as ProblemsView;
+  return redactor.value(parseJson(renderJson(ordered))) as ProblemsView;
 }

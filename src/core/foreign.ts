@@ -1,3 +1,5 @@
+import { LIMITS } from './limits.ts';
+
 // Checks of values from outside: JSON that someone else wrote has any shape until a check says otherwise.
 
 /** Whether a value is an object with members, and neither an array nor null. */
@@ -29,8 +31,33 @@ export const entryIn = <T>(table: Readonly<Record<string, T>>, name: string): T 
 /** The elements of an array; none for any other value. */
 export const elementsOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-/** Parses JSON. Unlike `JSON.parse`, its result has to be checked before it is used. Throws `SyntaxError`. */
-export const parseJson = (text: string): unknown => JSON.parse(text);
+/**
+ * Parses JSON. Unlike `JSON.parse`, its result has to be checked before it is used. Throws `SyntaxError`, also for lists and
+ * objects nested deeper than `LIMITS.parsedJsonDepth`: `JSON.parse` accepts millions of levels, but a function that
+ * calls itself for each of them has no stack left, `JSON.stringify` among them.
+ */
+export function parseJson(text: string, reviver?: Reviver): unknown {
+  const most = LIMITS.parsedJsonDepth;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library of ES2024 lacks the third parameter
+  const value: unknown = JSON.parse(text, reviver as (key: string, value: unknown) => unknown);
+  // Each level has at least two characters.
+  if (text.length > 2 * most && isDeeper(value, most))
+    throw new SyntaxError(`lists and objects are nested deeper than ${most}`);
+  return value;
+}
+
+/** What `JSON.parse` calls with each value and, of a number or string, its text (ECMAScript 2026). */
+export type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) return value.some((item) => isDeeper(item, levels - 1));
+  const members = membersOf(value);
+  // A `for … in` loop allocates no list of names or values.
+  for (const name in members) if (isDeeper(members[name], levels - 1)) return true;
+  return false;
+}
 
 /** The value of a JSON text; undefined for any other text. */
 export function jsonIn(text: string): unknown {

@@ -1,5 +1,5 @@
 import { AppError } from './errors.ts';
-import { isRecord } from './foreign.ts';
+import { isRecord, parseJson } from './foreign.ts';
 
 /** A row as a driver returns it. A server, a pooler or a restored backup decides what is in it. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -75,7 +75,7 @@ export function oneOf<T extends string>(row: Row, column: string, known: readonl
 /** A column with JSON as text, parsed. Throws `RowError`, which does not quote it. */
 export function json(row: Row, column: string): unknown {
   try {
-    return JSON.parse(text(row, column));
+    return parseJson(text(row, column));
   } catch (error) {
     throw error instanceof RowError ? error : unexpected(column, 'JSON');
   }

@@ -1,3 +1,6 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import {
   elementsOf,
@@ -63,6 +66,26 @@ describe('values from outside', () => {
       false,
     ]);
     expect(() => parseJson('{')).toThrow(SyntaxError);
+  });
+
+  test.each(['[', '{"a":'])('a text that begins with 1,000 %s is JSON, and with 1,001 it is none', (open) => {
+    const nested = (levels: number): string =>
+      `${open.repeat(levels)}12345678901234567890${(open === '[' ? ']' : '}').repeat(levels)}`;
+    const inside = (levels: number): string => `[7,{"b":${nested(levels - 2)},"c":[]}]`;
+    for (const text of [nested, inside]) {
+      expect([1_000, 1_001, 100_000].map((levels) => isJson(text(levels)))).toEqual([true, false, false]);
+      expect(() => parseJson(text(1_001), (_, value) => value)).toThrow(
+        'lists and objects are nested deeper than 1000',
+      );
+    }
+  });
+
+  test('only one function of the program calls JSON.parse, which has no bound of depth', () => {
+    const root = fileURLToPath(new URL('../../src', import.meta.url));
+    const callers = globSync('**/*.{ts,tsx}', { cwd: root }).filter((path) =>
+      /^(?!\s*(?:\/\/|\*)).*\bJSON\.parse\(/m.test(readFileSync(join(root, path), 'utf8')),
+    );
+    expect(callers).toEqual(['core/foreign.ts']);
   });
 
   test('the code of what was thrown is a text', () => {

@@ -60,6 +60,9 @@ export const VALUES: readonly Change['to'][] = [
   nested('[', ']', 60),
   nested('{"a":', '}', 60),
   nested('[', ']', 3_000),
+  // Deeper than any function that calls itself for each level can go.
+  nested('[', ']', 30_000),
+  nested('{"a":', '}', 30_000),
   MISSING,
   TWICE,
 ];

@@ -20,14 +20,40 @@ const prefix = (length: number): Buffer => {
 
 type Fault = (stream: ServerHttp2Stream, count: (bytes: number) => void) => void;
 
+function answer(stream: ServerHttp2Stream, message: Buffer): void {
+  stream.respond(HEAD, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+  stream.end(Buffer.concat([prefix(message.length), message]));
+}
+
+/** `dynamic_metadata` of a `CheckResponse`: a `google.protobuf.Struct` whose member is a Struct, and so on. */
+function deepMetadata(levels: number): Buffer {
+  const heads: Buffer[] = [];
+  let length = 0;
+  const wrap = (tag: number, before: Buffer = Buffer.alloc(0)): void => {
+    const head = Buffer.concat([before, Buffer.from([tag, ...varint(length)])]);
+    heads.push(head);
+    length += head.length;
+  };
+  // Struct.fields is a map: entries with a key (1) and a value (2), a Value, whose `struct_value` has number 5.
+  for (let level = 0; level < levels; level += 1) {
+    wrap(0x2a);
+    wrap(0x12, Buffer.from([0x0a, 1, 0x61]));
+    wrap(0x0a);
+  }
+  wrap(0x22);
+  return Buffer.concat(heads.reverse());
+}
+
+const varint = (value: number): number[] =>
+  value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >> 7)];
+
 const FAULTS = {
   'resets the call': (stream) => stream.close(2),
   'closes the connection': (stream) => stream.session?.destroy(),
-  'sends bytes that are no message': (stream) => {
-    stream.respond(HEAD, { waitForTrailers: true });
-    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
-    stream.end(Buffer.concat([prefix(6), Buffer.alloc(6, 0xff)]));
-  },
+  'sends bytes that are no message': (stream) => answer(stream, Buffer.alloc(6, 0xff)),
+  'sends 60,000 groups inside of each other': (stream) => answer(stream, Buffer.alloc(60_000, 0x0b)),
+  'sends metadata with 4,000 structs inside of each other': (stream) => answer(stream, deepMetadata(4_000)),
   'ends in the middle of a message': (stream) => {
     stream.respond(HEAD);
     stream.end(Buffer.concat([prefix(1000), Buffer.alloc(10)]));

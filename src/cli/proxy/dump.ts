@@ -122,18 +122,17 @@ function parseDump(
  */
 function parseExactly(text: string): unknown {
   if (!/\d[\d.]{15}/.test(text)) return parseJson(text);
-  const reviver = (_: string, value: unknown, context?: { source?: string }): unknown => {
-    const source = context?.source;
-    return typeof value === 'number' && source !== undefined && String(value) !== source && source.length > 15
+  return parseJson(text, (_, value, { source = '' }) =>
+    typeof value === 'number' && String(value) !== source && source.length > 15
       ? new NumberText(source)
-      : value;
-  };
-  return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
+      : value,
+  );
 }
 
 /** The position of a parser error, if known, as in `, line 3, column 8`. */
 function place(text: string, message: string): string {
   const [, digits] = /at position (\d+)/.exec(message) ?? [];
+  if (message.includes('nested deeper')) return `: ${message}`;
   if (digits === undefined) return /end of JSON/i.test(message) ? ': it ends unexpectedly' : '';
   const before = text.slice(0, Number(digits));
   const line = before.split('\n').length;

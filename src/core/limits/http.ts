@@ -82,8 +82,11 @@ export const HTTP_LIMITS = {
   /** Parts of a form, and header bytes of one part. 40,000 parts or 300,000 header lines take 0.4 s to parse. */
   formParts: 1_000,
   formHeaderBytes: 4 * KIB,
-  /** Nesting of a target's messages; a deeper message fails the call that it answers. */
-  targetJsonDepth: 1_000,
+  /**
+   * Nesting of any other JSON text that is parsed; a deeper one is no JSON. Functions that call themselves for each level
+   * have stack for about 5,000.
+   */
+  parsedJsonDepth: 1_000,
 
   /**
    * A WebSocket: a side that has not answered a ping when the next one is due is closed. Below the 60 s after which

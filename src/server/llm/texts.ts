@@ -43,7 +43,7 @@ const STRUCTURE = new Set([
 export type TextPath = readonly (string | number)[];
 
 /** Deeper than messages of any API. Deeper values are not searched, so guardrails must reject them. */
-export const MAX_DEPTH = 32;
+const MAX_DEPTH = 32;
 
 /** A value is nested too deeply to search for texts. */
 export class NestingError extends Error {}

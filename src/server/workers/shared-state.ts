@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/foreign.ts';
 import type { Operations, Remote, Shared, SharedState } from '../kernel/shared-state.ts';
 import type { PrimaryCalls, WorkerCalls } from './calls.ts';
 import type { Link } from './link.ts';
@@ -39,7 +40,7 @@ export class HeldState implements SharedState {
     // Results of asynchronous operations belong to their caller alone.
     if (result instanceof Promise) return result;
     // As it is now: the answer is sent at the end of the turn, after further operations.
-    return result === undefined ? undefined : JSON.parse(JSON.stringify(result));
+    return result === undefined ? undefined : parseJson(JSON.stringify(result));
   }
 }
 

@@ -321,7 +321,8 @@ describe('invalid dumps', () => {
       '# yaml-language-server: $schema=x\ngateways:\n  default: {}\n',
       'is a gateway configuration, not a dump\n  = help: run agctl config validate -f',
     ],
-    ['deep', `{"binds":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'nested deeper than 200 levels'],
+    ['deep', `{"binds":${'['.repeat(500)}${']'.repeat(500)}}`, 'nested deeper than 200 levels'],
+    ['deeper', `{"binds":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'nested deeper than 1000'],
   ])('the invalid dump %s is exit code 2 with an explanation', async (name, text, message) => {
     const { code, stderr } = await cli([
       'proxy',

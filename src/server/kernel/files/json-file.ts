@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { parseJson as parsed } from '../../../core/foreign.ts';
 
 /**
  * Reads a JSON file that a configuration names, of at most `maxBytes` bytes. Errors say what is wrong and where, but
@@ -35,7 +36,7 @@ export function readRegularFile(file: string, maxBytes: number): string {
  */
 export function parseJson(text: string, name: string): unknown {
   try {
-    return JSON.parse(text);
+    return parsed(text);
   } catch (error) {
     throw new Error(`${name} is not valid JSON${placeOf(error, text)}`);
   }

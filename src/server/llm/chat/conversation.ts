@@ -1,7 +1,6 @@
 import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { type Members, membersOf } from '../json-members.ts';
-import { MAX_DEPTH } from '../texts.ts';
 
 /** A tool call requested by the model (`llm.toolCalls`). */
 export interface ToolCall {
@@ -20,7 +19,7 @@ export interface Completion {
 /** The output in a list of items or content blocks: their texts joined, and their tool calls. Undefined if the value is no list. */
 export function completionOfItems(items: unknown): Completion | undefined {
   if (!Array.isArray(items)) return undefined;
-  const texts = items.map((item) => textOf(item)).filter((text) => text !== '');
+  const texts = items.map(textOf).filter((text) => text !== '');
   return { texts: texts.length === 0 ? [] : [texts.join('')], toolCalls: callsIn(items) };
 }
 
@@ -50,15 +49,14 @@ function parsed(given: unknown): unknown {
   return typeof given === 'string' ? (jsonIn(given) ?? given) : given;
 }
 
-/** The text of a message, of its parts, or of one part; empty for other media, and for what is nested deeper than any part. */
-export function textOf(part: unknown, depth = 0): string {
+/** The text of a message, of its parts, or of one part; empty for other media. */
+export function textOf(part: unknown): string {
   if (typeof part === 'string') return part;
-  if (depth > MAX_DEPTH) return '';
-  if (Array.isArray(part)) return part.map((each) => textOf(each, depth + 1)).join('');
+  if (Array.isArray(part)) return part.map(textOf).join('');
   const { text, content, parts } = membersOf(part) ?? {};
   if (typeof text === 'string') return text;
-  if (Array.isArray(parts)) return textOf(parts, depth + 1);
-  return content === undefined ? '' : textOf(content, depth + 1);
+  if (Array.isArray(parts)) return textOf(parts);
+  return content === undefined ? '' : textOf(content);
 }
 
 /** The output with texts that together have at most `LIMITS.loggedPayload` characters. */

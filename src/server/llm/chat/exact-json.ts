@@ -1,4 +1,4 @@
-import { jsonIn } from '../../../core/foreign.ts';
+import { jsonIn, parseJson } from '../../../core/foreign.ts';
 
 /**
  * Parses JSON whose numbers `JSON.stringify` writes again as they were: identifiers of 64 bits do not fit into a number
@@ -8,8 +8,7 @@ export function parseExactly(text: string): unknown {
   // A reviver makes parsing ten times slower, so it is only used for the few texts that need one.
   if (rawJson === undefined || !LONG_NUMBER.test(text)) return jsonIn(text);
   try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library of ES2024 lacks the third parameter
-    return JSON.parse(text, keepLongNumber as Reviver) as unknown;
+    return parseJson(text, keepLongNumber);
   } catch {
     return undefined;
   }
@@ -18,12 +17,10 @@ export function parseExactly(text: string): unknown {
 /** More digits than any number of JavaScript keeps; a decimal point may be anywhere in them. */
 const LONG_NUMBER = /[\d.]{16}/;
 
-type Reviver = (this: unknown, key: string, value: unknown) => unknown;
-
 // The source text and `rawJSON` are in Node.js since version 21, but not in the library of ES2024.
 function keepLongNumber(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
   return typeof value === 'number' && LONG_NUMBER.test(source) ? rawJson?.(source) : value;
 }
 
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as said there
 const { rawJSON: rawJson } = JSON as { rawJSON?: (text: string) => unknown };

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isRecord, jsonIn } from '../../../core/foreign.ts';
+import { isRecord, jsonIn, parseJson } from '../../../core/foreign.ts';
 import { isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
@@ -67,7 +67,7 @@ export class JsonBody implements CallBody {
   get(key: string): unknown {
     if (!this.#changes.has(key)) return this.value[key];
     const changed = this.#changes.get(key);
-    return changed === undefined ? undefined : (JSON.parse(changed) as unknown);
+    return changed === undefined ? undefined : parseJson(changed);
   }
 
   has(key: string): boolean {

@@ -1,5 +1,5 @@
 import { messageOf } from '../../../core/errors.ts';
-import { stringIn, textIn } from '../../../core/foreign.ts';
+import { parseJson, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { members, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
@@ -373,7 +373,7 @@ export class SessionView implements Channel {
     for (const [id, { call }] of this.#asked) {
       if (call.outer !== outer) continue;
       this.#asked.delete(id);
-      this.#outer.message(notificationMessage('notifications/cancelled', { requestId: JSON.parse(id) }));
+      this.#outer.message(notificationMessage('notifications/cancelled', { requestId: parseJson(id) }));
     }
   }
 

@@ -29,7 +29,7 @@ interface StructureBounds {
 const REQUEST_BOUNDS: StructureBounds = { depth: LIMITS.jsonDepth, keys: LIMITS.jsonKeys };
 /** Bounds for messages of targets. Results of tools may have many keys; the size of a message bounds them. */
 export const TARGET_BOUNDS: StructureBounds = {
-  depth: LIMITS.targetJsonDepth,
+  depth: LIMITS.parsedJsonDepth,
   keys: LIMITS.targetMessageBytes,
 };
 

@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { messageOf } from '../../../core/errors.ts';
+import { parseJson } from '../../../core/foreign.ts';
 import { Failure } from '../../shared/form.tsx';
 import { useLocation } from '../../shared/router.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
@@ -238,7 +239,7 @@ function Raw({ isRunning, send, stop }: Sending): ReactNode {
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     try {
-      const message: unknown = JSON.parse(text);
+      const message = parseJson(text);
       setProblem('');
       send(message);
     } catch (error) {

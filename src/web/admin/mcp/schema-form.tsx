@@ -1,5 +1,5 @@
 import { type ReactNode, useId } from 'react';
-import { elementsOf, membersOf, textIn } from '../../../core/foreign.ts';
+import { elementsOf, membersOf, parseJson, textIn } from '../../../core/foreign.ts';
 import { visible } from '../../shared/visible.ts';
 
 /** The subset of JSON Schema that the form supports. */
@@ -86,7 +86,7 @@ export function argumentsOf(
 function parsedText(name: string, kind: FieldKind, text: string): unknown {
   if (kind === 'text' || kind === 'choice') return text;
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw new Error(
       `${name}: ${kind === 'json' ? 'this is not valid JSON' : `this is not ${kind === 'integer' ? 'an' : 'a'} ${kind}`}`,

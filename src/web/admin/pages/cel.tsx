@@ -1,5 +1,6 @@
 import { type FormEvent, type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { messageOf } from '../../../core/errors.ts';
+import { parseJson } from '../../../core/foreign.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
@@ -102,7 +103,7 @@ function useEvaluation(): {
     };
     let state: unknown;
     try {
-      state = JSON.parse(context.trim() === '' ? '{}' : context);
+      state = parseJson(context.trim() === '' ? '{}' : context);
     } catch (error) {
       show({ kind: 'error', message: `the variables are not valid JSON: ${messageOf(error)}` });
       return;

@@ -445,7 +445,7 @@ describe('mcpGuardrails with a webhook', () => {
     expect((await open.call('echo')).result.content[0].text).toBe('echo');
   });
 
-  test('a result that nests too deeply after a mask becomes an error', async () => {
+  test('a mask of a result that nests too deeply becomes an error', async () => {
     await using service = await httpUpstream((_request, response) =>
       response.end(`{"action":{"body":{"result":{"a":${'['.repeat(2_000)}${']'.repeat(2_000)}}}}}`),
     );
@@ -453,7 +453,7 @@ describe('mcpGuardrails with a webhook', () => {
       { kind: 'webhook', host: service.address, methods: { 'tools/call': 'response' } },
     ]);
     const { error } = await own.call('echo');
-    expect(error.message).toContain('nests deeper');
+    expect(error.message).toContain('could not be checked');
   });
 
   test('a client that disconnects aborts the call to the webhook', async () => {

@@ -32,7 +32,7 @@ function completion({ choices }: Members): Completion | undefined {
   if (!Array.isArray(choices)) return undefined;
   const messages = choices.map((choice) => membersOf(membersOf(choice)?.['message'] ?? choice));
   return {
-    texts: messages.map((message) => textOf(message)),
+    texts: messages.map(textOf),
     toolCalls: messages.flatMap((message) => callsIn(message?.['tool_calls'])),
   };
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { parseJson } from '../../../../core/foreign.ts';
 import type { Reply } from '../../../kernel/request/request-context.ts';
 import { membersOf } from '../../json-members.ts';
 import { InvalidRequest, json, reply, required } from './reply.ts';
@@ -64,5 +65,5 @@ function forcedTool({ tools, toolConfig }: Body): string | undefined {
 }
 
 const functionCall = (name: string, prompt: string): object => ({
-  functionCall: { id: randomUUID(), name, args: JSON.parse(argumentsOf(prompt)) as unknown },
+  functionCall: { id: randomUUID(), name, args: parseJson(argumentsOf(prompt)) },
 });

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { parseJson } from '../../../../core/foreign.ts';
 import type { Reply } from '../../../kernel/request/request-context.ts';
 import { membersOf } from '../../json-members.ts';
 import { json, messagesOf, namedStream } from './reply.ts';
@@ -14,7 +15,7 @@ export function message(body: Body, streaming: boolean): Reply {
   const block =
     tool === undefined
       ? { type: 'text', text: output.words.join(' ') }
-      : { type: 'tool_use', id, name: tool, input: JSON.parse(argumentsOf(prompt)) as unknown };
+      : { type: 'tool_use', id, name: tool, input: parseJson(argumentsOf(prompt)) };
   const whole = {
     id: `msg_${randomUUID()}`,
     type: 'message',

@@ -1,3 +1,4 @@
+import { parseJson, type Reviver } from '../../../../core/foreign.ts';
 import { isHeaderValue } from '../../../kernel/request/header-list.ts';
 
 /** Where a parameter goes, and the group of arguments that contains it. */
@@ -137,11 +138,10 @@ const SEPARATORS: Readonly<Partial<Record<Style, string>>> = { spaceDelimited: '
 
 /** Parses an argument. Its text is valid JSON. */
 function parsed(text: string): Value {
-  // The types of TypeScript lack the third argument (ECMAScript 2026, "JSON.parse source text access").
-  const withSource = (_key: string, value: unknown, ...[context]: { source?: string }[]): unknown =>
-    typeof value === 'number' ? (context?.source ?? String(value)) : value;
-  const value: Value = JSON.parse(text, withSource);
-  return value;
+  const withSource: Reviver = (_key, value, { source }) =>
+    typeof value === 'number' ? (source ?? String(value)) : value;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what JSON has, with texts for its numbers
+  return parseJson(text, withSource) as Value;
 }
 
 // `Array.isArray` does not narrow readonly arrays.
