@@ -53,7 +53,9 @@ export function compileRoute(
   if (config.backends.length === 0 && !isAnsweredByPolicy(plan)) {
     context.report({
       code: 'AGW0103',
+      severity: 'warning',
       message: `route \`${name}\` has no backend`,
+      label: 'every request would get 500 `no valid backends`',
       help: 'add `backends:` with one entry, or the policy `directResponse`',
     });
   }

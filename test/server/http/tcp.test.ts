@@ -348,11 +348,6 @@ describe('listeners that cannot be served', () => {
       '`routes` cannot be served by listener `listener0`',
     ],
     ['tcpRoutes on HTTP', [{ tcpRoutes: [to('a:1')] }], '`tcpRoutes` cannot be served'],
-    [
-      'host names without TLS',
-      [{ protocol: 'TCP', tcpRoutes: [to('a:1', { hostnames: ['a'] })] }],
-      'connections name no host',
-    ],
     ['HTTP and HTTPS on a port', [{ hostname: 'a' }, { hostname: 'b', tls: GOOD_TLS }], 'cannot share port'],
     [
       'two TCP listeners on a port',
@@ -367,6 +362,14 @@ describe('listeners that cannot be served', () => {
     test(name, async () => {
       await expect(bind([...listeners])).rejects.toThrow(expected);
     });
+});
+
+test('a route for host names takes no connection without TLS, and the others go to the next route', async () => {
+  const tcpRoutes = [to(two.host, { hostnames: ['a.example'] }), to(one.host)];
+  await using gate = await bind([{ protocol: 'TCP', tcpRoutes }]);
+  expect(await exchange(tcp(gate.port), 'x')).toBe('one:x');
+  await using closed = await bind([{ protocol: 'TCP', tcpRoutes: tcpRoutes.slice(0, 1) }]);
+  expect(await exchange(tcp(closed.port), 'x')).toBe('');
 });
 
 test('tcpRoutes at the top level name their gateway', async () => {

@@ -327,6 +327,15 @@ describe('azureContentSafety', () => {
     expect(azure.received[0]?.headers['authorization']).toBe('Bearer of-the-system');
   });
 
+  test('azureContentSafety rejects every call while its endpoint has a placeholder', async () => {
+    await using provider = await llmProvider();
+    const endpoint = '<resource-name>.cognitiveservices.azure.com';
+    const request = [kinds.azureContentSafety({ address: '' }, { endpoint })];
+    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
+    expect((await chat(served, say('good'))).status).toBe(503);
+    expect(provider.received).toHaveLength(0);
+  });
+
   test('azureContentSafety checks long texts in pieces of 10,000 characters', async () => {
     await using provider = await llmProvider(answering(completion(`${'😀 '.repeat(12_000)}bad`)));
     await using azure = await safety();

@@ -68,7 +68,10 @@ describe('auth of a model', () => {
     expect(provider.received[0]?.headers.authorization).toBe(`Bearer ${token}`);
   });
 
-  test('aws signs the call as it is sent', async () => {
+  test.each([
+    ['its own region', { region: 'eu-central-1' }, 'eu-central-1'],
+    ['the region of the provider', {}, 'eu-west-1'],
+  ])('aws signs the call as it is sent, for %s', async (_, more, region) => {
     using _env = environment(NO_AWS);
     await using provider = await llmProvider(
       answering(
@@ -82,11 +85,13 @@ describe('auth of a model', () => {
     await using gate = await through(provider, {
       provider: 'bedrock',
       params: { awsRegion: 'eu-west-1', model: 'm', baseUrl: `http://${provider.address}` },
-      auth: { aws: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: SECRET, region: 'eu-west-1' } },
+      auth: { aws: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: SECRET, ...more } },
     });
     expect((await chat(gate)).status).toBe(200);
     const received = provider.received[0] as Received;
-    expect(received.headers.authorization).toContain('AKIDEXAMPLE');
+    expect(received.headers.authorization).toMatch(
+      new RegExp(`Credential=AKIDEXAMPLE/\\d{8}/${region}/bedrock/`),
+    );
     expect(signatureIn(received)).toBe(signature(received, SECRET));
   });
 

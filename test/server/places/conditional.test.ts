@@ -36,9 +36,10 @@ describe('directResponse with conditions', () => {
     expect(upstream.received).toHaveLength(1);
   });
 
-  test('a route whose only answer has conditions needs a backend', async () => {
+  test('a route whose only answer has conditions answers other requests with 500 if it has no backend', async () => {
     const conditional = directResponse.conditional.slice(0, 1);
-    await expect(answeringGateway({ directResponse: { conditional } })).rejects.toThrow('has no backend');
+    await using server = await answeringGateway({ directResponse: { conditional } });
+    expect([await status(server.url, '/teapot'), await status(server.url, '/x')]).toEqual([418, 500]);
   });
 
   test('the entry without a condition must be the last', async () => {

@@ -90,7 +90,7 @@ function routeProblems({ name, protocol, tls, routes, tcpRoutes }: ListenerPlan)
   for (const { config, path } of tcpRoutes)
     if (config.hostnames.length > 0)
       problems.push({
-        code: 'AGW0105',
+        code: 'AGW0303',
         path: [...path, 'hostnames'],
         message: 'connections name no host with the protocol `TCP`, so the route would never be used',
         help: tls === undefined ? 'remove `hostnames`, or set `protocol: TLS`' : 'remove `hostnames`',

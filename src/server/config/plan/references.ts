@@ -9,7 +9,7 @@ export const DEFAULT_GATEWAY = 'default';
 export function attachRoutes({ routes }: Config, plan: Plan, surroundings: RouteSurroundings): void {
   for (const [index, { gateways: references, ...route }] of routes.entries()) {
     const path: Path = ['routes', index];
-    const owners = referenced(plan, references, path, `route \`${route.name ?? index}\``);
+    const owners = referenced(plan, references, path, `route \`${route.name ?? index}\``, 'warning');
     for (const listener of owners)
       listener.routes.push(planRoute(route, listener.routes.length, path, listener, surroundings));
     if (owners.length === 0)
@@ -21,37 +21,42 @@ export function attachRoutes({ routes }: Config, plan: Plan, surroundings: Route
 export function attachTcpRoutes({ tcpRoutes }: Config, plan: Plan): void {
   for (const [index, { gateways: references, ...config }] of tcpRoutes.entries()) {
     const path: Path = ['tcpRoutes', index];
-    for (const listener of referenced(plan, references, path, `route \`${config.name ?? index}\``))
+    for (const listener of referenced(plan, references, path, `route \`${config.name ?? index}\``, 'warning'))
       listener.tcpRoutes.push({ config, path });
   }
 }
 
 /**
  * The listeners that `gateways` of a section names: `gateway` stands for all of its listeners, `gateway/listener` for one.
- * Without references, those of the gateway `default`.
+ * Without references, those of the gateway `default`. `severity`: of the problem that there is none.
  */
 export function referenced(
   { gateways, problems }: Pick<Plan, 'gateways' | 'problems'>,
   references: string | readonly string[] | undefined,
   path: Path,
   owner: string,
+  severity: 'error' | 'warning' = 'error',
 ): readonly ListenerPlan[] {
   const wanted = references === undefined ? [DEFAULT_GATEWAY] : [references].flat();
   const listeners = wanted.flatMap((name, index) => {
     const found = listenersNamed(gateways, name);
     if (found.length > 0) return found;
-    problems.push({
-      code: 'AGW0107',
-      path:
-        references === undefined
-          ? path
-          : [...path, 'gateways', ...(Array.isArray(references) ? [index] : [])],
-      message: references === undefined ? `${owner} belongs to no gateway` : `unknown gateway \`${name}\``,
-      help:
-        references === undefined
-          ? 'add `gateways: <name>`, or a gateway called `default`'
-          : `gateways of this file: ${known(gateways)}`,
-    });
+    problems.push(
+      references === undefined
+        ? {
+            code: 'AGW0107',
+            severity,
+            path,
+            message: `${owner} belongs to no gateway`,
+            help: 'add `gateways: <name>`, or a gateway called `default`',
+          }
+        : {
+            code: 'AGW0107',
+            path: [...path, 'gateways', ...(Array.isArray(references) ? [index] : [])],
+            message: `unknown gateway \`${name}\``,
+            help: `gateways of this file: ${known(gateways)}`,
+          },
+    );
     return [];
   });
   return [...new Set(listeners)];

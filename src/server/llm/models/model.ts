@@ -217,7 +217,7 @@ export function compileModel(
   const entry = entryOf(config.provider, entries);
   const params = { ...entry?.params, ...config.params };
   const { promptCaching } = config;
-  const authConfig = givenAuth?.config ?? config.auth;
+  const authConfig = withRegion(givenAuth?.config ?? config.auth, params.awsRegion);
   if (promptCaching !== undefined && kind.hasPromptCaching !== true)
     context.at('promptCaching').report({
       code: 'AGW0105',
@@ -287,6 +287,15 @@ export function compileModel(
     stats: new EndpointStats(),
     health,
   };
+}
+
+/** `aws` of a model signs for the region of the provider, unless it names another. */
+function withRegion(
+  auth: BackendAuthConfig | undefined,
+  region: string | undefined,
+): BackendAuthConfig | undefined {
+  if (auth?.aws === undefined || auth.aws.region !== undefined || region === undefined) return auth;
+  return { ...auth, aws: { ...auth.aws, region } };
 }
 
 function reportUnusableKey(

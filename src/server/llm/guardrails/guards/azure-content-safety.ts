@@ -3,8 +3,9 @@ import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../../credentials/cloud/entra-token.ts';
 import { GuardrailError } from '../../../guardrails/outcome.ts';
+import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { readCredential } from '../../../transport/services/backend-credential.ts';
-import { defineGuard } from '../guard.ts';
+import { defineGuard, type Guard } from '../guard.ts';
 import { type Ask, type Authorize, hostedGuard, keyPolicies } from '../hosted-service.ts';
 
 const apiVersion = z.string().regex(/^[A-Za-z0-9.-]+$/, { error: 'expected a version such as `2024-09-01`' });
@@ -13,7 +14,8 @@ const schema = z.lazy(() =>
   mapping('Rejects texts in which Azure AI Content Safety finds a match.', {
     endpoint: z
       .string()
-      .regex(/^(?:https?:\/\/)?[A-Za-z0-9.-]+(?::\d{1,5})?\/?$/, {
+      // A placeholder such as `<resource-name>` is reported when the guardrail is compiled.
+      .regex(/^(?:https?:\/\/)?(?:[A-Za-z0-9.-]|<[\w-]+>)+(?::\d{1,5})?\/?$/, {
         error: 'expected a host such as `name.cognitiveservices.azure.com`',
       })
       .describe('Host of the Content Safety resource, such as `name.cognitiveservices.azure.com`.'),
@@ -68,6 +70,16 @@ export const azureContentSafety = defineGuard({
       context.report({ code: 'AGW0103', message: `this guardrail checks nothing: set ${choices}` });
       return undefined;
     }
+    const placeholder = /<[\w-]+>/.exec(endpoint)?.[0];
+    if (placeholder !== undefined) {
+      context.at('endpoint').report({
+        code: 'AGW0303',
+        message: `\`${placeholder}\` is a placeholder, not part of a host name`,
+        label: 'every call would be rejected, because the service cannot be asked',
+        help: 'replace it with the name of the Content Safety resource',
+      });
+      return unusable(context, `the endpoint has the placeholder \`${placeholder}\``);
+    }
     const authorize = authorizeOf(config.policies, context);
     if (authorize === undefined) return undefined;
     const { origin } = new URL(/^https?:/.test(endpoint) ? endpoint : `https://${endpoint}`);
@@ -119,9 +131,21 @@ export const azureContentSafety = defineGuard({
   },
 });
 
+/** A guardrail whose service cannot be asked, so that no call passes it. */
+function unusable(context: CompileContext, why: string): Omit<Guard, 'rejection'> {
+  return {
+    place: context.place(),
+    kind: 'azureContentSafety',
+    name: 'azureContentSafety',
+    sees: ({ content }) => content !== '',
+    check: () => Promise.reject(new GuardrailError(why)),
+    close: () => Promise.resolve(),
+  };
+}
+
 function authorizeOf(
   policies: z.output<typeof keyPolicies> | undefined,
-  context: Parameters<typeof requireInstalled>[1],
+  context: CompileContext,
 ): Authorize | undefined {
   if (policies !== undefined) {
     const key = readCredential(policies.backendAuth.key, context.at('policies', 'backendAuth', 'key'));
