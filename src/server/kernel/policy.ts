@@ -68,8 +68,12 @@ export interface PolicyBackend extends Pick<BackendKind, 'api' | 'countsTokens'>
   readonly connectsTo: Upstreams;
 }
 
-/** Whether a policy of connections to an HTTP service applies to a backend. */
+/** Whether a policy of requests to an HTTP service applies to a backend. */
 export const isService = ({ connectsTo }: PolicyBackend): boolean => connectsTo.kind === 'service';
+
+/** Whether a policy of connections applies to a backend: it is an HTTP service, or the providers of models. */
+export const hasConnections = ({ connectsTo: { kind } }: PolicyBackend): boolean =>
+  kind === 'service' || kind === 'providers';
 
 /** Whether an expression reads a member of a root variable. `variables()` does not count, because it returns all of them. */
 export function readsMemberOf(root: string, { paths }: Pick<Expression, 'paths'>): boolean {

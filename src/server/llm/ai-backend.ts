@@ -3,6 +3,7 @@ import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CompiledPolicy } from '../kernel/policy.ts';
+import { backendTlsSchema } from '../transport/tls/backend-tls.ts';
 import { ai as aiPolicyKind } from './ai-policy.ts';
 import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
 import { handleCall } from './handle-call.ts';
@@ -108,6 +109,7 @@ const entrySchema = z.lazy(() =>
     tokenize: paramsSchema.shape.tokenize,
     policies: mapping('Policies of calls to this provider.', {
       backendAuth: modelAuthSchema.optional(),
+      backendTLS: backendTlsSchema.optional(),
       ai: ownPolicySchema.optional(),
     })
       .meta({ elsewhere: ELSEWHERE_POLICIES })
@@ -288,7 +290,7 @@ function providersOf(config: z.output<typeof schema>): PlacedProvider[] {
 /** As the entry of `models` that has the same settings. */
 function compileProvider(entry: ProviderConfig, context: CompileContext): Model | undefined {
   const { openAI, anthropic, gemini, vertex, bedrock, azure, custom } = entry.provider;
-  const auth = entry.policies?.backendAuth;
+  const { backendAuth: auth, backendTLS: tls } = entry.policies ?? {};
   const settings = { ...openAI, ...anthropic, ...gemini, ...vertex, ...bedrock, ...azure };
   const params = {
     model: settings.model,
@@ -308,6 +310,7 @@ function compileProvider(entry: ProviderConfig, context: CompileContext): Model 
     path: entry.pathPrefix,
     callPath: entry.pathOverride,
     auth: auth && { config: auth, context: context.at('policies', 'backendAuth') },
+    tls: tls && { config: tls, context: context.at('policies', 'backendTLS') },
     guardrail: identifier === undefined ? undefined : { identifier, version },
   });
 }

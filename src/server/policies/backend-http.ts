@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
 import { mapping } from '../../core/schema/mapping.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
-import { definePolicy, isService } from '../kernel/policy.ts';
-import { backendProtocol } from '../transport/host-backend.ts';
+import { definePolicy, hasConnections } from '../kernel/policy.ts';
+import { backendProtocol } from '../transport/backend-upstream.ts';
 
 const schema = mapping('Calls of this backend.', {
   version: z
@@ -26,11 +26,11 @@ export const http = definePolicy({
   schema,
   trace: { kind: 'backend_http', stage: 'backend http', isBackendPolicy: true },
   checkRoute({ version }, { backends }, context) {
-    if (version == null || backends.every(isService)) return;
+    if (version == null || backends.every(hasConnections)) return;
     context.at('version').report({
       code: 'AGW0104',
-      message: '`version` applies to `host` backends only',
-      help: 'remove it: other backends negotiate the version',
+      message: '`version` has no effect on MCP servers',
+      help: 'remove it: the version is negotiated',
       atKey: true,
     });
   },

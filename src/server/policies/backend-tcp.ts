@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { durationSchema } from '../../core/duration.ts';
 import { mapping } from '../../core/schema/mapping.ts';
-import { definePolicy, isService } from '../kernel/policy.ts';
-import { backendConnections } from '../transport/host-backend.ts';
+import { definePolicy, hasConnections } from '../kernel/policy.ts';
+import { backendConnections } from '../transport/backend-upstream.ts';
 
 const seconds = durationSchema.refine((value) => value >= 1000, { error: 'expected at least one second' });
 
@@ -33,11 +33,11 @@ export const tcp = definePolicy({
   schema,
   trace: { kind: 'backend_tcp', stage: 'backend tcp', isBackendPolicy: true },
   checkRoute(_config, { backends }, context) {
-    if (backends.every(isService)) return;
+    if (backends.every(hasConnections)) return;
     context.report({
       code: 'AGW0104',
-      message: '`tcp` applies to `host` backends only',
-      help: 'remove it: connections to other backends have fixed settings',
+      message: '`tcp` has no effect on MCP servers',
+      help: 'remove it: connections to them have fixed settings',
       atKey: true,
     });
   },

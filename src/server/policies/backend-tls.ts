@@ -1,8 +1,8 @@
-import { definePolicy, isService } from '../kernel/policy.ts';
-import { backendTls } from '../transport/host-backend.ts';
+import { definePolicy, hasConnections } from '../kernel/policy.ts';
+import { backendTls } from '../transport/backend-upstream.ts';
 import { backendTlsSchema, compileBackendTls } from '../transport/tls/backend-tls.ts';
 
-/** TLS of the connections to plain HTTP services. */
+/** TLS of the connections to HTTP services and providers of models. */
 export const backendTLS = definePolicy({
   key: 'backendTLS',
   places: ['route', 'backend'],
@@ -10,11 +10,11 @@ export const backendTLS = definePolicy({
   schema: backendTlsSchema,
   trace: { kind: 'backend_tls', stage: 'backend tls', isBackendPolicy: true },
   checkRoute(_config, { name, backends }, context) {
-    if (backends.every(isService)) return;
+    if (backends.every(hasConnections)) return;
     context.report({
       code: 'AGW0104',
-      message: `\`backendTLS\` applies to \`host\` backends only, but route \`${name}\` has others`,
-      help: 'set `policies.backendTLS` of each MCP target that needs it; providers of models are described by their `https:` URL',
+      message: `\`backendTLS\` has no effect on MCP servers, but route \`${name}\` has some`,
+      help: 'set `policies.backendTLS` of each MCP target that needs it',
     });
   },
   compile(config, context) {

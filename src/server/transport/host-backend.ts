@@ -7,9 +7,8 @@ import { removeOwnSetCookies } from '../kernel/request/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { backendKey } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
-import { securedAddress } from './services/service-policies.ts';
-import type { TlsOptions } from './tls/backend-tls.ts';
-import { createUpstream, parseAddress, type Upstream, type UpstreamOptions } from './upstream/upstream.ts';
+import { backendUpstream } from './backend-upstream.ts';
+import { parseAddress, type Upstream } from './upstream/upstream.ts';
 
 /** Returns the Host header for a service, given the client's and the service's own. */
 export type HostRewrite = (
@@ -19,15 +18,6 @@ export type HostRewrite = (
 
 /** Set by `urlRewrite`. */
 export const hostRewrite = new Slot<HostRewrite>();
-
-/** TLS of the connections to the service, also if its address names no scheme. Set by `backendTLS`. */
-export const backendTls = new Slot<TlsOptions>();
-
-/** Connections to the service. Set by `tcp`. */
-export const backendConnections = new Slot<Pick<UpstreamOptions, 'connectTimeout' | 'keepAlive'>>();
-
-/** Version of HTTP. Set by `http`. */
-export const backendProtocol = new Slot<Pick<UpstreamOptions, 'isHttp2'>>();
 
 /** A request as it is sent, after all other changes to it. */
 export interface SentRequest {
@@ -64,42 +54,18 @@ export const host = defineBackend({
     if (parsed === undefined) {
       return { handle: () => Promise.reject(new AppError('no_backend')), close: () => Promise.resolve() };
     }
-    const options = { meter: context.settings.callMeter('Primary', 'Http'), log: context.log };
-    const upstream = createUpstream(parsed, options);
-    // By the settings of policies, which are the same objects for all requests. Idle connections of a policy that is gone are
-    // closed after 4 s.
-    const byPolicies = new WeakMap<object, WeakMap<object, WeakMap<object, Upstream>>>();
-    const upstreamFor = (ctx: RequestContext): Upstream => {
-      const [tls, tcp, http] = [backendTls.get(ctx), backendConnections.get(ctx), backendProtocol.get(ctx)];
-      if (tls === undefined && tcp === undefined && http === undefined) return upstream;
-      const ofTls = entryOf(byPolicies, tls, () => new WeakMap<object, WeakMap<object, Upstream>>());
-      const ofTcp = entryOf(ofTls, tcp, () => new WeakMap<object, Upstream>());
-      return entryOf(ofTcp, http, () =>
-        createUpstream(tls === undefined ? parsed : securedAddress(parsed, { tls }), {
-          ...options,
-          ...tcp,
-          ...http,
-          ...(tls !== undefined && { tls }),
-        }),
-      );
-    };
+    const upstream = backendUpstream(parsed, {
+      meter: context.settings.callMeter('Primary', 'Http'),
+      log: context.log,
+    });
     return {
       handle(ctx) {
-        return proxy(ctx, upstreamFor(ctx), context.settings.maxBufferSize);
+        return proxy(ctx, upstream.for(ctx), context.settings.maxBufferSize);
       },
       close: () => upstream.close(),
     };
   },
 });
-
-/** Stands for settings that no policy has. */
-const NONE = {};
-
-function entryOf<T>(map: WeakMap<object, T>, key: object = NONE, create: () => T): T {
-  const known = map.get(key) ?? create();
-  map.set(key, known);
-  return known;
-}
 
 const NOT_FORWARDED = new FieldNames(['host', 'expect']);
 const NOT_FORWARDED_WITH_KEY = new FieldNames(['host', 'expect', 'authorization']);

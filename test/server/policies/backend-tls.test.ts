@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AUTHORITY } from '../../kit/certificates.ts';
 import { gateway } from '../../kit/gateway.ts';
+import { answering, chat, completion, llmGateway } from '../../kit/llm-provider.ts';
 import { proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
@@ -56,10 +57,39 @@ describe('backendTLS', () => {
     },
   );
 
+  const TLS = { root: AUTHORITY, hostname: 'localhost' };
+
+  test.each([
+    ['a route', { policies: { backendTLS: TLS } }, {}, {}],
+    ['a backend', {}, { policies: { backendTLS: TLS } }, {}],
+    ['a provider', {}, {}, { policies: { backendTLS: TLS } }],
+    [
+      'a provider, which takes precedence,',
+      { policies: { backendTLS: { hostname: 'other.example' } } },
+      {},
+      { policies: { backendTLS: TLS } },
+    ],
+  ])('backendTLS of %s applies to the providers of models', async (_, route, backend, provider) => {
+    await using upstream = await httpUpstream(answering(completion('Hello.')), { certificate: 'good' });
+    const ai = { name: 'p', provider: { openAI: {} }, hostOverride: upstream.address, ...provider };
+    await using gate = await gateway(routesConfig([{ ...route, backends: [{ ai, ...backend }] }]));
+    for (let i = 0; i < 2; i += 1) expect((await chat(gate)).status).toBe(200);
+    expect(upstream.connections).toBe(1);
+  });
+
+  test('backendTLS of a model applies to its provider, and another name sends it nothing', async () => {
+    await using upstream = await httpUpstream(answering(completion('Hello.')), { certificate: 'good' });
+    await using gate = await llmGateway(upstream, { model: { backendTLS: TLS } });
+    expect((await chat(gate)).status).toBe(200);
+    await using other = await llmGateway(upstream, { model: { backendTLS: { ...TLS, hostname: 'other' } } });
+    expect((await chat(other)).status).toBe(502);
+    expect(upstream.received).toHaveLength(1);
+  });
+
   test('backendTLS of a route with MCP servers is refused, because each target has its own', async () => {
     const backends = [{ mcp: { targets: [{ name: 'a', mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }];
     await expect(gateway(routesConfig([{ policies: { backendTLS: {} }, backends }]))).rejects.toThrow(
-      '`host` backends',
+      'no effect on MCP servers',
     );
   });
 });

@@ -113,14 +113,15 @@ async function sendToProvider(
       : ctx.observer.call(model.provider.key, Promise.resolve(answer));
   }
   if (model.upstream === undefined) throw new AppError('no_backend');
-  ctx.endpoint = model.upstream.address;
+  const upstream = model.upstream.for(ctx);
+  ctx.endpoint = upstream.address;
   const { provider } = model;
   const credential = gatewayCredential(ctx, model);
   const { apiKey, isReplaced } = credential;
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (isReplaced) dropCredentials(headers, ctx.request);
   if (translation !== undefined) dropForeignHeaders(headers, ctx.request);
-  headers.append('host', model.upstream.authority);
+  headers.append('host', upstream.authority);
   // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
@@ -135,7 +136,7 @@ async function sendToProvider(
     method: ctx.method,
     model: call.providerModel ?? call.requestModel,
     format: type,
-    authority: model.upstream.authority,
+    authority: upstream.authority,
     path: pathOf(ctx, model, { call, format, path, translation, isReplaced }),
     headers,
     body: body.encode(),
@@ -148,7 +149,7 @@ async function sendToProvider(
   const timeout = timeouts?.request ?? headersTimeout;
   ctx.observer?.hide(apiKey, true);
   ctx.observer?.sending({ ...request, headers: headers.raw });
-  const sent = model.upstream.relay({
+  const sent = upstream.relay({
     method: request.method,
     path: request.path,
     headers: headers.raw,
@@ -163,7 +164,7 @@ async function sendToProvider(
     status,
     headers: received,
     body: answer,
-  } = await (ctx.observer === undefined ? sent : ctx.observer.call(model.upstream.address, sent));
+  } = await (ctx.observer === undefined ? sent : ctx.observer.call(upstream.address, sent));
   rejectRedirect(ctx, status, received, answer);
   if (call.format !== undefined) rejectWebPage(ctx, status, received, answer);
   ctx.reason = 'Upstream';

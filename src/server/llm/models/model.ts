@@ -13,7 +13,8 @@ import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { compileTextMatches, headerMatchesSchema } from '../../kernel/routing/match.ts';
 import { matchesHeaders } from '../../kernel/routing/router.ts';
-import { createUpstream, type Upstream } from '../../transport/upstream/upstream.ts';
+import { type BackendUpstream, backendUpstream } from '../../transport/backend-upstream.ts';
+import { type BackendTls, backendTlsSchema, compileBackendTls } from '../../transport/tls/backend-tls.ts';
 import { keyEncodings } from '../credentials.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from '../guardrails/guardrails.ts';
 import { paramsSchema } from '../providers/params.ts';
@@ -61,9 +62,6 @@ function compileModelAuthorization(
   };
 }
 
-const OWN_TLS =
-  'providers at `https:` addresses must have a certificate of an authority that Node.js trusts: add yours with NODE_EXTRA_CA_CERTS';
-
 export const modelSchema = z.lazy(() =>
   mapping('A model that clients may request.', {
     name: nonEmpty
@@ -108,11 +106,11 @@ export const modelSchema = z.lazy(() =>
     promptCaching: promptCachingSchema.optional(),
     passthrough: passthroughSchema,
     health: healthSchema.optional(),
+    backendTLS: backendTlsSchema.optional(),
   }).meta({
     elsewhere: {
       id: 'models are named by `name` alone: remove it',
-      backendTLS: OWN_TLS,
-      tls: OWN_TLS,
+      tls: 'write `backendTLS`',
       backendTunnel: 'tunnels to providers are not supported: they are connected to directly',
     },
   }),
@@ -152,7 +150,7 @@ export interface Model {
   readonly replacesCredentials: boolean;
   /** Whether `requestHeaders` set a credential. */
   readonly setsCredential: boolean;
-  readonly upstream: Upstream | undefined;
+  readonly upstream: BackendUpstream | undefined;
   /** Path up to `/chat/completions`, without a trailing slash. */
   readonly basePath: string;
   readonly fields: FieldChanges;
@@ -179,6 +177,8 @@ export interface ModelOptions {
   readonly guardrail?: ConnectOptions['guardrail'];
   /** Instead of `auth` of the model. */
   readonly auth?: { readonly config: BackendAuthConfig; readonly context: CompileContext } | undefined;
+  /** Instead of `backendTLS` of the model. */
+  readonly tls?: { readonly config: BackendTls; readonly context: CompileContext } | undefined;
 }
 
 /** The path of a server whose provider kind has no address. */
@@ -201,7 +201,7 @@ export function compileModel(
   entries: readonly ProviderEntry[],
   context: CompileContext,
   backend?: string,
-  { origin, path, callPath, guardrail, auth: givenAuth }: ModelOptions = {},
+  { origin, path, callPath, guardrail, auth: givenAuth, tls: givenTls }: ModelOptions = {},
 ): Model | undefined {
   // Compiled before the provider, so that their errors are reported even if the provider is unknown.
   const transformations = compileTransformations(config.transformation, context.at('transformation'));
@@ -240,6 +240,7 @@ export function compileModel(
   reportUnusableKey(params.apiKey, authConfig, context);
   const auth = authConfig && compileModelAuth(authConfig, kind, givenAuth?.context ?? context.at('auth'));
   const formats = connection.formats ?? kind.formats;
+  const ownTls = config.backendTLS && { config: config.backendTLS, context: context.at('backendTLS') };
   return {
     name: config.name,
     backend,
@@ -263,10 +264,7 @@ export function compileModel(
     upstream:
       kind.answer !== undefined || url === undefined
         ? undefined
-        : createUpstream(
-            { origin: url.origin },
-            { meter: context.settings.callMeter('Primary', 'Llm'), log: context.log },
-          ),
+        : openProvider(url, givenTls ?? ownTls, context),
     basePath: url?.pathname.replace(/\/+$/, '') ?? '',
     fields: {
       overrides: Object.entries({ ...entry?.overrides, ...config.overrides }),
@@ -287,6 +285,17 @@ export function compileModel(
     stats: new EndpointStats(),
     health,
   };
+}
+
+function openProvider({ origin }: URL, tls: ModelOptions['tls'], context: CompileContext): BackendUpstream {
+  return backendUpstream(
+    { origin },
+    {
+      meter: context.settings.callMeter('Primary', 'Llm'),
+      log: context.log,
+      ...(tls !== undefined && { tls: compileBackendTls(tls.config, tls.context) }),
+    },
+  );
 }
 
 /** `aws` of a model signs for the region of the provider, unless it names another. */

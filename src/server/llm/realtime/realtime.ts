@@ -98,7 +98,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
   const call = callOf(session);
   llmCall.set(ctx, call);
   ctx.backend = model.backend ?? ctx.backend;
-  ctx.endpoint = model.upstream.address;
+  ctx.endpoint = model.upstream.for(ctx).address;
   await reserveBudget(ctx, call);
   const target = await targetOf(ctx, session);
   // Only a gateway with realtime sessions loads the library.
@@ -165,7 +165,7 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
   if (isReplaced) dropCredentials(headers, ctx.request);
   addProviderHeaders(headers, provider, apiKey, 'realtime');
   model.changeRequestHeaders?.(headers);
-  const { authority = '', isTls = false } = upstream ?? {};
+  const { authority = '', isTls = false, tls } = upstream?.for(ctx) ?? {};
   const { basePath, formats } = model;
   const format = formats.find(({ type }) => type === 'realtime');
   const usual = pathAtProvider(basePath, ctx.path);
@@ -192,6 +192,7 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
     headers: headers.raw,
     protocols: offered.filter((name) => name !== '' && !(isReplaced && CREDENTIAL_PROTOCOL.test(name))),
     maxMessage: session.limits.realtimeMessageBytes,
+    ...(tls !== undefined && { tls }),
   };
 }
 

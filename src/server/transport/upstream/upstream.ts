@@ -37,6 +37,8 @@ export interface Upstream {
   /** Whether it has a host name, not just an IP address or a socket path. */
   readonly isNamed: boolean;
   readonly isTls: boolean;
+  /** Settings of TLS, if it has any. */
+  readonly tls: TlsOptions | undefined;
   /** Sends a request whose response body the gateway reads itself. Rejects with undici's errors. */
   request(request: UpstreamRequest): Promise<Dispatcher.ResponseData>;
   /** Sends a request whose response body is forwarded to a client. Rejects with the `AppError` of `upstreamError`. */
@@ -76,11 +78,7 @@ export function createUpstream(
     timeout: connectTimeout ?? LIMITS.connectTimeout,
     lookup: hostLookup.forConnect,
     ...(socketPath === undefined ? {} : { socketPath }),
-    ...(keepAlive === undefined
-      ? {}
-      : keepAlive === false
-        ? { keepAlive: false }
-        : { keepAliveInitialDelay: keepAlive }),
+    ...keepAliveOptions(keepAlive),
     allowH2: isHttp2,
     ...(isHttp2 && (url.protocol === 'https:' ? { preferH2: true } : { useH2c: true })),
     ...tls,
@@ -141,6 +139,7 @@ export function createUpstream(
     authority: url.host,
     isNamed,
     isTls: url.protocol === 'https:',
+    tls,
     get connected() {
       return pool?.stats.connected ?? 0;
     },
@@ -162,6 +161,13 @@ export function createUpstream(
     },
   };
 }
+
+const keepAliveOptions = (keepAlive: UpstreamOptions['keepAlive']): object =>
+  keepAlive === undefined
+    ? {}
+    : keepAlive === false
+      ? { keepAlive: false }
+      : { keepAliveInitialDelay: keepAlive };
 
 const AUTHORIZATION = new FieldNames(['authorization']);
 

@@ -5,6 +5,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
 import type { RunningWork } from '../../kernel/request/request-context.ts';
 import type { Handshake, Takeover } from '../../kernel/request/upgrade.ts';
+import type { TlsOptions } from '../tls/backend-tls.ts';
 import { hostLookup } from '../upstream/host-lookup.ts';
 import { upstreamError } from '../upstream/upstream-error.ts';
 import { type AcceptOptions, acceptWebSocket } from './accept-web-socket.ts';
@@ -18,6 +19,7 @@ export interface WebSocketTarget {
   readonly protocols: readonly string[];
   /** Messages over this size end the connection with code 1009; bytes. */
   readonly maxMessage: number;
+  readonly tls?: TlsOptions;
 }
 
 /** A response other than 101 to a handshake. */
@@ -33,7 +35,7 @@ export interface Refusal {
  * refusal if the upstream answers with another status. Rejects with the `AppError` of `upstreamError`.
  */
 export function connectWebSocket(
-  { url, headers, protocols, maxMessage }: WebSocketTarget,
+  { url, headers, protocols, maxMessage, tls }: WebSocketTarget,
   signal: AbortSignal,
 ): Promise<WebSocket | Refusal> {
   const { promise, resolve, reject } = Promise.withResolvers<WebSocket | Refusal>();
@@ -44,6 +46,7 @@ export function connectWebSocket(
     followRedirects: false,
     handshakeTimeout: LIMITS.connectTimeout,
     lookup: hostLookup.forConnect,
+    ...tls,
   });
   const abort = (): void => socket.terminate();
   signal.addEventListener('abort', abort);
