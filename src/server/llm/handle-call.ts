@@ -13,6 +13,7 @@ import {
 } from './call/llm-runtime.ts';
 import type { ModelRequest } from './call/planned-call.ts';
 import { modelListResponse, requireAllowed, requireNamed } from './models/model-list.ts';
+import { replacingName } from './models/model.ts';
 import { matchesModel } from './models/model-patterns.ts';
 import { chooseTarget } from './models/virtual-models.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime/realtime.ts';
@@ -83,7 +84,8 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   model.authorize?.(ctx);
   return openRealtime(ctx, {
     requested,
-    providerModel: model.model ?? target?.model ?? (wanted === requested ? undefined : wanted),
+    providerModel:
+      replacingName(model, target?.model ?? wanted) ?? target?.model ?? (wanted === requested ? undefined : wanted),
     model,
     stats: target?.stats ?? model.stats,
     limits: runtime.limits,

@@ -4,7 +4,7 @@ import { type AiPolicy, aiPolicy } from '../ai-policy.ts';
 import type { Guardrails } from '../guardrails/guardrails.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { EndpointStats } from '../models/health.ts';
-import { configuredName, type Model } from '../models/model.ts';
+import { configuredName, type Model, replacingName } from '../models/model.ts';
 import type { VirtualTarget } from '../models/virtual-models.ts';
 import type { CallBody } from '../request/call-body.ts';
 import type { Endpoint } from '../request/endpoints.ts';
@@ -56,7 +56,7 @@ export function planCall(ctx: RequestContext, runtime: LlmRuntime, request: Mode
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
   if (!mayCall(ctx, endpoint, model)) throw unknownCall(ctx);
   model.authorize?.(ctx);
-  const providerModel = model.model ?? target?.model ?? (wanted === requested ? undefined : wanted);
+  const providerModel = replacingName(model, target?.model ?? wanted) ?? target?.model ?? (wanted === requested ? undefined : wanted);
   const nameAtProvider = providerModel ?? requested;
   const isForwarded = endpoint.isPassthrough === true || model.passthrough.isNative;
   const countsTokens = !isForwarded && countsTokensItself(endpoint, model, nameAtProvider);

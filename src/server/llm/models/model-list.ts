@@ -9,7 +9,7 @@ import type { ModelListFormat } from '../formats/format.ts';
 import { refusedModel } from '../llm-call.ts';
 import { clientFormat, listedModel } from '../request/endpoints.ts';
 import type { NamedModel } from '../request/named-models.ts';
-import type { Model } from './model.ts';
+import { type Model, replacingName } from './model.ts';
 import { matchesModel } from './model-patterns.ts';
 import type { VirtualModels } from './virtual-models.ts';
 
@@ -86,7 +86,7 @@ export function requireNamed(
   const entry = models.find(
     (model) => model.isPublic && matchesModel(model.name, name) && model.matchesRequest(ctx),
   );
-  if (entry === undefined || (entry.model ?? name) !== name) throw unknownModel(ctx, name, listed, member);
+  if (entry === undefined || (replacingName(entry, name) ?? name) !== name) throw unknownModel(ctx, name, listed, member);
   entry.authorize?.(ctx);
 }
 

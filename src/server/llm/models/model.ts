@@ -136,7 +136,7 @@ export interface Model {
   readonly apiKey: string | undefined;
   /** Encodings of the key to redact in responses. */
   readonly keyEncodings: readonly string[];
-  /** Model name for the provider. Undefined: the requested name. */
+  /** Model name for the provider, as `replacingName` completes it. Undefined: the requested name. */
   readonly model: string | undefined;
   /** Wire formats of the provider, preferred first. */
   readonly formats: readonly ProviderFormat[];
@@ -352,6 +352,16 @@ export function sendsProviderKey(model: ModelConfig, entries: readonly ProviderE
 
 const setsCredential = ({ requestHeaders }: ModelConfig): boolean =>
   Object.keys({ ...requestHeaders?.add, ...requestHeaders?.set }).some(isCredentialName);
+
+/**
+ * The name that replaces that of the client at the provider; undefined if there is none. `requested`: a name that the entry
+ * matches. A `*` in `params.model` stands for the same text as that in `name`.
+ */
+export function replacingName({ name, model }: Model, requested: string): string | undefined {
+  const [before, after] = name.split('*');
+  if (model === undefined || before === undefined || after === undefined) return model;
+  return model.replace('*', () => requested.slice(before.length, requested.length - after.length));
+}
 
 /** The backend name of a model of the top-level `llm`. */
 export const modelBackend = (name: string, index: number): string => `llm:model:${name}:${index}`;

@@ -20,7 +20,11 @@ export const paramsSchema = mapping('Connection to the provider.', {
     .optional()
     .meta({ secret: true })
     .describe("API key for the provider. Default: the client's own key is forwarded."),
-  model: nonEmpty.optional().describe('Model name sent to the provider instead of the requested name.'),
+  model: nonEmpty
+    .optional()
+    .describe(
+      'Model name sent to the provider instead of the requested name. A `*` in it stands for the text that the one in `name` of the model matched.',
+    ),
   baseUrl: z
     .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
     .refine((url) => !hasUserinfo(url), {
