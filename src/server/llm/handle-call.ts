@@ -12,8 +12,8 @@ import {
   unknownCall,
 } from './call/llm-runtime.ts';
 import type { ModelRequest } from './call/planned-call.ts';
-import { modelListResponse, requireAllowed, requireNamed } from './models/model-list.ts';
 import { replacingName } from './models/model.ts';
+import { modelListResponse, requireAllowed, requireNamed } from './models/model-list.ts';
 import { matchesModel } from './models/model-patterns.ts';
 import { chooseTarget } from './models/virtual-models.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime/realtime.ts';
@@ -85,7 +85,9 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   return openRealtime(ctx, {
     requested,
     providerModel:
-      replacingName(model, target?.model ?? wanted) ?? target?.model ?? (wanted === requested ? undefined : wanted),
+      replacingName(model, target?.model ?? wanted) ??
+      target?.model ??
+      (wanted === requested ? undefined : wanted),
     model,
     stats: target?.stats ?? model.stats,
     limits: runtime.limits,

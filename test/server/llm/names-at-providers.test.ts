@@ -29,7 +29,7 @@ test('the path of a Gemini call, and the target of a virtual model, get the text
   const headers = { 'content-type': 'application/json' };
   for (const name of ['gemini/flash', 'any'])
     await send(`${served.url}/v1beta/models/${name}:generateContent`, { method: 'POST', headers, body });
-  expect(provider.received.map(({ path }) => path)).toEqual([
+  expect(provider.received.map(({ target }) => target)).toEqual([
     '/v1beta/models/flash:generateContent',
     '/v1beta/models/pro:generateContent',
   ]);

@@ -15,6 +15,13 @@ export const failoverSchema = z.lazy(() =>
               .min(0)
               .default(0)
               .describe('Targets with a higher number are used only if all targets with lower numbers fail.'),
+            weight: z
+              .int()
+              .min(0)
+              .optional()
+              .describe(
+                'Relative frequency among the healthy targets of the same priority, which are then chosen at random by weight instead of by latency. Targets without it have none: they are used if no target with a weight is healthy.',
+              ),
           }),
         )
         .min(1)
@@ -29,6 +36,7 @@ export const failoverSchema = z.lazy(() =>
 export interface FailoverTarget {
   readonly model: string;
   readonly stats: EndpointStats;
+  readonly weight?: number | undefined;
 }
 
 /** Selects targets by priority, health and latency. */
@@ -44,9 +52,9 @@ export class Failover {
     context: CompileContext,
   ) {
     const groups = new Map<number, FailoverTarget[]>();
-    for (const { model, priority } of targets) {
+    for (const { model, priority, weight } of targets) {
       const entry = entryOf(model);
-      const target = { model, stats: statsOf(entry, model) };
+      const target = { model, stats: statsOf(entry, model), weight };
       target.stats.evictBy(entry?.health.eviction ?? {}, `failover ${name} ${model}`, context);
       groups.set(priority, [...(groups.get(priority) ?? []), target]);
     }
@@ -70,8 +78,8 @@ export class Failover {
     for (const group of this.#groups) {
       const untried = group.filter((target) => !tried.has(target));
       const usable = untried.filter(({ stats }) => !stats.isEvicted(now));
-      if (usable.length > 0) return betterOfTwo(usable);
-      last ??= betterOfTwo(untried);
+      if (usable.length > 0) return chosenOf(usable);
+      last ??= chosenOf(untried);
     }
     return last;
   }
@@ -92,6 +100,13 @@ function statsOf(entry: Model | undefined, model: string): EndpointStats {
   return entry === undefined || entry.name !== model ? new EndpointStats() : entry.stats;
 }
 
+function chosenOf(targets: readonly FailoverTarget[]): FailoverTarget | undefined {
+  const weighted = targets.flatMap((target) =>
+    target.weight === undefined || target.weight === 0 ? [] : [{ target, weight: target.weight }],
+  );
+  return weighted.length === 0 ? betterOfTwo(targets) : randomByWeight(weighted)?.target;
+}
+
 /** Power of two random choices: always using the best target would overload it. */
 function betterOfTwo(targets: readonly FailoverTarget[]): FailoverTarget | undefined {
   const first = targets[Math.floor(Math.random() * targets.length)];
@@ -99,4 +114,12 @@ function betterOfTwo(targets: readonly FailoverTarget[]): FailoverTarget | undef
   const second = others[Math.floor(Math.random() * others.length)];
   if (first === undefined || second === undefined) return first;
   return second.stats.cost < first.stats.cost ? second : first;
+}
+
+export function randomByWeight<T extends { readonly weight: number }>(targets: readonly T[]): T | undefined {
+  let point = Math.random() * targets.reduce((sum, { weight }) => sum + weight, 0);
+  return targets.find(({ weight }) => {
+    point -= weight;
+    return point < 0;
+  });
 }

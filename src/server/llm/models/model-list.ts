@@ -86,7 +86,8 @@ export function requireNamed(
   const entry = models.find(
     (model) => model.isPublic && matchesModel(model.name, name) && model.matchesRequest(ctx),
   );
-  if (entry === undefined || (replacingName(entry, name) ?? name) !== name) throw unknownModel(ctx, name, listed, member);
+  if (entry === undefined || (replacingName(entry, name) ?? name) !== name)
+    throw unknownModel(ctx, name, listed, member);
   entry.authorize?.(ctx);
 }
 

@@ -11,7 +11,7 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { llmError } from '../errors.ts';
 import { otherCase } from '../request/read-request.ts';
 import { llmRequestScope } from '../variables.ts';
-import { Failover, type FailoverTarget, failoverSchema } from './failover.ts';
+import { Failover, type FailoverTarget, failoverSchema, randomByWeight } from './failover.ts';
 import type { Model } from './model.ts';
 import { bySpecificity, matchesModel } from './model-patterns.ts';
 
@@ -142,14 +142,7 @@ function byFailover(failover: Failover): VirtualModel {
 function byWeight(
   targets: readonly { readonly model: string; readonly weight: number }[],
 ): VirtualModel['choose'] {
-  const total = targets.reduce((sum, { weight }) => sum + weight, 0);
-  return () => {
-    let point = Math.random() * total;
-    return targets.find(({ weight }) => {
-      point -= weight;
-      return point < 0;
-    });
-  };
+  return () => randomByWeight(targets);
 }
 
 function byCondition(
