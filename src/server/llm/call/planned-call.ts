@@ -56,7 +56,10 @@ export function planCall(ctx: RequestContext, runtime: LlmRuntime, request: Mode
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
   if (!mayCall(ctx, endpoint, model)) throw unknownCall(ctx);
   model.authorize?.(ctx);
-  const providerModel = replacingName(model, target?.model ?? wanted) ?? target?.model ?? (wanted === requested ? undefined : wanted);
+  const providerModel =
+    replacingName(model, target?.model ?? wanted) ??
+    target?.model ??
+    (wanted === requested ? undefined : wanted);
   const nameAtProvider = providerModel ?? requested;
   const isForwarded = endpoint.isPassthrough === true || model.passthrough.isNative;
   const countsTokens = !isForwarded && countsTokensItself(endpoint, model, nameAtProvider);
