@@ -61,7 +61,7 @@ export const requestOf = ({ path = '/v1/chat/completions', body, mustContain, fr
 });
 
 /** All default features, one policy, one CEL expression; a provider key in the gateway, as usual. */
-export function llmConfig(upstream) {
+export function llmConfig(upstream, more = {}) {
   return {
     config: OWN_PORTS,
     llm: {
@@ -73,6 +73,7 @@ export function llmConfig(upstream) {
           provider: 'oaiCompat',
           params: { baseUrl: `http://${upstream}/v1`, apiKey: 'sk-bench' },
           overrides: { max_tokens: 100 },
+          ...more,
         },
       ],
     },

@@ -1,5 +1,5 @@
 // npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream,translated,translated-stream] [--connections 32] [--bin NAME=PATH ...]
-// [--no-peers] [--no-database] [--warmup 8]
+// [--no-peers] [--no-database] [--no-cache] [--warmup 8]
 // Chat completions and streams, compared with a minimal relay, Portkey and nginx.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,6 +34,8 @@ const { values } = parseArgs({
     peers: { type: 'boolean', default: true },
     /** Also gateways with `config.database`, which old builds do not have, and what records and budgets cost. */
     database: { type: 'boolean', default: true },
+    /** Also gateways that answer from `cache` of the model, which old builds do not have. */
+    cache: { type: 'boolean', default: true },
   },
   allowNegative: true,
 });
@@ -63,6 +65,12 @@ async function startAll() {
     writeFileSync(file, JSON.stringify(llmConfig(upstream)));
     await add(name, startGateway(bin, file));
     all.at(-1).translates = true;
+    if (values.cache) {
+      const cached = join(folder, `${name}-cache.yaml`);
+      writeFileSync(cached, JSON.stringify(llmConfig(upstream, { cache: {} })));
+      await add(`${name}, answer of the cache`, startGateway(bin, cached));
+      all.at(-1).only = ['small', 'large', 'stream'];
+    }
     if (!values.database || !values.only.split(',').some((workload) => DATABASE_WORKLOADS.includes(workload)))
       continue;
     for (const gateway of await startWithDatabase(bin, upstream, folder, name)) {

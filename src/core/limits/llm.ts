@@ -58,6 +58,8 @@ export const LLM_LIMITS = {
   llmParts: 1_000,
   /** A chat up to this size is received completely and checked before any of it is sent; most have a tenth of it. */
   checkedAnswerBytes: 128 * KIB,
+  /** An answer that is kept to be given again (`cache` of a model); a longer one is not. Most have a few KiB. */
+  cachedAnswerBytes: MIB,
   /** A response that is buffered completely, to count its tokens or for guardrails. */
   responseBodyBytes: 8 * MIB,
   /**

@@ -119,6 +119,7 @@ export interface RuntimeSettings extends SlotHolder {
       | 'budgetCalls'
       | 'budgetFailures'
       | 'guardrails'
+      | 'llmCache'
       | 'mcpToolChanges'
       | 'mirroredRequests'
       | 'sharedStoreMisses'

@@ -5,8 +5,8 @@ export interface StoreScript {
   readonly lua: string;
 }
 
-/** What the store is used for: a metric label, and the key of its failure mode. */
-export type StoreUse = 'rateLimits' | 'sessions';
+/** What the store is used for: a metric label. */
+export type StoreUse = 'rateLimits' | 'sessions' | 'answers';
 
 /** Redis or Valkey, which the replicas of a gateway share (`config.shared`). */
 export interface SharedStore {

@@ -184,6 +184,16 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
     },
     read: (call) => (call.streaming ? seconds(perOutputToken(call)) : undefined),
   },
+  {
+    name: 'gw.ai.cache_hit',
+    cel: {
+      member: 'cacheHit',
+      type: 'bool',
+      doc: 'True if the answer was given before (`cache` of the model); absent otherwise.',
+    },
+    column: { name: 'cache_hit', type: 'flag', shown: 'cacheHit' },
+    read: ({ isCacheHit }) => isCacheHit,
+  },
   { name: 'gw.ai.guardrail.unseen', read: ({ unseenMedia }) => unseenMedia },
   {
     name: 'gw.ai.stream.held',

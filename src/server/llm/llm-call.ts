@@ -30,7 +30,9 @@ export interface LlmCall {
   /** The response is not model text (vectors, audio, images), so tokens cannot be estimated from its bytes. */
   hasNoText?: boolean;
   /** The provider charges nothing, so no tokens are counted. */
-  readonly isFree?: boolean;
+  isFree?: boolean;
+  /** The answer is one that was given before: `cache` of the model. */
+  isCacheHit?: boolean;
   /** Returns a stored response: its usage is new only if it was created in the background. */
   readonly isRetrieval?: boolean | undefined;
   /** The response was created in the background, so that no other call has reported its usage. */

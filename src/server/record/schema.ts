@@ -99,5 +99,9 @@ ${usage('BIGINT')};
 `,
     },
     { sqlite: blocksMigration, postgres: '' },
+    {
+      sqlite: 'ALTER TABLE agctl_records ADD COLUMN cache_hit INTEGER NOT NULL DEFAULT 0;',
+      postgres: 'ALTER TABLE agctl_records ADD COLUMN cache_hit BIGINT NOT NULL DEFAULT 0;',
+    },
   ],
 };

@@ -1,6 +1,7 @@
 import type { LineFormat, LineSink, Log } from '../../core/log.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
+import { settleRecordings } from '../llm/cache/response-cache.ts';
 import { finalizeUsage } from '../llm/call/finalize-usage.ts';
 import { llmCall } from '../llm/llm-call.ts';
 import { AccessLog, recordBody } from '../observe/access-log.ts';
@@ -34,7 +35,12 @@ interface EndedRequest {
 const STEPS: readonly ((ended: EndedRequest, records: RequestRecords) => void)[] = [
   function usage({ ctx, active: { runtime } }) {
     const llm = llmCall.get(ctx);
-    if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
+    if (llm === undefined) return;
+    try {
+      finalizeUsage(ctx, llm, runtime.catalog);
+    } finally {
+      settleRecordings(ctx, llm);
+    }
   },
   function traceFinished({ ctx, status }) {
     if (ctx.observer !== undefined) tracers.get(ctx)?.finished(status);

@@ -42,6 +42,7 @@ export const EMPTY = {
   target: null,
   tool: null,
   streamed: 0,
+  cache_hit: 0,
   first_token: null,
   input_tokens: 10,
   output_tokens: 5,

@@ -73,8 +73,24 @@ describe('blocks of records in SQLite', () => {
   test('a file without blocks gets them when it is opened', async () => {
     const before = { ...recordSchema, migrations: recordSchema.migrations.slice(0, 1) };
     const old = await open('old.db', before);
-    const statements = storeStatements('sqlite', records.slice(0, 5000));
-    await old.transaction(statements.filter(({ sql }) => !sql.includes('agctl_record_blocks')));
+    const names = [
+      'time',
+      'duration',
+      'protocol',
+      'operation',
+      'listener',
+      'path',
+      'status',
+      'client',
+      'streamed',
+      'caller',
+    ] as const;
+    await old.transaction([
+      {
+        sql: `INSERT INTO agctl_records (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
+        many: records.slice(0, 5000).map(({ record }) => names.map((name) => record[name] ?? null)),
+      },
+    ]);
     await old.close();
     const database = await open('old.db');
     await database.transaction(storeStatements('sqlite', records.slice(5000)));

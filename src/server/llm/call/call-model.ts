@@ -45,7 +45,9 @@ export async function callModel(
   const reserving = callBudget.get(ctx) === undefined ? undefined : reserveBudget(ctx, call, body);
   if (reserving !== undefined) await reserving;
   if (plan.model.chargesEarly) chargeEarly(ctx, call);
-  const reply = await answerOf(ctx, plan, sent, isStreamed);
+  const ask = (): Promise<Reply> => answerOf(ctx, plan, sent, isStreamed);
+  const { cache } = plan.model;
+  const reply = await (cache === undefined ? ask() : cache.answer(ctx, plan, sent.body, ask));
   const processed = responseFor(ctx, plan, reply, stripsUsage);
   return callBudget.get(ctx) === undefined ? processed : chargedReply(ctx, call, await processed);
 }

@@ -1,6 +1,6 @@
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { PriceCatalog } from '../cost/catalog.ts';
-import type { LlmCall } from '../llm-call.ts';
+import type { CostOutcome, LlmCall } from '../llm-call.ts';
 import { isZero } from '../usage.ts';
 import { endBudget } from './budget.ts';
 import { estimateUsage } from './token-estimate.ts';
@@ -23,13 +23,20 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
   if (isUncounted(call)) call.usage = undefined;
   const { usage } = call;
-  call.cost =
-    usage !== undefined && call.priced?.usage === usage
-      ? call.priced.cost
-      : catalog.price(call.provider, [call.responseModel, call.providerModel, call.requestModel], usage);
+  call.cost = costOf(call, catalog);
   endBudget(ctx, call);
   chargeSoFar(ctx, usage ?? { input: 0, output: 0 });
 }
+
+function costOf(call: LlmCall, catalog: PriceCatalog): CostOutcome {
+  const { usage, priced } = call;
+  if (call.isCacheHit === true) return NOTHING;
+  if (usage !== undefined && priced?.usage === usage) return priced.cost;
+  return catalog.price(call.provider, [call.responseModel, call.providerModel, call.requestModel], usage);
+}
+
+/** The cost of an answer that was given before. */
+const NOTHING: CostOutcome = { status: 'Exact', total: '0', picoUsd: 0n, parts: { total: 0 } };
 
 /** Calls without usage of their own, even if the response reports some. */
 const isUncounted = ({ isUnmetered, isFree, isRetrieval, ranInBackground }: LlmCall): boolean =>

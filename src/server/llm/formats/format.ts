@@ -44,6 +44,11 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   readonly defaultModel?: string;
   /** Providers charge nothing for a call, and it does not count towards token limits. */
   readonly isFree?: boolean;
+  /**
+   * Whether the answer to a request can be given again to an equal one: the request changes nothing at the provider. Without it,
+   * no answer of the format can.
+   */
+  isCacheable?(body: Fields): boolean;
   /** How chats are translated from and to it. */
   readonly chat?: ChatFormat;
   /** How embeddings are translated from it. */

@@ -11,6 +11,7 @@ export const textCompletions = defineFormat({
   paths: ['/completions'],
   routeType: 'Completions',
   operation: 'text_completion',
+  isCacheable: () => true,
   promptFields: [
     { name: 'prompt', isPrompt: true },
     { name: 'suffix', isUncounted: true },

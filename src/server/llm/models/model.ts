@@ -15,6 +15,7 @@ import { compileTextMatches, headerMatchesSchema } from '../../kernel/routing/ma
 import { matchesHeaders } from '../../kernel/routing/router.ts';
 import { type BackendUpstream, backendUpstream } from '../../transport/backend-upstream.ts';
 import { type BackendTls, backendTlsSchema, compileBackendTls } from '../../transport/tls/backend-tls.ts';
+import { compileCache, type ResponseCache, responseCacheSchema } from '../cache/response-cache.ts';
 import { keyEncodings } from '../credentials.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from '../guardrails/guardrails.ts';
 import { paramsSchema } from '../providers/params.ts';
@@ -104,6 +105,7 @@ export const modelSchema = z.lazy(() =>
     responseHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the client.'),
     guardrails: guardrailsSchema.optional(),
     promptCaching: promptCachingSchema.optional(),
+    cache: responseCacheSchema.optional(),
     passthrough: passthroughSchema,
     health: healthSchema.optional(),
     backendTLS: backendTlsSchema.optional(),
@@ -157,6 +159,8 @@ export interface Model {
   /** Changes to the request as it is sent. */
   readonly finalFields: FieldChanges | undefined;
   readonly promptCaching: PromptCaching | undefined;
+  /** Answers that are given again. */
+  readonly cache: ResponseCache | undefined;
   readonly changeRequestHeaders: ((headers: HeaderList) => void) | undefined;
   readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
   readonly guardrails: Guardrails | undefined;
@@ -273,6 +277,7 @@ export function compileModel(
     },
     finalFields: final.length === 0 ? undefined : { overrides: [], transformations: final, defaults: [] },
     promptCaching,
+    cache: compileCache(config.cache, [config, entry, backend, url?.href], context),
     changeRequestHeaders:
       config.requestHeaders === undefined ? undefined : headerChanges(config.requestHeaders),
     changeResponseHeaders:

@@ -104,6 +104,9 @@ function llmFamilies({ counter, histogram }: Create, labels: readonly string[]) 
       [],
     ),
     guardrails: counter('guardrail_checks', 'Total number of guardrail checks', ['phase', 'action']),
+    llmCache: counter('llm_cache', 'Total number of LLM calls of models with a cache: `hit` or `miss`', [
+      'result',
+    ]),
     catalogLookups: counter(
       'cost_catalog_lookups',
       'Total number of model cost catalog lookups by resolution status',

@@ -37,6 +37,8 @@ export const chatCompletions = defineFormat({
   routeType: 'Completions',
   isRoutable: true,
   operation: 'chat',
+  // Otherwise the provider keeps the completion, for its dashboard.
+  isCacheable: (body) => body.get('store') !== true,
   chat: {
     key: 'completions',
     path: () => '/chat/completions',

@@ -10,6 +10,7 @@ export const embeddings = defineFormat({
   routeType: 'Embeddings',
   isRoutable: true,
   operation: 'embeddings',
+  isCacheable: () => true,
   embedsFrom: embedding,
   embedsTo: embedding,
   promptFields: [{ name: 'input', isConversation: true, isPrompt: true }],

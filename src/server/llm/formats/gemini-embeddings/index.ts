@@ -10,6 +10,7 @@ const embeddings = {
   ...geminiApi,
   paths: [],
   operation: 'embeddings',
+  isCacheable: () => true,
   hasNoText: true,
   hasOnlyData: true,
   report: ({ usageMetadata }) => ({ usage: usageMetadata }),

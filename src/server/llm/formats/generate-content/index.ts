@@ -41,6 +41,7 @@ export const generateContent = defineFormat({
   isSpokenBy: ({ path, headers }) => PATH.test(path) || HEADERS.some((name) => headers.has(name)),
   routeType: 'GenerateContent',
   operation: 'chat',
+  isCacheable: () => true,
   chat: {
     key: 'generateContent',
     path: ({ model, stream }) =>

@@ -46,6 +46,8 @@ export const messages = defineFormat({
   routeType: 'Messages',
   isRoutable: true,
   operation: 'chat',
+  // Otherwise tools change what is in a container at the provider.
+  isCacheable: (body) => !body.has('container'),
   chat: {
     key: 'messages',
     path: () => '/messages',

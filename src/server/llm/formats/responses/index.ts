@@ -32,6 +32,8 @@ export const responses = defineFormat({
   routeType: 'Responses',
   isRoutable: true,
   operation: 'responses',
+  // The response is only begun, or becomes part of a conversation at the provider.
+  isCacheable: (body) => body.get('background') !== true && !body.has('conversation'),
   chat: {
     key: 'responses',
     path: () => '/responses',

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { isCredentialName } from '../../../core/credentials.ts';
+import { FieldNames, HeaderList, withoutFields } from '../../kernel/request/header-list.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { principal } from '../../kernel/request/shared-slots.ts';
+import { dropCredentials, gatewayCredential } from '../credentials.ts';
+import type { LlmCall } from '../llm-call.ts';
+import type { CallBody } from '../request/call-body.ts';
+import type { Endpoint } from '../request/endpoints.ts';
+
+/** A call that is about to be sent, and the credential of its model. */
+export interface OutgoingCall {
+  readonly call: LlmCall;
+  readonly endpoint: Endpoint;
+  readonly nameAtProvider: string;
+  readonly model: Parameters<typeof gatewayCredential>[1];
+}
+
+/**
+ * Headers that describe the request, the connection or the program, not the wanted answer. Every other header that a
+ * provider gets is part of the key, so that one that is not listed costs an answer and never gives a wrong one.
+ */
+const OF_ONE_REQUEST = new FieldNames([
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'cache-control',
+  'connection',
+  'content-length',
+  'content-type',
+  'cookie',
+  'date',
+  'expect',
+  'forwarded',
+  'host',
+  'idempotency-key',
+  'keep-alive',
+  'origin',
+  'pragma',
+  'priority',
+  'referer',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'user-agent',
+  'via',
+  'x-client-request-id',
+  'x-correlation-id',
+  'x-real-ip',
+  'x-request-id',
+]);
+
+/** Headers of proxies and browsers, and what the SDKs of OpenAI and Anthropic say of themselves. */
+const OF_PROGRAM = /^(?:x-forwarded-|sec-|x-stainless-)/i;
+
+/**
+ * What two calls have in common if the answer to one is an answer to the other, as SHA-256 in base64url. `model`
+ * identifies the configuration of the model, `isShared` says whether callers share answers.
+ */
+export function cacheKey(
+  ctx: RequestContext,
+  { call, endpoint, model: entry, nameAtProvider }: OutgoingCall,
+  body: CallBody,
+  { model, isShared }: { readonly model: string; readonly isShared: boolean },
+): string {
+  const { apiKey, isReplaced } = gatewayCredential(ctx, entry);
+  const headers = new HeaderList(withoutFields(ctx.headers.raw, OF_ONE_REQUEST));
+  // What is left of the credentials is the client's own at the provider.
+  if (isReplaced) dropCredentials(headers, ctx.request);
+  const parts = [
+    model,
+    apiKey ?? '',
+    isShared ? '' : callerOf(ctx),
+    call.format ?? '',
+    call.upstreamFormat ?? '',
+    endpoint.path ?? ctx.path,
+    ctx.query,
+    nameAtProvider,
+    JSON.stringify(pairs(headers.raw)),
+    String(body.encode() ?? ''),
+  ];
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
+  return hash.digest('base64url');
+}
+
+function pairs(raw: readonly string[]): readonly string[] {
+  const found: string[] = [];
+  for (let at = 0; at < raw.length; at += 2)
+    if (!OF_PROGRAM.test(raw[at] ?? '')) found.push(`${raw[at]?.toLowerCase()}:${raw[at + 1]}`);
+  return found.sort();
+}
+
+/**
+ * Who calls: the identity that a policy has found, and everything that an external service may have decided on: the
+ * credentials that the client has sent and its certificate.
+ */
+function callerOf(ctx: RequestContext): string {
+  const known = principal.get(ctx);
+  if (known !== undefined) return known;
+  const sent = Object.entries(ctx.request.headersDistinct)
+    .filter(([name]) => name === 'cookie' || isCredentialName(name))
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  return JSON.stringify([sent, ctx.client.tls?.certificate?.fingerprint256 ?? '']);
+}
