@@ -161,7 +161,10 @@ export const ai = defineBackend({
     providersOf(config).some(({ entry }) => isKeyed(entry))
       ? 'call models with your provider key'
       : undefined,
-  connectsTo: () => ({ kind: 'providers' }),
+  connectsTo: (config) => ({
+    kind: 'providers',
+    areOfAws: providersOf(config).every(({ entry }) => entry.provider.bedrock !== undefined),
+  }),
   describe: (config) => {
     const shown = providersOf(config).map(({ entry }) => {
       const fixed = modelOf(entry);

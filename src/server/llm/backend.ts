@@ -48,7 +48,10 @@ export const llm = defineBackend({
     models.some((model) => sendsProviderKey(model, providers))
       ? 'call models with your provider key'
       : undefined,
-  connectsTo: () => ({ kind: 'providers' }),
+  connectsTo: ({ models, providers }) => ({
+    kind: 'providers',
+    areOfAws: models.every(({ provider }) => kindOf(provider, providers)?.key === 'bedrock'),
+  }),
   describe: ({ models }) => `llm ${models.map(({ name }) => name).join(', ')}`,
   modelNames: clientModels,
   view: (config, { endpoints }) => ({

@@ -4,6 +4,7 @@ import type { HeaderList } from '../kernel/request/header-list.ts';
 import type { ClientRequest, RequestContext } from '../kernel/request/request-context.ts';
 import { withoutParameters } from '../kernel/request/request-target.ts';
 import { backendKey } from '../kernel/request/shared-slots.ts';
+import { requestSigner, type SignRequest } from '../transport/host-backend.ts';
 import type { ProviderFormatKey } from './formats/index.ts';
 import { keyHeader, type ProviderKind } from './providers/provider.ts';
 
@@ -46,17 +47,28 @@ export interface GatewayCredential {
   readonly isReplaced: boolean;
   /** Encodings of the key to redact in responses. */
   readonly encodings: readonly string[];
+  /** Adds a signature or a token of `policies.backendAuth`, after all other changes to the request. */
+  readonly sign?: SignRequest;
 }
 
-/** The key of the model, else that of the route (`policies.backendAuth`). */
+/** The credential of the model, else that of the policies (`backendAuth`). */
 export function gatewayCredential(
   ctx: RequestContext,
   {
     apiKey,
     keyEncodings: encodings,
     replacesCredentials,
-  }: { apiKey: string | undefined; keyEncodings: readonly string[]; replacesCredentials: boolean },
+    hasOwnCredential,
+  }: {
+    apiKey: string | undefined;
+    keyEncodings: readonly string[];
+    replacesCredentials: boolean;
+    hasOwnCredential: boolean;
+  },
 ): GatewayCredential {
+  // Those of the machine, which a provider may find, are not its own.
+  const sign = hasOwnCredential ? undefined : requestSigner.get(ctx);
+  if (sign !== undefined) return { apiKey, isReplaced: true, encodings, sign };
   const routeKey = replacesCredentials ? undefined : backendKey.get(ctx);
   if (routeKey === undefined) return { apiKey, isReplaced: replacesCredentials, encodings };
   return { apiKey: routeKey, isReplaced: true, encodings: keyEncodings(routeKey) };

@@ -6,6 +6,7 @@ import {
   compileBackendAuth,
   placesOf,
 } from '../credentials/backend-auth.ts';
+import { reportMissingRegion } from '../credentials/cloud/aws.ts';
 import { placeOf } from '../credentials/placement.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
@@ -22,6 +23,8 @@ export const backendAuth = definePolicy({
   trace: { kind: 'backend_auth', stage: 'backend auth', isBackendPolicy: true },
   checkRoute(config, { backends }, context) {
     checkServers(config, backends, context);
+    if (config.aws !== undefined && !backends.every(isOfAws))
+      reportMissingRegion(config.aws, context.at('aws'));
     if (!backends.some(({ api }) => api === 'llm')) return;
     for (const { path } of placesOf(config))
       context.at(...path).report({
@@ -29,14 +32,6 @@ export const backendAuth = definePolicy({
         message: 'the credential of a model is always in the header that its provider expects',
         help: 'remove it, or set `auth` of the model',
       });
-    for (const name of ['aws', 'gcp', 'azure'] as const)
-      if (config[name] !== undefined)
-        context.at(name).report({
-          code: 'AGW0104',
-          message: `\`${name}\` of a route has no effect on models`,
-          help: 'set `auth` of the model or `policies.backendAuth` of its provider; models of this cloud get its credentials without a setting',
-          atKey: true,
-        });
   },
   compile(config, context) {
     const credentials = compileBackendAuth(config, context);
@@ -52,6 +47,11 @@ export const backendAuth = definePolicy({
     };
   },
 });
+
+/** Whether a backend says which region requests are signed for. */
+const isOfAws = ({ connectsTo }: PolicyRoute['backends'][number]): boolean =>
+  (connectsTo.kind === 'providers' && connectsTo.areOfAws) ||
+  (connectsTo.kind === 'service' && connectsTo.aws !== undefined);
 
 /** MCP servers get the headers of a request, but no other part of it. */
 function checkServers(

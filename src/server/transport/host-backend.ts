@@ -7,6 +7,7 @@ import { removeOwnSetCookies } from '../kernel/request/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { backendKey } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
+import type { AwsScope } from '../kernel/upstreams.ts';
 import { backendUpstream } from './backend-upstream.ts';
 import { parseAddress, type Upstream } from './upstream/upstream.ts';
 
@@ -28,6 +29,8 @@ export interface SentRequest {
   readonly path: string;
   readonly headers: HeaderList;
   readonly body: string | Buffer | null;
+  /** If the backend is a service of AWS. */
+  readonly aws?: AwsScope | undefined;
 }
 
 /** Adds headers with a signature or a token to a request as it is sent. Rejects with an `AppError`. */

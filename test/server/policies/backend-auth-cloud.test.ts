@@ -3,6 +3,7 @@ import { NO_AWS, signature, signatureIn } from '../../kit/aws.ts';
 import { azureIdentity } from '../../kit/azure-identity.ts';
 import { environment } from '../../kit/environment.ts';
 import { gateway } from '../../kit/gateway.ts';
+import { answering, CHAT, chat, llmProvider } from '../../kit/llm-provider.ts';
 import { proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { type HttpUpstream, httpUpstream, type Received } from '../../kit/upstream.ts';
@@ -229,8 +230,61 @@ describe('backendAuth.azure', () => {
   });
 });
 
-test('cloud credentials of a route with models are refused, with the place where they belong', async () => {
-  const llm = { models: [{ name: '*', provider: 'openAI' }] };
-  const config = routesConfig([{ policies: { backendAuth: { aws: KEYS } }, backends: [{ llm }] }]);
-  await expect(gateway(config)).rejects.toThrow('`aws` of a route has no effect on models');
+describe('cloud credentials of a route or backend with models', () => {
+  const CONVERSED = JSON.stringify({
+    output: { message: { content: [{ text: 'Hello.' }], role: 'assistant' } },
+    stopReason: 'end_turn',
+    usage: { inputTokens: 12, outputTokens: 7, totalTokens: 19 },
+  });
+  const { region: _region, ...keys } = KEYS;
+  const bedrock = ({ address }: HttpUpstream) => ({
+    name: 'b',
+    provider: { bedrock: { model: 'm', region: 'eu-west-1' } },
+    hostOverride: address,
+  });
+
+  test.each([
+    ['a route', { policies: { backendAuth: { aws: keys } } }, {}],
+    ['a backend', {}, { policies: { backendAuth: { aws: keys } } }],
+  ])('aws of %s signs for the region of the provider, with its keys only', async (_, route, backend) => {
+    using _env = environment({ ...NO_AWS, AWS_REGION: undefined, AWS_DEFAULT_REGION: undefined });
+    await using provider = await llmProvider(answering(CONVERSED));
+    const config = routesConfig([{ ...route, backends: [{ ai: bedrock(provider), ...backend }] }]);
+    await using gate = await gateway(config);
+    expect((await chat(gate, CHAT, { authorization: 'Bearer of-the-client' })).status).toBe(200);
+    const received = provider.received[0] as Received;
+    expect(received.headers.authorization).toMatch(
+      /^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/eu-west-1\/bedrock\//,
+    );
+    expect(signatureIn(received)).toBe(signature(received, SECRET));
+  });
+
+  test('azure of a route gives the provider a token instead of the credentials of the client', async () => {
+    using _identity = await azureIdentity();
+    await using provider = await llmProvider();
+    const backendAuth = { azure: { explicitConfig: { managedIdentity: {} } } };
+    const ai = { name: 'p', provider: { openAI: {} }, hostOverride: provider.address };
+    await using gate = await gateway(routesConfig([{ policies: { backendAuth }, backends: [{ ai }] }]));
+    const reply = await chat(gate, CHAT, { authorization: 'Bearer of-the-client', 'x-api-key': 'client' });
+    expect(reply.status).toBe(200);
+    expect(provider.received[0]?.headers).toMatchObject({ authorization: 'Bearer of-the-system' });
+    expect(JSON.stringify(provider.received)).not.toContain('client');
+  });
+
+  test('the credential of a model takes precedence', async () => {
+    await using provider = await llmProvider();
+    const baseUrl = `http://${provider.address}/v1`;
+    const llm = { models: [{ name: '*', provider: 'openAI', params: { baseUrl, apiKey: 'model-key' } }] };
+    const config = routesConfig([{ policies: { backendAuth: { aws: KEYS } }, backends: [{ llm }] }]);
+    await using gate = await gateway(config);
+    expect((await chat(gate)).status).toBe(200);
+    expect(provider.received[0]?.headers).toMatchObject({ authorization: 'Bearer model-key' });
+  });
+
+  test('aws without a region is refused if a provider has none either', async () => {
+    using _env = environment({ ...NO_AWS, AWS_REGION: undefined, AWS_DEFAULT_REGION: undefined });
+    const ai = { name: 'p', provider: { openAI: {} } };
+    const config = routesConfig([{ policies: { backendAuth: { aws: keys } }, backends: [{ ai }] }]);
+    await expect(gateway(config)).rejects.toThrow('`aws` needs `region`');
+  });
 });

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
-import { awsSigner } from './aws-signature.ts';
+import { type AwsSigner, awsSigner } from './aws-signature.ts';
 import { requireInstalled } from './cloud-package.ts';
+import { noCredentials } from './no-credentials.ts';
 
 const text = z.string().min(1);
 
@@ -48,12 +49,14 @@ export const awsSchema = z.lazy(() =>
         .string()
         .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
         .optional()
-        .describe('Region of the service. Default: AWS_REGION or AWS_DEFAULT_REGION.'),
+        .describe(
+          'Region of the service. Default: that of the Bedrock provider that is called, else AWS_REGION or AWS_DEFAULT_REGION.',
+        ),
       serviceName: z
         .string()
         .regex(/^[a-z0-9-]+$/, { error: 'expected a signing name such as `execute-api`' })
-        .default('bedrock')
-        .describe('Signing name of the service, such as `execute-api` or `lambda`.'),
+        .optional()
+        .describe('Signing name of the service, such as `execute-api` or `lambda`. Default: `bedrock`.'),
       assumeRole: roleSchema.optional().describe('A role to assume before requests are signed.'),
     })
     .superRefine(({ accessKeyId, secretAccessKey, sessionToken, assumeRole }, context) => {
@@ -77,21 +80,30 @@ export const awsSchema = z.lazy(() =>
     ),
 );
 
-/** Compiles the signature; undefined if something is missing, which is reported. */
-export function awsAuth(
-  config: z.output<typeof awsSchema>,
-  context: CompileContext,
-): SignRequest | undefined {
-  const { accessKeyId, secretAccessKey, sessionToken, serviceName, assumeRole } = config;
-  const region = config.region ?? context.env['AWS_REGION'] ?? context.env['AWS_DEFAULT_REGION'];
-  if (region === undefined || region === '') {
+export type AwsConfig = z.output<typeof awsSchema>;
+
+const AMBIENT_REGIONS = ['AWS_REGION', 'AWS_DEFAULT_REGION'];
+
+function regionOf({ region }: AwsConfig, { env }: Pick<CompileContext, 'env'>): string | undefined {
+  return (
+    region ?? AMBIENT_REGIONS.map((name) => env[name]).find((value) => value !== undefined && value !== '')
+  );
+}
+
+/** Reports that nothing says for which region requests are signed. */
+export function reportMissingRegion(config: AwsConfig, context: CompileContext): void {
+  if (regionOf(config, context) === undefined)
     context.report({
       code: 'AGW0103',
       message: '`aws` needs `region`',
       help: 'set `region`, or the environment variable AWS_REGION, to a region such as `us-east-1`',
     });
-    return undefined;
-  }
+}
+
+/** Compiles the signature; undefined if something is missing, which is reported. The region may be that of the request. */
+export function awsAuth(config: AwsConfig, context: CompileContext): SignRequest | undefined {
+  const { accessKeyId, secretAccessKey, sessionToken, serviceName, assumeRole } = config;
+  const usual = regionOf(config, context);
   const keys =
     accessKeyId === undefined || secretAccessKey === undefined
       ? undefined
@@ -103,8 +115,15 @@ export function awsAuth(
     return undefined;
   const name = assumeRole?.sessionName;
   const role = assumeRole && { ...assumeRole, sessionName: typeof name === 'string' ? name : undefined };
-  const signer = awsSigner(region, serviceName, { keys, role });
-  return async ({ method, authority, path, headers, body }) => {
+  // By region and service, of which configurations name a few.
+  const signers = new Map<string, AwsSigner>();
+  return async ({ method, authority, path, headers, body, aws }) => {
+    const region = config.region ?? aws?.region ?? usual;
+    if (region === undefined) throw noCredentials('`region` of `aws`', 'no region to sign for');
+    const service = serviceName ?? aws?.service ?? 'bedrock';
+    const key = `${region}/${service}`;
+    const signer = signers.get(key) ?? awsSigner(region, service, { keys, role });
+    signers.set(key, signer);
     const contentType = headers.get('content-type');
     const added = await signer.sign({ method, authority, path, contentType, body });
     for (const [field, value] of Object.entries(added)) headers.set(field, value);

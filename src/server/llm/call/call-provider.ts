@@ -117,7 +117,7 @@ async function sendToProvider(
   ctx.endpoint = upstream.address;
   const { provider } = model;
   const credential = gatewayCredential(ctx, model);
-  const { apiKey, isReplaced } = credential;
+  const { apiKey, isReplaced, sign } = credential;
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (isReplaced) dropCredentials(headers, ctx.request);
   if (translation !== undefined) dropForeignHeaders(headers, ctx.request);
@@ -140,10 +140,12 @@ async function sendToProvider(
     path: pathOf(ctx, model, { call, format, path, translation, isReplaced }),
     headers,
     body: body.encode(),
+    isAuthorized: sign !== undefined,
   };
   const prepared = model.prepare?.(request, ctx.signal);
   if (prepared instanceof Promise) await prepared;
   if (model.auth !== undefined) await model.auth.apply(ctx, request);
+  await sign?.({ ...request, aws: model.aws });
   call.progress = 'sent';
   const timeouts = backendTimeouts.get(ctx);
   const timeout = timeouts?.request ?? headersTimeout;

@@ -5,6 +5,7 @@ import {
   backendAuthSchema,
   compileBackendAuth,
 } from '../../credentials/backend-auth.ts';
+import { reportMissingRegion } from '../../credentials/cloud/aws.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { keyHeader, type OutgoingRequest, type ProviderKind } from '../providers/provider.ts';
@@ -38,6 +39,7 @@ export function compileModelAuth(
   provider: ProviderKind,
   context: CompileContext,
 ): ModelAuth {
+  if (config.aws !== undefined) reportMissingRegion(config.aws, context.at('aws'));
   const credentials = compileBackendAuth(config, context);
   const steps = credentials.map((credential) => stepOf(credential, provider, context));
   return {

@@ -150,6 +150,10 @@ export interface Model {
   readonly authorize: ModelAuthorization | undefined;
   /** Whether the client's credentials are removed, because the provider gets others. */
   readonly replacesCredentials: boolean;
+  /** Whether the configuration gives it a credential. */
+  readonly hasOwnCredential: boolean;
+  /** If the provider is a service of AWS. */
+  readonly aws: Connection['aws'];
   /** Whether `requestHeaders` set a credential. */
   readonly setsCredential: boolean;
   readonly upstream: BackendUpstream | undefined;
@@ -264,6 +268,8 @@ export function compileModel(
       config.authorization && compileModelAuthorization(config.authorization, context.at('authorization')),
     replacesCredentials:
       params.apiKey !== undefined || connection.hasCredentials === true || auth?.replacesCredentials === true,
+    hasOwnCredential: params.apiKey !== undefined || auth !== undefined,
+    aws: connection.aws,
     setsCredential: setsCredential(config),
     upstream:
       kind.answer !== undefined || url === undefined

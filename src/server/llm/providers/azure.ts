@@ -109,6 +109,8 @@ function entraAuthorization(isFoundry: boolean, context: CompileContext): Connec
   const tokens = entraTokens(isFoundry ? FOUNDRY_SCOPE : SCOPE);
   return {
     hasCredentials: true,
-    prepare: async ({ headers }) => headers.set('authorization', `Bearer ${await tokens.value()}`),
+    prepare: async ({ headers, isAuthorized = false }) => {
+      if (!isAuthorized) headers.set('authorization', `Bearer ${await tokens.value()}`);
+    },
   };
 }

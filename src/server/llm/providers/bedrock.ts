@@ -39,11 +39,12 @@ export const bedrock = defineProvider({
     const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
     return {
       ...others,
+      aws: { region, service: SERVICE },
       baseUrl: `https://bedrock-runtime.${region}.${domain}`,
       prepare(request, signal) {
         // Before the request is signed.
         changeBody(request, options);
-        return prepare?.(request, signal);
+        return request.isAuthorized === true ? undefined : prepare?.(request, signal);
       },
     };
   },

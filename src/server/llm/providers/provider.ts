@@ -1,6 +1,7 @@
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import type { AwsScope } from '../../kernel/upstreams.ts';
 import type { LocalSession } from '../../transport/web-socket/local-web-socket.ts';
 import type { ProviderFormatKey } from '../formats/index.ts';
 import type { LlmCall } from '../llm-call.ts';
@@ -89,6 +90,8 @@ export interface Connection {
   readonly prepare?: (request: OutgoingRequest, signal: AbortSignal) => void | Promise<void>;
   /** Whether `prepare` adds credentials, so that those of the client are removed. */
   readonly hasCredentials?: boolean;
+  /** If it is a service of AWS. */
+  readonly aws?: AwsScope;
 }
 
 /** A request as it will be sent to a provider. */
@@ -104,6 +107,8 @@ export interface OutgoingRequest {
   path: string;
   readonly headers: HeaderList;
   body: string | Buffer | null;
+  /** Whether a policy adds the credentials, after `prepare`. */
+  readonly isAuthorized?: boolean;
 }
 
 export function defineProvider(kind: ProviderKind): ProviderKind {

@@ -33,7 +33,8 @@ export const vertex = defineProvider({
       formats: FORMATS,
       hasCredentials: !options.hasAuth,
       async prepare(request) {
-        if (tokens !== undefined) request.headers.set('authorization', `Bearer ${await tokens.value()}`);
+        if (tokens !== undefined && request.isAuthorized !== true)
+          request.headers.set('authorization', `Bearer ${await tokens.value()}`);
         await prepareClaude(request);
       },
     };

@@ -160,7 +160,7 @@ function callOf({ requested, providerModel, model, limits }: RealtimeSession): L
 async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<WebSocketTarget> {
   const { model, requested, providerModel = requested } = session;
   const { upstream, provider } = model;
-  const { apiKey, isReplaced } = gatewayCredential(ctx, model);
+  const { apiKey, isReplaced, sign } = gatewayCredential(ctx, model);
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (isReplaced) dropCredentials(headers, ctx.request);
   addProviderHeaders(headers, provider, apiKey, 'realtime');
@@ -181,9 +181,11 @@ async function targetOf(ctx: RequestContext, session: RealtimeSession): Promise<
     path: `${path}${query === '' ? '?' : `${query}&`}model=${encodeURIComponent(providerModel)}`,
     headers,
     body: null,
+    isAuthorized: sign !== undefined,
   };
   await model.prepare?.(outgoing, ctx.signal);
   await model.auth?.apply(ctx, outgoing);
+  await sign?.(outgoing);
   ctx.observer?.hide(apiKey, true);
   ctx.observer?.sending({ ...outgoing, headers: headers.raw });
   const offered = (ctx.headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());
