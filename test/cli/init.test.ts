@@ -292,18 +292,19 @@ test('LiteLLM: models, keys, shared names, fallbacks and MCP servers are importe
     'litellm.yaml': `
 model_list:
   - model_name: gpt-4o
-    litellm_params: { model: openai/gpt-4o, api_key: os.environ/OPENAI_API_KEY, rpm: 10, temperature: 0.2 }
+    litellm_params: { model: openai/gpt-4o, api_key: os.environ/OPENAI_API_KEY, rpm: 10, temperature: 0.2, weight: 1 }
   - model_name: gpt-4o
     litellm_params: { model: azure/eu-4o, api_base: "https://eu.openai.azure.com/", api_version: "2024-10-21", api_key: az-key-1, weight: 3 }
   - model_name: claude
-    litellm_params: { model: anthropic/claude-sonnet-4-5 }
+    litellm_params: { model: anthropic/claude-sonnet-4-5, api_base: os.environ/CLAUDE_URL }
+    model_info: { input_cost_per_token: 3.0e-6 }
   - model_name: local
     litellm_params: { model: ollama/llama3, api_base: "http://localhost:11434" }
   - model_name: "openai/*"
     litellm_params: { model: "openai/*", api_key: os.environ/OPENAI_API_KEY }
   - model_name: odd
     litellm_params: { model: replicate/thing }
-litellm_settings: { drop_params: true, fallbacks: [{ claude: [gpt-4o, nope] }], callbacks: [langfuse] }
+litellm_settings: { request_timeout: 30, max_budget: 5, budget_duration: 1d, drop_params: true, fallbacks: [{ claude: [gpt-4o, nope] }], callbacks: [langfuse] }
 general_settings: { master_key: sk-master-1234, database_url: "postgresql://x" }
 mcp_servers:
   zapier: { url: "https://z.example/mcp", auth_type: bearer_token, auth_value: os.environ/ZAPIER }
@@ -311,11 +312,25 @@ mcp_servers:
   });
   const { code, stdout, stderr } = await mine.init(['--from', 'litellm.yaml']);
   expect([code, stderr]).toEqual([0, '']);
-  const { llm, mcp } = mine.config();
-  expect(llm.policies.apiKey).toEqual({ mode: 'strict', keys: [{ key: `\${LITELLM_MASTER_KEY}` }] });
+  const { llm, mcp, config } = mine.config();
+  expect(llm.policies).toEqual({
+    apiKey: { mode: 'strict', keys: [{ key: `\${LITELLM_MASTER_KEY}` }] },
+    timeout: { backendRequestTimeout: '30s' },
+    retry: { attempts: 2, backoff: '500ms', codes: [408, 409, 429, 500, 502, 503, 504, 529] },
+    budgets: [{ name: 'litellm', limit: '5USD/day' }],
+  });
+  expect(config).toMatchObject({
+    database: { url: 'sqlite://./agctl.db' },
+    modelCatalog: [
+      {
+        inline: { providers: { anthropic: { models: { 'claude-sonnet-4-5': { rates: { input: '3' } } } } } },
+      },
+    ],
+  });
+  expect(stdout).toMatch(/not imported\n {2}warning: /);
   expect(llm.models).toEqual([
     {
-      ...{ name: 'gpt-4o#1', visibility: 'internal', provider: 'oaiCompat', overrides: { temperature: 0.2 } },
+      ...{ name: 'gpt-4o#1', visibility: 'internal', provider: 'oaiCompat', defaults: { temperature: 0.2 } },
       params: { model: 'gpt-4o', apiKey: `\${OPENAI_API_KEY}` },
     },
     {
@@ -329,15 +344,29 @@ mcp_servers:
     },
     {
       ...{ name: 'claude#1', visibility: 'internal', provider: 'anthropic' },
-      params: { model: 'claude-sonnet-4-5', apiKey: `\${ANTHROPIC_API_KEY}` },
+      params: {
+        model: 'claude-sonnet-4-5',
+        apiKey: `\${ANTHROPIC_API_KEY}`,
+        baseUrl: `\${CLAUDE_URL}/v1`,
+      },
     },
-    { name: 'local', provider: 'ollama', params: { model: 'llama3', baseUrl: 'http://localhost:11434/v1' } },
-    { name: 'openai/*', provider: 'oaiCompat', params: { apiKey: `\${OPENAI_API_KEY}` } },
+    {
+      ...{ name: 'local', provider: 'ollama' },
+      params: { model: 'llama3', apiKey: 'none', baseUrl: 'http://localhost:11434/v1' },
+    },
+    { name: 'openai/*', provider: 'oaiCompat', params: { model: '*', apiKey: `\${OPENAI_API_KEY}` } },
   ]);
   expect(llm.virtualModels).toEqual([
     {
       name: 'gpt-4o',
-      routing: { weighted: { targets: [{ model: 'gpt-4o#1' }, { model: 'gpt-4o#2', weight: 3 }] } },
+      routing: {
+        failover: {
+          targets: [
+            { model: 'gpt-4o#1', priority: 0, weight: 1 },
+            { model: 'gpt-4o#2', priority: 0, weight: 3 },
+          ],
+        },
+      },
     },
     {
       name: 'claude',
@@ -345,8 +374,8 @@ mcp_servers:
         failover: {
           targets: [
             { model: 'claude#1', priority: 0 },
-            { model: 'gpt-4o#1', priority: 1 },
-            { model: 'gpt-4o#2', priority: 1 },
+            { model: 'gpt-4o#1', priority: 1, weight: 1 },
+            { model: 'gpt-4o#2', priority: 1, weight: 3 },
           ],
         },
       },
@@ -361,8 +390,8 @@ mcp_servers:
   ]);
   for (const line of [
     'odd in litellm.yaml: the provider `replicate` has no counterpart',
-    '`rpm` of gpt-4o in litellm.yaml: no counterpart in a model',
-    'fallbacks of claude in litellm.yaml: no model of its own: nope',
+    'warning: `rpm` of gpt-4o in litellm.yaml: a deployment has no limit of its own',
+    '`fallbacks.claude` in litellm.yaml: no model of its own: nope',
     '`general_settings.database_url` in litellm.yaml',
     '`litellm_settings.callbacks` in litellm.yaml',
     '`litellm_settings.drop_params` in litellm.yaml: a parameter that a provider does not know is an error (400)',

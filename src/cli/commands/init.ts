@@ -7,7 +7,7 @@ import { counted } from '../../core/render/counted.ts';
 import { convertConfig } from '../../server/config/convert/convert.ts';
 import type { Place } from '../clients/place.ts';
 import type { Context, Run } from '../context.ts';
-import { composeConfig } from '../init/compose.ts';
+import { composeConfig, needsDatabase } from '../init/compose.ts';
 import { ENV_FILE, envFileText, newFiles, schemaPath, writeNew } from '../init/files.ts';
 import { freePort } from '../init/free-port.ts';
 import { type Imported, nothingImported } from '../init/imported.ts';
@@ -88,7 +88,7 @@ export const run: Run<Options> = async (options, context) => {
       report({
         ...{ files, imported, variables, withValues, shown, folder, cwd: context.cwd },
         agctl: context.invocation?.(folder) ?? 'agctl',
-        hasDatabaseComment: whole.length === 0,
+        hasDatabaseComment: whole.length === 0 && !needsDatabase(imported),
       }),
     ),
   );
@@ -221,7 +221,12 @@ function report(outcome: Outcome): string {
     if (open.length > 0) lines.push(`         fill in: ${open.map(({ name }) => name).join(', ')}`);
   }
   if (leftOut.length > 0)
-    lines.push('', 'not imported', ...leftOut.map(({ what, reason }) => `  ${what}: ${reason}`));
+    lines.push(
+      ...['', 'not imported'],
+      ...leftOut
+        .toSorted((a, b) => Number(b.isWarning ?? false) - Number(a.isWarning ?? false))
+        .map(({ what, reason, isWarning }) => `  ${isWarning ? 'warning: ' : ''}${what}: ${reason}`),
+    );
   lines.push(
     '',
     'next',

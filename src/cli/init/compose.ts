@@ -13,23 +13,36 @@ export interface Composition {
   readonly agctl: string;
 }
 
+const DATABASE = 'sqlite://./agctl.db';
+
+/** Whether what is imported has a policy that keeps sums. */
+export const needsDatabase = ({ policies }: Imported): boolean => 'budgets' in policies;
+
 /** Writes a configuration: one gateway on this machine alone, with the MCP servers and models that there are. */
 export function composeConfig({ imported, port, schema, isEcho, agctl }: Composition): string {
-  const { targets, models, virtualModels, clientKeys } = imported;
+  const { targets, models, virtualModels, clientKeys, prices } = imported;
+  const policies = {
+    ...(clientKeys.length > 0 && { apiKey: { mode: 'strict', keys: clientKeys.map((key) => ({ key })) } }),
+    ...imported.policies,
+  };
+  const hasDatabase = needsDatabase(imported);
   const values = (entries: readonly ImportedEntry[]): unknown[] => entries.map(({ value }) => value);
   const document = new Document({
     gateways: { default: { port, address: '127.0.0.1' } },
     ...(targets.length > 0 && { mcp: { targets: values(targets) } }),
     ...(models.length > 0 && {
       llm: {
-        ...(clientKeys.length > 0 && {
-          policies: { apiKey: { mode: 'strict', keys: clientKeys.map((key) => ({ key })) } },
-        }),
+        ...(Object.keys(policies).length > 0 && { policies }),
         models: values(models),
         ...(virtualModels.length > 0 && { virtualModels: values(virtualModels) }),
       },
     }),
-    config: { statsAddr: 'localhost:15020', readinessAddr: 'localhost:15021' },
+    config: {
+      statsAddr: 'localhost:15020',
+      readinessAddr: 'localhost:15021',
+      ...(hasDatabase && { database: { url: DATABASE } }),
+      ...(prices.length > 0 && { modelCatalog: prices.map((providers) => ({ inline: { providers } })) }),
+    },
   });
   document.commentBefore = [
     ...(schema === undefined ? [] : [` yaml-language-server: $schema=${schema}`]),
@@ -55,10 +68,10 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
     ' Metrics and readiness are for this machine only, too. In a container, remove both keys.',
   );
   const config = document.get('config', true);
-  if (isMap(config))
+  if (isMap(config) && !hasDatabase)
     config.comment = [
       ` \`${agctl} usage\`, \`${agctl} keys\` and the page Conversations need a database, which is opened at startup:`,
-      ' database: { url: "sqlite://./agctl.db" }',
+      ` database: { url: "${DATABASE}" }`,
     ].join('\n');
   for (const key of ['mcp', 'llm', 'config']) spaceBefore(document, key);
   return document.toString({ lineWidth: 0 });

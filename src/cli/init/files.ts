@@ -41,9 +41,9 @@ export function writeNew(path: string, text: string, folder: string, isPrivate =
 
 /** The lines of the file of variables. Values are quoted as `node --env-file` reads them. */
 export function envFileText(variables: readonly Variable[], withValues: boolean): string {
-  const lines = variables.map(({ name, value, from }) => {
+  const lines = variables.map(({ name, value, from, placeholder = UNKNOWN_VALUE }) => {
     const shown = withValues && value !== undefined ? quoted(value) : undefined;
-    return `# ${from}\n${name}=${shown ?? UNKNOWN_VALUE}\n`;
+    return `# ${from}\n${name}=${shown ?? placeholder}\n`;
   });
   return `# Variables of gateway.yaml, which agctl reads from this file when it starts; those of the environment take precedence.\n# Keep this file out of version control.\n\n${lines.join('\n')}`;
 }

@@ -1,3 +1,5 @@
+import type { CatalogText } from '../../server/llm/cost/catalog.ts';
+
 /** A part of a file that has no counterpart in a configuration; the message is the reason, for people. */
 export class NotImported extends Error {}
 
@@ -6,6 +8,8 @@ export interface LeftOut {
   /** What it is, and in which file: `github in ~/.cursor/mcp.json`. */
   readonly what: string;
   readonly reason: string;
+  /** Something that limited or checked calls, which nothing does now. */
+  readonly isWarning?: boolean;
 }
 
 /** An entry of a list of the configuration, and the file it comes from. */
@@ -21,6 +25,10 @@ export interface Imported {
   readonly virtualModels: ImportedEntry[];
   /** Keys that clients of the models must send, as references. */
   readonly clientKeys: string[];
+  /** Policies of the models, by their keys. */
+  readonly policies: Record<string, unknown>;
+  /** Price catalogs, of providers by their names in telemetry. */
+  readonly prices: CatalogText['providers'][];
   readonly leftOut: LeftOut[];
 }
 
@@ -29,5 +37,7 @@ export const nothingImported = (): Imported => ({
   models: [],
   virtualModels: [],
   clientKeys: [],
+  policies: {},
+  prices: [],
   leftOut: [],
 });

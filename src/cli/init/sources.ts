@@ -10,7 +10,7 @@ import { readNamedFile } from '../../core/named-file.ts';
 import { filesOf, type Place } from '../clients/place.ts';
 import { formatOf, parseSettings } from '../clients/settings-file.ts';
 import type { Imported } from './imported.ts';
-import { isLitellm, readLitellm } from './litellm.ts';
+import { isLitellm, readLitellm } from './litellm/read.ts';
 import { readServers } from './mcp-servers.ts';
 import type { PlaceholderContext } from './placeholders.ts';
 import type { Variables } from './variables.ts';

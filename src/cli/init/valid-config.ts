@@ -1,4 +1,5 @@
 import type { Diagnostic } from '../../core/diagnostic.ts';
+import { membersOf, textIn } from '../../core/foreign.ts';
 import { loadConfigText } from '../../server/config/load.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import type { Imported, ImportedEntry } from './imported.ts';
@@ -35,7 +36,7 @@ export async function errorsOf(text: string, { file, folder, env }: Surroundings
 }
 
 function leaveOut({ path, message, help }: Diagnostic, imported: Imported): boolean {
-  const [section, list, index] = path;
+  const [section, list, index, ...inner] = path;
   const lists: Readonly<Record<string, ImportedEntry[]>> = {
     'mcp.targets': imported.targets,
     'llm.models': imported.models,
@@ -43,9 +44,18 @@ function leaveOut({ path, message, help }: Diagnostic, imported: Imported): bool
   };
   const entries = lists[`${section}.${list}`];
   if (entries === undefined || typeof index !== 'number') return false;
+  if (list === 'virtualModels' && leaveOutTarget(entries[index], inner)) return true;
   const [entry] = entries.splice(index, 1);
   if (entry === undefined) return false;
   const what = entry.source === '' ? entry.value.name : `${entry.value.name} in ${entry.source}`;
   imported.leftOut.push({ what, reason: help === undefined ? message : `${message} (${help})` });
+  return true;
+}
+
+/** Leaves out the target of a virtual model, whose own model was left out before, unless it is the last one. */
+function leaveOutTarget(entry: ImportedEntry | undefined, [, kind, , target]: readonly unknown[]): boolean {
+  const { targets } = membersOf(membersOf(entry?.value['routing'])[textIn(kind)]);
+  if (!Array.isArray(targets) || targets.length < 2 || typeof target !== 'number') return false;
+  targets.splice(target, 1);
   return true;
 }

@@ -7,6 +7,8 @@ export interface Variable {
   readonly value: string | undefined;
   /** Where it comes from, for people. */
   readonly from: string;
+  /** Its value until it is filled in, if any other would not be valid. */
+  readonly placeholder?: string | undefined;
 }
 
 /** Value of variables for which no value is known: an empty one would be refused as a key. */
@@ -16,6 +18,7 @@ export const UNKNOWN_VALUE = 'change-me';
 export class Variables {
   readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #known = new Map<string, Variable>();
+  readonly #offered = new Map<string, string>();
 
   constructor(env: Readonly<Record<string, string | undefined>>) {
     this.#env = env;
@@ -33,10 +36,20 @@ export class Variables {
     }
   }
 
-  /** Notes a reference that a file has. */
-  need(name: string, from: string): void {
-    if (this.#env[name] === undefined && !this.#known.has(name))
-      this.#known.set(name, { name, value: undefined, from });
+  /** Notes a reference that a file has. `placeholder`: its value until it is filled in. */
+  need(name: string, from: string, placeholder?: string): void {
+    if (this.#env[name] !== undefined || this.#known.has(name)) return;
+    this.#known.set(name, { name, value: this.#offered.get(name), from, placeholder });
+  }
+
+  /** Notes the value of a variable that is not in the environment, in case a reference needs it. */
+  offer(name: string, value: string): void {
+    this.#offered.set(name, value);
+  }
+
+  /** Whether a variable has a value. */
+  has(name: string): boolean {
+    return (this.#env[name] ?? this.#known.get(name)?.value ?? this.#offered.get(name)) !== undefined;
   }
 
   /** Every variable that is not in the environment. */
@@ -46,7 +59,10 @@ export class Variables {
 
   /** The environment with these variables. */
   get environment(): Record<string, string | undefined> {
-    const added = this.missing.map(({ name, value }) => [name, value ?? UNKNOWN_VALUE]);
+    const added = this.missing.map(({ name, value, placeholder }) => [
+      name,
+      value ?? placeholder ?? UNKNOWN_VALUE,
+    ]);
     return { ...this.#env, ...Object.fromEntries(added) };
   }
 }

@@ -1,0 +1,186 @@
+import { entryIn, membersOf, stringIn } from '../../../core/foreign.ts';
+import { NotImported } from '../imported.ts';
+import type { PlaceholderContext } from '../placeholders.ts';
+import { isSecretName } from '../variables.ts';
+import { connection } from './connection.ts';
+import type { Lost } from './lost.ts';
+import { PRICES, type Price, priceOf } from './prices.ts';
+import { PROVIDERS } from './providers.ts';
+import { secret, withoutOsEnviron } from './references.ts';
+import { literal, numeric } from './values.ts';
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** One entry of `model_list`: the name that clients request, which several entries may have. */
+export interface Deployment {
+  readonly name: string;
+  readonly model: Readonly<Record<string, unknown>>;
+  /** What LiteLLM draws by, the first that a group has: `weight`, `rpm`, `tpm`. */
+  readonly shares: Readonly<Record<(typeof SHARES)[number], number | undefined>>;
+  /** Deployments of a group with a higher number are used after the others. */
+  readonly order: number;
+  readonly price: Price | undefined;
+  readonly timeout: number | undefined;
+}
+
+export const SHARES = ['weight', 'rpm', 'tpm'] as const;
+
+/** Members of `litellm_params` that LiteLLM sends with a request if its client did not set them. */
+const FIELDS: readonly string[] = [
+  ...['temperature', 'top_p', 'top_k', 'max_tokens', 'max_completion_tokens', 'n', 'seed', 'stop', 'user'],
+  ...['presence_penalty', 'frequency_penalty', 'logit_bias', 'logprobs', 'top_logprobs', 'response_format'],
+  ...[
+    'reasoning_effort',
+    'verbosity',
+    'thinking',
+    'tools',
+    'tool_choice',
+    'parallel_tool_calls',
+    'modalities',
+  ],
+  ...['service_tier', 'store', 'dimensions', 'encoding_format', 'input_type', 'voice', 'safety_settings'],
+];
+
+/** Other members of `litellm_params` that are read. */
+const READ: readonly string[] = [
+  ...['model', 'api_key', 'api_base', 'base_url', 'api_version', 'custom_llm_provider', 'weight', 'order'],
+  ...['aws_region_name', 'aws_access_key_id', 'aws_secret_access_key', 'aws_session_token'],
+  ...['vertex_project', 'vertex_location', 'organization', 'extra_headers', 'extra_body'],
+  ...['litellm_credential_name', 'timeout', 'model_info'],
+];
+
+export interface ModelContext {
+  readonly context: PlaceholderContext;
+  readonly lost: Lost;
+  /** `credential_list` by name. */
+  readonly credentials: ReadonlyMap<string, Entry>;
+}
+
+/**
+ * The deployments of one entry of `model_list`; several for a model `*`, whose provider is in the name that clients request.
+ *
+ * @throws NotImported
+ */
+export function readDeployments(name: string, each: unknown, at: ModelContext): Deployment[] {
+  const { litellm_params: own, model_info: info, ...rest } = membersOf(each);
+  const credential = at.credentials.get(stringIn(membersOf(own)['litellm_credential_name']) ?? '');
+  const params: Entry = { ...credential, ...membersOf(own) };
+  if (typeof params['model'] !== 'string') throw new NotImported('it has no `litellm_params.model`');
+  at.lost.addRest(rest, '', ['model_name'], name);
+  if (params['model'] === '*' && params['custom_llm_provider'] === undefined) {
+    at.lost.add('model: *', 'of all providers, OpenAI and Anthropic: add an entry for each other one', {
+      owner: name,
+    });
+    return ANY_PROVIDER.map(([pattern, model]) =>
+      readOne(name === '*' ? pattern : name, { ...params, model }, info, at),
+    ).slice(0, name === '*' ? undefined : 1);
+  }
+  return [readOne(name, params, info, at)];
+}
+
+/** Names without a provider are those of OpenAI, unless they are known to be others. */
+const ANY_PROVIDER = [
+  ['*', 'openai/*'],
+  ['openai/*', 'openai/*'],
+  ['claude-*', 'anthropic/claude-*'],
+  ['anthropic/*', 'anthropic/*'],
+] as const;
+
+function readOne(name: string, params: Entry, info: unknown, at: ModelContext): Deployment {
+  const { context, lost } = at;
+  const [kind, model] = providerAndModel(String(params['model']), params['custom_llm_provider']);
+  const known = entryIn(PROVIDERS, kind);
+  if (known === undefined) throw new NotImported(`the provider \`${kind}\` has no counterpart`);
+  const { provider, region, ...connected } = connection(known, params, { name, model, context });
+  const atProvider = nameAtProvider(model, region);
+  const places = [params, membersOf(info), membersOf(params['model_info'])];
+  const price = priceOf({ name, provider, model: atProvider }, places, lost);
+  lost.addRest(params, '', [...READ, ...FIELDS, ...PRICES], name);
+  for (const each of [info, params['model_info']])
+    lost.addRest(each, 'model_info.', ['id', 'order', ...PRICES, ...DESCRIPTIONS], name);
+  return {
+    name,
+    model: {
+      provider,
+      ...connected,
+      params: {
+        ...(atProvider === name && name.includes('*') ? {} : { model: atProvider }),
+        ...connected.params,
+      },
+      ...requestFields(name, params, context, lost),
+    },
+    shares: { weight: numeric(params['weight']), rpm: numeric(params['rpm']), tpm: numeric(params['tpm']) },
+    order: numeric(params['order']) ?? numeric(membersOf(info)['order']) ?? Number.POSITIVE_INFINITY,
+    price,
+    timeout: numeric(params['timeout']),
+  };
+}
+
+/** Members of `model_info` that describe a model in LiteLLM's own lists. */
+const DESCRIPTIONS: readonly string[] = [
+  ...[
+    'mode',
+    'max_tokens',
+    'max_input_tokens',
+    'max_output_tokens',
+    'litellm_provider',
+    'version',
+    'description',
+  ],
+  ...['supports_vision', 'supports_function_calling', 'supports_parallel_function_calling'],
+  ...[
+    'supports_response_schema',
+    'supports_prompt_caching',
+    'supports_system_messages',
+    'supports_reasoning',
+  ],
+];
+
+/** LiteLLM takes a model without a provider for one of OpenAI, or of Anthropic if its name says so. */
+function providerAndModel(model: string, custom: unknown): [string, string] {
+  if (typeof custom === 'string') return [custom, model.replace(`${custom}/`, '')];
+  const slash = model.indexOf('/');
+  if (slash > 0) return [model.slice(0, slash), model.slice(slash + 1)];
+  return [model.startsWith('claude') ? 'anthropic' : 'openai', model];
+}
+
+/** Prefixes by which LiteLLM chooses one of several APIs of a provider, and a region of Bedrock. */
+function nameAtProvider(model: string, region: string | undefined): string {
+  const name = model.replace(/^(?:responses|converse|converse_like|invoke|o_series|gpt5_series)\//, '');
+  return region === undefined ? name : name.replace(`${region}/`, '');
+}
+
+function requestFields(name: string, params: Entry, context: PlaceholderContext, lost: Lost): Entry {
+  const defaults: Record<string, unknown> = {};
+  for (const key of FIELDS) {
+    const value = params[key];
+    if (value === undefined || value === null) continue;
+    if (typeof value === 'string' && value.startsWith('os.environ/'))
+      lost.add(key, 'a field of requests cannot be a variable', { owner: name });
+    else defaults[key] = literal(value);
+  }
+  const overrides = membersOf(literal(membersOf(params['extra_body'])));
+  const headers = headersOf(name, params, context);
+  return {
+    ...(Object.keys(defaults).length > 0 && { defaults }),
+    ...(Object.keys(overrides).length > 0 && { overrides }),
+    ...(Object.keys(headers).length > 0 && { requestHeaders: { set: headers } }),
+  };
+}
+
+function headersOf(name: string, params: Entry, context: PlaceholderContext): Record<string, string> {
+  const given = Object.entries(membersOf(params['extra_headers']));
+  const { organization } = params;
+  if (typeof organization === 'string') given.push(['openai-organization', organization]);
+  return Object.fromEntries(
+    given.map(([header, value]) => {
+      const text = typeof value === 'string' ? value : JSON.stringify(value);
+      return [
+        header,
+        isSecretName(header)
+          ? secret(`${name}_${header}`, text, name, context)
+          : withoutOsEnviron(text, context),
+      ];
+    }),
+  );
+}

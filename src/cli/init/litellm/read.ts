@@ -1,0 +1,116 @@
+import { elementsOf, isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
+import { type Imported, NotImported } from '../imported.ts';
+import { readServers } from '../mcp-servers.ts';
+import type { PlaceholderContext } from '../placeholders.ts';
+import { type Deployment, type ModelContext, readDeployments } from './deployments.ts';
+import { addGroups, aliasesOf, fallbacksOf } from './groups.ts';
+import { Lost } from './lost.ts';
+import { withTokens } from './mcp-tokens.ts';
+import { budgetsOf, healthOf, retryOf, type Sections, timeoutOf } from './policies.ts';
+import { catalogOf } from './prices.ts';
+import { secret } from './references.ts';
+
+type Entry = Readonly<Record<string, unknown>>;
+
+export const isLitellm = (value: unknown): value is Entry =>
+  isRecord(value) && Array.isArray(value['model_list']);
+
+/** Adds what LiteLLM's `config.yaml` has: models, the key of their clients, settings of all calls, and MCP servers. */
+export function readLitellm(file: Entry, context: PlaceholderContext, imported: Imported): void {
+  const lost = new Lost(context.source);
+  for (const [name, value] of Object.entries(membersOf(file['environment_variables'])))
+    if (typeof value === 'string') context.variables.offer(name, value);
+  const sections: Sections = {
+    general: membersOf(file['general_settings']),
+    litellm: membersOf(file['litellm_settings']),
+    router: membersOf(file['router_settings']),
+  };
+  const deployments = deploymentsOf(file, { context, lost, credentials: credentialsOf(file) }, imported);
+  const { general, litellm, router } = sections;
+  const masterKey = general['master_key'];
+  if (typeof masterKey === 'string')
+    imported.clientKeys.push(secret('LITELLM_MASTER_KEY', masterKey, 'general_settings', context));
+  const links = {
+    fallbacks: fallbacksOf(
+      router['fallbacks'] ?? litellm['fallbacks'],
+      router['default_fallbacks'] ?? litellm['default_fallbacks'],
+      lost,
+    ),
+    aliases: aliasesOf(router['model_group_alias']),
+    health: healthOf(sections),
+    isWeighted: !/^(?:latency-based-routing|least-busy)$/.test(stringIn(router['routing_strategy']) ?? ''),
+  };
+  addGroups(deployments, links, lost, context.source, imported);
+  addPolicies(sections, deployments, lost, imported);
+  const servers = file['mcp_servers'];
+  if (isRecord(servers)) readServers(withTokens(servers, lost), context, imported);
+  addRest(file, sections, lost);
+  imported.leftOut.push(...lost.lines);
+}
+
+function deploymentsOf(file: Entry, at: ModelContext, imported: Imported): Deployment[] {
+  return elementsOf(file['model_list']).flatMap((each, index) => {
+    const name = stringIn(membersOf(each)['model_name']) ?? `model_list[${index}]`;
+    try {
+      return readDeployments(name, each, at);
+    } catch (error) {
+      if (!(error instanceof NotImported)) throw error;
+      imported.leftOut.push({ what: `${name} in ${at.context.source}`, reason: error.message });
+      return [];
+    }
+  });
+}
+
+const credentialsOf = (file: Entry): ReadonlyMap<string, Entry> =>
+  new Map(
+    elementsOf(file['credential_list'])
+      .map(membersOf)
+      .map((each) => [stringIn(each['credential_name']) ?? '', membersOf(each['credential_values'])]),
+  );
+
+function addPolicies(
+  sections: Sections,
+  deployments: readonly Deployment[],
+  lost: Lost,
+  { policies, prices }: Imported,
+): void {
+  const timeout = timeoutOf(
+    sections,
+    deployments.map(({ name, timeout: own }) => [name, own]),
+    lost,
+  );
+  if (timeout !== undefined) policies['timeout'] ??= timeout;
+  const retry = retryOf(sections, lost);
+  if (retry !== undefined) policies['retry'] ??= retry;
+  const catalog = catalogOf(deployments, lost);
+  if (Object.keys(catalog).length > 0) prices.push(catalog);
+  const budgets = budgetsOf(sections, lost);
+  if (budgets === undefined) return;
+  policies['budgets'] ??= budgets;
+  const unpriced = deployments.filter(({ price }) => price === undefined).map(({ name }) => name);
+  if (unpriced.length > 0)
+    lost.add('prices', 'calls are refused (403), because `max_budget` needs prices: `agctl costs import`', {
+      owner: [...new Set(unpriced)].join(', '),
+      isWarning: true,
+    });
+}
+
+/** Everything that is not read above. */
+function addRest(file: Entry, { general, litellm, router }: Sections, lost: Lost): void {
+  lost.addRest(file, '', [
+    ...['model_list', 'general_settings', 'litellm_settings', 'router_settings', 'mcp_servers'],
+    ...['environment_variables', 'credential_list'],
+  ]);
+  lost.addRest(general, 'general_settings.', ['master_key']);
+  const both = ['fallbacks', 'default_fallbacks', 'num_retries', 'allowed_fails', 'cooldown_time'];
+  lost.addRest(litellm, 'litellm_settings.', [
+    ...[...both, 'request_timeout', 'max_budget', 'budget_duration'],
+  ]);
+  const isKnownChoice = /^(?:simple-shuffle|latency-based-routing|least-busy)$/.test(
+    stringIn(router['routing_strategy']) ?? '',
+  );
+  lost.addRest(router, 'router_settings.', [
+    ...[...both, 'timeout', 'retry_policy', 'retry_after', 'model_group_alias', 'disable_cooldowns'],
+    ...(isKnownChoice ? ['routing_strategy'] : []),
+  ]);
+}

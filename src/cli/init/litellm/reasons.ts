@@ -1,0 +1,82 @@
+/** Limits of spending and calls, and checks of texts: a gateway without them does what nobody expects of it. */
+export const isCap = (key: string): boolean =>
+  /budget|(?:^|[._])[io]?(?:rpm|tpm)(?:_|$)|max_parallel_requests|guardrail|rate_limit|moderation|blocked/i.test(
+    key,
+  );
+
+/** Callbacks of LiteLLM that refuse or change calls. */
+export const CALLBACKS_THAT_CHECK =
+  /presidio|lakera|llamaguard|llmguard|hide_secrets|prompt_injection|banned_keywords|moderation|blocked_user|aporia|guardrail|azure_content_safety|_limiter/i;
+
+export const NO_LIMIT =
+  'not limited: `agctl keys create --budget` limits a key, `policies.budgets` and `localRateLimit` all calls or those of each key';
+const OTHER_CAUSE =
+  'the next model is tried after a failure of the provider (5xx, 429, no answer), not after a request that it refuses';
+const RECORD = 'metrics, traces and the record of requests are those of the gateway (docs/observability.md)';
+const ALL_MODELS = 'set for all models alone: `llm.policies';
+const CACHE = 'answers are not cached';
+const KEYS = 'keys, users and teams are created anew: `agctl keys create`';
+
+/** Why members of the file have no counterpart, wherever they are. */
+export const REASONS: Readonly<Record<string, string>> = {
+  rpm: 'a deployment has no limit of its own; between deployments it is used as weight',
+  tpm: 'a deployment has no limit of its own; between deployments it is used as weight',
+  max_parallel_requests: 'calls of one model are not limited',
+  guardrails: 'guardrails are set as `llm.guardrails`, or `guardrails` of a model',
+  default_team_settings: KEYS,
+  default_team_params: KEYS,
+  default_internal_user_params: KEYS,
+  default_key_generate_params: KEYS,
+  upperbound_key_generate_params: KEYS,
+  database_url: `the database of the gateway is \`config.database\`; ${KEYS}`,
+  custom_auth: '`llm.policies` has `apiKey`, `jwtAuth`, `oidc` and `extAuthz`',
+  context_window_fallbacks: OTHER_CAUSE,
+  content_policy_fallbacks: OTHER_CAUSE,
+  drop_params:
+    'a parameter that a provider does not know is an error (400), never dropped: `transformation` of a model removes one',
+  additional_drop_params: 'a parameter is removed with `transformation` of the model',
+  timeout: `${ALL_MODELS}.timeout\``,
+  stream_timeout: 'streams have the timeout of other calls',
+  num_retries: `${ALL_MODELS}.retry\``,
+  max_retries: `${ALL_MODELS}.retry\``,
+  model_group_retry_policy: `${ALL_MODELS}.retry\``,
+  allowed_fails_policy: 'failures of all kinds count alike: `health.eviction` of a model',
+  routing_strategy: 'not by cost or use: by weight, or by latency, calls in flight and failures',
+  routing_strategy_args: 'the choice of a model has no settings but weights',
+  enable_pre_call_checks: 'whether a prompt fits is not checked before a call',
+  cache: CACHE,
+  cache_params: CACHE,
+  cache_responses: CACHE,
+  cache_kwargs: CACHE,
+  caching_groups: CACHE,
+  redis_host: 'evictions and limits are shared with `config.shared`',
+  redis_port: 'evictions and limits are shared with `config.shared`',
+  redis_password: 'evictions and limits are shared with `config.shared`',
+  redis_url: 'evictions and limits are shared with `config.shared`',
+  callbacks: RECORD,
+  success_callback: RECORD,
+  failure_callback: RECORD,
+  service_callbacks: RECORD,
+  audit_log_callbacks: RECORD,
+  callback_settings: RECORD,
+  alerting: RECORD,
+  store_prompts_in_spend_logs: RECORD,
+  set_verbose: 'the level of the log is `config.logging`',
+  json_logs: 'the form of the log is `config.logging`',
+  base_model: 'prices are looked up by the model that the answer of the provider names: `agctl costs import`',
+  access_groups: '`allowedModels` of a key, or `--models` of a virtual key, say what it may call',
+  tags: 'calls are not routed by tags: `matches` and `authorization` of a model read headers and claims',
+  mock_response: '`provider: echo` answers without a provider',
+  cache_control_injection_points: '`promptCaching` of a model marks what is cached',
+  pass_through_endpoints: '`passthrough` of a model allows more paths',
+  aws_role_name: '`auth.aws.assumeRole` of a model',
+  aws_session_name: '`auth.aws.assumeRole` of a model',
+  aws_profile_name: 'the default chain of AWS reads AWS_PROFILE',
+  aws_web_identity_token: 'the default chain of AWS reads AWS_WEB_IDENTITY_TOKEN_FILE',
+  vertex_credentials: 'Google credentials are found as by its own tools: GOOGLE_APPLICATION_CREDENTIALS',
+  azure_ad_token: 'a token of Microsoft Entra ID is taken from the machine',
+  tenant_id: 'a token of Microsoft Entra ID is taken from the machine',
+  client_id: 'a token of Microsoft Entra ID is taken from the machine',
+  client_secret: 'a token of Microsoft Entra ID is taken from the machine',
+  include: 'import the other files with `--from`, too',
+};

@@ -1,0 +1,15 @@
+import { isRecord } from '../../../core/foreign.ts';
+
+/** A number, also as text: `1e-6` is no number in the YAML of Python. */
+export function numeric(value: unknown): number | undefined {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+}
+
+/** A value as a configuration has it: a dollar sign begins a reference there. */
+export function literal(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('$', '$$$$');
+  if (Array.isArray(value)) return value.map(literal);
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, literal(inner)]));
+}

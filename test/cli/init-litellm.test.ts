@@ -1,0 +1,342 @@
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { type Imported, nothingImported } from '../../src/cli/init/imported.ts';
+import { readLitellm } from '../../src/cli/init/litellm/read.ts';
+import { Variables } from '../../src/cli/init/variables.ts';
+
+/** What is imported from a file, and what is left out of it, as lines. */
+function read(yaml: string, env: Record<string, string> = {}) {
+  const variables = new Variables(env);
+  const imported: Imported = nothingImported();
+  const context = {
+    home: '/home/ann',
+    workspace: undefined,
+    expandsBareNames: false,
+    variables,
+    source: 'config.yaml',
+  };
+  readLitellm(parse(yaml), context, imported);
+  return {
+    ...imported,
+    models: imported.models.map(({ value }) => value),
+    virtualModels: imported.virtualModels.map(({ value }) => value),
+    lines: imported.leftOut.map(
+      ({ what, reason, isWarning }) => `${isWarning ? 'warning: ' : ''}${what}: ${reason}`,
+    ),
+    variables: variables.missing,
+  };
+}
+
+/** A file with these models: `NAME: litellm_params`. */
+const models = (...entries: readonly string[]): string =>
+  `model_list:\n${entries
+    .map((entry) => entry.split(/: (.*)/s))
+    .map(([name, params]) => `- { model_name: ${name}, litellm_params: ${params} }\n`)
+    .join('')}`;
+
+const targetsOf = ({ virtualModels }: ReturnType<typeof read>, name: string): unknown =>
+  (
+    virtualModels.find((each) => each.name === name)?.['routing'] as
+      | { failover: { targets: unknown } }
+      | undefined
+  )?.failover.targets;
+
+const KEY = 'api_key: sk-1';
+
+describe('names of models', () => {
+  test.each([
+    ['"anthropic/*": { model: "anthropic/*" }', 'anthropic', '*'],
+    ['"openai/*": { model: "openai/*" }', 'oaiCompat', '*'],
+    ['"my/*": { model: "groq/llama-*" }', 'groq', 'llama-*'],
+    ['"*": { model: "openai/*" }', 'oaiCompat', undefined],
+    ['"claude-*": { model: "anthropic/claude-*" }', 'anthropic', undefined],
+    ['all: { model: "*", custom_llm_provider: openai }', 'oaiCompat', '*'],
+    ['one: { model: gpt-5 }', 'oaiCompat', 'gpt-5'],
+    ['one: { model: claude-x }', 'anthropic', 'claude-x'],
+    ['gpt-5: { model: openai/responses/gpt-5 }', 'oaiCompat', 'gpt-5'],
+    ['one: { model: bedrock/converse/eu-west-1/a.b-v1:0 }', 'bedrock', 'a.b-v1:0'],
+  ])('%s asks the provider for the name that LiteLLM asks for', (entry, provider, model) => {
+    const { models: found, lines } = read(models(entry));
+    expect(found).toMatchObject([{ provider, params: model === undefined ? {} : { model } }]);
+    if (model === undefined) expect(found[0]?.['params']).not.toHaveProperty('model');
+    expect(lines).toEqual([]);
+  });
+
+  test('a model `*` becomes patterns of OpenAI and Anthropic, and says that others are missing', () => {
+    const { models: found, lines } = read(models('"*": { model: "*" }'));
+    expect(found.map(({ name, provider }) => [name, provider])).toEqual([
+      ['*', 'oaiCompat'],
+      ['openai/*', 'oaiCompat'],
+      ['claude-*', 'anthropic'],
+      ['anthropic/*', 'anthropic'],
+    ]);
+    expect(lines).toEqual([expect.stringContaining('add an entry for each other one')]);
+  });
+});
+
+describe('fields of requests', () => {
+  test('they are defaults, which values of clients replace', () => {
+    const [model] = read(
+      models(`a: { model: gpt-5, ${KEY}, temperature: 0.2, max_tokens: 50, top_p: 1, stop: [$x] }`),
+    ).models;
+    expect(model?.['defaults']).toEqual({ temperature: 0.2, max_tokens: 50, top_p: 1, stop: ['$$x'] });
+    expect(model).not.toHaveProperty('overrides');
+  });
+
+  test('the body and the headers that LiteLLM adds are always added', () => {
+    const entry = `a: { model: gpt-5, extra_body: { chat: 1 }, extra_headers: { x-team: red, x-api-key: s3 }, organization: org }`;
+    expect(read(models(entry)).models[0]).toMatchObject({
+      overrides: { chat: 1 },
+      requestHeaders: {
+        set: { 'x-team': 'red', 'x-api-key': `\${A_X_API_KEY}`, 'openai-organization': 'org' },
+      },
+    });
+  });
+});
+
+describe('addresses and keys', () => {
+  test.each([
+    ['anthropic/m', 'http://h', 'http://h/v1'],
+    ['anthropic/m', 'http://h/x/', 'http://h/x/v1'],
+    ['anthropic/m', 'http://h/v1/messages', 'http://h/v1'],
+    ['anthropic/m', 'os.environ/BASE', `\${BASE}/v1`],
+    ['mistral/m', 'http://h', 'http://h/v1'],
+    ['mistral/m', 'http://h/v1', 'http://h/v1'],
+    ['huggingface/m', 'http://h', 'http://h/v1'],
+    ['ollama/m', 'http://h', 'http://h/v1'],
+    ['openai/m', 'http://h', 'http://h'],
+    ['openai/m', 'http://h/v1/', 'http://h/v1'],
+    ['groq/m', 'http://h', 'http://h'],
+    ['gemini/m', 'http://h/v1beta', 'http://h/v1beta'],
+    ['azure_ai/m', 'https://m.eu.models.ai.azure.com/v1', 'https://m.eu.models.ai.azure.com/v1'],
+    ['azure/m', 'https://h.example', 'https://h.example/openai'],
+    ['azure/m', 'os.environ/BASE', `\${BASE}/openai`],
+  ])('%s at %s has the same address', (model, base, baseUrl) => {
+    const [found] = read(models(`a: { model: ${model}, api_base: "${base}", ${KEY} }`)).models;
+    expect(found).toMatchObject({ params: { baseUrl } });
+  });
+
+  test('an address of Azure is the name of the resource; without a version it has that of LiteLLM', () => {
+    const entry = `a: { model: azure/d, api_base: "https://eu.openai.azure.com/", ${KEY} }`;
+    expect(read(models(entry)).models[0]?.['params']).toEqual({
+      ...{ model: 'd', apiKey: `\${A_API_KEY}` },
+      ...{ azureResourceName: 'eu', azureApiVersion: '2025-02-01-preview' },
+    });
+  });
+
+  test('a server without a key gets none of the client', () => {
+    const entry = 'a: { model: hosted_vllm/m, api_base: "http://h/v1" }';
+    expect(read(models(entry)).models[0]).toMatchObject({ params: { apiKey: 'none' } });
+  });
+
+  test('`credential_list` and `environment_variables` have the values of others', () => {
+    const found = read(`${models('a: { model: openai/m, litellm_credential_name: mine }')}
+credential_list: [{ credential_name: mine, credential_values: { api_key: os.environ/MINE, api_base: "http://h" } }]
+environment_variables: { MINE: sk-mine, OTHER: x }`);
+    expect(found.models[0]).toMatchObject({ params: { apiKey: `\${MINE}`, baseUrl: 'http://h' } });
+    expect(found.variables).toMatchObject([{ name: 'MINE', value: 'sk-mine' }]);
+    expect(found.lines).toEqual([]);
+  });
+});
+
+describe('prices', () => {
+  test('prices of `model_info` and `litellm_params` are a catalog, by the name at the provider', () => {
+    const found = read(`model_list:
+- { model_name: a, litellm_params: { model: azure/dep, ${KEY}, api_base: "https://h.example", input_cost_per_token: 0.00000015 } }
+- model_name: b
+  litellm_params: { model: anthropic/claude-x, ${KEY} }
+  model_info: { input_cost_per_token: "3e-6", output_cost_per_token: 0.000015, cache_read_input_token_cost: 3e-7,
+    cache_creation_input_token_cost: 0.00000375, mode: chat, base_model: x }
+- { model_name: "o/*", litellm_params: { model: "openai/*", output_cost_per_token: 1e-6 } }
+- { model_name: c, litellm_params: { model: claude-x, ${KEY} }, model_info: { input_cost_per_token: 1 } }`);
+    expect(found.prices).toEqual([
+      {
+        azure: { models: { dep: { rates: { input: '0.15' } } } },
+        anthropic: {
+          models: {
+            'claude-x': { rates: { input: '3', output: '15', cacheRead: '0.3', cacheWrite: '3.75' } },
+          },
+        },
+      },
+    ]);
+    expect(found.lines.join('\n')).toMatch(/base_model[\s\S]*agctl costs import/);
+    expect(found.lines.join('\n')).toContain(
+      '`output_cost_per_token` of o/* in config.yaml: a price is of one model',
+    );
+    expect(found.lines.join('\n')).toContain(
+      '`input_cost_per_token` of c in config.yaml: claude-x of this provider has another price',
+    );
+  });
+});
+
+describe('groups', () => {
+  const two = (first: string, second: string): string =>
+    models(`a: { model: openai/x, ${KEY}, ${first} }`, `a: { model: openai/y, ${KEY}, ${second} }`);
+
+  test.each([
+    ['weight: 3', 'weight: 1', 3, 1],
+    ['weight: 0.9', 'weight: 0.1', 1000, 111],
+    ['rpm: 900', 'rpm: 100', 900, 100],
+    ['tpm: 10', 'seed: 1', 10, 0],
+    ['weight: 1, rpm: 1', 'weight: 2, rpm: 9', 1, 2],
+    ['seed: 1', 'seed: 2', 1, 1],
+  ])('deployments with %s and %s are chosen as often', (first, second, a, b) => {
+    const found = read(two(first, second));
+    expect(targetsOf(found, 'a')).toEqual([
+      { model: 'a#1', priority: 0, weight: a },
+      { model: 'a#2', priority: 0, weight: b },
+    ]);
+    expect(found.models).toMatchObject([{ visibility: 'internal' }, { visibility: 'internal' }]);
+  });
+
+  test('by latency, they have no weights; `order` is the priority', () => {
+    const byLatency = `${two('weight: 1', 'weight: 2')}router_settings: { routing_strategy: latency-based-routing }`;
+    expect(targetsOf(read(byLatency), 'a')).toEqual([
+      { model: 'a#1', priority: 0 },
+      { model: 'a#2', priority: 0 },
+    ]);
+    expect(targetsOf(read(two('order: 2', 'order: 1')), 'a')).toEqual([
+      { model: 'a#2', priority: 0 },
+      { model: 'a#1', priority: 1 },
+    ]);
+  });
+
+  test('fallbacks, their own fallbacks, those of all models and aliases keep the weights', () => {
+    const found = read(`${two('weight: 3', 'weight: 1')}
+- { model_name: b, litellm_params: { model: openai/b, ${KEY} } }
+- { model_name: c, litellm_params: { model: openai/c, ${KEY} } }
+- { model_name: d, litellm_params: { model: openai/d, ${KEY} } }
+- { model_name: "anthropic/*", litellm_params: { model: "anthropic/*", ${KEY} } }
+litellm_settings: { default_fallbacks: [d] }
+router_settings:
+  fallbacks: [{ a: [b] }, { b: [anthropic/x, nope] }, { anthropic/y: [c] }]
+  model_group_alias: { other: a, plain: { model: c, hidden: true }, none: nope }`);
+    const a = [
+      { model: 'a#1', priority: 0, weight: 3 },
+      { model: 'a#2', priority: 0, weight: 1 },
+      { model: 'b#1', priority: 1 },
+      { model: 'anthropic/x', priority: 2 },
+      { model: 'd', priority: 3 },
+    ];
+    expect(targetsOf(found, 'a')).toEqual(a);
+    expect(targetsOf(found, 'other')).toEqual(a);
+    expect(targetsOf(found, 'anthropic/y')).toEqual([
+      { model: 'anthropic/y', priority: 0 },
+      { model: 'c#1', priority: 1 },
+      { model: 'd', priority: 2 },
+    ]);
+    expect(targetsOf(found, 'plain')).toEqual([
+      { model: 'c#1', priority: 0 },
+      { model: 'd', priority: 1 },
+    ]);
+    expect(found.lines).toEqual(
+      expect.arrayContaining([
+        '`model_group_alias.none` in config.yaml: no model nope',
+        '`fallbacks.b` in config.yaml: no model of its own: nope',
+        '`default_fallbacks` of anthropic/* in config.yaml: names that match a pattern have none',
+      ]),
+    );
+  });
+});
+
+describe('settings of all calls', () => {
+  const settings = (text: string) => read(`${models(`a: { model: openai/x, ${KEY} }`)}${text}`);
+  const retry = (text: string): unknown => settings(text).policies['retry'];
+
+  test.each([
+    ['litellm_settings: { request_timeout: 30 }', '30s'],
+    ['router_settings: { timeout: 0.5 }', '500ms'],
+    ['litellm_settings: { request_timeout: 30 }\nrouter_settings: { timeout: 10 }', '10s'],
+  ])('%s is the timeout', (text, backendRequestTimeout) => {
+    expect(settings(text).policies['timeout']).toEqual({ backendRequestTimeout });
+  });
+
+  test('a timeout of every model is that of all; one of a single model is left out', () => {
+    const each = (...timeouts: string[]) =>
+      read(models(...timeouts.map((more, index) => `m${index}: { model: openai/x, ${KEY}${more} }`)));
+    expect(each(', timeout: 5', ', timeout: 5').policies['timeout']).toEqual({ backendRequestTimeout: '5s' });
+    const different = each(', timeout: 5', ', stream_timeout: 7');
+    expect(different.policies).not.toHaveProperty('timeout');
+    expect(different.lines.join('\n')).toContain('`timeout` of m0 in config.yaml: set for all models alone');
+    expect(different.lines.join('\n')).toContain('`stream_timeout` of m1 in config.yaml');
+  });
+
+  const codes = [408, 409, 429, 500, 502, 503, 504, 529];
+  test.each([
+    ['', { attempts: 2, backoff: '500ms', codes }],
+    ['litellm_settings: { num_retries: 1 }', { attempts: 1, backoff: '500ms', codes }],
+    ['router_settings: { num_retries: 3, retry_after: 2 }', { attempts: 3, backoff: '2s', codes }],
+    ['router_settings: { num_retries: 0 }', undefined],
+    [
+      'router_settings: { num_retries: 0, retry_policy: { RateLimitErrorRetries: 4 } }',
+      { attempts: 4, backoff: '500ms', codes: [429] },
+    ],
+    [
+      'router_settings: { retry_policy: { RateLimitErrorRetries: 0 } }',
+      { attempts: 2, backoff: '500ms', codes: codes.filter((code) => code !== 429) },
+    ],
+  ])('%s: calls are repeated as by LiteLLM', (text, expected) => {
+    expect(retry(text)).toEqual(expected);
+  });
+
+  test.each([
+    ['router_settings: { allowed_fails: 2, cooldown_time: 60 }', { duration: '60s', consecutiveFailures: 3 }],
+    ['router_settings: { disable_cooldowns: true }', { healthThreshold: 0 }],
+  ])('%s is when a model is left alone', (text, eviction) => {
+    expect(settings(text).models).toMatchObject([{ health: { eviction } }]);
+  });
+
+  test.each([
+    ['max_budget: 100, budget_duration: 30d', '100USD/month'],
+    ['max_budget: 0.5, budget_duration: 1d', '0.5USD/day'],
+    ['max_budget: 10', '10USD/total'],
+  ])('%s is a budget, and unpriced models are named first', (text, limit) => {
+    const found = settings(`litellm_settings: { ${text} }`);
+    expect(found.policies['budgets']).toEqual([{ name: 'litellm', limit }]);
+    expect(found.lines).toEqual([expect.stringMatching(/^warning: `prices` of a in config.yaml: .*403/)]);
+  });
+});
+
+test('lost limits and guardrails are warnings before all others, and no key is lost silently', () => {
+  const { lines } = read(`model_list:
+- model_name: a
+  unknown_of_entry: 1
+  litellm_params: { model: openai/x, ${KEY}, rpm: 1, max_budget: 2, unknown_of_params: 1, guardrails: [pii] }
+  model_info: { unknown_of_info: 1 }
+guardrails: [{ guardrail_name: pii }]
+unknown_of_file: 1
+litellm_settings:
+  max_budget: 1
+  budget_duration: 45d
+  callbacks: [presidio, langfuse]
+  default_team_settings: [{ team_id: x, max_budget: 3 }]
+  drop_params: true
+  cache: false
+  cache_params: { type: redis }
+  unknown_of_litellm: 1
+router_settings: { provider_budget_config: { openai: { budget_limit: 1 } }, unknown_of_router: 1, routing_strategy: cost-based-routing, context_window_fallbacks: [{ a: [a] }] }
+general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of_general: 1 }`);
+  const firstOther = lines.findIndex((line) => !line.startsWith('warning: '));
+  expect(lines.slice(firstOther).filter((line) => line.startsWith('warning: '))).toEqual([]);
+  const names = (from: number, to?: number): string[] =>
+    lines
+      .slice(from, to)
+      .map((line) => /`([^`]*)`/.exec(line)?.[1] ?? '')
+      .toSorted();
+  expect(names(0, firstOther)).toEqual(
+    [
+      ...['rpm', 'max_budget', 'guardrails', 'general_settings.global_max_parallel_requests'],
+      ...['litellm_settings.max_budget', 'litellm_settings.callbacks: presidio'],
+      ...['litellm_settings.default_team_settings', 'router_settings.provider_budget_config'],
+    ].toSorted(),
+  );
+  expect(names(firstOther)).toEqual(
+    [
+      ...['unknown_of_entry', 'unknown_of_params', 'model_info.unknown_of_info', 'unknown_of_file'],
+      ...['litellm_settings.callbacks', 'litellm_settings.drop_params', 'litellm_settings.cache_params'],
+      ...['litellm_settings.unknown_of_litellm', 'router_settings.unknown_of_router'],
+      ...['router_settings.routing_strategy', 'router_settings.context_window_fallbacks'],
+      ...['general_settings.database_url', 'general_settings.unknown_of_general'],
+    ].toSorted(),
+  );
+});
