@@ -106,7 +106,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0308: 'Rules without a keyword may not be combined as intended.',
   AGW0309: 'An expression reads a member that is never set in its scope.',
   AGW0310: 'Part of a CEL expression fails for every input.',
-  AGW0312: 'A provider key or an MCP server can be used by everyone who can reach the port.',
+  AGW0312: 'A provider key, an MCP server or other hosts can be used by everyone who can reach the port.',
   AGW0313: 'Tools get names that LLM providers reject.',
   AGW0314: 'An MCP server can change the configuration, which starts programs.',
   AGW0315:

@@ -1,4 +1,6 @@
 import './config/reading/acyclic-values.ts';
+import { aws } from './backends/agent-core.ts';
+import { dynamic, dynamicRequestExpressions } from './backends/dynamic.ts';
 import { budgetsSchema } from './budgets/schema.ts';
 import {
   destinationVariable,
@@ -116,7 +118,7 @@ export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][
 }
 
 /** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. To add one, add its file and one line here. */
-export const backendKinds = [mcp, llm, ai, host] as const;
+export const backendKinds = [mcp, llm, ai, host, dynamic, aws] as const;
 
 /** The tables of all features in the database of `config.database`. */
 export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema];
@@ -130,7 +132,10 @@ export const anyBackendKinds: readonly BackendKind[] = [...backendKinds, ...sect
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [
   networkScope,
-  { ...requestScope, keys: [...policyKinds.flatMap(requestKeys), ...modelRequestExpressions] },
+  {
+    ...requestScope,
+    keys: [...policyKinds.flatMap(requestKeys), ...modelRequestExpressions, ...dynamicRequestExpressions],
+  },
   samplingScope,
   authorizationReplyScope,
   responseTransformationScope,

@@ -74,6 +74,9 @@ gateways:
             jwks: { url: 'https://idp.example/jwks' }
             authorizationLocation: { expression: nosuch }
         backends: [{ mcp: { targets: [{ name: a, mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }]
+      - name: e
+        matches: [{ path: { exact: /e } }]
+        backends: [{ dynamic: { target: nosuch } }]
       - name: c
         policies:
           backendAuth:

@@ -106,7 +106,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Backends of routes',
     at: 'routes.0.backends.0',
-    names: names('weight policies -service backend host -internal -dynamic mcp ai -aws routeGroup -invalid'),
+    names: names('weight policies -service backend host -internal dynamic mcp ai aws routeGroup -invalid'),
   },
   {
     title: 'Policies of backends',
@@ -139,7 +139,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Named backends',
     at: 'backends.0',
-    names: names('name policies host -internal mcp ai -aws'),
+    names: names('name policies host -internal mcp ai aws'),
   },
   { title: 'Policies written apart', at: 'policies.0', names: names('name target phase policy') },
   {
@@ -184,7 +184,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     at: 'llm.models.0',
     names:
       names(`-id name visibility params provider passthrough authorization defaults overrides transformation
-      finalTransformation requestHeaders responseHeaders -backendTLS -tls auth health -backendTunnel guardrails
+      finalTransformation requestHeaders responseHeaders backendTLS -tls auth health -backendTunnel guardrails
       promptCaching matches`),
     missing: { params: words('hostOverride pathOverride pathPrefix') },
   },

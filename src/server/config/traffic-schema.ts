@@ -81,10 +81,7 @@ const otherKinds = {
   elsewhere: {
     service: 'services exist only with a Kubernetes control plane: write `host: name:port`',
     internal: 'the admin server is not a backend: it has its own address, `config.adminAddr`',
-    dynamic:
-      'a backend has a fixed address, so that clients cannot choose what the gateway connects to: write `host`',
     invalid: 'it marks a reference that could not be resolved: write `host: name:port`',
-    aws: 'Amazon Bedrock AgentCore is not supported as a backend; models of Bedrock are, with `ai`',
   },
 };
 

@@ -63,7 +63,10 @@ export const host = defineBackend({
     });
     return {
       handle(ctx) {
-        return proxy(ctx, upstream.for(ctx), context.settings.maxBufferSize);
+        return forwardTo(ctx, upstream.for(ctx), {
+          maxBody: context.settings.maxBufferSize,
+          sign: requestSigner.get(ctx),
+        });
       },
       close: () => upstream.close(),
     };
@@ -85,7 +88,32 @@ function hostFor(ctx: RequestContext, upstream: Upstream): string {
   return upstream.isNamed ? upstream.authority : ctx.host;
 }
 
-async function proxy(ctx: RequestContext, upstream: Upstream, maxBody: number): Promise<Reply> {
+interface Forwarding {
+  /** Largest body that is held to sign it. */
+  readonly maxBody: number;
+  readonly sign: SignRequest | undefined;
+  readonly aws?: AwsScope;
+  /** Path and query, instead of those of the request. */
+  readonly path?: string;
+  /** The Host header, instead of the one that `urlRewrite` and the address say. */
+  readonly authority?: string;
+  /** More headers: names and values in turn. */
+  readonly added?: readonly string[];
+}
+
+/** Sends a request to a server and returns its reply. */
+export async function forwardTo(
+  ctx: RequestContext,
+  upstream: Upstream,
+  {
+    maxBody,
+    sign,
+    aws,
+    path = ctx.path + ctx.query,
+    authority = hostFor(ctx, upstream),
+    added = [],
+  }: Forwarding,
+): Promise<Reply> {
   ctx.endpoint = upstream.address;
   // Forwarding a small body as one buffer costs 54 µs per request instead of 86 µs as a stream (measured).
   const length = Number(ctx.request.headers['content-length'] ?? 0);
@@ -93,20 +121,15 @@ async function proxy(ctx: RequestContext, upstream: Upstream, maxBody: number): 
   const key = backendKey.get(ctx);
   const headers = withoutFields(ctx.headers.raw, key === undefined ? NOT_FORWARDED : NOT_FORWARDED_WITH_KEY);
   if (key !== undefined) headers.push('authorization', `Bearer ${key}`);
-  const authority = hostFor(ctx, upstream);
-  headers.push('host', authority);
-  const sign = requestSigner.get(ctx);
-  if (sign !== undefined) await signed(ctx, { sign, headers, authority, maxBody });
+  headers.push('host', authority, ...added);
+  if (sign !== undefined) await signed(ctx, { sign, headers, authority, maxBody, path, aws });
   const body = ctx.body.forUpstream();
   const timeouts = backendTimeouts.get(ctx);
   const sent = upstream.relay({
     method: ctx.method,
-    path: ctx.path + ctx.query,
+    path,
     headers,
-    body:
-      ctx.observer === undefined
-        ? body
-        : ctx.observer.sending({ headers, path: ctx.path + ctx.query, authority, body }),
+    body: ctx.observer === undefined ? body : ctx.observer.sending({ headers, path, authority, body }),
     client: ctx,
     bodyIdle: timeouts?.idle ?? LIMITS.backendIdle,
     ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
@@ -130,9 +153,13 @@ async function signed(
   {
     sign,
     headers,
-    authority,
     maxBody,
-  }: { sign: SignRequest; headers: string[]; authority: string; maxBody: number },
+    ...request
+  }: Pick<SentRequest, 'authority' | 'path' | 'aws'> & {
+    readonly sign: SignRequest;
+    readonly headers: string[];
+    readonly maxBody: number;
+  },
 ): Promise<void> {
   await ctx.body.capture(maxBody);
   const body = ctx.body.forUpstream();
@@ -142,7 +169,6 @@ async function signed(
       headers: ['connection', 'close'],
     });
   const list = new HeaderList(headers);
-  const { method, path, query } = ctx;
-  await sign({ method, authority, path: path + query, headers: list, body });
+  await sign({ ...request, method: ctx.method, headers: list, body });
   headers.splice(0, headers.length, ...list.raw);
 }

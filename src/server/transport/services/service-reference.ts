@@ -83,7 +83,7 @@ export function referredHost(
 ): (Pick<ServicePolicies, 'backendTLS' | 'backendAuth'> & { readonly host: string }) | undefined {
   const found = at.backend(reference);
   if (found === undefined) return undefined;
-  if (found.connectsTo.kind !== 'service') {
+  if (found.kind !== 'host' || found.connectsTo.kind !== 'service') {
     at.report({
       code: 'AGW0104',
       message: `the backend \`${found.name}\` is of the kind \`${found.kind}\`, but a service is a \`host\``,
