@@ -33,7 +33,7 @@ export const ports: CheckGroup = {
     };
     const all = [
       ...gateways
-        .filter(({ port }) => port !== 0)
+        .filter(({ port, isInternal = false }) => port !== 0 && !isInternal)
         .map(({ port, address, name, portPath }) => ({
           port,
           shown: `${port} (gateway ${name})`,

@@ -45,7 +45,7 @@ export const UNSET_VARIABLES: Readonly<Record<string, string>> = {
   'llm.serviceTier': 'not built',
   'llm.countTokens': 'not built',
   'source.unverifiedWorkload': 'workloads exist only with a Kubernetes control plane',
-  'source.connectHeaders': 'forward proxying is not built: CONNECT requests get 405',
+  'source.connectHeaders': 'the headers of CONNECT requests are not kept',
   extproc: "Envoy's external processing is not supported: use `extAuthz` and its variable",
 };
 

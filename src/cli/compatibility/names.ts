@@ -55,12 +55,12 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     },
   },
   { title: 'Binds', at: 'binds.0', names: names('port listeners tunnelProtocol mode') },
-  { title: 'Modes of binds', at: 'binds.0.mode', hasValues: true, names: names('standard -internal') },
+  { title: 'Modes of binds', at: 'binds.0.mode', hasValues: true, names: names('standard internal') },
   {
     title: 'Tunnels of binds',
     at: 'binds.0.tunnelProtocol',
     hasValues: true,
-    names: names('direct -hboneWaypoint -hboneGateway -proxy -connect'),
+    names: names('direct -hboneWaypoint -hboneGateway -proxy connect'),
   },
   {
     title: 'Listeners of binds',
@@ -133,7 +133,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Backends of TCP routes',
     at: 'tcpRoutes.0.backends.0',
-    names: names('weight policies -service host -dynamic backend'),
+    names: names('weight policies -service host dynamic backend'),
     missing: { policies: words('backendTunnel') },
   },
   {

@@ -270,7 +270,7 @@ const frontendSchema = mapping(
     proxy: NO_PROXY_PROTOCOL,
     proxyProtocol: NO_PROXY_PROTOCOL,
     logging: 'write `accessLog`',
-    connect: 'the gateway is no forward proxy: requests with CONNECT are answered with 405',
+    connect: 'write a bind with `tunnelProtocol: connect`: other ports answer requests with CONNECT with 405',
     networkExtAuthz:
       'connections are not authorized by a service: use `networkAuthorization`, or `extAuthz` for requests',
   },

@@ -272,14 +272,35 @@ const bindListenerSchema = mapping('A listener of a port.', {
 export const bindSchema = mapping('A port with its listeners.', {
   port: port.describe('Port to listen on. 0 selects any free port.'),
   tunnelProtocol: z
-    .literal('direct', {
-      error: 'only `direct` is supported: clients connect without a tunnel or PROXY protocol',
+    .enum(['direct', 'connect'], {
+      error:
+        'only `direct` and `connect` are supported: clients connect without HBONE and the PROXY protocol',
     })
     .default('direct')
-    .describe('How connections reach the port.'),
-  mode: z
-    .literal('standard', { error: 'only `standard` is supported: a bind is a port of this machine' })
-    .default('standard')
-    .describe('Whether the port is opened.'),
-  listeners: z.array(bindListenerSchema).min(1).describe('Listeners of the port.'),
+    .describe(
+      '`connect`: clients send CONNECT requests, whose tunnels lead to the ports of this gateway that they name: those on all addresses of the machine, and internal ones. Such a bind has no listeners.',
+    ),
+  mode: choice(
+    '`internal`: the port is not opened, and only tunnels lead to it.',
+    ['standard', 'internal'],
+    'standard',
+  ),
+  listeners: z.array(bindListenerSchema).describe('Listeners of the port.'),
+}).superRefine(({ tunnelProtocol, mode, listeners, port: number }, context) => {
+  const report = (path: string, message: string, help: string): void =>
+    context.addIssue({ code: 'custom', path: [path], message, params: { code: 'AGW0105', help } });
+  if (tunnelProtocol === 'direct' && listeners.length === 0)
+    report('listeners', 'the list must not be empty', 'add a listener, or set `tunnelProtocol: connect`');
+  if (tunnelProtocol === 'connect' && listeners.length > 0)
+    report(
+      'listeners',
+      'a bind with `tunnelProtocol: connect` has no listeners',
+      'write `listeners: []`, and move them to a bind with the port that clients name',
+    );
+  if (mode === 'internal' && (tunnelProtocol === 'connect' || number === 0))
+    report(
+      'mode',
+      'an internal bind needs a port that clients can name',
+      'set `port`, and `tunnelProtocol` of another bind',
+    );
 });

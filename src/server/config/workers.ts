@@ -32,10 +32,28 @@ export function workerCount({ config: { workers, workerThreads } }: Configured):
   return configured === 'auto' ? availableParallelism() : Number(configured);
 }
 
-/** Reports both names at once. */
-export function workerProblems({ config }: Configured): (Problem & { readonly path: readonly string[] })[] {
-  if (config.workers === undefined || config.workerThreads === undefined) return [];
+type LocatedProblem = Problem & { readonly path: readonly (string | number)[] };
+
+/** Reports both names at once, and what only one process can do. */
+export function workerProblems(
+  configured: Configured & { readonly binds: readonly { readonly tunnelProtocol: string }[] },
+): LocatedProblem[] {
+  const { config, binds } = configured;
+  const tunnels =
+    workerCount(configured) < 2
+      ? []
+      : [...binds.entries()].filter(([, bind]) => bind.tunnelProtocol === 'connect');
+  const problems = tunnels.map(
+    ([index]): LocatedProblem => ({
+      code: 'AGW0105',
+      path: ['binds', index, 'tunnelProtocol'],
+      message: 'tunnels cannot be used with several `workers`: a tunnel leads to a port of the same process',
+      help: 'remove `workers`',
+    }),
+  );
+  if (config.workers === undefined || config.workerThreads === undefined) return problems;
   return [
+    ...problems,
     {
       code: 'AGW0105',
       path: ['config', 'workerThreads'],

@@ -31,8 +31,8 @@ export interface DumpBind {
   /** `[::]:3000` */
   readonly address: string;
   readonly protocol: 'http' | 'tls' | 'tcp' | 'auto';
-  readonly tunnelProtocol: 'direct';
-  readonly mode: 'standard';
+  readonly tunnelProtocol: 'direct' | 'connect';
+  readonly mode: 'standard' | 'internal';
   /** By listener key. */
   readonly listeners: Readonly<Record<string, DumpListener>>;
 }

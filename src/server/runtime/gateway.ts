@@ -1,3 +1,4 @@
+import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { overlap } from '../../core/listen.ts';
 import type { LineFormat, LineSink, Log } from '../../core/log.ts';
@@ -24,6 +25,7 @@ import {
   type Port,
   type PortEvents,
   portKey,
+  tunnelTo,
 } from './port.ts';
 import { RequestRecords } from './request-records.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
@@ -126,6 +128,7 @@ export class RunningGateway implements Gateway {
       ended: (ctx, status, bodyBytes) => this.#finished.add(ctx, status, bodyBytes),
       relayed: (connection, { runtime: { accessLog } }) =>
         this.#records.accessLog.relayed(connection, accessLog),
+      tunnel: (port) => tunnelTo(port, this.#ports.values()),
     };
   }
 
@@ -281,6 +284,8 @@ export class RunningGateway implements Gateway {
     const worker = active.placement?.(ctx);
     if (worker !== undefined) return this.#forward(ctx, worker);
     this.#records.observe(ctx, runtime);
+    if (active.gateway.plan.isTunnel === true)
+      return Promise.resolve(replyToError(new AppError('method_not_allowed'), ctx));
     return handleRequest(ctx, active.gateway);
   }
 

@@ -9,6 +9,7 @@ import type { Reply, RequestContext } from '../kernel/request/request-context.ts
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
+import type { AcceptTunnel } from '../transport/http1/connect-tunnels.ts';
 import type { RelayedConnection } from '../transport/listener/entrance.ts';
 import type { Acceptor } from '../transport/listener/injected-connections.ts';
 import { openListener } from '../transport/listener/listener.ts';
@@ -96,11 +97,14 @@ export interface PortEvents {
   replied(ctx: RequestContext, reply: Reply): void;
   ended(ctx: RequestContext, status: number, bodyBytes: number): void;
   relayed(connection: RelayedConnection, active: ActiveConfig): void;
+  /** What takes a tunnel to a port of this gateway; undefined if it leads to none. */
+  tunnel(port: number): AcceptTunnel | undefined;
 }
 
 /** Ports with the same key stay open across a reload. */
-export function portKey({ name, port, address, listeners }: GatewayPlan): string {
-  const transport = transportOf({ listeners });
+export function portKey({ name, port, address, listeners, isTunnel, isInternal }: GatewayPlan): string {
+  const transport = isTunnel === true ? 'CONNECT' : transportOf({ listeners });
+  if (isInternal === true) return `internal:${port} ${transport}`;
   // Port 0 is any free port: then the gateway's name identifies it.
   return `${address ?? '*'}:${port === 0 ? `0 ${name}` : port}${transport === 'HTTP' ? '' : ` ${transport}`}`;
 }
@@ -113,9 +117,9 @@ export function portKey({ name, port, address, listeners }: GatewayPlan): string
  * @throws PortError
  */
 export async function openPort(
-  { port, address, portPath, listeners }: GatewayPlan,
+  { port, address, portPath, listeners, isTunnel, isInternal = false }: GatewayPlan,
   first: ActiveConfig,
-  { handle, replied, ended, relayed }: PortEvents,
+  { handle, replied, ended, relayed, tunnel }: PortEvents,
   activeConfigFor: (port: number) => ActiveConfig,
   isOwnPort: boolean,
   acceptor?: Acceptor,
@@ -130,6 +134,8 @@ export async function openPort(
     address,
     limits: first.runtime.settings.limits,
     transport: transportOf({ listeners }),
+    isInternal,
+    ...(isTunnel === true && { tunnel }),
     settings: () => state.active.runtime.connections,
     admits: (socket) => state.active.runtime.admits?.(socket) ?? true,
     entrances: () => state.active.gateway.entrances,
@@ -149,6 +155,15 @@ export async function openPort(
   });
   state.active = activeConfigFor(listener.port);
   return Object.assign(state, { listener });
+}
+
+/** What takes a tunnel to a port. Ports on one address of the machine may be meant for some of its networks only. */
+export function tunnelTo(port: number, ports: Iterable<Port>): AcceptTunnel | undefined {
+  for (const { active, listener } of ports) {
+    const { address, isTunnel = false } = active.gateway.plan;
+    if (listener.port === port && address === undefined && !isTunnel) return listener.inject;
+  }
+  return undefined;
 }
 
 function explainPort(port: number, cause: unknown, isOwnPort: boolean): string {

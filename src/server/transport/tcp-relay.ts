@@ -12,7 +12,9 @@ export interface TcpTarget {
   readonly port: number;
   /** Set if the gateway connects with TLS. */
   readonly tls: TlsOptions | undefined;
-  readonly reachability: Reachability;
+  readonly reachability?: Reachability;
+  /** Whether the client has chosen it. */
+  readonly isNamedByClient?: boolean;
 }
 
 /** Called with the first reason for which a connection ends, unless one of its sides ends it. */
@@ -39,7 +41,12 @@ export function relayTcp(
   upstream.once(target.tls === undefined ? 'connect' : 'secureConnect', () => {
     isConnected = true;
     clearTimeout(timer);
-    target.reachability.answered();
+    if (target.isNamedByClient === true && comesBack(upstream, client)) {
+      failed('the connection has come back to this gateway', `port ${target.port}`);
+      end();
+      return;
+    }
+    target.reachability?.answered();
     upstream.setNoDelay(true);
     // Each byte counts on both sides: one of them is enough.
     upstream.setTimeout(limits.tcpIdle, () => {
@@ -50,7 +57,7 @@ export function relayTcp(
     client.pipe(upstream).pipe(client);
   });
   upstream.on('error', (error) => {
-    if (!isConnected) target.reachability.failed(error);
+    if (!isConnected) target.reachability?.failed(error);
     const what = isConnected ? 'the connection to the service failed' : 'the service cannot be reached';
     failed(what, explainUpstreamError(error));
     end();
@@ -66,6 +73,13 @@ export function relayTcp(
     client.destroySoon();
   });
 }
+
+/** Whether a connection leads to the port of this machine that its client has connected to: it would never end. */
+const comesBack = ({ localAddress, remoteAddress, remotePort }: Socket, { localPort }: Socket): boolean =>
+  remotePort === localPort &&
+  (remoteAddress === localAddress || [remoteAddress, localAddress].every(isLoopback));
+
+const isLoopback = (address: string | undefined): boolean => /^(?:::ffff:)?127\./.test(address ?? '');
 
 function connectTo({ host, port, tls }: TcpTarget): Socket {
   const options = { host, port, lookup: hostLookup.forConnect, allowHalfOpen: true };

@@ -41,13 +41,27 @@ export const tcpRouteFields = {
             .optional()
             .describe('Address of the service: `host:port`.'),
           backend: serviceFields.backend,
+          dynamic: z
+            .strictObject({})
+            .meta({
+              elsewhere: {
+                target:
+                  'the server of a connection is not computed: it is the one that its client names with TLS',
+              },
+            })
+            .optional()
+            .describe(
+              'Instead of `host`: the server that the client names with TLS (SNI), at the port that it has connected to. Clients can reach every host that the gateway reaches: restrict them with `hostnames`.',
+            ),
           policies,
         })
-        .check(isOneReference)
+        .check((payload) => {
+          const { dynamic, host, backend } = payload.value;
+          if (dynamic === undefined || host !== undefined || backend !== undefined) isOneReference(payload);
+        })
         .meta({
           elsewhere: {
             ...serviceMeta.elsewhere,
-            dynamic: 'write the address itself: `host: name:port`',
             backendTunnel: 'tunnels to backends are not supported',
           },
         }),
@@ -74,11 +88,14 @@ export type TcpRouteConfig = z.output<typeof tcpRouteSchema>;
 
 interface TcpRoute {
   readonly name: string;
-  readonly targets: readonly {
-    readonly weight: number;
-    readonly target: TcpTarget & { readonly address: string };
-  }[];
+  readonly targets: readonly { readonly weight: number; readonly target: TargetOf }[];
 }
+
+/** The service for a connection; undefined if the client does not name it. */
+type TargetOf = (
+  socket: Socket,
+  serverName: string | undefined,
+) => (TcpTarget & { readonly address: string }) | undefined;
 
 /** Compiles the `tcpRoutes` of a listener. Returns what passes a connection on, or closes it if no route takes it. */
 export function compileTcpRoutes(
@@ -94,15 +111,15 @@ export function compileTcpRoutes(
   const { settings, log } = context(0);
   return (socket, serverName, ended) => {
     const choice = entranceFor(choices, serverName);
-    const target = choice && pick(choice.compiled);
+    const target = choice && pick(choice.compiled)?.(socket, serverName);
     const failed = observed(
       socket,
       { listener, route: choice?.compiled.name, endpoint: target?.address, serverName },
       ended,
     );
     if (target === undefined) {
-      log.debug('proxy::tcp', 'no route for a connection', { sni: serverName ?? '' });
-      failed('no route for the connection');
+      log.debug('proxy::tcp', 'no route or server for a connection', { sni: serverName ?? '' });
+      failed(choice === undefined ? 'no route for the connection' : 'no server for the connection');
       socket.destroy();
     } else relayTcp(socket, target, settings.limits, failed);
   };
@@ -142,6 +159,14 @@ function compileTcpRoute(
     name: `${namespace ?? 'default'}/${name ?? `route${index}`}`,
     targets: backends.flatMap((backend, index) => {
       const inside = context.at('backends', index);
+      const { weight } = backend;
+      if (backend.dynamic !== undefined) {
+        const [config, at] =
+          backend.policies?.backendTLS === undefined
+            ? [ofRoute?.backendTLS, context.at('policies', 'backendTLS')]
+            : [backend.policies.backendTLS, inside.at('policies', 'backendTLS')];
+        return [{ weight, target: namedServer(config && compileBackendTls(config, at)) }];
+      }
       const found = addressOf(backend, inside.at('backend'));
       if (found === undefined) return [];
       const { address } = found;
@@ -152,19 +177,26 @@ function compileTcpRoute(
           [ofRoute?.backendTLS, context.at('policies', 'backendTLS')] as const,
         ].find(([config]) => config !== undefined) ?? [];
       const colon = address.lastIndexOf(':');
-      return {
-        weight: backend.weight,
-        target: {
-          address,
-          host: address.slice(0, colon).replace(/^\[|\]$/g, ''),
-          port: Number(address.slice(colon + 1)),
-          tls: tls && at && compileBackendTls(tls, at),
-          reachability: new Reachability(address, context.log),
-        },
+      const target = {
+        address,
+        host: address.slice(0, colon).replace(/^\[|\]$/g, ''),
+        port: Number(address.slice(colon + 1)),
+        tls: tls && at && compileBackendTls(tls, at),
+        reachability: new Reachability(address, context.log),
       };
+      return [{ weight, target: () => target }];
     }),
   };
 }
+
+/** The server that a client names, at the port that it has connected to. */
+const namedServer =
+  (tls: TcpTarget['tls']): TargetOf =>
+  (socket, host) => {
+    const { localPort: port } = clientOf(socket).local;
+    if (host === undefined || port === undefined) return undefined;
+    return { address: `${host}:${port}`, host, port, tls, isNamedByClient: true };
+  };
 
 /** The address of a backend, with the TLS of the top-level backend that it may name. */
 function addressOf(

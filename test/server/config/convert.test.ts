@@ -46,6 +46,24 @@ function routeOf({ name, config: { matches, hostnames }, policies, backends }: R
 const settings = (policies: RoutePlan['policies']) => policies.map(({ key, config }) => [key, config]);
 
 describe('convertConfig', () => {
+  test('binds for tunnels stay binds, which gateways have no keys for', () => {
+    const tunnels = [
+      { port: 3128, tunnelProtocol: 'connect', listeners: [] },
+      { port: 443, mode: 'internal', listeners: [{ routes: [{ backends: [{ dynamic: {} }] }] }] },
+    ];
+    const other = {
+      port: 3000,
+      tunnelProtocol: 'direct',
+      listeners: [{ routes: [{ backends: [{ host: 'a:1' }] }] }],
+    };
+    const mixed = JSON.stringify({ binds: [...tunnels, other] });
+    const converted = convertConfig(mixed).text;
+    expect(converted).toContain('gateways');
+    expect(served(converted)).toEqual(served(mixed));
+    const only = JSON.stringify({ binds: tunnels });
+    expect(convertConfig(only).changes).toEqual([]);
+  });
+
   test('binds and former keys become the current form, with comments and variables', async () => {
     const text = readFileSync(file('binds.yaml'), 'utf8');
     const { text: converted, changes } = convertConfig(text);

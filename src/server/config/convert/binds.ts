@@ -16,13 +16,13 @@ const DEFAULT = 'default';
 /** `binds` become `gateways`, and their routes top-level `routes` that name the gateway. */
 export function convertBinds(root: YAMLMap, changes: string[]): void {
   const binds = seqAt(root, 'binds');
-  if (binds === undefined) return;
+  if (binds === undefined || binds.items.every(isOnlyBind)) return;
   const bindsPair = pairOf(root, 'binds');
   const hadDefault = mapAt(root, 'gateways')?.has(DEFAULT) === true;
   const gateways = placeGateways(root);
   const renamed = new Map<string, string[]>();
   for (const [index, bind] of binds.items.entries()) {
-    if (!isMap(bind)) continue;
+    if (!isMap(bind) || isOnlyBind(bind)) continue;
     const name = freeName(root, gateways, bind, hadDefault);
     const settings = new YAMLMap();
     const gateway = newPair(name, settings);
@@ -32,9 +32,18 @@ export function convertBinds(root: YAMLMap, changes: string[]): void {
     convertBind(root, bind, name, settings, renamed);
     changes.push(`binds[${index}] is now gateways.${name}`);
   }
-  takePair(root, 'binds');
+  binds.items = binds.items.filter(isOnlyBind);
+  if (binds.items.length === 0) takePair(root, 'binds');
   if (gateways.items.length === 0) takePair(root, 'gateways');
   renameTargets(root, renamed, changes);
+}
+
+/** Whether gateways have no keys for it: it is for tunnels. */
+function isOnlyBind(bind: unknown): boolean {
+  return (
+    isMap(bind) &&
+    bind.items.some((pair) => ['tunnelProtocol', 'mode'].includes(textOf(pair.key) ?? '') && !isDefault(pair))
+  );
 }
 
 /** Policies that target a listener by its former name get its current one. */

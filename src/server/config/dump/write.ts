@@ -200,8 +200,8 @@ function bindWithoutListeners(gateway: GatewayPlan, port: number): Readonly<Reco
     key: `bind/${port}`,
     address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
     protocol: 'http',
-    tunnelProtocol: 'direct',
-    mode: 'standard',
+    tunnelProtocol: gateway.isTunnel === true ? 'connect' : 'direct',
+    mode: gateway.isInternal === true ? 'internal' : 'standard',
   };
 }
 

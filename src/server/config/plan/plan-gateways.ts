@@ -63,7 +63,7 @@ function checkRouteGroups({ routeGroups }: Config, { gateways, detached }: Plan)
 
 /** Plans the section `binds`: ports without names, whose listeners have their own routes. */
 function planBinds({ binds }: Config, surroundings: RouteSurroundings): GatewayPlan[] {
-  return binds.map(({ port, listeners }, index): GatewayPlan => {
+  return binds.map(({ port, listeners, tunnelProtocol, mode }, index): GatewayPlan => {
     const path: Path = ['binds', index];
     // Several free ports need different names.
     const name = port === 0 ? `bind${index}` : `bind/${port}`;
@@ -71,6 +71,8 @@ function planBinds({ binds }: Config, surroundings: RouteSurroundings): GatewayP
       name,
       port,
       address: undefined,
+      isTunnel: tunnelProtocol === 'connect',
+      isInternal: mode === 'internal',
       portPath: [...path, 'port'],
       listeners: listeners.map((listener, place) =>
         planListener(listener, place, name, [...path, 'listeners', place], surroundings),

@@ -21,6 +21,10 @@ export interface GatewayPlan {
   readonly name: string;
   readonly port: number;
   readonly address: string | undefined;
+  /** Whether its clients open tunnels to other ports of the gateway with CONNECT, and send nothing else. */
+  readonly isTunnel?: boolean;
+  /** Whether the port is not opened: only tunnels lead to it. */
+  readonly isInternal?: boolean;
   /** Path of the port in the file, or of the section that implies a default port. */
   readonly portPath: Path;
   readonly listeners: readonly ListenerPlan[];

@@ -15,7 +15,8 @@ export function checkPorts(gateways: readonly GatewayPlan[], problems: LocatedPr
   }
 }
 
-function unusedListeners({ name, port, portPath, listeners }: GatewayPlan): LocatedProblem[] {
+function unusedListeners({ name, port, portPath, listeners, isTunnel }: GatewayPlan): LocatedProblem[] {
+  if (isTunnel === true) return [];
   const unused = listeners.filter(({ routes, tcpRoutes }) => routes.length + tcpRoutes.length === 0);
   const warning = { code: 'AGW0303', severity: 'warning', help: 'add `routes` to it, or remove it' } as const;
   if (unused.length === listeners.length)

@@ -31,18 +31,37 @@ export interface ClientTls {
 /** A property of the socket: all requests of a connection share it. */
 const CLIENT = Symbol('client');
 
+/** The port that a client has named, if its connection came through a tunnel. */
+const TUNNEL = Symbol('tunnel');
+
+interface Tunnelled {
+  [TUNNEL]?: number;
+  /** The socket below TLS, which is not in the types of Node.js. */
+  readonly _parent?: Tunnelled;
+}
+
+/** A client has opened a tunnel to a port over this connection: from now on, it is a connection to that port. */
+export function throughTunnel(
+  socket: Socket & Tunnelled & { [CLIENT]?: ClientConnection },
+  port: number,
+): void {
+  socket[TUNNEL] = port;
+  delete socket[CLIENT];
+}
+
 /** The client of a connection. The first call reads its address, which a closed socket no longer has. */
 export function clientOf(socket: Socket & { [CLIENT]?: ClientConnection }): ClientConnection {
   socket[CLIENT] ??= newClient(socket);
   return socket[CLIENT];
 }
 
-function newClient(socket: Socket): ClientConnection {
-  const { remoteAddress = '', remotePort = 0 } = socket;
+function newClient(socket: Socket & Tunnelled): ClientConnection {
+  const { remoteAddress = '', remotePort = 0, localAddress } = socket;
+  const localPort = socket[TUNNEL] ?? socket._parent?.[TUNNEL];
   const scheme = 'encrypted' in socket ? 'https' : 'http';
   return clientConnection(canonicalAddress(remoteAddress), remotePort, {
     connection: socket,
-    local: socket,
+    local: localPort === undefined ? socket : { localAddress, localPort },
     scheme,
   });
 }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { LIMITS, type Limits } from '../../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 import type { ClientConnection } from '../../kernel/request/client-connection.ts';
 import { discardReply, replyToError } from '../../kernel/request/error-response.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
@@ -9,7 +9,9 @@ import { type Handshake, handshake, type Takeover } from '../../kernel/request/u
 import type { ConnectionSettings } from '../connection-settings.ts';
 import { onWebSocketHandshake, webSocketOptions } from '../web-socket/web-socket-requests.ts';
 import { coalesceSmallWrites } from '../write-coalescing.ts';
+import { type AcceptTunnel, onConnect } from './connect-tunnels.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
+import { endWith, rawError } from './raw-error.ts';
 import { setContentLength } from './reply.ts';
 
 /** What happens to the requests of a listener, whatever their protocol. */
@@ -18,6 +20,8 @@ export interface RequestEvents {
   readonly limits: Limits;
   /** Read for each connection. */
   settings?(): ConnectionSettings;
+  /** What takes the tunnel of a CONNECT request to a port. Without it, there are no tunnels: 405. */
+  tunnel?(port: number): AcceptTunnel | undefined;
   /** Answers one request. Must not throw. */
   handle(ctx: RequestContext): Promise<Reply>;
   /** Called with the reply, before it is sent or, if the client has left, discarded. */
@@ -106,9 +110,7 @@ export function createHttp1(
   server.on('checkContinue', onRequest);
   // Node would answer 417 itself, without an access-log line; request validation does that instead.
   server.on('checkExpectation', onRequest);
-  server.on('connect', (_request, socket: Socket) =>
-    endWith(socket, rawError('405 Method Not Allowed', 'method not allowed')),
-  );
+  const tunnels = onConnect(server, options.tunnel);
   server.on('clientError', (error, duplex) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server has no other connections.
     const socket = duplex as Socket;
@@ -118,7 +120,7 @@ export function createHttp1(
     server,
     destroy: () => {
       server.closeAllConnections();
-      for (const socket of webSockets) socket.destroy();
+      for (const socket of [...webSockets, ...tunnels]) socket.destroy();
     },
   };
 }
@@ -213,28 +215,11 @@ function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   endWith(socket, rawError(status, text));
 }
 
-/**
- * Sends a final response and closes the connection. After `LIMITS.linger`, it is destroyed even if the client has not
- * closed its side. Not at once, because a client that is still sending would lose the response (RFC 9112 §9.6).
- */
-function endWith(socket: Socket, text: string): void {
-  const timer = setTimeout(() => socket.destroy(), LIMITS.linger);
-  socket.once('close', () => clearTimeout(timer));
-  // Node.js has removed its own listener from the connection of a CONNECT request: a reset would be thrown.
-  socket.on('error', () => socket.destroy());
-  socket.end(text);
-  socket.resume();
-}
-
 const CLIENT_ERRORS: Readonly<Record<string, readonly [status: string, text: string]>> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'request header fields too large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['413 Content Too Large', 'chunk extensions too large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request was not received in time'],
 };
-
-function rawError(status: string, text: string): string {
-  return `HTTP/1.1 ${status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`;
-}
 
 /** Writes the reply to a response that has not started. The reply must not be a `Takeover`. */
 function writeReply(request: IncomingMessage, response: GatewayResponse, reply: Reply): void {

@@ -12,6 +12,8 @@ export interface SourceOptions {
   /** IP address; all IPv4 and IPv6 addresses by default. */
   readonly address?: string | undefined;
   readonly limits: Limits;
+  /** Whether the port is not opened: its connections are injected. */
+  readonly isInternal?: boolean;
   /** Whether bytes are passed on, so that a client may close its side only. */
   readonly isRelay?: boolean;
   /** What `frontendPolicies` says of connections. Read for each one. */
@@ -27,6 +29,8 @@ export interface SourceOptions {
 /** The connections of a port before anything was read from them. */
 export interface ConnectionSource {
   readonly port: number;
+  /** Takes a connection that was accepted elsewhere. */
+  inject(socket: Socket): void;
   /** Number of open connections. */
   connections(): Promise<number>;
   /** Accepts no more connections. Resolves once all are closed. */
@@ -59,16 +63,18 @@ export async function openSource(
   const destroyAll = (): void => {
     for (const socket of open) socket.destroy();
   };
-  if (acceptor !== undefined) {
+  if (acceptor !== undefined || options.isInternal === true) {
     const injected = new InjectedConnections(limits.connections);
-    const stop = acceptor.connections((socket) => {
+    const inject = (socket: Socket): void => {
       if (injected.add(socket)) take(socket);
-    });
+    };
+    const stop = acceptor?.connections(inject);
     return {
-      port: acceptor.port,
+      port: acceptor?.port ?? port,
+      inject,
       connections: () => Promise.resolve(injected.count),
       stop: () => {
-        stop();
+        stop?.();
         return injected.closed();
       },
       destroyAll,
@@ -80,6 +86,7 @@ export async function openSource(
   return {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port.
     port: (server.address() as AddressInfo).port,
+    inject: take,
     connections: promisify(server.getConnections.bind(server)),
     stop: () => new Promise((resolve) => server.close(() => resolve())),
     destroyAll,

@@ -16,6 +16,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     return openTls(options);
   }
   if (options.transport === 'TCP') return openTcp(options);
+  if (options.isInternal === true) return openInternalHttp(options);
   return options.acceptor === undefined ? openHttp(options) : openInjectedHttp(options, options.acceptor);
 }
 
@@ -27,6 +28,7 @@ async function openTcp(options: ListenerOptions): Promise<Listener> {
   });
   return {
     port: source.port,
+    inject: (socket) => source.inject(socket),
     connections: () => source.connections(),
     close: (deadline) => drain({ closed: source.stop(), closeAll: () => source.destroyAll() }, deadline),
   };
@@ -44,8 +46,27 @@ async function openHttp(options: ListenerOptions): Promise<Listener> {
   return {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port.
     port: (server.address() as AddressInfo).port,
+    inject: (socket) => void server.emit('connection', socket),
     connections: promisify(server.getConnections.bind(server)),
     close: (deadline, beforeAbort) => drain(draining(http1), deadline, beforeAbort),
+  };
+}
+
+/** The server gets its connections from the tunnels of other ports. */
+function openInternalHttp(options: ListenerOptions): Listener {
+  const injected = new InjectedConnections(options.limits.connections);
+  const http1 = createHttp1(options);
+  // Node.js checks the timeouts of requests from this event on.
+  http1.server.emit('listening');
+  return {
+    port: options.port,
+    inject: (socket) => {
+      if (!injected.add(socket) || !isAdmitted(socket, options)) return;
+      counted(socket, options);
+      http1.server.emit('connection', socket);
+    },
+    connections: () => Promise.resolve(injected.count),
+    close: (deadline, beforeAbort) => drain(draining(http1, injected.closed()), deadline, beforeAbort),
   };
 }
 

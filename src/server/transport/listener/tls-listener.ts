@@ -74,6 +74,7 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
   else await listening(http1.server, { path: acceptor.socketPath });
   return {
     port: source.port,
+    inject: (socket) => source.inject(socket),
     connections: () => source.connections(),
     close: (deadline, beforeAbort) => {
       http2.drain();
