@@ -233,6 +233,7 @@ router_settings:
       expect.arrayContaining([
         '`model_group_alias.none` in config.yaml: no model nope',
         '`fallbacks.b` in config.yaml: no model of its own: nope',
+        expect.stringMatching(/^`fallbacks` in config.yaml: not after other refusals/),
         '`default_fallbacks` of anthropic/* in config.yaml: names that match a pattern have none',
       ]),
     );
@@ -283,7 +284,11 @@ describe('settings of all calls', () => {
     ['router_settings: { allowed_fails: 2, cooldown_time: 60 }', { duration: '60s', consecutiveFailures: 3 }],
     ['router_settings: { disable_cooldowns: true }', { healthThreshold: 0 }],
   ])('%s is when a model is left alone', (text, eviction) => {
-    expect(settings(text).models).toMatchObject([{ health: { eviction } }]);
+    expect(settings(text).models).toMatchObject([{ name: 'a' }]);
+    expect(settings(text).models[0]).not.toHaveProperty('health');
+    const pair = read(`${models(`a: { model: openai/x, ${KEY} }`, `a: { model: openai/y, ${KEY} }`)}${text}`);
+    const health = { unhealthyExpression: expect.stringContaining('404'), eviction };
+    expect(pair.models).toMatchObject([{ health }, { health }]);
   });
 
   test.each([

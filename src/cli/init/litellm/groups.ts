@@ -1,5 +1,5 @@
 import { elementsOf, isRecord, membersOf, shownValue, stringIn } from '../../../core/foreign.ts';
-import { matchesModel } from '../../../server/llm/models/model-patterns.ts';
+import { bySpecificity, matchesModel } from '../../../server/llm/models/model-patterns.ts';
 import type { Imported } from '../imported.ts';
 import { type Deployment, SHARES } from './deployments.ts';
 import type { Lost } from './lost.ts';
@@ -14,7 +14,7 @@ export interface Links {
   /** `model_group_alias`: other names of groups. */
   readonly aliases: ReadonlyMap<string, string>;
   /** `health` of models that have alternatives. */
-  readonly health: Entry | undefined;
+  readonly health: Entry;
   /** Whether deployments are chosen by weight; otherwise by latency. */
   readonly isWeighted: boolean;
 }
@@ -36,51 +36,98 @@ export function addGroups(
   source: string,
   imported: Imported,
 ): void {
-  const groups = Map.groupBy(deployments, ({ name }) => name);
-  const isPattern = (name: string): boolean => name.includes('*');
-  const patterns = [...groups.keys()].filter(isPattern);
-  const isKnown = (name: string): boolean =>
-    groups.has(name) || patterns.some((pattern) => matchesModel(pattern, name));
-  const nextOf = (name: string): readonly string[] =>
-    isPattern(name) ? [] : chainOf(name, links.fallbacks).filter((each) => isKnown(each) && !isPattern(each));
-  const isVirtual = (name: string): boolean =>
-    !isPattern(name) && ((groups.get(name)?.length ?? 0) > 1 || nextOf(name).length > 0);
-  const modelName = (name: string, index: number): string =>
-    isVirtual(name) ? `${name}#${index + 1}` : name;
-  const levelsOf = (name: string): Omit<Target, 'priority'>[][] =>
-    levels(groups.get(name) ?? [], links.isWeighted, (index) => modelName(name, index), name);
-  const targetsOf = (name: string): Target[] =>
-    [name, ...nextOf(name)]
-      .flatMap(levelsOf)
-      .flatMap((level, priority) => level.map((target) => ({ ...target, priority })));
-  for (const [name, members] of groups) {
+  const groups = new Groups(deployments, links);
+  const virtual = groups.virtualModels(lost);
+  const alternatives = [...virtual.values()].filter(({ length }) => length > 1).flat();
+  const hasNext = new Set(alternatives.map(({ model }) => groups.entryOf(model)));
+  for (const [name, members] of groups.all) {
     const kept = isPattern(name) ? members.slice(0, 1) : members;
     if (kept.length < members.length)
       lost.add(`${members.length - 1} more of ${name}`, 'a pattern is one model');
-    for (const [index, { model }] of kept.entries())
-      imported.models.push({
-        source,
-        value: {
-          name: modelName(name, index),
-          ...(isVirtual(name) && { visibility: 'internal' }),
-          ...model,
-          ...(links.health !== undefined && { health: links.health }),
-        },
-      });
-  }
-  const virtual = new Map<string, readonly Target[]>();
-  const known = [...groups.keys(), ...links.fallbacks.keys()];
-  for (const name of known) if (isKnown(name) && isVirtual(name)) virtual.set(name, targetsOf(name));
-  for (const [alias, name] of links.aliases) {
-    if (groups.has(alias)) lost.add(`model_group_alias.${alias}`, 'a model has this name');
-    else if (isKnown(name)) virtual.set(alias, virtual.get(name) ?? targetsOf(name));
-    else lost.add(`model_group_alias.${alias}`, `no model ${name}`);
+    for (const [index, { model }] of kept.entries()) {
+      const modelName = groups.modelName(name, index);
+      const value = {
+        name: modelName,
+        ...(groups.isVirtual(name) && { visibility: 'internal' }),
+        ...model,
+        ...(hasNext.has(modelName) && { health: links.health }),
+      };
+      imported.models.push({ source, value });
+    }
   }
   for (const [name, targets] of virtual)
     imported.virtualModels.push({ source, value: { name, routing: { failover: { targets } } } });
-  reportUnknown(links.fallbacks, isKnown, isPattern, lost);
-  if (links.fallbacks.has('*') && patterns.length > 0)
-    lost.add('default_fallbacks', 'names that match a pattern have none', { owner: patterns.join(', ') });
+  reportFallbacks(links.fallbacks, groups, lost);
+}
+
+const isPattern = (name: string): boolean => name.includes('*');
+
+/** Deployments by the name that clients request, and what each name leads to. */
+class Groups {
+  readonly all: ReadonlyMap<string, readonly Deployment[]>;
+  /** The most specific first. */
+  readonly patterns: readonly string[];
+  readonly #links: Links;
+
+  constructor(deployments: readonly Deployment[], links: Links) {
+    this.all = Map.groupBy(deployments, ({ name }) => name);
+    this.#links = links;
+    const names = [...this.all.keys()].filter(isPattern).map((name) => ({ name }));
+    this.patterns = bySpecificity(names).map(({ name }) => name);
+  }
+
+  isKnown(name: string): boolean {
+    return this.all.has(name) || this.#patternOf(name) !== undefined;
+  }
+
+  isVirtual(name: string): boolean {
+    if (isPattern(name)) return false;
+    return (this.all.get(name)?.length ?? 0) > 1 || this.#nextOf(name).length > 0;
+  }
+
+  modelName(name: string, index: number): string {
+    return this.isVirtual(name) ? `${name}#${index + 1}` : name;
+  }
+
+  /** The name of the entry of `models` for the target of a virtual model. */
+  entryOf(target: string): string {
+    const isDeployment = this.all.has(target) || this.all.has(target.replace(/#\d+$/, ''));
+    return isDeployment ? target : (this.#patternOf(target) ?? target);
+  }
+
+  virtualModels(lost: Lost): ReadonlyMap<string, readonly Target[]> {
+    const { fallbacks, aliases } = this.#links;
+    const found = new Map<string, readonly Target[]>();
+    for (const name of [...this.all.keys(), ...fallbacks.keys()])
+      if (this.isKnown(name) && this.isVirtual(name)) found.set(name, this.#targetsOf(name));
+    for (const [alias, name] of aliases) {
+      if (this.all.has(alias)) lost.add(`model_group_alias.${alias}`, 'a model has this name');
+      else if (this.isKnown(name)) found.set(alias, this.#targetsOf(name));
+      else lost.add(`model_group_alias.${alias}`, `no model ${name}`);
+    }
+    return found;
+  }
+
+  #patternOf(name: string): string | undefined {
+    return this.patterns.find((pattern) => matchesModel(pattern, name));
+  }
+
+  #nextOf(name: string): readonly string[] {
+    return chainOf(name, this.#links.fallbacks).filter((each) => this.isKnown(each) && !isPattern(each));
+  }
+
+  #targetsOf(name: string): Target[] {
+    return [name, ...this.#nextOf(name)]
+      .flatMap((each) =>
+        levels(
+          this.all.get(each) ?? [],
+          this.#links.isWeighted,
+          (index) => this.modelName(each, index),
+          each,
+        ),
+      )
+      .flatMap((level, priority) => level.map((target) => ({ ...target, priority })));
+  }
 }
 
 /** What is tried after a model, in order: each fallback, followed by its own. */
@@ -125,15 +172,16 @@ function wholeNumbers(weights: readonly number[]): readonly number[] {
   return weights.map((weight) => (weight <= 0 ? 0 : Math.max(1, Math.round((weight / largest) * 1000))));
 }
 
-function reportUnknown(
-  fallbacks: Names,
-  isKnown: (name: string) => boolean,
-  isPattern: (name: string) => boolean,
-  lost: Lost,
-): void {
+function reportFallbacks(fallbacks: Names, groups: Groups, lost: Lost): void {
+  if (fallbacks.size > 0)
+    lost.add('fallbacks', 'not after other refusals of a request, such as 400, 403 and 413');
+  if (fallbacks.has('*') && groups.patterns.length > 0)
+    lost.add('default_fallbacks', 'names that match a pattern have none', {
+      owner: groups.patterns.join(', '),
+    });
   for (const [name, others] of fallbacks) {
     const unknown = [...(name === '*' ? [] : [name]), ...others].filter(
-      (each) => !isKnown(each) || isPattern(each),
+      (each) => isPattern(each) || !groups.isKnown(each),
     );
     if (unknown.length > 0) lost.add(`fallbacks.${name}`, `no model of its own: ${unknown.join(', ')}`);
   }

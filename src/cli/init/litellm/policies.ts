@@ -65,16 +65,24 @@ export function timeoutOf(
 const seconds = (value: number): string =>
   `${Math.max(1, Math.round(value * 1000))}ms`.replace(/000ms$/, 's');
 
-/** `health` of models with alternatives: when one is left alone, and for how long. */
-export function healthOf({ litellm, router }: Sections): Entry | undefined {
-  if (router['disable_cooldowns'] === true) return { eviction: { healthThreshold: 0 } };
+/** After these, LiteLLM takes a deployment for unhealthy. It also falls back after other errors, which are those of a request. */
+const UNHEALTHY = 'response.code >= 500 || response.code in [401, 402, 404, 408, 429]';
+
+/** `health` of models with alternatives: after what the next one is tried, and when one is left alone. */
+export function healthOf(sections: Sections): Entry {
+  const eviction = evictionOf(sections);
+  return { unhealthyExpression: UNHEALTHY, ...(eviction === undefined ? {} : { eviction }) };
+}
+
+function evictionOf({ litellm, router }: Sections): Entry | undefined {
+  if (router['disable_cooldowns'] === true) return { healthThreshold: 0 };
   const fails = numeric(router['allowed_fails']) ?? numeric(litellm['allowed_fails']);
   const cooldown = numeric(router['cooldown_time']) ?? numeric(litellm['cooldown_time']);
   const eviction = {
     ...(cooldown !== undefined && cooldown > 0 && { duration: seconds(cooldown) }),
     ...(fails !== undefined && fails >= 0 && { consecutiveFailures: Math.trunc(fails) + 1 }),
   };
-  return Object.keys(eviction).length === 0 ? undefined : { eviction };
+  return Object.keys(eviction).length === 0 ? undefined : eviction;
 }
 
 /** LiteLLM begins such windows at the same times: at midnight, on Monday, on the first of the month, in UTC. */

@@ -11,7 +11,7 @@ export const CALLBACKS_THAT_CHECK =
 export const NO_LIMIT =
   'not limited: `agctl keys create --budget` limits a key, `policies.budgets` and `localRateLimit` all calls or those of each key';
 const OTHER_CAUSE =
-  'the next model is tried after a failure of the provider (5xx, 429, no answer), not after a request that it refuses';
+  'the next model is tried after a failure of the provider (5xx, 401, 402, 404, 408, 429, no answer), not after a request that it refuses';
 const RECORD = 'metrics, traces and the record of requests are those of the gateway (docs/observability.md)';
 const ALL_MODELS = 'set for all models alone: `llm.policies';
 const CACHE = 'answers are not cached';

@@ -10,6 +10,7 @@ import { runGuards } from '../guardrails/guardrails.ts';
 import { requestTexts } from '../guardrails/request-texts.ts';
 import { type LlmCall, llmCall } from '../llm-call.ts';
 import { type CallBody, changeFields } from '../request/call-body.ts';
+import { defaultsFor } from '../request/default-fields.ts';
 import { markCached } from '../request/prompt-caching.ts';
 import { countMedia } from '../texts.ts';
 import { type Translation, translateCall } from '../translation/translation.ts';
@@ -65,8 +66,13 @@ function changeRequest(
   ctx: RequestContext,
   { body, endpoint, model, policy, providerModel, nameAtProvider, isModelFilledIn }: PlannedCall,
 ): void {
-  if (policy !== undefined) changeFields(body, policy.fields, resolverFor(ctx));
-  changeFields(body, model.fields, resolverFor(ctx));
+  for (const fields of [policy?.fields, model.fields])
+    if (fields !== undefined)
+      changeFields(
+        body,
+        { ...fields, defaults: defaultsFor(endpoint.format, fields.defaults) },
+        resolverFor(ctx),
+      );
   // The requested model is already authorized; the provider's model name comes from the configuration.
   if (providerModel !== undefined && (body.value['model'] !== undefined || isModelFilledIn === true))
     body.set('model', providerModel);

@@ -89,7 +89,11 @@ export const modelSchema = z.lazy(() =>
       .enum(['public', 'internal'])
       .default('public')
       .describe('`internal`: not listed and not available to clients, only to virtual models.'),
-    defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
+    defaults: fieldsSchema
+      .default({})
+      .describe(
+        'Request fields to set if the client did not set them. Those of chat completions are left out of calls of an API that does not have them.',
+      ),
     overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
     transformation: transformationSchema
       .default({})
