@@ -24,26 +24,43 @@ export interface LitellmProxy extends AsyncDisposable {
  */
 export async function litellmProxy(): Promise<LitellmProxy> {
   const server = await chatServer();
+  const chat = { model: 'custom_openai/acme', api_base: `http://${server.address}/v1`, api_key: 'sk-any' };
+  const proxy = await startProxy(
+    JSON.stringify({
+      model_list: [
+        { model_name: 'mock', litellm_params: { model: 'openai/mock', mock_response: 'It is sunny.' } },
+        { model_name: 'chat', litellm_params: chat },
+      ],
+      litellm_settings: { num_retries: 0, request_timeout: 30 },
+      router_settings: { num_retries: 0, disable_cooldowns: true },
+      general_settings: { master_key: PROXY_KEY },
+    }),
+  );
+  return {
+    url: proxy.url,
+    server,
+    [Symbol.asyncDispose]: async () => {
+      await proxy[Symbol.asyncDispose]();
+      await server.close();
+    },
+  };
+}
+
+/** LiteLLM's proxy with this `config.yaml`, and these variables besides those of this process. */
+export async function startProxy(
+  config: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<AsyncDisposable & { readonly url: string }> {
   const port = await freePort();
   const folder = await temporaryFolder();
-  const chat = { model: 'custom_openai/acme', api_base: `http://${server.address}/v1`, api_key: 'sk-any' };
-  const config = {
-    model_list: [
-      { model_name: 'mock', litellm_params: { model: 'openai/mock', mock_response: 'It is sunny.' } },
-      { model_name: 'chat', litellm_params: chat },
-    ],
-    litellm_settings: { num_retries: 0, request_timeout: 30 },
-    router_settings: { num_retries: 0, disable_cooldowns: true },
-    general_settings: { master_key: PROXY_KEY },
-  };
   const file = join(folder.path, 'config.yaml');
-  writeFileSync(file, JSON.stringify(config));
+  writeFileSync(file, config);
   const program = join(dirname(env['LITELLM_PROXY_PYTHON'] as string), 'litellm');
   const args = ['--config', file, '--host', '127.0.0.1', '--port', `${port}`, '--telemetry', 'False'];
   const child = spawn(program, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     cwd: folder.path,
-    env: { ...env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', NO_DOCS: 'True' },
+    env: { ...env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', NO_DOCS: 'True', ...variables },
   });
   const log = text(child.stderr);
   const url = `http://127.0.0.1:${port}`;
@@ -55,11 +72,9 @@ export async function litellmProxy(): Promise<LitellmProxy> {
   await until(isReady, 280_000, 200);
   return {
     url,
-    server,
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGKILL');
       if (child.exitCode === null) await once(child, 'exit');
-      await server.close();
       await folder.remove();
     },
   };
