@@ -16,7 +16,10 @@ export function certificateOf(name: Certificate): { cert: Buffer; key: Buffer } 
   return { cert: readFileSync(path(`${name}.crt`)), key: readFileSync(path('server.key')) };
 }
 
-/** Path of a file in the folder of certificates. `other` is for `other.example`, `client` for clients, from an authority. */
+/**
+ * Path of a file in the folder of certificates. `other` is for `other.example`, `client` for clients, from an authority;
+ * `issuing` is an authority with its key, of two kinds.
+ */
 export type CertificateFile =
   | 'good.crt'
   | 'server.key'
@@ -25,7 +28,11 @@ export type CertificateFile =
   | 'other.key'
   | 'client.crt'
   | 'client.key'
-  | 'client-authority.crt';
+  | 'client-authority.crt'
+  | 'issuing.crt'
+  | 'issuing.key'
+  | 'issuing-rsa.crt'
+  | 'issuing-rsa.key';
 
 export const certificatePath = (file: CertificateFile): string => path(file);
 

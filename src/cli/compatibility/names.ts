@@ -86,7 +86,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     title: 'TLS of listeners',
     at: 'gateways.*.tls',
     names:
-      names(`-mode cert key root -spiffe cipherSuites minTLSVersion -minTlsVersion maxTLSVersion -maxTlsVersion
+      names(`mode cert key root -spiffe cipherSuites minTLSVersion -minTlsVersion maxTLSVersion -maxTlsVersion
       keyExchangeGroups`),
   },
   {

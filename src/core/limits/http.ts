@@ -139,6 +139,8 @@ export const HTTP_LIMITS = {
   upstreamWarningInterval: 60 * SECOND,
   /** How long each request to an upstream gets a connection of its own after it has sent bytes that no request asked for twice. */
   upstreamDistrust: 600 * SECOND,
+  /** Certificates of one listener that issues them (`dynamicCa`); beyond that, the one used least recently is issued again. */
+  issuedCertificates: 1_000,
   /** Minimum interval between two log lines about failed TLS handshakes of one certificate; scanners cause many. */
   tlsFailureInterval: 10 * SECOND,
 } as const;

@@ -1,10 +1,12 @@
 import type { TlsOptions } from 'node:tls';
 import { z } from 'zod';
 import { usualSeverity } from '../../../core/diagnostic.ts';
+import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { mapping } from '../../../core/schema/mapping.ts';
+import { choice, mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { type CertificateFiles, readCertificateFiles } from './certificate-files.ts';
+import { CertificateIssuer } from './issued-certificates.ts';
 import type { ServerTls } from './tls-entrance.ts';
 
 const VERSIONS = { TLS_V1_2: 'TLSv1.2', TLS_V1_3: 'TLSv1.3' } as const;
@@ -50,6 +52,11 @@ export const serverTlsSchema = z.lazy(() =>
   mapping(
     'TLS of the connections of clients. Paths are relative to the configuration file, otherwise to the working folder. Files are read again when they change.',
     {
+      mode: choice(
+        '`dynamicCa`: `cert` and `key` are those of an authority, with which a certificate is issued for each name that a client asks for (SNI). Its clients must trust the authority.',
+        ['static', 'dynamicCa'],
+        'static',
+      ),
       cert: file.describe(
         'File with the certificate of the gateway (PEM), followed by those of intermediate authorities.',
       ),
@@ -81,7 +88,6 @@ export const serverTlsSchema = z.lazy(() =>
       clientCa: 'root',
     },
     elsewhere: {
-      mode: 'certificates come from `cert` and `key` only: issuing them for each name (`mode: dynamicCa`) is not supported',
       spiffe: 'the SPIFFE Workload API is not supported: set `cert`, `key` and `root` to files',
     },
   }),
@@ -115,11 +121,17 @@ export function compileServerTls(
   const first = readCertificateFiles(config, folder);
   for (const { key, ...problem } of first.problems) context.at(key).report(problem);
   const protocol = protocolOptions(config, defaults);
+  if (config.mode === 'dynamicCa' && config.root !== undefined)
+    context.at('root').report({
+      code: 'AGW0105',
+      message: '`root` cannot be used with `mode: dynamicCa`',
+      help: 'remove it: clients have no certificates then',
+      atKey: true,
+    });
   checkVersions(config, defaults, context);
   const optionsOf = ({ cert, key, root }: CertificateFiles): TlsOptions => ({
     ...protocol,
-    ...(cert && { cert }),
-    ...(key && { key }),
+    ...(config.mode === 'dynamicCa' ? cert && key && issuing(cert, key, context) : { cert, key }),
     ...(root && { ca: root, requestCert: true, rejectUnauthorized: true }),
   });
   const tls = {
@@ -148,6 +160,26 @@ export function compileServerTls(
     settings.counter('tlsReloads')(['loaded']);
   };
   return Object.assign(tls, { reloads: first.paths.map((path) => ({ file: path, changed })) });
+}
+
+/** Options with certificates that are issued for each name. Reports an authority that cannot issue any. */
+function issuing(cert: Buffer, key: Buffer, context: CompileContext): TlsOptions {
+  const { X509Certificate } = process.getBuiltinModule('node:crypto');
+  try {
+    if (!new X509Certificate(cert).ca)
+      context.at('cert').report({
+        code: 'AGW0320',
+        message: 'the certificate is not that of an authority',
+        label: 'clients will not accept what it issues',
+        help: 'set the certificate of an authority (`CA:TRUE`), or remove `mode`',
+      });
+    return { SNICallback: new CertificateIssuer(cert, key).select };
+  } catch (error) {
+    context
+      .at('cert')
+      .report({ code: 'AGW0104', message: `the authority cannot be used: ${messageOf(error)}` });
+    return {};
+  }
 }
 
 /**
