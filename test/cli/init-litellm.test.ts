@@ -233,7 +233,7 @@ router_settings:
       expect.arrayContaining([
         '`model_group_alias.none` in config.yaml: no model nope',
         '`fallbacks.b` in config.yaml: no model of its own: nope',
-        expect.stringMatching(/^`fallbacks` in config.yaml: not after other refusals/),
+        expect.stringMatching(/^`fallbacks` in config.yaml: no other model is tried after a refusal/),
         '`default_fallbacks` of anthropic/* in config.yaml: names that match a pattern have none',
       ]),
     );
@@ -300,6 +300,25 @@ describe('settings of all calls', () => {
     expect(found.policies['budgets']).toEqual([{ name: 'litellm', limit }]);
     expect(found.lines).toEqual([expect.stringMatching(/^warning: `prices` of a in config.yaml: .*403/)]);
   });
+});
+
+test.each([
+  ['cache: true', { scope: 'shared' }, []],
+  ['cache: true, cache_params: { type: local, ttl: 60 }', { scope: 'shared', ttl: '60s' }, []],
+  [
+    'cache: true, cache_params: { type: redis, host: h, namespace: n }',
+    { scope: 'shared' },
+    ['cache_params.host', 'cache_params.namespace', 'cache_params.type'],
+  ],
+  ['cache: true, cache_params: { mode: default_off }', undefined, ['cache_params.mode']],
+  ['cache: true, cache_params: { type: qdrant-semantic }', undefined, ['cache_params.type']],
+  ['cache: false', undefined, []],
+])('%s is the cache of the models', (text, cache, left) => {
+  const { models: found, lines } = read(
+    `${models(`a: { model: openai/x, ${KEY} }`)}litellm_settings: { ${text} }`,
+  );
+  expect(found[0]?.['cache']).toEqual(cache);
+  expect(lines.map((line) => /`litellm_settings\.([^`]*)`/.exec(line)?.[1])).toEqual(left);
 });
 
 test('lost limits and guardrails are warnings before all others, and no key is lost silently', () => {

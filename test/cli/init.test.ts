@@ -327,14 +327,24 @@ mcp_servers:
       },
     ],
   });
+  expect(readFileSync(join(mine.cwd, 'gateway.yaml'), 'utf8')).not.toMatch(/[&*]a1/);
   expect(stdout).toMatch(/not imported\n {2}warning: /);
+  const health = {
+    unhealthyExpression: 'response.code >= 500 || response.code in [401, 402, 404, 408, 429]',
+  };
   expect(llm.models).toEqual([
     {
-      ...{ name: 'gpt-4o#1', visibility: 'internal', provider: 'oaiCompat', defaults: { temperature: 0.2 } },
+      ...{
+        name: 'gpt-4o#1',
+        visibility: 'internal',
+        provider: 'oaiCompat',
+        defaults: { temperature: 0.2 },
+        health,
+      },
       params: { model: 'gpt-4o', apiKey: `\${OPENAI_API_KEY}` },
     },
     {
-      ...{ name: 'gpt-4o#2', visibility: 'internal', provider: 'azure' },
+      ...{ name: 'gpt-4o#2', visibility: 'internal', provider: 'azure', health },
       params: {
         model: 'eu-4o',
         apiKey: `\${GPT_4O_API_KEY}`,
@@ -343,7 +353,7 @@ mcp_servers:
       },
     },
     {
-      ...{ name: 'claude#1', visibility: 'internal', provider: 'anthropic' },
+      ...{ name: 'claude#1', visibility: 'internal', provider: 'anthropic', health },
       params: {
         model: 'claude-sonnet-4-5',
         apiKey: `\${ANTHROPIC_API_KEY}`,

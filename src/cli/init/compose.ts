@@ -27,7 +27,7 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
   };
   const hasDatabase = needsDatabase(imported);
   const values = (entries: readonly ImportedEntry[]): unknown[] => entries.map(({ value }) => value);
-  const document = new Document({
+  const content = {
     gateways: { default: { port, address: '127.0.0.1' } },
     ...(targets.length > 0 && { mcp: { targets: values(targets) } }),
     ...(models.length > 0 && {
@@ -43,7 +43,9 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
       ...(hasDatabase && { database: { url: DATABASE } }),
       ...(prices.length > 0 && { modelCatalog: prices.map((providers) => ({ inline: { providers } })) }),
     },
-  });
+  };
+  // Equal parts are written out: people change one of them.
+  const document = new Document(content, { aliasDuplicateObjects: false });
   document.commentBefore = [
     ...(schema === undefined ? [] : [` yaml-language-server: $schema=${schema}`]),
     ` Written by \`agctl init\`. \`${agctl} config explain KEY\` describes any key; changes take effect while it is served.`,

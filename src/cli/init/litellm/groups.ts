@@ -15,6 +15,8 @@ export interface Links {
   readonly aliases: ReadonlyMap<string, string>;
   /** `health` of models that have alternatives. */
   readonly health: Entry;
+  /** `cache` of all models. */
+  readonly cache: Entry | undefined;
   /** Whether deployments are chosen by weight; otherwise by latency. */
   readonly isWeighted: boolean;
 }
@@ -50,6 +52,7 @@ export function addGroups(
         name: modelName,
         ...(groups.isVirtual(name) && { visibility: 'internal' }),
         ...model,
+        ...(links.cache !== undefined && { cache: links.cache }),
         ...(hasNext.has(modelName) && { health: links.health }),
       };
       imported.models.push({ source, value });
@@ -174,7 +177,7 @@ function wholeNumbers(weights: readonly number[]): readonly number[] {
 
 function reportFallbacks(fallbacks: Names, groups: Groups, lost: Lost): void {
   if (fallbacks.size > 0)
-    lost.add('fallbacks', 'not after other refusals of a request, such as 400, 403 and 413');
+    lost.add('fallbacks', 'no other model is tried after a refusal such as 400, 403 and 413');
   if (fallbacks.has('*') && groups.patterns.length > 0)
     lost.add('default_fallbacks', 'names that match a pattern have none', {
       owner: groups.patterns.join(', '),

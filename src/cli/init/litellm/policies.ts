@@ -1,6 +1,6 @@
 import { membersOf } from '../../../core/foreign.ts';
 import type { Lost } from './lost.ts';
-import { numeric } from './values.ts';
+import { numeric, seconds } from './values.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -61,9 +61,6 @@ export function timeoutOf(
       lost.add('timeout', 'set for all models alone: `llm.policies.timeout`', { owner: name });
   return common === undefined || common <= 0 ? undefined : { backendRequestTimeout: seconds(common) };
 }
-
-const seconds = (value: number): string =>
-  `${Math.max(1, Math.round(value * 1000))}ms`.replace(/000ms$/, 's');
 
 /** After these, LiteLLM takes a deployment for unhealthy. It also falls back after other errors, which are those of a request. */
 const UNHEALTHY = 'response.code >= 500 || response.code in [401, 402, 404, 408, 429]';

@@ -2,6 +2,7 @@ import { elementsOf, isRecord, membersOf, stringIn } from '../../../core/foreign
 import { type Imported, NotImported } from '../imported.ts';
 import { readServers } from '../mcp-servers.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
+import { cacheOf } from './cache.ts';
 import { type Deployment, type ModelContext, readDeployments } from './deployments.ts';
 import { addGroups, aliasesOf, fallbacksOf } from './groups.ts';
 import { Lost } from './lost.ts';
@@ -37,6 +38,7 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
       lost,
     ),
     aliases: aliasesOf(router['model_group_alias']),
+    cache: cacheOf(litellm, lost),
     health: healthOf(sections),
     isWeighted: !/^(?:latency-based-routing|least-busy)$/.test(stringIn(router['routing_strategy']) ?? ''),
   };
@@ -105,6 +107,7 @@ function addRest(file: Entry, { general, litellm, router }: Sections, lost: Lost
   const both = ['fallbacks', 'default_fallbacks', 'num_retries', 'allowed_fails', 'cooldown_time'];
   lost.addRest(litellm, 'litellm_settings.', [
     ...[...both, 'request_timeout', 'max_budget', 'budget_duration'],
+    ...(litellm['cache'] === true ? ['cache', 'cache_params'] : []),
   ]);
   const isKnownChoice = /^(?:simple-shuffle|latency-based-routing|least-busy)$/.test(
     stringIn(router['routing_strategy']) ?? '',

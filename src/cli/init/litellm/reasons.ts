@@ -14,7 +14,7 @@ const OTHER_CAUSE =
   'the next model is tried after a failure of the provider (5xx, 401, 402, 404, 408, 429, no answer), not after a request that it refuses';
 const RECORD = 'metrics, traces and the record of requests are those of the gateway (docs/observability.md)';
 const ALL_MODELS = 'set for all models alone: `llm.policies';
-const CACHE = 'answers are not cached';
+const CACHE = 'equal requests get an answer again with `cache` of a model';
 const KEYS = 'keys, users and teams are created anew: `agctl keys create`';
 
 /** Why members of the file have no counterpart, wherever they are. */
@@ -49,8 +49,11 @@ export const REASONS: Readonly<Record<string, string>> = {
   cache_responses: CACHE,
   cache_kwargs: CACHE,
   caching_groups: CACHE,
+  host: 'a Redis is `config.shared`',
   redis_host: 'evictions and limits are shared with `config.shared`',
+  port: 'a Redis is `config.shared`',
   redis_port: 'evictions and limits are shared with `config.shared`',
+  password: 'a Redis is `config.shared`',
   redis_password: 'evictions and limits are shared with `config.shared`',
   redis_url: 'evictions and limits are shared with `config.shared`',
   callbacks: RECORD,

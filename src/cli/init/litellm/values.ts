@@ -6,6 +6,10 @@ export function numeric(value: unknown): number | undefined {
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
 }
 
+/** A duration as a configuration has it. */
+export const seconds = (value: number): string =>
+  `${Math.max(1, Math.round(value * 1000))}ms`.replace(/000ms$/, 's');
+
 /** A value as a configuration has it: a dollar sign begins a reference there. */
 export function literal(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll('$', '$$$$');
