@@ -11,6 +11,8 @@ import type { Endpoint } from '../request/endpoints.ts';
 /** A call that is about to be sent, and the credential of its model. */
 export interface OutgoingCall {
   readonly call: LlmCall;
+  /** The request in the client's format. */
+  readonly body: CallBody;
   readonly endpoint: Endpoint;
   readonly nameAtProvider: string;
   readonly model: Parameters<typeof gatewayCredential>[1];
@@ -60,7 +62,7 @@ const OF_PROGRAM = /^(?:x-forwarded-|sec-|x-stainless-)/i;
 export function cacheKey(
   ctx: RequestContext,
   { call, endpoint, model: entry, nameAtProvider }: OutgoingCall,
-  body: CallBody,
+  sent: CallBody,
   { model, isShared }: { readonly model: string; readonly isShared: boolean },
 ): string {
   const { apiKey, isReplaced } = gatewayCredential(ctx, entry);
@@ -77,7 +79,7 @@ export function cacheKey(
     ctx.query,
     nameAtProvider,
     JSON.stringify(pairs(headers.raw)),
-    String(body.encode() ?? ''),
+    String(sent.encode() ?? ''),
   ];
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);

@@ -84,12 +84,12 @@ export class ResponseCache {
   async answer(
     ctx: RequestContext,
     plan: OutgoingCall,
-    body: CallBody,
+    sent: CallBody,
     fetch: () => Promise<Reply>,
   ): Promise<Reply> {
-    const wish = isCacheable(plan, body) ? wishOf(ctx) : 'no-store';
+    const wish = isCacheable(plan) ? wishOf(ctx) : 'no-store';
     if (wish === 'no-store') return fetch();
-    const key = cacheKey(ctx, plan, body, { model: this.#model, isShared: this.#isShared });
+    const key = cacheKey(ctx, plan, sent, { model: this.#model, isShared: this.#isShared });
     if (wish === 'any') {
       const known = (await this.#answers.find(key)) ?? (await this.#inFlight(ctx, key));
       if (known !== undefined) return this.#hit(plan.call, known);
@@ -143,7 +143,7 @@ export class ResponseCache {
 }
 
 /** A call whose answer depends on nothing but the request. */
-function isCacheable({ call, endpoint }: OutgoingCall, body: CallBody): boolean {
+function isCacheable({ call, endpoint, body }: OutgoingCall): boolean {
   const format = clientFormatOf(call.format);
   if (format?.isCacheable === undefined || call.isUnmetered === true) return false;
   return endpoint.isPassthrough !== true && call.isRetrieval !== true && format.isCacheable(body);
