@@ -111,6 +111,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0314: 'An MCP server can change the configuration, which starts programs.',
   AGW0315:
     'A rule denies a path, but not the path with parameters (`;`), which the service may take as the same.',
+  AGW0316: 'A budget in USD refuses calls of a model whose price is not known.',
   AGW0320: 'A certificate is expired, or not valid yet.',
   AGW0401: 'A port could not be opened.',
   AGW0403: 'The database could not be opened.',

@@ -79,11 +79,11 @@ function startsOfNow(): number[] {
 export async function createKey(
   { admin }: Pick<TestGateway, 'admin'>,
   settings: object,
-): Promise<{ readonly secret: string; readonly key: ShownKey }> {
+): Promise<{ readonly secret: string; readonly key: ShownKey; readonly warnings: readonly string[] }> {
   const { status, text } = await send(`${admin}/api/keys`, {
     method: 'POST',
     body: JSON.stringify(settings),
   });
   if (status !== 200) throw new Error(`${status} ${text}`);
-  return JSON.parse(text) as { secret: string; key: ShownKey };
+  return JSON.parse(text) as { secret: string; key: ShownKey; warnings: string[] };
 }

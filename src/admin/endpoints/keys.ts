@@ -1,19 +1,21 @@
 import type { FastifyReply } from 'fastify';
-import { type BudgetLimit, budgetText } from '../../core/budget.ts';
+import { type BudgetLimit, budgetText, parseBudget } from '../../core/budget.ts';
 import { AppError } from '../../core/errors.ts';
 import { jsonIn, membersOf, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { readKeySettings } from '../../core/virtual-key.ts';
+import { type KeySettings, readKeySettings } from '../../core/virtual-key.ts';
 import { type Spending, spendingOf } from '../../server/budgets/spending.ts';
 import { shownKeys, shownSubjects } from '../../server/budgets/usage.ts';
 import { routesOf } from '../../server/config/plan/plan.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
+import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
 import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
 import type { Admin } from '../sources.ts';
 
 /**
  * Virtual keys, `{keys: [ShownKey]}` (`core/virtual-key.ts`). POST creates one: `{name, allowedModels?, metadata?,
- * budgets?, expiresAt?}` returns `{secret, key: ShownKey}`; `secret` is the key itself, which is never shown again.
+ * budgets?, expiresAt?}` returns `{secret, key: ShownKey, warnings: string[]}`; `secret` is the key itself, which is never
+ * shown again.
  */
 export const keys = defineEndpoint({
   path: '/api/keys',
@@ -33,9 +35,22 @@ export const keys = defineEndpoint({
         );
       const { key, secret } = created;
       admin.log.info('admin', 'a virtual key was created', { key: key.name, 'key.id': key.id });
-      return sendJson(reply, { secret, key: (await shownKeys(spending, [key]))[0] });
+      const warnings = unpricedWarnings(admin.served().runtime, settings);
+      return sendJson(reply, { secret, key: (await shownKeys(spending, [key]))[0], warnings });
     }),
 });
+
+/** What a budget in USD of a new key refuses. */
+function unpricedWarnings(
+  { gateways, catalog }: Runtime,
+  { budgets: limits, allowedModels }: KeySettings,
+): string[] {
+  if (!limits.some((limit) => parseBudget(limit)?.unit === 'usd')) return [];
+  return unpricedModels(gateways, catalog, allowedModels).map(
+    (model) =>
+      `no price is known for ${model}: calls of the key are refused. Add it to \`config.modelCatalog\`, or set \`virtualKeys.failureMode: failOpen\``,
+  );
+}
 
 /** Revokes a key: `{key}` is its id or name. Returns `{key: ShownKey}`. New calls with it are refused at once. */
 export const revokeKey = defineEndpoint({

@@ -1,5 +1,6 @@
 import { durationSchema } from '../../core/duration.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { elementsOf, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { readKeySettings } from '../../core/virtual-key.ts';
 import type { Run } from '../context.ts';
@@ -45,6 +46,8 @@ export const run: Run<Options> = async (options, context) => {
   if (output === 'json') context.stdout.write(`${JSON.stringify({ secret, key }, null, 2)}\n`);
   else {
     context.stdout.write(`${escapeControls(secret)}\n`);
+    for (const warning of elementsOf(answer['warnings']))
+      context.stderr.write(`warning: ${escapeControls(textIn(warning))}\n`);
     context.stderr.write(
       `created \`${escapeControls(key.name)}\` (${escapeControls(key.id)}); the key above is not kept: store it now\n`,
     );

@@ -1,4 +1,4 @@
-import type { CatalogText } from '../../server/llm/cost/catalog.ts';
+import type { CatalogText } from '../../server/llm/cost/catalog-schema.ts';
 
 /** A part of a file that has no counterpart in a configuration; the message is the reason, for people. */
 export class NotImported extends Error {}

@@ -70,10 +70,19 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   probes(config: z.output<Schema>): readonly Probe[];
   /** Names and patterns of the models that clients may request. */
   modelNames?(config: z.output<Schema>): readonly string[];
+  /** The models whose names at their providers the configuration says: `provider` is its name in price catalogs. */
+  providerModels?(config: z.output<Schema>): readonly ProviderModel[];
   /** What every client that is not restricted by a policy could do at the operator's expense: a verb phrase, or undefined. */
   exposes?(config: z.output<Schema>): string | undefined;
   /** `name` is the backend's name in configuration dumps. Unlike its path, a reload does not change it. */
   open(config: z.output<Schema>, context: CompileContext, name: string): Backend;
+}
+
+export interface ProviderModel {
+  /** For clients; may be a pattern. */
+  readonly name: string;
+  readonly provider: string;
+  readonly model: string;
 }
 
 export function defineBackend<Key extends string, Schema extends z.ZodType>(

@@ -54,6 +54,14 @@ export const llm = defineBackend({
   }),
   describe: ({ models }) => `llm ${models.map(({ name }) => name).join(', ')}`,
   modelNames: clientModels,
+  providerModels: ({ models, providers }) =>
+    models.flatMap(({ name, provider, params }) => {
+      const model = params.model ?? entryOf(provider, providers)?.params.model ?? name;
+      const { telemetryName } = kindOf(provider, providers) ?? {};
+      return telemetryName === undefined || model.includes('*')
+        ? []
+        : [{ name, provider: telemetryName, model }];
+    }),
   view: (config, { endpoints }) => ({
     models: config.models.map(({ name, provider, params }, index) =>
       modelView({ name, provider: shownProvider(provider), address: params.baseUrl }, endpoints?.[index]),

@@ -48,6 +48,7 @@ import { ComponentCache } from './component-cache.ts';
 import { LogReads } from './log-reads.ts';
 import { databaseOf, runtimeSettings, type Sharing } from './runtime-settings.ts';
 import { createSharedStore } from './shared-store.ts';
+import { unpricedProblems } from './unpriced-models.ts';
 import { UnreachedRoutes } from './unreached-routes.ts';
 
 /** A compiled gateway: one port with its listeners. */
@@ -170,6 +171,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const components = new ComponentCache(previous?.components);
   const backend = namedBackends(named, contextOptions, components);
   const shared = compileShared(loaded, config, contextOptions, components);
+  for (const { path, ...problem } of unpricedProblems(gateways, shared.catalog)) report(path, problem);
   if (previous === undefined) metrics.configure(shared.metricsPolicy);
   const { children } = mcpProcessOf(settings);
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });

@@ -218,7 +218,7 @@ describe('budgets of money', () => {
       const refused = await chat(gate, other);
       expect(refused.status).toBe(403);
       expect(errorOf(refused).message).toBe(
-        'budget `closed` does not allow calls that cannot be counted: the price of the model is unknown',
+        'budget `closed` does not allow calls that cannot be counted: the price of `unknown` (openai) is unknown: add it to `config.modelCatalog`, or set `failureMode: failOpen` where the budget or the key is configured',
       );
     }
     await using gate = await budgetGateway(provider, folder.path, { budgets: [open] });

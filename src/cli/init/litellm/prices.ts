@@ -1,4 +1,4 @@
-import type { CatalogText, RateTexts } from '../../../server/llm/cost/catalog.ts';
+import type { CatalogText, RateTexts } from '../../../server/llm/cost/catalog-schema.ts';
 import { roundedRate } from '../../../server/llm/cost/decimal.ts';
 import { findProvider } from '../../../server/llm/providers/index.ts';
 import type { Lost } from './lost.ts';

@@ -28,7 +28,7 @@ export function reserveBudget(ctx: RequestContext, call: LlmCall, body?: CallBod
   const cost = budget.countsMoney ? priceOf(ctx, call, usage) : undefined;
   if (cost !== undefined && cost.status !== 'Exact')
     budget.refuseUncounted(ctx, {
-      why: 'the price of the model is unknown',
+      why: `the price of \`${call.providerModel ?? call.requestModel}\` (${call.provider}) is unknown: add it to \`config.modelCatalog\`, or set \`failureMode: failOpen\` where the budget or the key is configured`,
       detail: cost.reason,
       unit: 'usd',
     });

@@ -6,134 +6,41 @@ import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-
 import { parseJson, readJsonFile } from '../../kernel/files/json-file.ts';
 import type { CostOutcome } from '../llm-call.ts';
 import type { Usage } from '../usage.ts';
-import { costToNumber, costToText, parseRate, rateToNumber } from './decimal.ts';
-
-/** What each rate is for. */
-const RATE_DOCS = {
-  input: 'Input tokens that have no rate of their own.',
-  output: 'Output tokens that have no rate of their own.',
-  cacheRead: 'Input tokens read from a cache.',
-  cacheWrite: 'Input tokens written to a cache.',
-  cacheWrite1h: 'Input tokens written to a cache for an hour.',
-  reasoning: 'Output tokens of reasoning. Default: `output`.',
-  inputAudio: 'Input tokens of recordings. Default: `input`.',
-  outputAudio: 'Output tokens of speech. Default: `output`.',
-} as const;
-type RateKind = keyof typeof RATE_DOCS;
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
-const RATE_KINDS = Object.keys(RATE_DOCS) as RateKind[];
-
-const rate = z.string().refine((text) => parseRate(text) !== undefined, {
-  error: 'expected USD per million tokens such as "0.20", with at most six decimals',
-});
-const ratesSchema = z.strictObject(
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one schema for each kind
-  Object.fromEntries(RATE_KINDS.map((kind) => [kind, rate.optional().describe(RATE_DOCS[kind])])) as Record<
-    RateKind,
-    z.ZodOptional<typeof rate>
-  >,
-);
-
-const modelSchema = z.lazy(() =>
-  z
-    .strictObject({
-      rates: ratesSchema
-        .optional()
-        .describe('Rates in USD per million tokens, as strings with at most six decimals.'),
-      tiers: z
-        .array(
-          z.strictObject({
-            contextOver: z.int().min(0).describe('Input tokens over which the tier applies.'),
-            rates: ratesSchema.describe('Rates that replace those of the model.'),
-          }),
-        )
-        .optional()
-        .describe('Rates of calls with a long input, in ascending order of `contextOver`.'),
-      tags: z.array(z.string()).optional().describe('Labels for people, without effect on prices.'),
-    })
-    .refine(
-      ({ tiers = [] }) =>
-        tiers.every((tier, index) => index === 0 || tier.contextOver > (tiers[index - 1]?.contextOver ?? 0)),
-      {
-        error: 'expected tiers in ascending order of `contextOver`',
-      },
-    ),
-);
-
-/** A price catalog: rates in USD per million tokens, as decimal strings, by provider and model. */
-export const catalogSchema = z.strictObject({
-  providers: z
-    .record(
-      z.string(),
-      z.strictObject({ models: z.record(z.string(), modelSchema).describe('Prices by name of the model.') }),
-    )
-    .describe('Models by name of the provider in telemetry, such as `openai`.'),
-});
-
-type CatalogDocument = z.output<typeof catalogSchema>;
-
-/** A catalog as written to a file, with rates as decimal strings. */
-export interface CatalogText {
-  readonly providers: Record<string, { readonly models: Readonly<Record<string, PriceTexts>> }>;
-}
-interface PriceTexts {
-  readonly rates: RateTexts;
-  readonly tiers?: readonly { readonly contextOver: number; readonly rates: RateTexts }[];
-}
-export type RateTexts = { readonly [Kind in RateKind]?: string };
-
-/** Rates in millionths. */
-type Rates = { readonly [Kind in RateKind]?: bigint | undefined };
-
-/** Prices of a model. The last of `tiers` whose `contextOver` the input exceeds replaces some of the rates. */
-interface ModelPrices {
-  readonly rates: Rates;
-  readonly tiers: readonly { readonly contextOver: number; readonly rates: Rates }[];
-  readonly tags: readonly string[];
-}
-
-const parseRates = (texts: z.output<typeof ratesSchema> = {}): Rates =>
-  Object.fromEntries(
-    Object.entries(texts).flatMap(([kind, text]) => (text === undefined ? [] : [[kind, parseRate(text)]])),
-  );
+import { builtInPrices } from './built-in-prices.ts';
+import {
+  type CatalogDocument,
+  catalogSchema,
+  RATE_KINDS,
+  type RateKind,
+  type Rates,
+} from './catalog-schema.ts';
+import { costToNumber, costToText, rateToNumber } from './decimal.ts';
+import { type ModelPrices, PriceTable } from './price-table.ts';
 
 /** The merged catalogs of a configuration. Rates of later catalogs override those of earlier ones. */
 export class PriceCatalog {
-  readonly #models = new Map<string, ModelPrices>();
+  readonly #table: PriceTable;
   readonly #isEmpty: boolean;
 
   constructor(documents: readonly CatalogDocument[]) {
+    this.#table = new PriceTable(documents);
     this.#isEmpty = documents.length === 0;
-    for (const { providers } of documents) {
-      for (const [provider, { models }] of Object.entries(providers)) {
-        for (const [model, prices] of Object.entries(models)) this.#merge(key(provider, model), prices);
-      }
-    }
-  }
-
-  #merge(id: string, { rates, tiers = [], tags = [] }: z.output<typeof modelSchema>): void {
-    const before = this.#models.get(id);
-    this.#models.set(id, {
-      rates: { ...before?.rates, ...parseRates(rates) },
-      tiers:
-        tiers.length > 0
-          ? tiers.map((tier) => ({ ...tier, rates: parseRates(tier.rates) }))
-          : (before?.tiers ?? []),
-      tags: [...new Set([...(before?.tags ?? []), ...tags])],
-    });
   }
 
   /**
-   * The cost of a call, with the prices of the first of `models` that has any. Never throws: if there are none, `status` and
-   * `reason` say why.
+   * The cost of a call, with the prices of the first of `models` that has any, or else with those that are built in. Never
+   * throws: if there are none, `status` and `reason` say why.
    */
   price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
-    if (this.#isEmpty) return { status: 'NoCatalog', reason: 'config.modelCatalog is not set' };
     const prices = this.#find(provider, models);
-    if (prices === undefined) {
-      const names = [...new Set(models.filter((model) => model !== undefined))];
+    const names = [...new Set(models.filter((model) => model !== undefined))];
+    if (this.#isEmpty && (prices === undefined || usage === undefined))
+      return {
+        status: 'NoCatalog',
+        reason: `no prices for ${provider} ${names.join(' or ')} are built in, and config.modelCatalog is not set`,
+      };
+    if (prices === undefined)
       return { status: 'Missing', reason: `no prices for ${provider} ${names.join(' or ')}` };
-    }
     if (usage === undefined)
       return { status: 'Unpriced', reason: 'no tokens were used: the request was not sent or was rejected' };
     const rates = ratesFor(prices, usage);
@@ -142,16 +49,20 @@ export class PriceCatalog {
     return outcome(rates, usage);
   }
 
+  /** Whether calls of a model have a price. */
+  hasPrice(provider: string, names: readonly string[]): boolean {
+    return this.price(provider, names, { input: 1, output: 1 }).status === 'Exact';
+  }
+
   #find(provider: string, models: readonly (string | undefined)[]): ModelPrices | undefined {
-    for (const model of models) {
-      const found = model === undefined ? undefined : this.#models.get(key(provider, model));
-      if (found !== undefined) return found;
-    }
+    for (const table of [() => this.#table, builtInPrices])
+      for (const model of models) {
+        const found = model === undefined ? undefined : table().find(provider, model);
+        if (found !== undefined) return found;
+      }
     return undefined;
   }
 }
-
-const key = (provider: string, model: string): string => `${provider}\n${model}`;
 
 /** The base rates, overridden by those of the highest tier that the input exceeds. */
 function ratesFor({ rates, tiers }: ModelPrices, { input }: Usage): Rates {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { entryIn, membersOf } from '../../../core/foreign.ts';
-import { type CatalogText, catalogSchema, type RateTexts } from './catalog.ts';
+import { type CatalogText, catalogSchema, type RateTexts } from './catalog-schema.ts';
 import { roundedRate } from './decimal.ts';
 
 // The part of https://models.dev/api.json that prices need. Costs are numbers in USD per million tokens. Unknown

@@ -7,6 +7,7 @@ import { WithCode } from '../../shared/with-code.tsx';
 interface Created {
   readonly secret: string;
   readonly key: ShownKey;
+  readonly warnings: readonly string[];
 }
 
 /** A form that creates a virtual key, and shows it once. */
@@ -69,6 +70,11 @@ export function NewKey({ created }: { readonly created: () => void }): ReactNode
               again:
             </p>
             <Command text={made.secret} />
+            {made.warnings.map((warning) => (
+              <p key={warning}>
+                <span className="warn">!</span> <WithCode text={warning} />
+              </p>
+            ))}
           </>
         )}
       </div>
