@@ -39,7 +39,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
       names(`-enableIpv6 -dns -localXdsPath modelCatalog database -storage -caAddress -caAuthToken -xdsAddress
       -xdsAuthToken -spiffe -namespace -gateway -trustDomain -additionalTrustDomains -skipValidateTrustDomain
       -serviceAccount -clusterId -network adminAddr -standardAttributes statsAddr -histograms readinessAddr session mcp
-      -sensitiveHeaders -customFunctions connectionTerminationDeadline -connectionMinTerminationDeadline
+      sensitiveHeaders -customFunctions connectionTerminationDeadline -connectionMinTerminationDeadline
       workerThreads tracing logging metrics -backend -hbone`),
     missing: { logging: words('filter fields database') },
   },

@@ -39,8 +39,6 @@ export const OTHER_PROCESS_SETTINGS = {
   storage: 'the configuration is stored in one file',
   standardAttributes: 'not built: `frontendPolicies.accessLog` and `config.tracing` add and remove fields',
   histograms: 'the buckets of histograms are fixed',
-  sensitiveHeaders:
-    'headers with credentials are recognized by their names and by the policies that read them',
   customFunctions: 'expressions have no functions of their own: write the expression where it is used',
   connectionMinTerminationDeadline: 'a shutdown has no minimum time: it ends with the last request',
   backend: 'not built: connections to backends use fixed limits',

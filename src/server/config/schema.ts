@@ -6,6 +6,7 @@ import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts
 import { choice, list, mapping } from '../../core/schema/mapping.ts';
 import { databaseSchema } from '../database/settings.ts';
 import { networkAuthorizationSchema } from '../expressions/network-authorization.ts';
+import { isHeaderName } from '../kernel/request/header-list.ts';
 import { PATH_MODES } from '../kernel/request/request-target.ts';
 import { FIELD_MODES } from '../kernel/request/validate-request.ts';
 import { llmFields } from '../llm/backend.ts';
@@ -159,6 +160,10 @@ const processSchema = mapping('Settings of the process, read at startup.', {
     catalogReferenceSchema,
   ),
   database: databaseSchema.optional(),
+  sensitiveHeaders: list(
+    'Headers whose values traces do not show, besides those with credentials, which are recognized by their names and by the policies that read them.',
+    z.string().refine(isHeaderName, { error: 'expected a header name' }),
+  ),
   connectionTerminationDeadline: durationSchema
     .prefault(durationText(LIMITS.drain))
     .describe('How long open requests may take to finish after a shutdown has started.'),

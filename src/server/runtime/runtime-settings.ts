@@ -58,7 +58,7 @@ export function runtimeSettings(
   const { config, frontendPolicies } = effective;
   const own = {
     secretNames: {
-      headers: new Set<string>(),
+      headers: new Set(config.sensitiveHeaders.map((name) => name.toLowerCase())),
       parameters: new Set<string>(),
       values: new Set<string>(),
       guarded: new Set<RequestContext['protocol']>(),

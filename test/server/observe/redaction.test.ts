@@ -47,7 +47,11 @@ interface Outputs {
 }
 
 /** Everything that a gateway outputs about one request. */
-async function outputsOf(target: string, headers: Record<string, string> = {}): Promise<Outputs> {
+async function outputsOf(
+  target: string,
+  headers: Record<string, string> = {},
+  process: object = {},
+): Promise<Outputs> {
   await using sink = await collector('http');
   await using upstream = await httpUpstream((_, response) =>
     response.writeHead(200, { 'x-refreshed': JWT, location: `/done?${target.split('?')[1]}` }).end('ok'),
@@ -61,6 +65,7 @@ async function outputsOf(target: string, headers: Record<string, string> = {}): 
         fields: { add: { 'added.uri': 'request.uri' } },
       },
       logging: { format: 'text' },
+      ...process,
     },
     frontendPolicies: {
       accessLog: { add: { uri: 'request.uri', user: 'request.headers["x-user"]' } },
@@ -151,6 +156,18 @@ describe('values redacted by their form or name', () => {
     expect(trace).not.toContain(VALUE);
     expect(trace).not.toContain(JWT);
   });
+});
+
+test('the values of `sensitiveHeaders` are redacted in traces, in requests and responses', async () => {
+  const headers = { 'x-patient': `${VALUE}1`, 'x-plain': 'stays-readable' };
+  const shown = await outputsOf('/x?first=1', headers);
+  expect(shown.texts['trace']).toContain(VALUE);
+  const { trace = '' } = (
+    await outputsOf('/x?first=1', headers, { sensitiveHeaders: ['X-Patient', 'location'] })
+  ).texts;
+  expect(trace).toContain('stays-readable');
+  expect(trace).not.toContain(VALUE);
+  expect(trace).not.toContain('/done?');
 });
 
 describe('MCP resource URIs', () => {
