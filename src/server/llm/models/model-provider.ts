@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { nearest } from '../../../core/suggest.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { providerFormatOf } from '../formats/index.ts';
 import { customProvider, customProviderSchema } from '../providers/custom.ts';
 import { findProvider, NO_COPILOT, providerKinds, providerNames } from '../providers/index.ts';
 import { type ProviderParams, paramsSchema } from '../providers/params.ts';
-import type { ProviderKind } from '../providers/provider.ts';
+import type { ProviderFormat, ProviderKind } from '../providers/provider.ts';
 
 export const fieldsSchema = z.record(nonEmpty, z.json());
 
@@ -92,7 +93,30 @@ export function reportUnknownKinds(entries: readonly ProviderEntry[], context: C
 }
 
 /** Members of `params` that every provider reads that calls a server. */
-const COMMON_PARAMS: readonly (keyof ProviderParams)[] = ['apiKey', 'baseUrl'];
+const COMMON_PARAMS: readonly (keyof ProviderParams)[] = ['apiKey', 'baseUrl', 'responses', 'messages'];
+
+/** The formats of a provider, with those chats passed or translated for which `params` say it. Reports a provider without any left. */
+export function chosenFormats(
+  formats: readonly ProviderFormat[],
+  params: ProviderParams,
+  context: CompileContext,
+): readonly ProviderFormat[] {
+  const wishes = (['responses', 'messages'] as const).map((type) => [type, params[type]] as const);
+  const translated = new Set<string>(wishes.flatMap(([type, wish]) => (wish === 'translate' ? type : [])));
+  const passed = wishes.flatMap(([type, wish]) =>
+    wish === 'pass' && formats.every((each) => each.type !== type) ? [{ type }] : [],
+  );
+  const chosen = [...formats.filter(({ type }) => !translated.has(type)), ...passed];
+  if (translated.size > 0 && chosen.every(({ type }) => providerFormatOf(type)?.chat === undefined))
+    for (const key of translated)
+      context.at(key).report({
+        code: 'AGW0105',
+        message: `\`${key}\`: the provider has no other API for chats that they could be translated to`,
+        help: `remove it, or write \`${key}: pass\``,
+        atKey: true,
+      });
+  return chosen;
+}
 
 /** Warns of members of `params` that the provider does not read: most often those of another provider. */
 export function reportUnreadParams(

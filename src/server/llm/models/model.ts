@@ -27,6 +27,7 @@ import { compileHealth, EndpointStats, type Health, healthSchema } from './healt
 import { compileModelAuth, isOwnCredential, type ModelAuth, modelAuthSchema } from './model-auth.ts';
 import { patternProblem } from './model-patterns.ts';
 import {
+  chosenFormats,
   entryOf,
   fieldsSchema,
   kindOf,
@@ -251,7 +252,7 @@ export function compileModel(
   }
   reportUnusableKey(params.apiKey, authConfig, context);
   const auth = authConfig && compileModelAuth(authConfig, kind, givenAuth?.context ?? context.at('auth'));
-  const formats = connection.formats ?? kind.formats;
+  const formats = chosenFormats(connection.formats ?? kind.formats, params, context.at('params'));
   const ownTls = config.backendTLS && { config: config.backendTLS, context: context.at('backendTLS') };
   return {
     name: config.name,

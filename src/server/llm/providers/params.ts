@@ -15,6 +15,14 @@ const resource = z
 /** Azure OpenAI, "API version lifecycle": dated versions, of which some are previews, and those of the v1 API. */
 const AZURE_VERSION = /^(?:v1|latest|preview|\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:-preview)?)$/;
 
+const chats = (what: string, hint: string) =>
+  z
+    .enum(['pass', 'translate'])
+    .optional()
+    .describe(
+      `${what}: \`pass\` leaves them as they are, \`translate\` makes chat completions of them. Default: as the provider is known to be; ${hint}.`,
+    );
+
 export const paramsSchema = mapping('Connection to the provider.', {
   apiKey: nonEmpty
     .optional()
@@ -60,6 +68,8 @@ export const paramsSchema = mapping('Connection to the provider.', {
     .describe(
       'Version of the Azure OpenAI API: `v1`, `latest`, `preview` or a date such as `2024-10-21` or `2025-04-01-preview`, with which models are called by the name of their deployment. Default: `v1`.',
     ),
+  responses: chats('Calls of the Responses API', 'some servers have none at all'),
+  messages: chats("Calls of Anthropic's Messages API", 'vLLM, Ollama and LM Studio have one'),
   tokenize: z
     .boolean()
     .optional()
