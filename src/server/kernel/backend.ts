@@ -58,6 +58,8 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   /** Whether limits and budgets of tokens apply to its calls. */
   readonly countsTokens: boolean;
   connectsTo(config: z.output<Schema>): Upstreams;
+  /** Its settings with `backendTLS` of the backend or its route, if its servers have settings of TLS of their own. */
+  withTls?(config: z.output<Schema>, backendTLS: unknown): z.output<Schema>;
   /** One line for people: its kind, and what it leads to. */
   describe(config: z.output<Schema>): string;
   /** Its part of the overview of the admin server. `state`: of this backend in all workers. */

@@ -9,8 +9,8 @@ export interface AwsScope {
 export type Upstreams =
   /** One HTTP service, which gets the requests of clients: policies such as `backendTLS` configure the connections to it. */
   | { readonly kind: 'service'; readonly address: string; readonly aws?: AwsScope }
-  /** MCP servers. Child processes get no headers. */
-  | { readonly kind: 'servers'; readonly getHeaders: boolean }
+  /** MCP servers. Child processes get no headers. `haveTls`: all others have settings of TLS. */
+  | { readonly kind: 'servers'; readonly getHeaders: boolean; readonly haveTls: boolean }
   /** LLM providers. `areOfAws`: all are services of AWS, and know their region. */
   | { readonly kind: 'providers'; readonly areOfAws: boolean }
   /** The admin server of this process. */

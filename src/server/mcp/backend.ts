@@ -1,5 +1,6 @@
 import { rebindingHeader, rebindingMessage } from '../../core/dns-rebinding.ts';
 import { AppError } from '../../core/errors.ts';
+import { membersOf, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
@@ -7,6 +8,7 @@ import type { Bound } from '../kernel/inspection.ts';
 import type { Backend, RequestContext } from '../kernel/request/request-context.ts';
 import { withoutPort } from '../kernel/routing/router.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
+import { backendTlsSchema } from '../transport/tls/backend-tls.ts';
 import { hasPrefixes, type McpBackendConfig, mcpBackendSchema } from './backend-config.ts';
 import { handleLegacySse, isLegacySse } from './client/legacy-sse.ts';
 import { type Placed, workerFor } from './client/placement.ts';
@@ -29,7 +31,11 @@ export const mcp = defineBackend({
   connectsTo: ({ targets }) => ({
     kind: 'servers',
     getHeaders: targets.some(({ stdio }) => stdio === undefined),
+    haveTls: targets.every(
+      ({ stdio, policies }) => stdio !== undefined || policies?.backendTLS !== undefined,
+    ),
   }),
+  withTls,
   describe: describeMcp,
   view: viewMcp,
   dump: dumpMcp,
@@ -143,6 +149,19 @@ function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): B
       used: () => sessions.fullest(({ queued }) => queued),
     },
   ];
+}
+
+/** Servers whose URL says `http:` keep it, and so does one that has its own settings. */
+function withTls(config: McpBackendConfig, backendTLS: unknown): McpBackendConfig {
+  const found = backendTlsSchema.safeParse(backendTLS);
+  if (!found.success) return config;
+  const targets = config.targets.map((target) => {
+    const { policies } = target;
+    const isPlain = targetKinds.some(({ key }) => /^http:/i.test(textIn(membersOf(target[key])['host'])));
+    if (target.stdio !== undefined || isPlain || policies?.backendTLS !== undefined) return target;
+    return { ...target, policies: { ...policies, backendTLS: found.data } };
+  });
+  return { ...config, targets };
 }
 
 /** Otherwise each request would start a process of its own. */

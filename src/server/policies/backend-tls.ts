@@ -1,4 +1,4 @@
-import { definePolicy, hasConnections } from '../kernel/policy.ts';
+import { definePolicy, hasConnections, type PolicyRoute } from '../kernel/policy.ts';
 import { backendTls } from '../transport/backend-upstream.ts';
 import { backendTlsSchema, compileBackendTls } from '../transport/tls/backend-tls.ts';
 
@@ -10,11 +10,11 @@ export const backendTLS = definePolicy({
   schema: backendTlsSchema,
   trace: { kind: 'backend_tls', stage: 'backend tls', isBackendPolicy: true },
   checkRoute(_config, { name, backends }, context) {
-    if (backends.every(hasConnections)) return;
+    if (backends.every((backend) => hasConnections(backend) || haveTls(backend))) return;
     context.report({
       code: 'AGW0104',
-      message: `\`backendTLS\` has no effect on MCP servers, but route \`${name}\` has some`,
-      help: 'set `policies.backendTLS` of each MCP target that needs it',
+      message: `\`backendTLS\` has no effect on MCP servers at \`http:\` URLs and those of a named backend, but route \`${name}\` has some`,
+      help: 'write their URLs with `https:`, or set `policies.backendTLS` of each MCP target or of the named backend',
     });
   },
   compile(config, context) {
@@ -27,3 +27,7 @@ export const backendTLS = definePolicy({
     };
   },
 });
+
+/** Servers that have got the settings of the policy as their own. */
+const haveTls = ({ connectsTo }: PolicyRoute['backends'][number]): boolean =>
+  connectsTo.kind === 'servers' && connectsTo.haveTls;

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { AUTHORITY } from '../../kit/certificates.ts';
+import { AUTHORITY, certificateOf } from '../../kit/certificates.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { answering, chat, completion, llmGateway } from '../../kit/llm-provider.ts';
+import { INITIALIZE, openSession, post } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
@@ -86,10 +88,50 @@ describe('backendTLS', () => {
     expect(upstream.received).toHaveLength(1);
   });
 
-  test('backendTLS of a route with MCP servers is refused, because each target has its own', async () => {
-    const backends = [{ mcp: { targets: [{ name: 'a', mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }];
-    await expect(gateway(routesConfig([{ policies: { backendTLS: {} }, backends }]))).rejects.toThrow(
-      'no effect on MCP servers',
-    );
+  const ROUTED = { gateways: { default: { port: 0 } } };
+
+  test.each([
+    [
+      'a route',
+      (mcp: object) => ({ ...ROUTED, routes: [{ policies: { backendTLS: TLS }, backends: [{ mcp }] }] }),
+    ],
+    [
+      'a backend',
+      (mcp: object) => ({ ...ROUTED, routes: [{ backends: [{ mcp, policies: { backendTLS: TLS } }] }] }),
+    ],
+    [
+      'a named backend',
+      (mcp: object) => ({
+        ...ROUTED,
+        routes: [{ backends: [{ backend: 'tools' }] }],
+        backends: [{ name: 'tools', mcp, policies: { backendTLS: TLS } }],
+      }),
+    ],
+    ['the short form', (mcp: object) => ({ mcp: { port: 0, ...mcp, policies: { backendTLS: TLS } } })],
+  ])('backendTLS of %s applies to MCP servers that have none of their own', async (_, config) => {
+    await using up = await mcpUpstream({ certificate: certificateOf('good') });
+    const own = { hostname: 'other.example', root: AUTHORITY };
+    const host = `localhost:${up.port}`;
+    await using gate = await gateway(JSON.stringify(config({ targets: [{ name: 'up', mcp: { host } }] })));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect((await session.request('tools/list')).result.tools[0].name).toBe('say');
+    await session.end();
+    const target = { name: 'up', mcp: { host }, policies: { backendTLS: own } };
+    await using other = await gateway(JSON.stringify(config({ targets: [target] })));
+    expect((await post(`${other.url}/mcp`, INITIALIZE)).error.message).toContain('another host');
+  });
+
+  test.each([
+    [
+      'servers at http: URLs',
+      [{ mcp: { targets: [{ name: 'a', mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }],
+    ],
+    ['a named backend, which other routes share', [{ backend: 'tools' }]],
+  ])('backendTLS of a route with MCP %s is refused', async (_, backends) => {
+    const targets = [{ name: 'a', mcp: { host: 'https://127.0.0.1:9/mcp' } }];
+    const config = routesConfig([{ policies: { backendTLS: {} }, backends }], {
+      backends: [{ name: 'tools', mcp: { targets } }],
+    });
+    await expect(gateway(config)).rejects.toThrow('no effect on MCP servers');
   });
 });

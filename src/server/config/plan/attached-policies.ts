@@ -2,6 +2,7 @@ import type { Path } from '../../../core/diagnostic.ts';
 import { anyPolicyKinds, policyKindsAt } from '../../features.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
 import type { Config } from '../schema.ts';
+import { withTls } from './backend-tls.ts';
 import type { NamedBackends } from './named-backends.ts';
 import type {
   BackendPlan,
@@ -136,7 +137,11 @@ function finishRoute(
   return {
     ...route,
     policies,
-    backends: route.backends.map((backend) => finishBackend(backend, own, all)),
+    backends: route.backends.map((backend) =>
+      backend.reference === undefined
+        ? withTls(backend, [...policies, ...backend.policies])
+        : finishNamed(backend, backend.reference, own, all),
+    ),
     groups: route.groups.map((group) => ({
       ...group,
       routes: group.routes.map((child) => finishRoute(child, policies, all)),
@@ -144,13 +149,12 @@ function finishRoute(
   };
 }
 
-function finishBackend(
+function finishNamed(
   backend: BackendPlan,
+  reference: string,
   ofRoute: readonly PolicyPlan[],
   all: readonly Attached[],
 ): BackendPlan {
-  const { reference } = backend;
-  if (reference === undefined) return backend;
   const attached = take(all, ({ target: { backend: named } }) => named?.backend.name === reference);
   // Of the named backend itself, for all routes; the others are written at the reference.
   const isGeneral = ({ path: [section] }: PolicyPlan): boolean =>

@@ -1,4 +1,5 @@
 import type { Config } from '../schema.ts';
+import { withTls } from './backend-tls.ts';
 import type { BackendPlan, LocatedProblem } from './plan.ts';
 import { planPolicies } from './policies.ts';
 
@@ -18,16 +19,9 @@ export function planNamedBackends({ backends }: Config, problems: LocatedProblem
         help: 'give each of the `backends` its own `name`',
       });
     const id = `backend/${name}`;
-    named.set(name, {
-      id,
-      name,
-      weight: 1,
-      config,
-      path,
-      isSection: false,
-      reference: name,
-      policies: planPolicies(policies, [...path, 'policies'], id),
-    });
+    const own = planPolicies(policies, [...path, 'policies'], id);
+    const plan = { id, name, weight: 1, config, path, isSection: false, reference: name, policies: own };
+    named.set(name, withTls(plan, own));
   }
   return named;
 }
