@@ -1,16 +1,8 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { temporaryFolder } from '../../kit/folder.ts';
-import { freePort } from '../../kit/ports.ts';
-import { agctl, service } from '../../kit/process.ts';
-import type { HttpUpstream, Received } from '../../kit/upstream.ts';
-import { PROXY_KEY, startProxy } from './proxy.ts';
-import { bodyIn, twinProvider } from './twin-provider.ts';
+import { afterAll, beforeAll, test } from 'vitest';
+import { PROXY_KEY } from './proxy.ts';
+import { type Case, compareTwins, startTwins, type Twins } from './twins.ts';
 
 // One `config.yaml`, served by LiteLLM itself and by a gateway that imported it: the provider must get the same calls.
-
-const VARIABLES = { OPENAI_API_KEY: 'sk-openai', ANTHROPIC_API_KEY: 'sk-anthropic', AZURE_API_KEY: 'az-key' };
 
 const configFor = (base: string): string => `
 model_list:
@@ -58,21 +50,8 @@ router_settings: { disable_cooldowns: true, model_group_alias: { nickname: defau
 general_settings: { master_key: ${PROXY_KEY} }
 `;
 
-type Part = 'status' | 'path' | 'model' | 'auth' | 'body' | 'count';
-
-/** A call of a client, and what of LiteLLM and the gateway may differ, with the reason. */
-interface Case {
-  readonly name: string;
-  readonly model: string;
-  readonly path?: string;
-  readonly body?: object;
-  readonly differs?: { readonly in: readonly Part[]; readonly because: string };
-}
-
-const CHAT = '/v1/chat/completions';
 const MESSAGES = '/v1/messages';
 const RESPONSES = '/v1/responses';
-const user = { messages: [{ role: 'user', content: 'Hi' }] };
 const TOOLS = [
   { type: 'function', function: { name: 'now', parameters: { type: 'object', properties: {} } } },
 ];
@@ -165,99 +144,13 @@ const CASES: readonly Case[] = [
   { name: 'tools', model: 'claude', body: { max_tokens: 9, tools: TOOLS } },
 ];
 
-interface Twins {
-  readonly provider: HttpUpstream;
-  readonly litellm: string;
-  readonly gateway: string;
-}
-
-let twins: Twins;
 const stack = new AsyncDisposableStack();
-
-/** LiteLLM and a gateway with what was imported from the same file. */
-async function start(): Promise<Twins> {
-  const provider = stack.use(await twinProvider());
-  const folder = await temporaryFolder();
-  stack.defer(() => folder.remove());
-  const config = configFor(`http://${provider.address}`);
-  writeFileSync(join(folder.path, 'config.yaml'), config);
-  const port = String(await freePort());
-  const options = { cwd: folder.path, env: { HOME: folder.path, ...VARIABLES } };
-  const made = await agctl(['init', '--yes', '--from', 'config.yaml', '--port', port], options);
-  expect([made.code, made.stderr]).toEqual([0, '']);
-  const gateway = stack.use(await service(['serve'], options));
-  const litellm = stack.use(await startProxy(config, VARIABLES));
-  return { provider, gateway: gateway.url, litellm: litellm.url };
-}
-
+let twins: Twins;
 beforeAll(async () => {
-  twins = await start();
+  twins = stack.use(await startTwins(configFor));
 }, 300_000);
 afterAll(() => stack.disposeAsync());
 
-interface Outcome {
-  readonly status: number;
-  readonly calls: readonly Readonly<Record<Part, unknown>>[];
-}
-
-/** Sends a call, and returns what the provider got because of it. */
-async function send(url: string, { path = CHAT, model, body = {} }: Case): Promise<Outcome> {
-  const { received } = twins.provider;
-  const before = received.length;
-  const reply = await fetch(url + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${PROXY_KEY}` },
-    body: JSON.stringify({ model, ...('input' in body || 'prompt' in body ? {} : user), ...body }),
-  });
-  await reply.text();
-  return { status: reply.status, calls: received.slice(before).map(shown) };
-}
-
-/** A call of the provider. What is written in two ways and means the same is written in one. */
-function shown(received: Received): Outcome['calls'][number] {
-  const { method, target, headers } = received;
-  const { model, ...body } = bodyIn(received);
-  const { authorization, 'x-api-key': anthropic, 'api-key': azure, 'x-team': team } = headers;
-  // No stream is the default of every API, and tools of Claude are `custom` unless they say otherwise.
-  if (body.stream === false) delete body.stream;
-  return {
-    count: 1,
-    status: undefined,
-    path: `${method} ${target}`,
-    model,
-    // Servers that need no key get a made-up one.
-    auth: {
-      ...{ anthropic, azure, team, organization: headers['openai-organization'] },
-      authorization: /fake-api-key|none/.test(String(authorization)) ? undefined : authorization,
-    },
-    body: JSON.parse(JSON.stringify(body), (key, value: unknown) =>
-      key === 'content' ? textOfOne(value) : value === 'custom' ? undefined : value,
-    ) as object,
-  };
-}
-
-/** A content of one text is a list with it, or the text. */
-function textOfOne(content: unknown): unknown {
-  if (!Array.isArray(content) || content.length !== 1) return content;
-  const { type, text, ...rest } = content[0] as Record<string, unknown>;
-  return type === 'text' && Object.keys(rest).length === 0 ? text : content;
-}
-
-/** What must be the same. */
-function compared({ status, calls }: Outcome, parts: readonly Part[] = []): object {
-  const kept = parts.includes('count') ? calls.slice(0, 1) : calls;
-  return {
-    ...(!parts.includes('status') && { status }),
-    calls: kept.map((call) =>
-      Object.fromEntries(Object.entries(call).filter(([part]) => !parts.some((each) => each === part))),
-    ),
-  };
-}
-
-test.each(CASES)('LiteLLM and the gateway make the same calls of the provider: $name', async (each) => {
-  const there = await send(twins.litellm, each);
-  const here = await send(twins.gateway, each);
-  expect(compared(here, each.differs?.in)).toEqual(compared(there, each.differs?.in));
-  // A difference that is gone is taken off the list.
-  if (each.differs !== undefined) expect(here, each.differs.because).not.toEqual(there);
-});
+test.each(CASES)('LiteLLM and the gateway make the same calls of the provider: $name', (each) =>
+  compareTwins(twins, each),
+);
