@@ -202,7 +202,7 @@ describe('certificate files', () => {
       [{ cert, key, minTLSVersion: 'TLS_V1_3', maxTLSVersion: 'TLS_V1_2' }, /tls\.maxTLSVersion: .*older/],
       [{ cert, key, minTLSVersion: 'TLS_V1_0' }, /expected `TLS_V1_2` or `TLS_V1_3`/],
       [{ cert, key, cipherSuites: ['RC4'] }, /expected one of TLS_AES_256_GCM_SHA384/],
-      [{ cert, key, mode: 'dynamicCa' }, /mode/],
+      [{ cert, key, mode: 'dynamic' }, /tls\.mode/],
     ];
     for (const [tls, expected] of cases) expect(await problems(tls)).toMatch(expected);
   });

@@ -9,12 +9,11 @@ const route = (backend: object) => ({
 test.for<[string, object, string]>([
   ['services', { services: [] }, 'Kubernetes control plane'],
   ['a service as a backend', route({ service: { name: 'a', port: 1 } }), 'write `host: name:port`'],
-  ['a dynamic backend', route({ dynamic: {} }), 'a backend has a fixed address'],
-  ['an internal bind', { binds: [{ mode: 'internal', listeners: [{}] }] }, 'only `standard` is supported'],
+  ['the admin server as a backend', route({ internal: 'api' }), 'the admin server is not a backend'],
   [
-    'a tunnel',
-    { binds: [{ port: 1, tunnelProtocol: 'connect', listeners: [{}] }] },
-    'only `direct` is supported',
+    'a tunnel of a mesh',
+    { binds: [{ port: 1, tunnelProtocol: 'hboneGateway', listeners: [{}] }] },
+    'only `direct` and `connect` are supported',
   ],
   ['ruleName', { routes: [{ ruleName: 'x' }] }, 'it names a part of a Kubernetes HTTPRoute'],
 ])('%s is refused with the reason', ([_name, config, reason]) => {
