@@ -3,6 +3,7 @@ import { bySpecificity, matchesModel } from '../../../server/llm/models/model-pa
 import type { Imported } from '../imported.ts';
 import { type Deployment, SHARES } from './deployments.ts';
 import type { Lost } from './lost.ts';
+import { PROVIDERS } from './providers.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 type Names = ReadonlyMap<string, readonly string[]>;
@@ -61,6 +62,7 @@ export function addGroups(
   for (const [name, targets] of virtual)
     imported.virtualModels.push({ source, value: { name, routing: { failover: { targets } } } });
   reportFallbacks(links.fallbacks, groups, lost);
+  reportGuessedNames(groups, lost);
 }
 
 const isPattern = (name: string): boolean => name.includes('*');
@@ -173,6 +175,18 @@ function wholeNumbers(weights: readonly number[]): readonly number[] {
   if (weights.every((weight) => Number.isInteger(weight) && weight >= 0)) return weights;
   const largest = Math.max(...weights);
   return weights.map((weight) => (weight <= 0 ? 0 : Math.max(1, Math.round((weight / largest) * 1000))));
+}
+
+/** LiteLLM knows the providers of many models, and then finds `openai/*` for `gpt-5`. */
+function reportGuessedNames({ patterns }: Groups, lost: Lost): void {
+  if (patterns.includes('*')) return;
+  for (const pattern of patterns) {
+    const [, provider] = /^([^/]+)\/\*$/.exec(pattern) ?? [];
+    if (provider !== undefined && Object.hasOwn(PROVIDERS, provider))
+      lost.add(`names without ${provider}/`, 'LiteLLM guesses the provider of models that it knows', {
+        owner: pattern,
+      });
+  }
 }
 
 function reportFallbacks(fallbacks: Names, groups: Groups, lost: Lost): void {
