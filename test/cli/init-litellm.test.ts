@@ -5,8 +5,8 @@ import { readLitellm } from '../../src/cli/init/litellm/read.ts';
 import { Variables } from '../../src/cli/init/variables.ts';
 
 /** What is imported from a file, and what is left out of it, as lines. */
-function read(yaml: string, env: Record<string, string> = {}) {
-  const variables = new Variables(env);
+function read(yaml: string, ...others: readonly string[]) {
+  const variables = new Variables({});
   const imported: Imported = nothingImported();
   const context = {
     home: '/home/ann',
@@ -15,7 +15,7 @@ function read(yaml: string, env: Record<string, string> = {}) {
     variables,
     source: 'config.yaml',
   };
-  readLitellm(parse(yaml), context, imported);
+  for (const each of [yaml, ...others]) readLitellm(parse(each), context, imported);
   return {
     ...imported,
     models: imported.models.map(({ value }) => value),
@@ -322,6 +322,17 @@ test.each([
   );
   expect(found[0]?.['cache']).toEqual(cache);
   expect(lines.map((line) => /`litellm_settings\.([^`]*)`/.exec(line)?.[1])).toEqual(left);
+});
+
+test('of two files, the settings of all calls are those of the first', () => {
+  const file = (budget: number): string =>
+    `${models(`m${budget}: { model: openai/m${budget}, ${KEY}, input_cost_per_token: 0 }`)}litellm_settings: { max_budget: ${budget} }`;
+  const found = read(file(1), file(2));
+  expect(found.policies['budgets']).toEqual([{ name: 'litellm', limit: '1USD/total' }]);
+  expect(found.lines).toEqual([
+    'warning: `llm.policies.budgets` in config.yaml: that of another file is used',
+    '`llm.policies.retry` in config.yaml: that of another file is used',
+  ]);
 });
 
 test('lost limits and guardrails are warnings before all others, and no key is lost silently', () => {

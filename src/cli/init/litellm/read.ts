@@ -76,19 +76,18 @@ function addPolicies(
   lost: Lost,
   { policies, prices }: Imported,
 ): void {
-  const timeout = timeoutOf(
-    sections,
-    deployments.map(({ name, timeout: own }) => [name, own]),
-    lost,
-  );
-  if (timeout !== undefined) policies['timeout'] ??= timeout;
-  const retry = retryOf(sections, lost);
-  if (retry !== undefined) policies['retry'] ??= retry;
+  const timeouts = deployments.map(({ name, timeout }) => [name, timeout] as const);
+  const budgets = budgetsOf(sections, lost);
+  const found = { timeout: timeoutOf(sections, timeouts, lost), retry: retryOf(sections, lost), budgets };
+  for (const [key, value] of Object.entries(found)) {
+    if (value === undefined) continue;
+    if (key in policies)
+      lost.add(`llm.policies.${key}`, 'that of another file is used', { isWarning: key === 'budgets' });
+    else policies[key] = value;
+  }
   const catalog = catalogOf(deployments, lost);
   if (Object.keys(catalog).length > 0) prices.push(catalog);
-  const budgets = budgetsOf(sections, lost);
   if (budgets === undefined) return;
-  policies['budgets'] ??= budgets;
   const unpriced = deployments.filter(({ price }) => price === undefined).map(({ name }) => name);
   if (unpriced.length > 0)
     lost.add('prices', 'calls are refused (403), because `max_budget` needs prices: `agctl costs import`', {
