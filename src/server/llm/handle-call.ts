@@ -15,7 +15,7 @@ import type { ModelRequest } from './call/planned-call.ts';
 import { replacingName } from './models/model.ts';
 import { modelListResponse, requireAllowed, requireNamed } from './models/model-list.ts';
 import { matchesModel } from './models/model-patterns.ts';
-import { chooseTarget } from './models/virtual-models.ts';
+import { chooseTarget, namedTarget, virtualModelOf } from './models/virtual-models.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime/realtime.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './request/endpoints.ts';
 import { namedModels } from './request/named-models.ts';
@@ -60,13 +60,17 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
         awaitsOutput: !isLast,
       });
     });
-  const virtual = runtime.virtual.get(request.wanted);
+  const { wanted } = request;
+  const virtual = virtualModelOf(runtime.virtual, wanted);
   if (virtual === undefined) return await callModel(ctx, runtime, request);
-  if (virtual.failover === undefined)
-    return callModel(ctx, runtime, { ...request, target: chooseTarget(virtual, ctx, body.value) });
-  return callWithFailover(ctx, virtual.failover, (target, isLast) =>
-    callModel(ctx, runtime, { ...request, body: body.original(), target, awaitsOutput: !isLast }),
-  );
+  if (virtual.failover === undefined) {
+    const target = namedTarget(virtual, chooseTarget(virtual, ctx, body.value), wanted);
+    return callModel(ctx, runtime, { ...request, target });
+  }
+  return callWithFailover(ctx, virtual.failover, (chosen, isLast) => {
+    const target = namedTarget(virtual, chosen, wanted);
+    return callModel(ctx, runtime, { ...request, body: body.original(), target, awaitsOutput: !isLast });
+  });
 }
 
 /** The requested name, or the one that replaces it: `modelAliases` of the policy `ai`. */
@@ -78,8 +82,8 @@ function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> 
   const requested = realtimeModel(ctx);
   requireAllowed(ctx, requested);
   const wanted = wantedModel(ctx, requested);
-  const virtual = runtime.virtual.get(wanted);
-  const target = virtual && chooseTarget(virtual, ctx, { model: wanted });
+  const virtual = virtualModelOf(runtime.virtual, wanted);
+  const target = virtual && namedTarget(virtual, chooseTarget(virtual, ctx, { model: wanted }), wanted);
   const model = chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);
   model.authorize?.(ctx);
   return openRealtime(ctx, {

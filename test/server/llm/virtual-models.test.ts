@@ -76,7 +76,49 @@ describe('a virtual model', () => {
     expect(provider.received.map((_, index) => bodyOf(provider, index)['model'])).toEqual(['large', 'small']);
   });
 
+  test('a virtual model with a pattern takes every matching name, and its targets keep what the pattern matched', async () => {
+    await using provider = await llmProvider();
+    const models = [
+      { ...entry('own/*', provider.address, { model: '*' }), visibility: 'internal' },
+      { ...entry('fixed/*', provider.address, { model: 'the-fixed-one' }), visibility: 'internal' },
+    ];
+    const failover = (model: string): object => ({ failover: { targets: [{ model }] } });
+    const virtualModels = [
+      { name: '*', routing: failover('own/*') },
+      { name: 'team-*', routing: weighted({ model: 'own/big-*' }) },
+      { name: 'team-a', routing: conditional({ model: 'fixed/*' }) },
+    ];
+    await using served = await modelsGateway(models, { virtualModels });
+    for (const model of ['any', 'team-b', 'team-a', 'own/any']) await chat(served, { ...CHAT, model });
+    expect([0, 1, 2, 3].map((index) => bodyOf(provider, index)['model'])).toEqual([
+      ...['any', 'big-b', 'the-fixed-one', 'own/any'],
+    ]);
+    const list = JSON.parse((await send(`${served.url}/v1/models`)).text) as { data: { id: string }[] };
+    expect(list.data.map(({ id }) => id)).toEqual(['team-a', 'team-*', '*']);
+  });
+
+  test('the next target of a pattern gets the name of the client, too', async () => {
+    await using failing = await llmProvider((_, response) => response.writeHead(500).end());
+    await using provider = await llmProvider();
+    const models = [
+      { ...entry('a/*', failing.address, { model: '*' }), visibility: 'internal' },
+      { ...entry('b/*', provider.address, { model: '*' }), visibility: 'internal' },
+    ];
+    const targets = [{ model: 'a/*' }, { model: 'b/*', priority: 1 }];
+    await using served = await modelsGateway(models, {
+      virtualModels: [{ name: '*', routing: { failover: { targets } } }],
+    });
+    expect((await chat(served, { ...CHAT, model: 'any' })).status).toBe(200);
+    expect([failing, provider].map((each) => bodyOf(each, 0)['model'])).toEqual(['any', 'any']);
+  });
+
   test.each<[string, object[], string]>([
+    ['two wildcards', [{ name: '*v*', routing: weighted({ model: 'x' }) }], 'may only appear once'],
+    [
+      'a pattern that hides a model',
+      [{ name: '*', routing: weighted({ model: 'x' }) }],
+      'takes the calls of the model `x`',
+    ],
     [
       'a target that nobody answers',
       [{ name: 'v', routing: weighted({ model: 'y' }) }],

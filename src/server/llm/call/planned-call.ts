@@ -5,7 +5,7 @@ import type { Guardrails } from '../guardrails/guardrails.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { EndpointStats } from '../models/health.ts';
 import { configuredName, type Model, replacingName } from '../models/model.ts';
-import type { VirtualTarget } from '../models/virtual-models.ts';
+import { type VirtualTarget, virtualModelOf } from '../models/virtual-models.ts';
 import type { CallBody } from '../request/call-body.ts';
 import type { Endpoint } from '../request/endpoints.ts';
 import { type ChosenFormat, chooseFormat } from '../translation/translation.ts';
@@ -84,6 +84,7 @@ function callOf(
   { requested, wanted, body, endpoint }: ModelRequest,
   { model, providerModel, chosen }: Pick<PlannedCall, 'model' | 'providerModel' | 'chosen'>,
 ): LlmCall {
+  const virtual = virtualModelOf(runtime.virtual, wanted);
   return {
     limits: runtime.limits,
     format: endpoint.format,
@@ -91,7 +92,10 @@ function callOf(
     operation: endpoint.operation,
     provider: model.provider.telemetryName,
     requestModel: requested,
-    configuredModel: runtime.virtual.has(wanted) ? wanted : configuredName(model, requested),
+    configuredModel:
+      virtual === undefined
+        ? configuredName(model, requested)
+        : configuredName({ name: virtual.name, model: undefined }, requested),
     providerModel,
     streaming: endpoint.target?.stream ?? isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,

@@ -9,7 +9,12 @@ export const failoverSchema = z.lazy(() =>
       targets: z
         .array(
           z.strictObject({
-            model: z.string().min(1).describe('Model name that matches an entry of `models`.'),
+            model: z
+              .string()
+              .min(1)
+              .describe(
+                'Model name that matches an entry of `models`. A `*` in it stands for the text that the one in `name` of the virtual model matched.',
+              ),
             priority: z
               .int()
               .min(0)

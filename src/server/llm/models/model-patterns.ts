@@ -36,8 +36,8 @@ interface Entry {
 
 /**
  * Warns about entries of `models` that are never selected, because another entry or pattern matches all of their
- * requests. Reports an error if a public model and a virtual model have the same name: the virtual one would always be
- * used, and the model list would contain the name twice.
+ * requests. Reports an error if a virtual model has the name of a public model, or a pattern that matches it: the virtual
+ * one would always be used.
  */
 export function reportUnreachableModels(
   models: readonly Entry[],
@@ -49,12 +49,18 @@ export function reportUnreachableModels(
     if (shadowing !== -1) reportShadowed(entry.name, index, shadowing, models, context);
   }
   for (const [index, { name }] of virtualModels.entries()) {
-    const model = models.findIndex((entry) => entry.name === name && entry.visibility === 'public');
-    if (model === -1) continue;
+    const model = models.findIndex(
+      (entry) => matchesModel(name, entry.name) && entry.visibility === 'public',
+    );
+    const shadowed = models[model]?.name;
+    if (shadowed === undefined) continue;
     const { configLine } = context.at('models', model, 'name').place();
     context.at('virtualModels', index, 'name').report({
       code: 'AGW0106',
-      message: `a model and a virtual model are both named \`${name}\``,
+      message:
+        shadowed === name
+          ? `a model and a virtual model are both named \`${name}\``
+          : `the virtual model \`${name}\` takes the calls of the model \`${shadowed}\``,
       label: `the model in line ${configLine} would be unreachable`,
       help: 'rename one of them, or set `visibility: internal` on the model',
     });

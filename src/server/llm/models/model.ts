@@ -351,7 +351,10 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
 }
 
 /** The name of the entry for a requested model; undefined if the entry is for every name and the name is not its model. */
-export function configuredName({ name, model }: Model, requested: string): string | undefined {
+export function configuredName(
+  { name, model }: Pick<Model, 'name' | 'model'>,
+  requested: string,
+): string | undefined {
   if (name !== '*') return name;
   return requested === model ? model : undefined;
 }
@@ -373,7 +376,10 @@ const setsCredential = ({ requestHeaders }: ModelConfig): boolean =>
  * The name that replaces that of the client at the provider; undefined if there is none. `requested`: a name that the entry
  * matches. A `*` in `params.model` stands for the same text as that in `name`.
  */
-export function replacingName({ name, model }: Model, requested: string): string | undefined {
+export function replacingName(
+  { name, model }: Pick<Model, 'name' | 'model'>,
+  requested: string,
+): string | undefined {
   const [before, after] = name.split('*');
   if (model === undefined || before === undefined || after === undefined) return model;
   return model.replace('*', () => requested.slice(before.length, requested.length - after.length));

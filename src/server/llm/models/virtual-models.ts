@@ -12,10 +12,12 @@ import { llmError } from '../errors.ts';
 import { otherCase } from '../request/read-request.ts';
 import { llmRequestScope } from '../variables.ts';
 import { Failover, type FailoverTarget, failoverSchema, randomByWeight } from './failover.ts';
-import type { Model } from './model.ts';
-import { bySpecificity, matchesModel } from './model-patterns.ts';
+import { type Model, replacingName } from './model.ts';
+import { bySpecificity, matchesModel, patternProblem } from './model-patterns.ts';
 
-const target = nonEmpty.describe('Model name that matches an entry of `models`.');
+const target = nonEmpty.describe(
+  'Model name that matches an entry of `models`. A `*` in it stands for the text that the one in `name` of the virtual model matched.',
+);
 
 const weightedSchema = z.lazy(() =>
   mapping('Selects one of several models at random, by weight.', {
@@ -57,7 +59,15 @@ const conditionalSchema = z.lazy(() =>
 
 export const virtualModelSchema = z.lazy(() =>
   mapping('A name that resolves to one of several models.', {
-    name: nonEmpty.describe('Exact name requested by clients.'),
+    name: nonEmpty
+      .superRefine((name, context) => {
+        const problem = patternProblem(name);
+        if (problem !== undefined)
+          context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
+      })
+      .describe(
+        'Names requested by clients: one name, `*`, `prefix*` or `*suffix`. The most specific one is used.',
+      ),
     routing: z
       .strictObject({
         weighted: weightedSchema.optional(),
@@ -80,6 +90,8 @@ export interface VirtualTarget {
 }
 
 interface VirtualModel {
+  /** A name or a pattern. */
+  readonly name: string;
   /** Selects a target for one request; undefined if none matches. */
   choose(ctx: RequestContext, request: Readonly<Record<string, unknown>>): VirtualTarget | undefined;
   /** Selects further targets if one was not reached. */
@@ -96,7 +108,26 @@ function knownModels(wanted: string, names: readonly string[]): string {
   return near === undefined ? list : `did you mean \`${near}\`? ${list}`;
 }
 
+/** By name: patterns last, the most specific of them first. */
 export type VirtualModels = ReadonlyMap<string, VirtualModel>;
+
+/** The virtual model for a requested name. */
+export function virtualModelOf(models: VirtualModels, requested: string): VirtualModel | undefined {
+  const exact = models.get(requested);
+  if (exact !== undefined || models.size === 0) return exact;
+  for (const model of models.values()) if (matchesModel(model.name, requested)) return model;
+  return undefined;
+}
+
+/** The target with the name of the model to call: a pattern of the virtual model may leave it open. */
+export function namedTarget<T extends VirtualTarget>(
+  { name }: VirtualModel,
+  target: T,
+  requested: string,
+): T {
+  const model = replacingName({ name, model: target.model }, requested) ?? target.model;
+  return model === target.model ? target : { ...target, model };
+}
 
 /**
  * Compiles virtual models. Reports targets that match no entry, and duplicate names. `configured`: names of all
@@ -108,6 +139,9 @@ export function compileVirtualModels(
   context: CompileContext,
 ): VirtualModels {
   const compiled = new Map<string, VirtualModel>();
+  const add = (name: string, model: Omit<VirtualModel, 'name'>): void => {
+    compiled.set(name, { name, ...model });
+  };
   const entries = bySpecificity(models);
   const entryOf = (model: string): Model | undefined => entries.find(({ name }) => matchesModel(name, model));
   for (const [index, { name, routing }] of configs.entries()) {
@@ -125,17 +159,19 @@ export function compileVirtualModels(
         help: knownModels(model, configured),
       });
     }
-    if (weighted !== undefined) compiled.set(name, { choose: byWeight(weighted.targets) });
-    else if (failover !== undefined)
-      compiled.set(name, byFailover(new Failover(failover.targets, entryOf, name, at)));
-    else compiled.set(name, { choose: byCondition(conditional.targets, place) });
+    if (weighted !== undefined) add(name, { choose: byWeight(weighted.targets) });
+    else if (failover !== undefined) add(name, byFailover(new Failover(failover.targets, entryOf, name, at)));
+    else add(name, { choose: byCondition(conditional.targets, place) });
   }
-  return compiled;
+  const [exact, patterns] = [false, true].map((isPattern) =>
+    [...compiled.values()].filter(({ name }) => name.includes('*') === isPattern),
+  );
+  return new Map([...(exact ?? []), ...bySpecificity(patterns ?? [])].map((model) => [model.name, model]));
 }
 
 const NONE: ReadonlySet<object> = new Set();
 
-function byFailover(failover: Failover): VirtualModel {
+function byFailover(failover: Failover): Omit<VirtualModel, 'name'> {
   return { choose: () => failover.choose(NONE), failover };
 }
 
