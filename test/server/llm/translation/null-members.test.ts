@@ -151,3 +151,72 @@ describe.each(pairs('messages'))('for a client of %s, of a message', (client) =>
     expect(outputOf(body)).toEqual(['yes']);
   });
 });
+
+const response = (output: object[], more: object = {}) => ({
+  id: 'resp_1',
+  object: 'response',
+  created_at: 1,
+  status: 'completed',
+  model: 'm',
+  output,
+  usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+  ...more,
+});
+const said = (part: object) => ({ type: 'message', id: 'm', role: 'assistant', content: [part] });
+
+describe.each(pairs('responses'))('for a client of %s, of a response', (client) => {
+  test.each([
+    ['null', null],
+    ['missing', undefined],
+  ])('a model or id that is %s has a value for the client', async (_, value) => {
+    const body = await answered(
+      client,
+      'responses',
+      response([{ type: 'function_call', name: 'f', arguments: '{}' }], { model: value, id: value }),
+    );
+    expect([body['model'], typeof body['id']]).toEqual(['m', 'string']);
+    expect(JSON.stringify(body)).not.toContain('undefined');
+  });
+
+  test.each([
+    ['a text', { type: 'output_text', text: null }],
+    ['a refusal', { type: 'refusal', refusal: null }],
+    ['an empty refusal', { type: 'refusal', refusal: '' }],
+  ])('%s without a text gives no text', async (_, part) => {
+    const body = await answered(
+      client,
+      'responses',
+      response([said(part), said({ type: 'output_text', text: 'yes' })]),
+    );
+    expect(outputOf(body).filter((text) => text !== '')).toEqual(['yes']);
+    expect(JSON.stringify(body)).not.toMatch(/"(?:text|content)":null/);
+  });
+
+  test('a refusal is what the client gets as its text or refusal', async () => {
+    const body = await answered(client, 'responses', response([said({ type: 'refusal', refusal: 'no' })]));
+    expect(JSON.stringify(body)).toContain('"no"');
+  });
+
+  test.each([
+    [
+      'content',
+      { content: [{ type: 'reasoning_text', text: 'whole' }], summary: [{ text: 'short' }] },
+      'whole',
+    ],
+    ['summary', { content: [], summary: [{ text: 'short' }, { text: 'more' }] }, 'short\n\nmore'],
+    ['summary without texts', { summary: [{ text: null }] }, undefined],
+    ['content without texts', { content: [{ text: null }] }, undefined],
+  ])('the thoughts of %s are those that are there', async (_, item, thought) => {
+    const reasoning = { type: 'reasoning', id: 'r', ...item };
+    const body = await answered(
+      client,
+      'responses',
+      response([reasoning, said({ type: 'output_text', text: 'yes' })]),
+    );
+    const [message] = (body['choices'] ?? []) as { message: Json }[];
+    const [block] = (body['content'] ?? []) as Json[];
+    const found = message?.message['reasoning_content'] ?? block?.['thinking'];
+    expect(found === '' ? undefined : found).toBe(thought);
+    expect(JSON.stringify(body)).not.toContain('undefined');
+  });
+});
