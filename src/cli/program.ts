@@ -219,7 +219,7 @@ function setupCommands(program: Command, run: Bind): void {
     .option('--no-secrets', 'do not copy secrets: write their names only')
     .addHelpText(
       'after',
-      '\nReads the settings of Claude Code, Claude Desktop, Cursor, VS Code, Codex, Gemini CLI, Windsurf, Zed, Cline and LM Studio; with --from also any file with `mcpServers`, config.yaml of LiteLLM, and configurations of agentgateway in former forms.\n\nWrites gateway.yaml. Secrets of imported files become references such as $NAME; their values are written to gateway.env, which only its owner can read. Nothing is overwritten.\n\nExit code 0: created. 1: a file exists already, or could not be written.\n\nExamples:\n  agctl init\n  agctl init --yes --with mcp,llm\n  agctl init --yes --from cursor --from ./litellm.yaml\n',
+      '\nReads the settings of Claude Code, Claude Desktop, Cursor, VS Code, Codex, Gemini CLI, Windsurf, Zed, Cline and LM Studio; with --from also any file with `mcpServers`, config.yaml of LiteLLM, config objects of Portkey, and configurations of agentgateway in former forms.\n\nWrites gateway.yaml. Secrets of imported files become references such as $NAME; their values are written to gateway.env, which only its owner can read. Nothing is overwritten.\n\nExit code 0: created. 1: a file exists already, or could not be written.\n\nExamples:\n  agctl init\n  agctl init --yes --with mcp,llm\n  agctl init --yes --from cursor --from ./litellm.yaml\n',
     )
     .action(run(() => import('./commands/init.ts')));
   connectCommand(program, run);

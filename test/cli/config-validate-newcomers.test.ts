@@ -143,8 +143,13 @@ const ofAnother = (what: string): RegExp =>
 test.each([
   ['LiteLLM', 'model_list: []\ngeneral_settings: {}\n', 'model_list', /`agctl init --from FILE`/],
   ['LiteLLM', '{"litellm_settings": {}}', 'litellm_settings', /LiteLLM.*`agctl init --from FILE`/],
-  ['Portkey', '{"strategy": {"mode": "loadbalance"}, "targets": []}', 'strategy', /`llm.virtualModels`/],
-  ['Portkey', '{"virtual_key": "openai-x", "cache": {"mode": "simple"}}', 'virtual_key', /`llm.models`/],
+  ['Portkey', '{"strategy": {"mode": "loadbalance"}, "targets": []}', 'strategy', /`agctl init --from FILE`/],
+  [
+    'Portkey',
+    '{"virtual_key": "openai-x", "cache": {"mode": "simple"}}',
+    'virtual_key',
+    /`agctl init --from FILE`/,
+  ],
   ['Kubernetes', K8S, 'kind', /a resource of Kubernetes, `Gateway`.*`gateways`/],
   ['Kubernetes, several', `${K8S}---\n${K8S}`, 'kind', /a resource of Kubernetes, `Gateway`.*`gateways`/],
   ['Helm', `${K8S}{{- if .Values.x }}\nx: {{ .Values.y }}\n`, 'kind', /a resource of Kubernetes, `Gateway`/],

@@ -13,6 +13,7 @@ import type { Imported } from './imported.ts';
 import { isLitellm, readLitellm } from './litellm/read.ts';
 import { readServers } from './mcp-servers.ts';
 import type { PlaceholderContext } from './placeholders.ts';
+import { isPortkey, readPortkey } from './portkey/read.ts';
 import type { Variables } from './variables.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
@@ -23,7 +24,11 @@ export interface Source {
   /** Path as people write it, with `~`. */
   readonly shown: string;
   readonly client: McpClient | undefined;
-  readonly content: Servers | { readonly litellm: Entry } | { readonly gateway: string };
+  readonly content:
+    | Servers
+    | { readonly litellm: Entry }
+    | { readonly portkey: Entry }
+    | { readonly gateway: string };
 }
 
 /** Sections with MCP servers. */
@@ -85,11 +90,12 @@ function readSource(path: string, place: Place, known?: McpClient): Source {
   }
   if (['binds', 'gateways'].some((key) => key in settings)) return { ...source, content: { gateway: text } };
   const servers = serverSections(settings, place);
+  if (servers.length === 0 && isPortkey(settings)) return { ...source, content: { portkey: settings } };
   if (servers.length === 0)
     throw new CommandError(
       'usage',
       `nothing to import in ${shown}`,
-      'expected `mcpServers`, `servers`, `context_servers` or `mcp_servers`',
+      'expected `mcpServers`, `servers`, `context_servers` or `mcp_servers`, or a config object of Portkey',
     );
   return { ...source, content: { servers } };
 }
@@ -146,6 +152,7 @@ export function importSource(source: Source, place: Place, variables: Variables,
   };
   const { content } = source;
   if ('litellm' in content) readLitellm(content.litellm, context, imported);
+  if ('portkey' in content) readPortkey(content.portkey, context, imported);
   if ('servers' in content) for (const section of content.servers) readServers(section, context, imported);
 }
 

@@ -1,13 +1,13 @@
 import { entryIn, membersOf, stringIn } from '../../../core/foreign.ts';
 import { NotImported } from '../imported.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
+import { literal, numeric } from '../values.ts';
 import { isSecretName } from '../variables.ts';
 import { connection } from './connection.ts';
 import type { Lost } from './lost.ts';
 import { PRICES, type Price, priceOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
 import { secret, withoutOsEnviron } from './references.ts';
-import { literal, numeric } from './values.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 

@@ -171,7 +171,7 @@ function levels(
 }
 
 /** Weights such as 0.9 and 0.1 in the same proportion. */
-function wholeNumbers(weights: readonly number[]): readonly number[] {
+export function wholeNumbers(weights: readonly number[]): readonly number[] {
   if (weights.every((weight) => Number.isInteger(weight) && weight >= 0)) return weights;
   const largest = Math.max(...weights);
   return weights.map((weight) => (weight <= 0 ? 0 : Math.max(1, Math.round((weight / largest) * 1000))));

@@ -1,25 +1,11 @@
 import { elementsOf, membersOf, shownValue } from '../../../core/foreign.ts';
-import type { LeftOut } from '../imported.ts';
+import { LostParts } from '../lost-parts.ts';
 import { CALLBACKS_THAT_CHECK, isCap, NO_LIMIT, REASONS } from './reasons.ts';
 
 /** What has no counterpart. Models with the same key and reason are one line. */
-export class Lost {
-  readonly #source: string;
-  readonly #lines = new Map<
-    string,
-    { key: string; reason: string; owners: Set<string>; isWarning: boolean }
-  >();
-
-  constructor(source: string) {
-    this.#source = source;
-  }
-
-  /** `key` of `owner`, such as a model. A limit or a check is a warning: whoever relies on it has to know. */
-  add(key: string, reason: string, { owner = '', isWarning = isCap(key) } = {}): void {
-    const id = `${key}\n${reason}`;
-    const line = this.#lines.get(id) ?? { key, reason, owners: new Set(), isWarning };
-    if (owner !== '') line.owners.add(owner);
-    this.#lines.set(id, line);
+export class Lost extends LostParts {
+  override add(key: string, reason: string, { owner = '', isWarning = isCap(key) } = {}): void {
+    super.add(key, reason, { owner, isWarning });
   }
 
   /** Every member of a section that is not `known`. Without a value, or switched off, it does nothing in LiteLLM either. */
@@ -35,16 +21,6 @@ export class Lost {
       const isWarning = isCap(key) || hasCap(value);
       this.add(`${prefix}${key}`, reasonFor(key, isWarning), { owner: owner ?? '', isWarning });
     }
-  }
-
-  /** Warnings first. */
-  get lines(): LeftOut[] {
-    const all = [...this.#lines.values()].map(({ key, reason, owners, isWarning }) => ({
-      what: `\`${key}\`${owners.size > 0 ? ` of ${[...owners].join(', ')}` : ''} in ${this.#source}`,
-      reason,
-      ...(isWarning && { isWarning }),
-    }));
-    return [...all.filter(({ isWarning }) => isWarning), ...all.filter(({ isWarning }) => !isWarning)];
   }
 }
 

@@ -1,6 +1,6 @@
 import { membersOf } from '../../../core/foreign.ts';
+import { numeric, seconds } from '../values.ts';
 import type { Lost } from './lost.ts';
-import { numeric, seconds } from './values.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
 import type { CatalogText, RateTexts } from '../../../server/llm/cost/catalog-schema.ts';
 import { roundedRate } from '../../../server/llm/cost/decimal.ts';
 import { findProvider } from '../../../server/llm/providers/index.ts';
+import { numeric } from '../values.ts';
 import type { Lost } from './lost.ts';
-import { numeric } from './values.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 

@@ -32,8 +32,7 @@ const KINDS: readonly Kind[] = [
         ? 'a configuration of Portkey'
         : undefined,
     keys: ['strategy', 'virtual_key'],
-    help: () =>
-      'write each of its targets as an entry of `llm.models`, with `provider` and `params: { apiKey: $NAME }`, and its strategy as an entry of `llm.virtualModels`: `routing: { failover: … }` for `fallback`, `{ weighted: … }` for `loadbalance`',
+    help: () => '`agctl init --from FILE` imports its targets, strategy, retries, cache and guardrails',
   },
   {
     what: (file) => ('apiVersion' in file && 'kind' in file ? ofKubernetes(textIn(file['kind'])) : undefined),

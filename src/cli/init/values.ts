@@ -1,4 +1,4 @@
-import { isRecord } from '../../../core/foreign.ts';
+import { isRecord } from '../../core/foreign.ts';
 
 /** A number, also as text: `1e-6` is no number in the YAML of Python. */
 export function numeric(value: unknown): number | undefined {
