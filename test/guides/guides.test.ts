@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { findProblems } from '../../src/server/runtime/find-problems.ts';
 import { cli } from '../kit/cli.ts';
-import { llmProvider } from '../kit/llm-provider.ts';
+import { bodyOf, llmProvider } from '../kit/llm-provider.ts';
 import { startOidcProvider } from '../kit/oidc-provider.ts';
 import { freePort } from '../kit/ports.ts';
 import { REDIS_SERVER, redisServer } from '../kit/redis.ts';
@@ -230,6 +230,23 @@ test('the guide from LiteLLM: models, fallbacks and the master key are imported'
   expect(imported).toContain('database_url');
   expect(checked).toContain('0 problems');
   expect(models).toMatch(/"gpt-5-mini"[\s\S]*"claude"|"claude"[\s\S]*"gpt-5-mini"/);
+});
+
+test('the guide from Portkey: targets and guardrails are imported, and any model name is answered', async () => {
+  await using provider = await llmProvider();
+  await using followed = await followGuide('from-portkey.md', {
+    4000: String(await freePort()),
+    'portkey.json': 'servers.json',
+    '"provider": "openai"': `"provider": "openai", "custom_host": "http://${provider.address}/v1"`,
+    'sk-..."': 'sk-of-openai"',
+  });
+  const [imported, , checked, answer = ''] = followed.printed;
+  expect(imported).toContain('warning: `input_guardrails: default.wordCount`');
+  expect(imported).toContain('fill in: ANTHROPIC_PROD_1A2B');
+  expect(checked).toContain('0 problems');
+  expect(JSON.parse(answer)).toMatchObject({ choices: [{ message: { content: 'Hello.' } }] });
+  expect(bodyOf(provider)['model']).toBe('gpt-5-mini');
+  expect(provider.received[0]?.headers.authorization).toBe('Bearer sk-of-openai');
 });
 
 test('the guide from mcp-proxy: the servers of its file are offered under one address', async () => {
