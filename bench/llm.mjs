@@ -69,7 +69,7 @@ async function startAll() {
       const cached = join(folder, `${name}-cache.yaml`);
       writeFileSync(cached, JSON.stringify(llmConfig(upstream, { cache: {} })));
       await add(`${name}, answer of the cache`, startGateway(bin, cached));
-      all.at(-1).only = ['small', 'large', 'stream'];
+      all.at(-1).only = ['small', 'large'];
     }
     if (!values.database || !values.only.split(',').some((workload) => DATABASE_WORKLOADS.includes(workload)))
       continue;
