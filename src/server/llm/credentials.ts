@@ -74,6 +74,10 @@ export function gatewayCredential(
   return { apiKey: routeKey, isReplaced: true, encodings: keyEncodings(routeKey) };
 }
 
+/** Whether a header of a client, by its name in lower case, is a credential or selects an account. */
+export const isCredential = (name: string): boolean =>
+  !ORDINARY.has(name) && (CREDENTIALS.has(name) || CREDENTIAL.test(name) || isCredentialName(name));
+
 /**
  * Removes the client's credentials from a request that carries the gateway's key. Headers set by a policy are kept,
  * such as the `openai-organization` of the key.
@@ -81,8 +85,7 @@ export function gatewayCredential(
 export function dropCredentials({ raw }: HeaderList, request: ClientRequest): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] ?? '').toLowerCase();
-    if (ORDINARY.has(name)) continue;
-    if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isCredentialName(name)) continue;
+    if (!isCredential(name)) continue;
     // `authorization` is always removed, because it will hold the key. `headersDistinct` is built lazily by Node.js.
     if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] ?? ''))
       raw.splice(at, 2);

@@ -1,4 +1,4 @@
-import { elementsOf, jsonIn } from '../../../core/foreign.ts';
+import { elementsOf, jsonIn, stringIn } from '../../../core/foreign.ts';
 import { LruMap } from '../../../core/lru-map.ts';
 import { type SharedStore, type StoreScript, StoreUnavailable } from '../../kernel/shared-store.ts';
 
@@ -6,6 +6,8 @@ import { type SharedStore, type StoreScript, StoreUnavailable } from '../../kern
 export interface CachedAnswer {
   readonly contentType: string;
   readonly body: string;
+  /** The model that it names. */
+  readonly model: string | undefined;
   /** When it was complete, in ms since 1970. */
   readonly at: number;
 }
@@ -55,14 +57,15 @@ export class SharedAnswers implements AnswerStore {
   }
 
   async find(key: string): Promise<CachedAnswer | undefined> {
-    const [at, contentType, body] = elementsOf(jsonIn(String(await this.#run(READ, key))));
+    const [at, contentType, body, model] = elementsOf(jsonIn(String(await this.#run(READ, key))));
     return typeof at === 'number' && typeof contentType === 'string' && typeof body === 'string'
-      ? { at, contentType, body }
+      ? { at, contentType, body, model: stringIn(model) }
       : undefined;
   }
 
-  async keep(key: string, { at, contentType, body }: CachedAnswer): Promise<void> {
-    await this.#run(SAVE, key, Math.max(1, Math.round(this.#ttl)), JSON.stringify([at, contentType, body]));
+  async keep(key: string, { at, contentType, body, model }: CachedAnswer): Promise<void> {
+    const text = JSON.stringify([at, contentType, body, model]);
+    await this.#run(SAVE, key, Math.max(1, Math.round(this.#ttl)), text);
   }
 
   async #run(script: StoreScript, key: string, ...args: readonly (string | number)[]): Promise<unknown> {

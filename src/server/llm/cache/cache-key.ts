@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
-import { isCredentialName } from '../../../core/credentials.ts';
-import { FieldNames, HeaderList, withoutFields } from '../../kernel/request/header-list.ts';
+import { hash } from 'node:crypto';
+import { FieldNames, HeaderList } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { principal } from '../../kernel/request/shared-slots.ts';
-import { dropCredentials, gatewayCredential } from '../credentials.ts';
+import { dropCredentials, gatewayCredential, isCredential } from '../credentials.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { CallBody } from '../request/call-body.ts';
 import type { Endpoint } from '../request/endpoints.ts';
@@ -66,9 +65,6 @@ export function cacheKey(
   { model, isShared }: { readonly model: string; readonly isShared: boolean },
 ): string {
   const { apiKey, isReplaced } = gatewayCredential(ctx, entry);
-  const headers = new HeaderList(withoutFields(ctx.headers.raw, OF_ONE_REQUEST));
-  // What is left of the credentials is the client's own at the provider.
-  if (isReplaced) dropCredentials(headers, ctx.request);
   const parts = [
     model,
     apiKey ?? '',
@@ -78,19 +74,26 @@ export function cacheKey(
     endpoint.path ?? ctx.path,
     ctx.query,
     nameAtProvider,
-    JSON.stringify(pairs(headers.raw)),
+    headersOf(ctx, isReplaced),
     String(sent.encode() ?? ''),
   ];
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
-  return hash.digest('base64url');
+  let text = '';
+  for (const part of parts) text += `${part.length}:${part}`;
+  return hash('sha256', text, 'base64url');
 }
 
-function pairs(raw: readonly string[]): readonly string[] {
+/** The headers that count, in any order. The client's credentials are those for the provider unless they are replaced. */
+function headersOf({ headers, request }: RequestContext, isReplaced: boolean): string {
+  const list = isReplaced ? new HeaderList(headers.raw) : headers;
+  if (isReplaced) dropCredentials(list, request);
+  const { raw } = list;
   const found: string[] = [];
-  for (let at = 0; at < raw.length; at += 2)
-    if (!OF_PROGRAM.test(raw[at] ?? '')) found.push(`${raw[at]?.toLowerCase()}:${raw[at + 1]}`);
-  return found.sort();
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] ?? '';
+    if (!OF_ONE_REQUEST.has(name) && !OF_PROGRAM.test(name))
+      found.push(`${name.toLowerCase()}:${raw[at + 1]}`);
+  }
+  return found.length < 2 ? (found[0] ?? '') : found.sort().join('\n');
 }
 
 /**
@@ -100,8 +103,9 @@ function pairs(raw: readonly string[]): readonly string[] {
 function callerOf(ctx: RequestContext): string {
   const known = principal.get(ctx);
   if (known !== undefined) return known;
-  const sent = Object.entries(ctx.request.headersDistinct)
-    .filter(([name]) => name === 'cookie' || isCredentialName(name))
-    .sort(([one], [other]) => (one < other ? -1 : 1));
-  return JSON.stringify([sent, ctx.client.tls?.certificate?.fingerprint256 ?? '']);
+  const { headers } = ctx.request;
+  const sent: unknown[] = [];
+  for (const name in headers) if (name === 'cookie' || isCredential(name)) sent.push(name, headers[name]);
+  sent.push(ctx.client.tls?.certificate?.fingerprint256);
+  return JSON.stringify(sent);
 }

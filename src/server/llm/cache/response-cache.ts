@@ -107,10 +107,11 @@ export class ResponseCache {
     });
   }
 
-  #hit(call: LlmCall, { contentType, body, at }: CachedAnswer): Reply {
+  #hit(call: LlmCall, { contentType, body, model, at }: CachedAnswer): Reply {
     this.#count(['hit']);
     call.isCacheHit = true;
     call.isFree = true;
+    call.responseModel = model;
     const age = Math.max(0, Math.floor((Date.now() - at) / 1000));
     const headers = new HeaderList(['content-type', contentType, HEADER, 'hit', 'age', String(age)]);
     return { status: 200, headers, body };
@@ -191,7 +192,12 @@ class Recording {
     if (this.#chunks === undefined || this.#size === 0) return undefined;
     const bytes = redactKey(Buffer.concat(this.#chunks), this.#keys);
     if (!isUtf8(bytes)) return undefined;
-    return { contentType: this.#contentType, body: bytes.toString('utf8'), at: Date.now() };
+    return {
+      contentType: this.#contentType,
+      body: bytes.toString('utf8'),
+      model: this.call.responseModel,
+      at: Date.now(),
+    };
   }
 }
 

@@ -169,6 +169,16 @@ function responseFor(
 ): Reply | Promise<Reply> {
   if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply, guardrails.response.length > 0);
   model.changeResponseHeaders?.(reply.headers);
+  // Nothing of it is counted, checked or kept.
+  if (
+    call.isCacheHit === true &&
+    guardrails.response.length === 0 &&
+    !stripsUsage &&
+    call.keepsCompletion !== true
+  ) {
+    call.progress = 'complete';
+    return reply;
+  }
   return processResponse(ctx, call, reply, {
     guardrails: guardrails.response,
     request: () => body.toString(),
