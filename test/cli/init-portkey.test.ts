@@ -35,7 +35,12 @@ describe('one target', () => {
   test('a provider takes every model name, with its key as a reference', async () => {
     const { llm, text, lines, printed } = await imported(openai);
     expect(llm).toEqual({
-      models: [{ name: '*', provider: 'oaiCompat', params: { apiKey: `\${OPENAI_API_KEY}` } }],
+      models: [
+        {
+          ...{ name: '*', provider: 'oaiCompat', params: { apiKey: `\${OPENAI_API_KEY}` } },
+          requestHeaders: { remove: expect.arrayContaining(['x-portkey-config', 'x-portkey-virtual-key']) },
+        },
+      ],
     });
     expect(text).not.toContain('sk-first-key');
     expect(printed).toContain('OPENAI_API_KEY');
@@ -126,6 +131,49 @@ describe('one target', () => {
     ]);
   });
 });
+
+test('two keys of one provider, and names of targets that patterns do not have', async () => {
+  const targets = [openai, { ...openai, api_key: 'sk-other', name: 'a/b *' }];
+  const { llm, text } = await imported({ strategy: { mode: 'loadbalance' }, targets });
+  expect(llm.models).toMatchObject([
+    { name: 'openai/*', params: { apiKey: `\${OPENAI_API_KEY}` } },
+    { name: 'a-b/*', params: { apiKey: `\${TARGETS_1_OPENAI_API_KEY}` } },
+  ]);
+  expect(text).not.toContain('sk-');
+});
+
+test('a token of Google is not lost silently', async () => {
+  const config = { provider: 'vertex-ai', api_key: 'ya29', vertex_project_id: 'p', vertex_region: 'us' };
+  expect((await imported(config)).lines).toEqual([expect.stringMatching(/^`api_key` of vertex-ai/)]);
+});
+
+test.each([null, -1, 'x*', [null], { a: {} }].map((odd) => [JSON.stringify(odd), odd]))(
+  'init does not fail on %s in any place',
+  async (_, odd) => {
+    const members = {
+      ...{ provider: odd, api_key: odd, virtual_key: odd, override_params: odd, retry: odd, cache: odd },
+      ...{ request_timeout: odd, custom_host: odd, weight: odd, name: odd, forward_headers: odd },
+      ...{ input_guardrails: odd, before_request_hooks: odd, output_guardrails: [odd], aws_region: odd },
+    };
+    const deeper = {
+      ...{ retry: { attempts: odd, on_status_codes: odd }, cache: { mode: 'simple', max_age: odd } },
+      override_params: { model: odd, seed: odd },
+      input_guardrails: [
+        { 'default.regexMatch': odd, deny: true },
+        { deny: true, checks: odd },
+        { deny: true, checks: [odd, { id: odd, parameters: odd }] },
+        { 'default.contains': { operator: 'none', words: odd }, deny: true },
+      ],
+    };
+    const spoiled = Object.keys(members).map((key) => ({ ...openai, ...Object.fromEntries([[key, odd]]) }));
+    const targets = [...spoiled, { ...openai, ...deeper }, odd, members, openai];
+    for (const mode of ['fallback', 'conditional'])
+      for (const more of [{}, { on_status_codes: odd, conditions: odd, default: odd }]) {
+        const { llm } = await imported({ strategy: { mode, ...more }, targets, retry: odd, cache: odd });
+        if (mode === 'fallback') expect(llm.models.length).toBeGreaterThan(2);
+      }
+  },
+);
 
 describe('several targets', () => {
   test('`fallback`: targets in their order after any failure, for every name; none is left alone', async () => {

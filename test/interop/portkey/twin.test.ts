@@ -58,6 +58,7 @@ function shown(received: Received): Outcome['calls'][number] {
     auth: {
       ...{ authorization: headers.authorization, anthropic: headers['x-api-key'], team: headers['x-team'] },
       ...{ organization: headers['openai-organization'], project: headers['openai-project'] },
+      portkey: Object.keys(headers).filter((name) => name.startsWith('x-portkey-')),
     },
     body,
   };

@@ -26,6 +26,11 @@ export const CONNECTION_KEYS: readonly string[] = [
   ...['anthropic_version', 'anthropic_beta'],
 ];
 
+/** Headers that clients still send, and Portkey keeps to itself; a config has keys of other providers. */
+const FOR_PORTKEY = ['config', 'virtual-key', 'provider', 'metadata', 'trace-id'].map(
+  (name) => `x-portkey-${name}`,
+);
+
 /** `provider`, `params` and further members of the model of a target. @throws NotImported */
 export function connection(target: Target): Entry {
   const { settings } = target;
@@ -40,7 +45,7 @@ export function connection(target: Target): Entry {
   if (known === undefined) throw new NotImported(`the provider \`${name}\` has no counterpart`);
   const apiKey = keyOf(known, virtual, target);
   if (virtual !== undefined) reportVirtual(virtual, name, given, target);
-  const model = modelOf(settings);
+  const model = modelOf(settings, known);
   const headers = headersOf(settings);
   const aws = known.provider === 'bedrock' ? awsKeys(target) : undefined;
   return {
@@ -51,15 +56,19 @@ export function connection(target: Target): Entry {
       ...addressOf(known, settings),
     },
     ...(aws !== undefined && { auth: { aws } }),
-    ...(Object.keys(headers).length > 0 && { requestHeaders: { set: headers } }),
+    requestHeaders: {
+      ...(Object.keys(headers).length > 0 && { set: headers }),
+      remove: [...FOR_PORTKEY],
+    },
   };
 }
 
 /** The name that replaces that of clients; `@slug/name` also names a virtual key. */
-function modelOf(settings: Entry): string | undefined {
-  const deployment =
-    settings['provider'] === 'azure-openai' ? stringIn(settings['deployment_id']) : undefined;
-  return deployment ?? stringIn(membersOf(settings['override_params'])['model'])?.replace(/^@[^/]+\//, '');
+function modelOf(settings: Entry, { provider }: KnownProvider): string | undefined {
+  const deployment = provider === 'azure' ? stringIn(settings['deployment_id']) : undefined;
+  const named = deployment ?? stringIn(membersOf(settings['override_params'])['model']);
+  const model = named?.replace(/^@[^/]+\//, '');
+  return model === undefined || model === '' ? undefined : String(literal(model));
 }
 
 /** Portkey writes the publisher before names of Vertex AI. */
@@ -70,11 +79,15 @@ const nameAtProvider = ({ provider }: KnownProvider, model: string): string =>
 function keyOf(
   { provider, key }: KnownProvider,
   virtual: string | undefined,
-  { settings, owner, context }: Target,
+  { settings, owner, context, lost }: Target,
 ): string | undefined {
-  if (provider === 'vertex' || provider === 'bedrock') return undefined;
   const { variables, source } = context;
   const given = stringIn(settings['api_key']);
+  if (provider === 'vertex' || provider === 'bedrock') {
+    if (given !== undefined)
+      lost.add('api_key', 'credentials of this cloud are found as by its own tools', { owner });
+    return undefined;
+  }
   if (given !== undefined && given !== '')
     return variables.reference(key ?? `${owner}_API_KEY`, given, owner, `${owner} in ${source}`);
   if (virtual === undefined && key === undefined) return 'none';

@@ -1,7 +1,7 @@
-import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
+import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { numeric, seconds } from '../values.ts';
 import type { Lost } from './lost.ts';
-import type { Leaf } from './tree.ts';
+import { type Leaf, statusesIn } from './tree.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -25,15 +25,14 @@ export function retryOf(leaves: readonly Leaf[], hasNext: boolean, lost: Lost): 
 
 function retryIn(settings: Entry, owner: string, lost: Lost): Entry | undefined {
   const retry = membersOf(settings['retry']);
-  const attempts = Math.trunc(numeric(retry['attempts']) ?? 0);
+  const attempts = Math.min(255, Math.trunc(numeric(retry['attempts']) ?? 0));
   lost.addRest(retry, ['attempts', 'on_status_codes'], { prefix: 'retry.', owner });
   if (attempts <= 0) return undefined;
-  const codes = elementsOf(retry['on_status_codes']).filter((code) => typeof code === 'number');
   // Portkey waits a second before the first repetition.
   return {
     attempts,
     backoff: '1s',
-    codes: Array.isArray(retry['on_status_codes']) ? codes : REPEATED,
+    codes: statusesIn(retry['on_status_codes']) ?? REPEATED,
   };
 }
 

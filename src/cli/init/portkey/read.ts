@@ -99,12 +99,14 @@ function modelOf(leaf: Leaf, isAlone: boolean, { context, lost }: At): Entry {
   };
 }
 
-/** The name of a target, or that of its provider, without signs that patterns of names have. */
+/** The name of a target, or that of its provider, without signs that names of models or patterns have. */
 function labelOf({ name, settings }: Leaf): string {
   const given = [name, settings['provider'], settings['virtual_key']].find(
     (each) => typeof each === 'string',
   );
-  const plain = String(given ?? '').replaceAll(/[*@$\s]/g, '');
+  const plain = String(given ?? '')
+    .replaceAll(/[*@$\s]/g, '')
+    .replaceAll('/', '-');
   return plain === '' ? 'target' : plain;
 }
 

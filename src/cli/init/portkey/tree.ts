@@ -70,14 +70,13 @@ function nodeOf(own: Entry, outer: Entry, place: string, lost: Lost): Node {
     [...INHERITED, ...SIDES.flat(), ...DEFAULTS, 'strategy', 'targets', 'name', 'weight', 'override_params'],
     { owner },
   );
-  const codes = elementsOf(strategy['on_status_codes']).filter((code) => typeof code === 'number');
   const children = targets.map((target, index) =>
     nodeOf(membersOf(target), settings, `${place === '' ? '' : `${place}.`}targets[${index}]`, lost),
   );
   return {
     mode: mode ?? 'single',
     ...{ place, name, weight, children, strategy },
-    codes: Array.isArray(strategy['on_status_codes']) ? codes : undefined,
+    codes: statusesIn(strategy['on_status_codes']),
   };
 }
 
@@ -100,3 +99,12 @@ function inheriting(own: Entry, outer: Entry): Entry {
 
 const isSet = (value: unknown): boolean =>
   isRecord(value) ? Object.keys(value).length > 0 : value !== undefined && value !== null;
+
+/** A list of statuses; undefined if there is none. */
+export function statusesIn(value: unknown): readonly number[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  return value.flatMap((each) => {
+    const code = numeric(each);
+    return code !== undefined && Number.isInteger(code) && code >= 100 && code < 600 ? [code] : [];
+  });
+}
