@@ -65,6 +65,7 @@ describe('one target', () => {
     ['anthropic', 'http://h/v1/', { provider: 'anthropic', params: { baseUrl: 'http://h/v1' } }],
     ['ollama', 'http://h', { provider: 'ollama', params: { baseUrl: 'http://h/v1' } }],
     ['together-ai', 'http://h', { provider: 'togetherai', params: { baseUrl: 'http://h/v1' } }],
+    ['azure-openai', 'http://h/openai', { provider: 'azure', params: { baseUrl: 'http://h/openai/v1' } }],
     ['google', 'http://h', { provider: 'gemini', params: { baseUrl: 'http://h/v1beta' } }],
   ])('%s has the address of `custom_host`', async (provider, host, model) => {
     const { llm } = await imported({ provider, api_key: 'k', custom_host: host });

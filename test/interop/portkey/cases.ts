@@ -18,6 +18,11 @@ const at = (base: string, path: string, more: object = {}): object => ({
   ...{ provider: 'openai', api_key: `sk-${path}`, custom_host: `${base}/${path}/v1` },
   ...more,
 });
+/** A provider other than OpenAI at this address. */
+const own = (provider: string, more: object = {}): Case => ({
+  name: `a chat of ${provider}`,
+  config: (base) => ({ provider, api_key: 'k', custom_host: `${base}/own`, ...more }),
+});
 const fallback = (codes?: readonly number[]): object => ({
   strategy: { mode: 'fallback', ...(codes !== undefined && { on_status_codes: codes }) },
 });
@@ -89,6 +94,27 @@ export const CASES: readonly Case[] = [
     config: (base) => at(base, 'claude', { provider: 'anthropic', override_params: { model: 'claude-x' } }),
     body: { max_tokens: 20, temperature: 0.5 },
   },
+  ...[
+    ...['mistral-ai', 'groq', 'openrouter', 'deepseek', 'x-ai', 'fireworks-ai'],
+    ...['cerebras', 'deepinfra', 'perplexity-ai', 'moonshot', 'sambanova', 'nebius'],
+  ].map((provider) => own(provider)),
+  {
+    ...own('ollama'),
+    differs: { in: ['auth'], because: 'Portkey sends Ollama no key, also if the config has one' },
+  },
+  { ...own('together-ai'), differs: { in: ['body'], because: 'Portkey adds `max_tokens: 128`' } },
+  {
+    ...own('google'),
+    differs: { in: ['path', 'auth', 'body'], because: 'the gateway uses the OpenAI API of Gemini' },
+  },
+  {
+    ...own('azure-openai', { resource_name: 'eu', deployment_id: 'dep', api_version: '2024-10-21' }),
+    differs: { in: ['body'], because: 'the deployment is the model in the body, too; Azure reads the path' },
+  },
+  {
+    ...own('azure-openai', { resource_name: 'eu', deployment_id: 'dep', api_version: 'v1' }),
+    name: 'a chat of Azure without a dated version',
+  },
   ...[500, 429, 400, 404].map((code) => ({
     name: `a fallback after ${code}`,
     config: (base: string) => ({ ...fallback(), targets: [at(base, `fails-${code}`), at(base, 'two')] }),
@@ -130,6 +156,17 @@ export const CASES: readonly Case[] = [
       ],
     }),
     differs: { in: ['count'], because: 'the others of a group are tried before the next level' },
+  },
+  {
+    name: 'fallbacks inside a group',
+    config: (base) => ({
+      ...balanced,
+      targets: [
+        { ...fallback(), weight: 1, targets: [at(base, 'fails-500'), at(base, 'two')] },
+        { ...fallback(), weight: 0, targets: [at(base, 'never'), at(base, 'never')] },
+      ],
+    }),
+    differs: { in: ['count'], because: 'the targets of a branch without calls are used when others fail' },
   },
   {
     name: 'a fallback inside a fallback',

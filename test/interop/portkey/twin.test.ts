@@ -54,7 +54,7 @@ function shown(received: Received): Outcome['calls'][number] {
   if (body.stream === false) delete body.stream;
   if (Array.isArray(body['system']) && body['system'].length === 0) delete body['system'];
   return {
-    path: `${method} ${target}`,
+    path: `${method} ${target.replace(/\?$/, '')}`,
     auth: {
       ...{ authorization: headers.authorization, anthropic: headers['x-api-key'], team: headers['x-team'] },
       ...{ organization: headers['openai-organization'], project: headers['openai-project'] },

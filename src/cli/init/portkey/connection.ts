@@ -113,7 +113,9 @@ function reportVirtual(
 function addressOf(known: KnownProvider, settings: Entry): Entry {
   const text = (key: string): unknown => literal(stringIn(settings[key]));
   const host = stringIn(settings['custom_host'])?.replace(/\/+$/, '');
-  const base = host === undefined || host === '' ? known.base : `${host}${known.version ?? ''}`;
+  const isAzureV1 = known.provider === 'azure' && /^(?:v1)?$/.test(stringIn(settings['api_version']) ?? '');
+  const version = isAzureV1 ? '/v1' : (known.version ?? '');
+  const base = host === undefined || host === '' ? known.base : `${host}${version}`;
   const found = {
     baseUrl: literal(base),
     ...(known.provider === 'azure' && {

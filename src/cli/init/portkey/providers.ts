@@ -25,7 +25,7 @@ const PROVIDERS: Readonly<Record<string, KnownProvider>> = {
   google: { provider: 'gemini', key: 'GEMINI_API_KEY', version: '/v1beta' },
   'vertex-ai': { provider: 'vertex' },
   bedrock: { provider: 'bedrock' },
-  'azure-openai': { provider: 'azure', key: 'AZURE_API_KEY', version: '/openai' },
+  'azure-openai': { provider: 'azure', key: 'AZURE_API_KEY' },
   'mistral-ai': { provider: 'mistral', key: 'MISTRAL_API_KEY' },
   groq: { provider: 'groq', key: 'GROQ_API_KEY' },
   ollama: { provider: 'ollama', version: '/v1' },

@@ -85,14 +85,15 @@ const READ = [
 function modelOf(leaf: Leaf, isAlone: boolean, { context, lost }: At): Entry {
   const { settings, place } = leaf;
   const owner = place === '' ? labelOf(leaf) : place;
-  const { params, ...connected } = connection({ settings, owner, context, lost });
+  const { provider, params, ...connected } = connection({ settings, owner, context, lost });
   lost.addRest(settings, [...CONNECTION_KEYS, ...READ], { owner });
   const { model: _model, ...overrides } = membersOf(settings['override_params']);
   const cache = cacheOf(settings, owner, lost);
   const guardrails = guardrailsOf(settings, owner, lost);
   return {
-    ...connected,
+    provider,
     params: { ...(!isAlone && { model: ANY }), ...membersOf(params) },
+    ...connected,
     ...(Object.keys(overrides).length > 0 && { overrides: membersOf(literal(overrides)) }),
     ...(guardrails !== undefined && { guardrails }),
     ...(cache !== undefined && { cache }),
