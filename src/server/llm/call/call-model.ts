@@ -4,13 +4,14 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import { logReads, originalWithheld } from '../../kernel/request/shared-slots.ts';
 import { promptOf } from '../chat/prompt.ts';
 import { gatewayCredential } from '../credentials.ts';
+import { defaultsFor } from '../formats/default-fields.ts';
+import type { WireFormat } from '../formats/format.ts';
 import { clientFormatOf } from '../formats/index.ts';
 import { promptFields } from '../formats/text-fields.ts';
 import { runGuards } from '../guardrails/guardrails.ts';
 import { requestTexts } from '../guardrails/request-texts.ts';
 import { type LlmCall, llmCall } from '../llm-call.ts';
-import { type CallBody, changeFields } from '../request/call-body.ts';
-import { defaultsFor } from '../request/default-fields.ts';
+import { type CallBody, changeFields, type FieldChanges } from '../request/call-body.ts';
 import { markCached } from '../request/prompt-caching.ts';
 import { countMedia } from '../texts.ts';
 import { type Translation, translateCall } from '../translation/translation.ts';
@@ -46,9 +47,10 @@ export async function callModel(
   const reserving = callBudget.get(ctx) === undefined ? undefined : reserveBudget(ctx, call, body);
   if (reserving !== undefined) await reserving;
   if (plan.model.chargesEarly) chargeEarly(ctx, call);
-  const ask = (): Promise<Reply> => answerOf(ctx, plan, sent, isStreamed);
   const { cache } = plan.model;
-  const reply = await (cache === undefined ? ask() : cache.answer(ctx, plan, sent.body, ask));
+  const reply = await (cache === undefined
+    ? answerOf(ctx, plan, sent, isStreamed)
+    : cache.answer(ctx, plan, sent.body, () => answerOf(ctx, plan, sent, isStreamed)));
   const processed = responseFor(ctx, plan, reply, stripsUsage);
   return callBudget.get(ctx) === undefined ? processed : chargedReply(ctx, call, await processed);
 }
@@ -66,19 +68,23 @@ function changeRequest(
   ctx: RequestContext,
   { body, endpoint, model, policy, providerModel, nameAtProvider, isModelFilledIn }: PlannedCall,
 ): void {
-  for (const fields of [policy?.fields, model.fields])
-    if (fields !== undefined)
-      changeFields(
-        body,
-        { ...fields, defaults: defaultsFor(endpoint.format, fields.defaults) },
-        resolverFor(ctx),
-      );
+  const format = clientFormatOf(endpoint.format);
+  if (policy !== undefined) changeByDefault(ctx, body, format, policy.fields);
+  changeByDefault(ctx, body, format, model.fields);
   // The requested model is already authorized; the provider's model name comes from the configuration.
   if (providerModel !== undefined && (body.value['model'] !== undefined || isModelFilledIn === true))
     body.set('model', providerModel);
-  const format = clientFormatOf(endpoint.format);
   format?.modelInItems?.write(body, nameAtProvider);
   if (policy?.prompts !== undefined) format?.addMessages?.(body, policy.prompts);
+}
+
+function changeByDefault(
+  ctx: RequestContext,
+  body: CallBody,
+  format: WireFormat | undefined,
+  fields: FieldChanges,
+): void {
+  changeFields(body, fields, resolverFor(ctx), format && defaultsFor(format, fields.defaults));
 }
 
 async function guardRequest(ctx: RequestContext, { call, body, guardrails }: PlannedCall): Promise<void> {

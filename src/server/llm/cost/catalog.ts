@@ -33,14 +33,8 @@ export class PriceCatalog {
    */
   price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
     const prices = this.#find(provider, models);
-    const names = [...new Set(models.filter((model) => model !== undefined))];
-    if (this.#isEmpty && (prices === undefined || usage === undefined))
-      return {
-        status: 'NoCatalog',
-        reason: `no prices for ${provider} ${names.join(' or ')} are built in, and config.modelCatalog is not set`,
-      };
-    if (prices === undefined)
-      return { status: 'Missing', reason: `no prices for ${provider} ${names.join(' or ')}` };
+    if (prices === undefined || (this.#isEmpty && usage === undefined))
+      return new UnknownCost(this.#isEmpty, provider, models);
     if (usage === undefined)
       return { status: 'Unpriced', reason: 'no tokens were used: the request was not sent or was rejected' };
     const rates = ratesFor(prices, usage);
@@ -55,12 +49,44 @@ export class PriceCatalog {
   }
 
   #find(provider: string, models: readonly (string | undefined)[]): ModelPrices | undefined {
-    for (const table of [() => this.#table, builtInPrices])
-      for (const model of models) {
-        const found = model === undefined ? undefined : table().find(provider, model);
-        if (found !== undefined) return found;
-      }
-    return undefined;
+    return (
+      (this.#isEmpty ? undefined : pricesIn(this.#table, provider, models)) ??
+      pricesIn(builtInPrices(), provider, models)
+    );
+  }
+}
+
+/** The prices of the first of `models` that has any. */
+function pricesIn(
+  table: PriceTable,
+  provider: string,
+  models: readonly (string | undefined)[],
+): ModelPrices | undefined {
+  for (const model of models) {
+    const found = model === undefined ? undefined : table.find(provider, model);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** No price is known. Why is computed when it is read: most calls without a catalog are not explained. */
+class UnknownCost implements CostOutcome {
+  readonly status: 'NoCatalog' | 'Missing';
+  readonly #provider: string;
+  readonly #models: readonly (string | undefined)[];
+
+  constructor(hasNoCatalog: boolean, provider: string, models: readonly (string | undefined)[]) {
+    this.status = hasNoCatalog ? 'NoCatalog' : 'Missing';
+    this.#provider = provider;
+    this.#models = models;
+  }
+
+  get reason(): string {
+    const names = [...new Set(this.#models.filter((model) => model !== undefined))];
+    const missing = `no prices for ${this.#provider} ${names.join(' or ')}`;
+    return this.status === 'Missing'
+      ? missing
+      : `${missing} are built in, and config.modelCatalog is not set`;
   }
 }
 

@@ -14,43 +14,53 @@ const MOST_KNOWN = 1_000;
 
 /** The prices of merged catalogs, by provider and model. A name of a model may have a `*` at its beginning and end. */
 export class PriceTable {
-  readonly #models = new Map<string, ModelPrices>();
-  /** Names with a `*` by provider, most specific first. */
-  readonly #patterns = new Map<string, string[]>();
-  readonly #found = new LruMap<string, ModelPrices | null>(MOST_KNOWN);
+  readonly #providers = new Map<string, ProviderPrices>();
 
   /** Rates of later catalogs override those of earlier ones. */
   constructor(documents: readonly CatalogDocument[]) {
     for (const { providers } of documents)
-      for (const [provider, { models }] of Object.entries(providers))
-        for (const [model, prices] of Object.entries(models)) this.#merge(provider, model, prices);
-    for (const names of this.#patterns.values()) names.sort((one, other) => other.length - one.length);
+      for (const [name, { models }] of Object.entries(providers)) {
+        const prices = this.#providers.get(name) ?? new ProviderPrices();
+        this.#providers.set(name, prices);
+        for (const [model, given] of Object.entries(models)) prices.merge(model, given);
+      }
   }
 
   find(provider: string, model: string): ModelPrices | undefined {
-    const exact = this.#models.get(key(provider, model));
-    const patterns = exact === undefined ? this.#patterns.get(provider) : undefined;
-    if (patterns === undefined) return exact;
-    const id = key(provider, model);
-    let found = this.#found.get(id);
+    return this.#providers.get(provider)?.find(model);
+  }
+}
+
+/** The prices of one provider. */
+class ProviderPrices {
+  readonly #models = new Map<string, ModelPrices>();
+  /** Names with a `*`, most specific first. */
+  readonly #patterns: string[] = [];
+  /** What names without an own price have by a pattern. */
+  readonly #found = new LruMap<string, ModelPrices | null>(MOST_KNOWN);
+
+  find(model: string): ModelPrices | undefined {
+    const exact = this.#models.get(model);
+    if (exact !== undefined || this.#patterns.length === 0) return exact;
+    let found = this.#found.get(model);
     if (found === undefined) {
-      const pattern = patterns.find((each) => matches(each, model));
-      found = (pattern === undefined ? undefined : this.#models.get(key(provider, pattern))) ?? null;
-      this.#found.set(id, found);
+      const pattern = this.#patterns.find((each) => matches(each, model));
+      found = (pattern === undefined ? undefined : this.#models.get(pattern)) ?? null;
+      this.#found.set(model, found);
     }
     return found ?? undefined;
   }
 
-  #merge(
-    provider: string,
+  merge(
     model: string,
     { rates, tiers = [], tags = [] }: CatalogDocument['providers'][string]['models'][string],
   ): void {
-    const id = key(provider, model);
-    const before = this.#models.get(id);
-    if (before === undefined && model.includes('*'))
-      this.#patterns.set(provider, [...(this.#patterns.get(provider) ?? []), model]);
-    this.#models.set(id, {
+    const before = this.#models.get(model);
+    if (before === undefined && model.includes('*')) {
+      this.#patterns.push(model);
+      this.#patterns.sort((one, other) => other.length - one.length);
+    }
+    this.#models.set(model, {
       rates: { ...before?.rates, ...parseRates(rates) },
       tiers:
         tiers.length > 0
@@ -60,8 +70,6 @@ export class PriceTable {
     });
   }
 }
-
-const key = (provider: string, model: string): string => `${provider}\n${model}`;
 
 const parseRates = (texts: Readonly<Record<string, string | undefined>> = {}): Rates =>
   Object.fromEntries(

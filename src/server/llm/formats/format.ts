@@ -61,6 +61,7 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   /** Where a body has the format of the answer, if its name means something else elsewhere. */
   readonly formatPath?: readonly [field: string, member: string];
   readonly numbers?: RequestedNumbers;
+  readonly defaultFields?: DefaultFields;
   /** Adds the messages of a configuration to a conversation. */
   addMessages?(body: Fields, added: AddedMessages): void;
   /** The field of requests that each have to name the model of the call, and what writes its name into them. */
@@ -163,6 +164,13 @@ export interface RequestedNumbers {
   readonly tokens: readonly string[];
   /** A number of answers, each of which costs output tokens. */
   readonly answers?: readonly string[];
+}
+
+/** How the fields of requests differ from those of chat completions, in which defaults are mostly written. */
+export interface DefaultFields {
+  readonly without: ReadonlySet<string>;
+  /** New names by old ones. */
+  readonly renamed?: ReadonlyMap<string, string>;
 }
 
 /** A message that the configuration adds to every prompt. */

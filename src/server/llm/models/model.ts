@@ -380,8 +380,9 @@ export function replacingName(
   { name, model }: Pick<Model, 'name' | 'model'>,
   requested: string,
 ): string | undefined {
+  if (model?.includes('*') !== true) return model;
   const [before, after] = name.split('*');
-  if (model === undefined || before === undefined || after === undefined) return model;
+  if (before === undefined || after === undefined) return model;
   return model.replace('*', () => requested.slice(before.length, requested.length - after.length));
 }
 

@@ -91,8 +91,9 @@ export interface FieldChanges {
  */
 export function changeFields(
   body: CallBody,
-  { overrides, transformations, defaults }: FieldChanges,
+  { overrides, transformations, defaults: usual }: FieldChanges,
   lookup: VariableResolver,
+  defaults: FieldChanges['defaults'] = usual,
 ): void {
   const results = transformations.map(([field, expression]) => [field, attempt(expression, lookup)] as const);
   for (const [field, value] of overrides) body.set(field, value);

@@ -1,5 +1,6 @@
 import type { MemberNames } from '../../chat/chat-format.ts';
 import { membersOf } from '../../json-members.ts';
+import { OF_COMPLETIONS } from '../default-fields.ts';
 import { defineFormat } from '../format.ts';
 import { geminiApi } from '../gemini-api.ts';
 import { modelResource } from '../model-resource.ts';
@@ -42,6 +43,12 @@ export const generateContent = defineFormat({
   routeType: 'GenerateContent',
   operation: 'chat',
   isCacheable: () => true,
+  defaultFields: {
+    without: new Set([
+      ...OF_COMPLETIONS,
+      ...['user', 'temperature', 'top_p', 'top_k', 'max_tokens', 'thinking', 'store'],
+    ]),
+  },
   chat: {
     key: 'generateContent',
     path: ({ model, stream }) =>

@@ -1,6 +1,7 @@
 import type { MemberNames } from '../../chat/chat-format.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
+import { OF_COMPLETIONS } from '../default-fields.ts';
 import { type ClientError, defineFormat, type WireFormat } from '../format.ts';
 import { addMessages } from './added-messages.ts';
 import { cacheMarks } from './cache-marks.ts';
@@ -46,6 +47,9 @@ export const messages = defineFormat({
   routeType: 'Messages',
   isRoutable: true,
   operation: 'chat',
+  defaultFields: {
+    without: new Set([...OF_COMPLETIONS, 'user', 'parallel_tool_calls', 'top_logprobs', 'store']),
+  },
   // Otherwise tools change what is in a container at the provider.
   isCacheable: (body) => !body.has('container'),
   chat: {

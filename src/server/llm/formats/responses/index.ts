@@ -3,6 +3,7 @@ import { type Completion, completionOfItems } from '../../chat/conversation.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
 import { surround } from '../added-messages.ts';
+import { OF_COMPLETIONS } from '../default-fields.ts';
 import { defineFormat } from '../format.ts';
 import { openAiApi } from '../openai-api.ts';
 import { writeOpenAiError } from '../openai-error.ts';
@@ -32,6 +33,10 @@ export const responses = defineFormat({
   routeType: 'Responses',
   isRoutable: true,
   operation: 'responses',
+  defaultFields: {
+    without: new Set([...OF_COMPLETIONS, 'thinking', 'top_k']),
+    renamed: new Map([['max_tokens', 'max_output_tokens']]),
+  },
   // The response is only begun, or becomes part of a conversation at the provider.
   isCacheable: (body) => body.get('background') !== true && !body.has('conversation'),
   chat: {
