@@ -38,8 +38,15 @@ const RATES = {
   output_audio_mtok: 'outputAudio',
 };
 
-/** A model with one of these costs more than its tokens, in every call: no price is better than a wrong one. */
-const NOT_BY_TOKEN = ['requests_kcount', 'input_text_messages_kcount', 'output_citation_mtok'];
+/**
+ * A model with one of these costs more than its tokens, or tokens of media that its provider may not report: no price is better
+ * than one that is far too low.
+ */
+const NOT_BY_TOKEN = [
+  ...['requests_kcount', 'input_text_messages_kcount', 'output_citation_mtok'],
+  ...['output_image_mtok', 'output_video_mtok', 'audio_hours', 'input_audio_hours'],
+];
+const OF_MEDIA = /image|tts|transcribe|whisper|voice|ocr/;
 
 /** The catalog as text. `date` decides between prices that begin on different days. */
 export function pricesText(date) {
@@ -57,9 +64,10 @@ export function pricesText(date) {
 function modelsOf(id, date) {
   const provider = findProvider({ providerId: id });
   if (provider?.id !== id) throw new Error(`the price list has no provider ${id}`);
-  const own = provider.models.flatMap(({ match, prices }) => {
-    const found = pricesOf(prices, date);
-    return found === undefined ? [] : patternsOf(match).map((pattern) => [pattern, found]);
+  const own = provider.models.flatMap(({ id: model, match, prices }) => {
+    // Without a price of its own, a model would get that of a shorter name.
+    const found = (OF_MEDIA.test(model) ? undefined : pricesOf(prices, date)) ?? {};
+    return patternsOf(match).map((pattern) => [pattern, found]);
   });
   // Azure sells models of others at their prices.
   const others = (provider.fallback_model_providers ?? []).map((each) => modelsOf(each, date));

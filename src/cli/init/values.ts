@@ -1,4 +1,5 @@
 import { isRecord } from '../../core/foreign.ts';
+import { isSecretName } from './variables.ts';
 
 /** A number, also as text: `1e-6` is no number in the YAML of Python. */
 export function numeric(value: unknown): number | undefined {
@@ -16,4 +17,18 @@ export function literal(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(literal);
   if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, literal(inner)]));
+}
+
+/** As `literal`, without secrets: `take` gets each text whose name says that it is one, and returns what stands for it. */
+export function literalWithout(value: unknown, take: (name: string, secret: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((each) => literalWithout(each, take));
+  if (!isRecord(value)) return literal(value);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      typeof inner === 'string' && inner !== '' && isSecretName(key)
+        ? take(key, inner)
+        : literalWithout(inner, take),
+    ]),
+  );
 }

@@ -19,6 +19,7 @@ export class Variables {
   readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #known = new Map<string, Variable>();
   readonly #offered = new Map<string, string>();
+  readonly #reserved = new Set<string>();
 
   constructor(env: Readonly<Record<string, string | undefined>>) {
     this.#env = env;
@@ -31,9 +32,18 @@ export class Variables {
       const name = candidates.shift() ?? `${variableName(`${owner}_${preferred}`)}_${count}`;
       const known = this.#known.get(name)?.value ?? this.#env[name];
       if (known !== undefined && known !== value) continue;
+      if (this.#reserved.has(name) && (known ?? this.#offered.get(name)) !== value) continue;
       if (known === undefined || !(name in this.#env)) this.#known.set(name, { name, value, from });
       return `$\{${name}}`;
     }
+  }
+
+  /**
+   * Names that a file refers to, or that stand for keys which it does not have. A secret of the file gets another one: with the
+   * same, it would be sent wherever the reference is.
+   */
+  reserve(names: Iterable<string>): void {
+    for (const name of names) if (!this.#known.has(name)) this.#reserved.add(name);
   }
 
   /** Notes a reference that a file has. `placeholder`: its value until it is filled in. */

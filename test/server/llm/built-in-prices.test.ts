@@ -50,6 +50,17 @@ describe('the prices that are built in', () => {
     expect(Number(found.total)).toBeCloseTo(listed?.total_price ?? Number.NaN, 12);
   });
 
+  test.each([
+    ['openai', 'gpt-image-1'],
+    ['openai', 'gpt-4o-mini-tts'],
+    ['openai', 'gpt-4o-transcribe'],
+    ['openai', 'whisper-1'],
+    ['gcp.gemini', 'gemini-2.5-flash-image'],
+    ['gcp.gemini', 'gemini-2.5-flash-preview-tts'],
+  ])('media of %s %s have no price, as their tokens may not be reported', (provider, model) => {
+    expect(new PriceCatalog([]).price(provider, [model], { input: 10, output: 10 }).status).toBe('Unpriced');
+  });
+
   test('a price of the configuration replaces one that is built in, and others stay', () => {
     const own = {
       providers: { openai: { models: { 'gpt-4o-mini': { rates: { input: '7', output: '7' } } } } },

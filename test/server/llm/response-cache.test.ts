@@ -79,6 +79,8 @@ describe('cache of a model', () => {
             'user-agent': id,
             traceparent: `00-${'a'.repeat(32)}-${id.repeat(16)}-01`,
             'x-stainless-retry-count': id,
+            'x-b3-traceid': id,
+            'sentry-trace': id,
           }),
         ),
       ).toBe('answer 1');

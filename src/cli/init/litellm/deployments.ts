@@ -1,7 +1,7 @@
 import { entryIn, membersOf, stringIn } from '../../../core/foreign.ts';
 import { NotImported } from '../imported.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
-import { literal, numeric } from '../values.ts';
+import { literal, literalWithout, numeric } from '../values.ts';
 import { isSecretName } from '../variables.ts';
 import { connection } from './connection.ts';
 import type { Lost } from './lost.ts';
@@ -159,7 +159,11 @@ function requestFields(name: string, params: Entry, context: PlaceholderContext,
       lost.add(key, 'a field of requests cannot be a variable', { owner: name });
     else defaults[key] = literal(value);
   }
-  const overrides = membersOf(literal(membersOf(params['extra_body'])));
+  const overrides = membersOf(
+    literalWithout(membersOf(params['extra_body']), (key, value) =>
+      secret(`${name}_${key}`, value, name, context),
+    ),
+  );
   const headers = headersOf(name, params, context);
   return {
     ...(Object.keys(defaults).length > 0 && { defaults }),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { elementsOf, isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
 import { type Imported, NotImported } from '../imported.ts';
 import { readServers } from '../mcp-servers.ts';
@@ -9,7 +10,8 @@ import { Lost } from './lost.ts';
 import { withTokens } from './mcp-tokens.ts';
 import { budgetsOf, healthOf, retryOf, type Sections, timeoutOf } from './policies.ts';
 import { catalogOf } from './prices.ts';
-import { secret } from './references.ts';
+import { PROVIDERS } from './providers.ts';
+import { reference, referencesIn, secret, variableIn } from './references.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -21,6 +23,8 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
   const lost = new Lost(context.source);
   for (const [name, value] of Object.entries(membersOf(file['environment_variables'])))
     if (typeof value === 'string') context.variables.offer(name, value);
+  context.variables.reserve(referencesIn(file));
+  context.variables.reserve(Object.values(PROVIDERS).flatMap(({ key }) => key ?? []));
   const sections: Sections = {
     general: membersOf(file['general_settings']),
     litellm: membersOf(file['litellm_settings']),
@@ -29,8 +33,15 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
   const deployments = deploymentsOf(file, { context, lost, credentials: credentialsOf(file) }, imported);
   const { general, litellm, router } = sections;
   const masterKey = general['master_key'];
-  if (typeof masterKey === 'string')
-    imported.clientKeys.push(secret('LITELLM_MASTER_KEY', masterKey, 'general_settings', context));
+  if (typeof masterKey === 'string') {
+    const named = variableIn(masterKey);
+    imported.clientKeys.push(
+      named === undefined
+        ? secret('LITELLM_MASTER_KEY', masterKey, 'general_settings', context)
+        : // Until it is filled in, nobody can guess it.
+          reference(named, context, `change-me-${randomBytes(18).toString('base64url')}`),
+    );
+  }
   const links = {
     fallbacks: fallbacksOf(
       router['fallbacks'] ?? litellm['fallbacks'],
@@ -87,13 +98,6 @@ function addPolicies(
   }
   const catalog = catalogOf(deployments, lost);
   if (Object.keys(catalog).length > 0) prices.push(catalog);
-  if (budgets === undefined) return;
-  const unpriced = deployments.filter(({ price }) => price === undefined).map(({ name }) => name);
-  if (unpriced.length > 0)
-    lost.add('prices', 'calls are refused (403), because `max_budget` needs prices: `agctl costs import`', {
-      owner: [...new Set(unpriced)].join(', '),
-      isWarning: true,
-    });
 }
 
 /** Everything that is not read above. */

@@ -7,6 +7,10 @@ const OS_ENVIRON = /^os\.environ\/([A-Za-z_]\w*)$/;
 /** The name of the variable that a text refers to; undefined for any other text. */
 export const variableIn = (text: string): string | undefined => OS_ENVIRON.exec(text)?.[1];
 
+/** The names of all variables that a file refers to. */
+export const referencesIn = (file: unknown): string[] =>
+  [...JSON.stringify(file).matchAll(/"os\.environ\/([A-Za-z_]\w*)"/g)].map(([, name]) => name ?? '');
+
 export function withoutOsEnviron(text: string, context: PlaceholderContext, placeholder?: string): string {
   const name = variableIn(text);
   return name === undefined ? text.replaceAll('$', '$$$$') : reference(name, context, placeholder);

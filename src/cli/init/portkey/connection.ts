@@ -1,4 +1,4 @@
-import { membersOf, stringIn } from '../../../core/foreign.ts';
+import { membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import { NotImported } from '../imported.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
 import { literal } from '../values.ts';
@@ -74,6 +74,15 @@ function modelOf(settings: Entry, { provider }: KnownProvider): string | undefin
 /** Portkey writes the publisher before names of Vertex AI. */
 const nameAtProvider = ({ provider }: KnownProvider, model: string): string =>
   provider === 'vertex' ? model.replace(/^(?:anthropic|meta)\./, '') : model;
+
+/** The variables that stand for the key of a target which the file does not have. */
+export function keysWithout({ settings }: Pick<Target, 'settings'>): string[] {
+  const given = stringIn(settings['provider']) ?? '';
+  const virtual = stringIn(settings['virtual_key']) ?? (given.startsWith('@') ? given.slice(1) : undefined);
+  if (virtual !== undefined) return [variableName(virtual)];
+  const key = providerOf(given)?.key;
+  return key === undefined || textIn(settings['api_key']) !== '' ? [] : [key];
+}
 
 /** Without a key, that of the client would be sent on, which is a key of Portkey. */
 function keyOf(

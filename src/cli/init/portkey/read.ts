@@ -1,8 +1,9 @@
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { type Imported, NotImported } from '../imported.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
-import { literal } from '../values.ts';
-import { CONNECTION_KEYS, connection } from './connection.ts';
+import { literalWithout } from '../values.ts';
+import { variableName } from '../variables.ts';
+import { CONNECTION_KEYS, connection, keysWithout } from './connection.ts';
 import { guardrailsOf } from './guardrails.ts';
 import { Lost } from './lost.ts';
 import { cacheOf, retryOf, timeoutOf } from './policies.ts';
@@ -25,6 +26,7 @@ const ANY = '*';
 export function readPortkey(config: Entry, context: PlaceholderContext, imported: Imported): void {
   const lost = new Lost(context.source);
   const routing = routingOf(treeOf(config, lost), lost);
+  context.variables.reserve(routing.leaves.flatMap(keysWithout));
   const names = addModels(routing, { context, lost }, imported);
   const choice = routing.write((leaf) => names.get(leaf));
   if (choice !== undefined)
@@ -94,7 +96,18 @@ function modelOf(leaf: Leaf, isAlone: boolean, { context, lost }: At): Entry {
     provider,
     params: { ...(!isAlone && { model: ANY }), ...membersOf(params) },
     ...connected,
-    ...(Object.keys(overrides).length > 0 && { overrides: membersOf(literal(overrides)) }),
+    ...(Object.keys(overrides).length > 0 && {
+      overrides: membersOf(
+        literalWithout(overrides, (key, value) =>
+          context.variables.reference(
+            variableName(`${owner}_${key}`),
+            value,
+            owner,
+            `${owner} in ${context.source}`,
+          ),
+        ),
+      ),
+    }),
     ...(guardrails !== undefined && { guardrails }),
     ...(cache !== undefined && { cache }),
   };

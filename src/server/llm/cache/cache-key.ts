@@ -40,19 +40,24 @@ const OF_ONE_REQUEST = new FieldNames([
   'pragma',
   'priority',
   'referer',
+  'b3',
+  'sentry-trace',
   'traceparent',
   'tracestate',
   'baggage',
   'user-agent',
   'via',
+  'uber-trace-id',
+  'x-amzn-trace-id',
   'x-client-request-id',
+  'x-cloud-trace-context',
   'x-correlation-id',
   'x-real-ip',
   'x-request-id',
 ]);
 
 /** Headers of proxies and browsers, and what the SDKs of OpenAI and Anthropic say of themselves. */
-const OF_PROGRAM = /^(?:x-forwarded-|sec-|x-stainless-)/i;
+const OF_PROGRAM = /^(?:x-forwarded-|sec-|x-stainless-|x-b3-|x-datadog-)/i;
 
 /**
  * What two calls have in common if the answer to one is an answer to the other, as SHA-256 in base64url. `model`
