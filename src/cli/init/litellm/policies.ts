@@ -108,7 +108,7 @@ export function budgetsOf({ litellm }: Sections, lost: Lost): readonly Entry[] |
   if (amount === undefined || amount < 1e-6 || amount > 1_000_000 || window === undefined) {
     const reason =
       window === undefined
-        ? `no window of this length (${Object.values(WINDOWS).join(', ')}): set \`llm.policies.budgets\``
+        ? `no window of this length (${[...new Set(Object.values(WINDOWS))].join(', ')}): set \`llm.policies.budgets\``
         : 'not an amount';
     lost.add('litellm_settings.max_budget', reason);
     return undefined;
