@@ -187,9 +187,9 @@ describe('the GET stream of an HTTP target', () => {
     await using up = await mcpUpstream({ script });
     await using _client = await listening(up, { ...LIMITS, retryDelayMax: 300 });
     await until(() => begun.length >= 4);
-    const pauses = begun.slice(1).map((at, index) => at - (begun[index] as number));
-    // The first new session comes at once: it may be a restart.
-    expect(Math.min(...pauses.slice(1))).toBeGreaterThanOrEqual(280);
+    // The first new session comes at once: it may be a restart. A busy machine sees a session late, and the next one then early.
+    const [, second = 0, , fourth = 0] = begun;
+    expect(fourth - second).toBeGreaterThanOrEqual(400);
   });
 
   test('the GET stream of an HTTP target is reopened even if the restarted target fails at first', async () => {
