@@ -12,7 +12,7 @@ export class LostParts {
     this.#source = source;
   }
 
-  /** `key` of `owner`, such as a model. A limit or a check is a warning: whoever relies on it has to know. */
+  /** `key` of `owner`, such as a model. A lost limit or check is a warning, because people rely on it. */
   add(key: string, reason: string, { owner = '', isWarning = false } = {}): void {
     const id = `${key}\n${reason}`;
     const line = this.#lines.get(id) ?? { key, reason, owners: new Set(), isWarning };

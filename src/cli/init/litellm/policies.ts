@@ -65,7 +65,7 @@ export function timeoutOf(
 /** After these, LiteLLM takes a deployment for unhealthy. It also falls back after other errors, which are those of a request. */
 const UNHEALTHY = 'response.code >= 500 || response.code in [401, 402, 404, 408, 429]';
 
-/** `health` of models with alternatives: after what the next one is tried, and when one is left alone. */
+/** `health` of models with alternatives: which failures lead to the next model, and when a model is evicted. */
 export function healthOf(sections: Sections): Entry {
   const eviction = evictionOf(sections);
   return { unhealthyExpression: UNHEALTHY, ...(eviction === undefined ? {} : { eviction }) };

@@ -59,11 +59,11 @@ function list(right: unknown): string {
 
 function pattern(right: unknown): string {
   if (typeof right === 'string' && isPattern(right)) return value(right);
-  throw new NotImported(`\`${shownValue(right)}\` is no regular expression of RE2`);
+  throw new NotImported(`\`${shownValue(right)}\` is not a regular expression that RE2 supports`);
 }
 
 function number(right: unknown): string {
   const found = numeric(right);
-  if (found === undefined) throw new NotImported('it compares by size with something that is no number');
+  if (found === undefined) throw new NotImported('`$gt`, `$gte`, `$lt` and `$lte` need a number');
   return String(found);
 }

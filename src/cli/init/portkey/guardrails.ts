@@ -87,7 +87,7 @@ function patternsOf(id: string, parameters: Entry): string[] | string {
     const rule = textIn(parameters['rule']);
     if (parameters['not'] !== true)
       return 'texts that must not match are refused, not texts of which one has to match';
-    return isPattern(rule) ? [rule] : `\`${rule}\` is no regular expression of RE2`;
+    return isPattern(rule) ? [rule] : `\`${rule}\` is not a regular expression that RE2 supports`;
   }
   if (id === 'default.contains') {
     const words = elementsOf(parameters['words']).filter((word) => typeof word === 'string' && word !== '');

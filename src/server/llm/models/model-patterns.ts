@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 
 /** Whether a pattern (exact, `*`, `prefix*` or `*suffix`) matches a model name. */
@@ -6,6 +7,16 @@ export function matchesModel(pattern: string, name: string): boolean {
   if (pattern.startsWith('*')) return name.endsWith(pattern.slice(1));
   return pattern === name;
 }
+
+/** A name of models: one name, or a pattern. */
+export const modelNameSchema = z
+  .string()
+  .min(1)
+  .superRefine((name, context) => {
+    const problem = patternProblem(name);
+    if (problem !== undefined)
+      context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
+  });
 
 /** The error message for an invalid pattern; undefined for a valid one. */
 export function patternProblem(pattern: string): string | undefined {

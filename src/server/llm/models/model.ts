@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isCredentialName } from '../../../core/credentials.ts';
 import { AppError } from '../../../core/errors.ts';
-import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
+import { mapping } from '../../../core/schema/mapping.ts';
 import { BACKEND_AUTH_EXPRESSIONS, type BackendAuthConfig } from '../../credentials/backend-auth.ts';
 import { readsOfBody, rejectCaseVariants } from '../../expressions/read-members.ts';
 import { compileRules, reportPlainRules, ruleList } from '../../expressions/rules.ts';
@@ -25,7 +25,7 @@ import { compilePassthrough, type Passthrough, passthroughSchema } from '../requ
 import { type PromptCaching, promptCachingSchema } from '../request/prompt-caching.ts';
 import { compileHealth, EndpointStats, type Health, healthSchema } from './health.ts';
 import { compileModelAuth, isOwnCredential, type ModelAuth, modelAuthSchema } from './model-auth.ts';
-import { patternProblem } from './model-patterns.ts';
+import { modelNameSchema } from './model-patterns.ts';
 import {
   chosenFormats,
   entryOf,
@@ -66,15 +66,9 @@ function compileModelAuthorization(
 
 export const modelSchema = z.lazy(() =>
   mapping('A model that clients may request.', {
-    name: nonEmpty
-      .superRefine((name, context) => {
-        const problem = patternProblem(name);
-        if (problem !== undefined)
-          context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
-      })
-      .describe(
-        'Model names that this entry matches: one name, `*`, `prefix*` or `*suffix`. The most specific entry is used; among equally specific ones, the first whose `matches` hold.',
-      ),
+    name: modelNameSchema.describe(
+      'Model names that this entry matches: one name, `*`, `prefix*` or `*suffix`. The most specific entry is used; among equally specific ones, the first whose `matches` hold.',
+    ),
     matches: z
       .array(z.strictObject({ headers: headerMatchesSchema.min(1) }))
       .min(1)

@@ -13,7 +13,7 @@ import { otherCase } from '../request/read-request.ts';
 import { llmRequestScope } from '../variables.ts';
 import { Failover, type FailoverTarget, failoverSchema, randomByWeight } from './failover.ts';
 import { type Model, replacingName } from './model.ts';
-import { bySpecificity, matchesModel, patternProblem } from './model-patterns.ts';
+import { bySpecificity, matchesModel, modelNameSchema } from './model-patterns.ts';
 
 const target = nonEmpty.describe(
   'Model name that matches an entry of `models`. A `*` in it stands for the text that the one in `name` of the virtual model matched.',
@@ -59,15 +59,9 @@ const conditionalSchema = z.lazy(() =>
 
 export const virtualModelSchema = z.lazy(() =>
   mapping('A name that resolves to one of several models.', {
-    name: nonEmpty
-      .superRefine((name, context) => {
-        const problem = patternProblem(name);
-        if (problem !== undefined)
-          context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
-      })
-      .describe(
-        'Names requested by clients: one name, `*`, `prefix*` or `*suffix`. The most specific one is used.',
-      ),
+    name: modelNameSchema.describe(
+      'Names requested by clients: one name, `*`, `prefix*` or `*suffix`. The most specific one is used.',
+    ),
     routing: z
       .strictObject({
         weighted: weightedSchema.optional(),
