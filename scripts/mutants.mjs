@@ -3,8 +3,9 @@
 //   npm run mutants -- PATH... [--all] [--tests GLOB]... [--limit N] [--seed S] [--jobs 1|2] [--at-least PERCENT]
 //
 // Without `--all` (or with `--shapes`), only checks of values are changed: types, bounds, fallbacks, optional chains.
-// Without `--tests`, the tests run that mirror the file (test/a/b.test.ts of src/a/b.ts) and then, if these pass, those of
-// `npm run test:fast` that import it. Everything happens in copies of the checkout in a temporary folder.
+// Without `--tests`, the tests run that mirror the file (test/a/b.test.ts of src/a/b.ts), then, if these pass, those in the
+// folder that mirrors its own, or the nearest above, and then all that import it (both of `npm run test:fast`).
+// Everything happens in copies of the checkout in a temporary folder.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -57,10 +58,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 
 const jobs = Math.max(1, Math.min(2, Number(options.jobs), mutants.length));
 const copies = Array.from({ length: jobs }, (_, index) => copyOfCheckout(join(scratch, String(index))));
+/** Time limits in ms of runs of Vitest, by their arguments. */
 const limits = new Map();
-const testedFiles = [...new Set(mutants.map(({ file }) => file))];
-// One after another and alone: their duration is the measure of what counts as endless.
-for (const file of testedFiles) limits.set(file, await timeLimits(copies[0], file));
 
 const outcomes = { killed: 0, timeout: 0, survived: 0 };
 const queue = [...mutants];
@@ -86,9 +85,12 @@ process.exit(share < Number(options['at-least']) ? 1 : 0);
 /** What the tests make of a mutant. A run that does not end was noticed, too: so does CI. */
 async function outcomeOf(copy, { file, text, start, end: stop, replacement }) {
   const target = join(copy, file);
-  writeFileSync(target, text.slice(0, start) + replacement + text.slice(stop));
+  const mutant = text.slice(0, start) + replacement + text.slice(stop);
   try {
-    for (const [args, limit] of limits.get(file)) {
+    for (const args of testRuns(file)) {
+      writeFileSync(target, text);
+      const limit = await timeLimit(copy, args);
+      writeFileSync(target, mutant);
       const result = await vitest(copy, args, limit);
       if (result !== 'passed') return result === 'timeout' ? 'timeout' : 'killed';
     }
@@ -98,16 +100,17 @@ async function outcomeOf(copy, { file, text, start, end: stop, replacement }) {
   }
 }
 
-/** The runs of Vitest for a file, each with its time limit in ms: three times what it takes without a change, and 20 s. */
-async function timeLimits(copy, file) {
-  const runs = [];
-  for (const args of testRuns(file)) {
-    const started = performance.now();
-    if ((await vitest(copy, args, 600_000, 'inherit')) !== 'passed')
-      fail(`vitest ${args.join(' ')} fails without a change; choose tests that pass with --tests`);
-    runs.push([args, 3 * (performance.now() - started) * jobs + 20_000]);
-  }
-  return runs;
+/** How long a run of Vitest may take, in ms: three times what it takes without a change, and 20 s. */
+async function timeLimit(copy, args) {
+  const key = args.join(' ');
+  const known = limits.get(key);
+  if (known !== undefined) return known;
+  const started = performance.now();
+  if ((await vitest(copy, args, 600_000, 'inherit')) !== 'passed')
+    fail(`vitest ${key} fails without a change; choose tests that pass with --tests`);
+  const limit = 3 * (performance.now() - started) * jobs + 20_000;
+  limits.set(key, limit);
+  return limit;
 }
 
 function testRuns(file) {
@@ -117,7 +120,14 @@ function testRuns(file) {
   const mirrored = [`${base}.test.ts`, `${base}/index.test.ts`].filter((test) =>
     existsSync(join(root, test)),
   );
-  return [...mirrored.map((test) => ['run', test]), ['related', file, '--run', '--mode', 'fast']];
+  let near = dirname(base);
+  while (!existsSync(join(root, near))) near = dirname(near);
+  const fast = ['--mode', 'fast'];
+  return [
+    ...mirrored.map((test) => ['run', test]),
+    ['run', `${near}/`, ...fast],
+    ['related', file, '--run', ...fast],
+  ];
 }
 
 function vitest(copy, args, limit, stderr = 'ignore') {

@@ -41,9 +41,9 @@ export function isEmpty(value: unknown, depth = 0): boolean {
 /** Servers fill members that they do not use with objects of empty members at most. */
 const DEEPEST_EMPTY = 4;
 
-/** The name of the first member that is not blank, apart from `known`. `{}` is the whole value of some. */
+/** The name of the first member that has content, apart from `known`. */
 export function firstMember(value: Json, known: readonly string[] = []): string | undefined {
-  return Object.keys(value).find((name) => !known.includes(name) && !isBlank(value[name]));
+  return Object.keys(value).find((name) => !known.includes(name) && !isEmpty(value[name]));
 }
 
 /** A string that is not empty. */

@@ -49,7 +49,7 @@ describe('a value without content', () => {
   });
 
   test('is not the first member', () => {
-    expect(firstMember({ a: null, b: '', c: [], d: {}, e: 1 })).toBe('d');
+    expect(firstMember({ a: null, b: '', c: [], d: {}, e: { f: null }, g: 1 })).toBe('g');
     expect(firstMember({ a: 1, b: 2 }, ['a'])).toBe('b');
     expect(firstMember({ a: '' })).toBeUndefined();
   });

@@ -327,7 +327,10 @@ describe('responses read from Converse', () => {
 
   test.each([
     [{ output: { message: { content: [] } }, stopReason: 'malformed_tool_use' }, 'malformed_tool_use'],
-    [{ output: { message: { content: [{ video: {} }] } }, stopReason: 'end_turn' }, 'content[].video'],
+    [
+      { output: { message: { content: [{ video: { format: 'mp4' } }] } }, stopReason: 'end_turn' },
+      'content[].video',
+    ],
     [{}, 'output.message.content'],
   ])('a response without a usable answer is refused: %j', (body, name) => {
     expect(refused(() => converse.readResponse(body))).toContain(name);

@@ -379,7 +379,7 @@ describe('requests read from generateContent', () => {
       { safetySettings: [{ threshold: 'BLOCK_LOW_AND_ABOVE' }] },
       'safetySettings[0].threshold: "BLOCK_LOW_AND_ABOVE"',
     ],
-    [{ contents: [{ parts: [{ executableCode: {} }] }] }, 'contents[0].parts[0].executableCode'],
+    [{ contents: [{ parts: [{ executableCode: { code: '1' } }] }] }, 'contents[0].parts[0].executableCode'],
     [
       { contents: [{ parts: [{ functionResponse: { name: 'f' } }] }] },
       'contents[0].parts[0].functionResponse.name: "f"',
@@ -467,7 +467,7 @@ describe('responses read from generateContent', () => {
 
   test.each([
     [{ candidates: [{ finishReason: 'MALFORMED_FUNCTION_CALL' }] }, 'MALFORMED_FUNCTION_CALL'],
-    [{ candidates: [{ content: { parts: [{ executableCode: {} }] } }] }, 'executableCode'],
+    [{ candidates: [{ content: { parts: [{ executableCode: { code: '1' } }] } }] }, 'executableCode'],
     [
       { candidates: [{ content: { parts: [{ functionCall: { name: 'f', willContinue: true } }] } }] },
       'functionCall.partialArgs',

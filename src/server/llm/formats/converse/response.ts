@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isRecord } from '../../../../core/foreign.ts';
 import type { ChatError, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
@@ -77,9 +78,8 @@ export function readStop(reason: unknown): StopReason {
 }
 
 /** `inputTokens` excludes tokens read from the cache and written to it (Bedrock user guide, "Prompt caching"). */
-export function readUsage(value: unknown): ChatUsage | undefined {
-  const usage = membersOf(value);
-  if (usage === undefined) return undefined;
+export function readUsage(usage: unknown): ChatUsage | undefined {
+  if (!isRecord(usage)) return undefined;
   const cachedInput = count(usage['cacheReadInputTokens']);
   const cacheWrite = count(usage['cacheWriteInputTokens']);
   return {

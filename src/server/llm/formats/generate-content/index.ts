@@ -1,5 +1,6 @@
 import type { MemberNames } from '../../chat/chat-format.ts';
 import { membersOf } from '../../json-members.ts';
+import { tokenCount } from '../../usage.ts';
 import { OF_COMPLETIONS } from '../default-fields.ts';
 import { defineFormat } from '../format.ts';
 import { geminiApi } from '../gemini-api.ts';
@@ -87,7 +88,7 @@ export const generateContent = defineFormat({
   addMessages,
   usageMark: Buffer.from('"usageMetadata"'),
   report: ({ modelVersion, usageMetadata }) => ({ model: modelVersion, usage: usageMetadata }),
-  usage: (report) => (report['promptTokenCount'] === undefined ? undefined : readUsage(report)),
+  usage: (report) => (tokenCount(report['promptTokenCount']) === undefined ? undefined : readUsage(report)),
   output: ({ candidates }) =>
     Array.isArray(candidates)
       ? (candidates as unknown[]).map((each) => membersOf(each)?.['content'])

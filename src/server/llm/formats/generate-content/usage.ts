@@ -1,3 +1,4 @@
+import { isRecord } from '../../../../core/foreign.ts';
 import type { ChatUsage } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { membersOf } from '../../json-members.ts';
@@ -7,9 +8,8 @@ import { tokenCount } from '../../usage.ts';
  * Reads `usageMetadata`. `promptTokenCount` includes cached tokens, but not the results of tools that ran at the
  * provider; `candidatesTokenCount` does not include thoughts (Gemini API, "UsageMetadata").
  */
-export function readUsage(value: unknown): ChatUsage | undefined {
-  const usage = membersOf(value);
-  if (usage === undefined) return undefined;
+export function readUsage(usage: unknown): ChatUsage | undefined {
+  if (!isRecord(usage)) return undefined;
   const input = count(usage['promptTokenCount']) + count(usage['toolUsePromptTokenCount']);
   const reasoning = count(usage['thoughtsTokenCount']);
   return {
