@@ -23,12 +23,12 @@ type Report = (source: Jwks, context: CompileContext) => void;
 /** What is reported of a document, as `code message`. */
 function problems(report: Report, source: Jwks): string[] {
   const found: string[] = [];
-  const context = {
+  const context: Pick<CompileContext, 'folder' | 'at' | 'report'> = {
     folder: folder.path,
-    at: () => context,
+    at: () => context as CompileContext,
     report: ({ code, message, help }) => found.push(`${code} ${message} (${help})`),
-  } as CompileContext;
-  report(source, context);
+  };
+  report(source, context as CompileContext);
   return found;
 }
 
