@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopbackHost, withoutBrackets } from '../core/dns-rebinding.ts';
 import { isLoopback } from '../core/listen.ts';
+import { isChosenByClient } from '../core/via.ts';
 
 /** On every response: no page may frame, sniff or cache it, and pages load nothing from other origins. */
 export const HEADERS = {
@@ -23,6 +24,9 @@ export const HEADERS = {
  * @returns why the request is refused, or undefined
  */
 export function refusal(request: IncomingMessage, allowedHosts: ReadonlySet<string>): string | undefined {
+  // A client of a `dynamic` backend may name this server, which it could not connect to itself.
+  if (isChosenByClient(request.headers.via))
+    return 'the admin server answers no request that a gateway has forwarded\n';
   const { localAddress } = request.socket;
   // A unix socket, which no browser can reach.
   if (localAddress === undefined) return undefined;

@@ -2,6 +2,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LruMap } from '../../core/lru-map.ts';
 import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
+import { PSEUDONYM } from '../../core/via.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { defineBackend } from '../kernel/backend.ts';
@@ -12,9 +13,6 @@ import { forwardTo, requestSigner } from '../transport/host-backend.ts';
 
 /** Settings of the backend that are expressions of the request phase. */
 export const dynamicRequestExpressions = ['backends[].dynamic.target'] as const;
-
-/** Name of this process in `Via` (RFC 9110 §7.6.3), by which it recognizes its own requests. */
-const PSEUDONYM = `agctl-${process.pid}-${Math.random().toString(36).slice(2, 10)}`;
 
 const TARGET = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/;
 

@@ -55,6 +55,20 @@ describe('dynamic backends', () => {
     expect(gate.accessLog).toHaveLength(2);
   });
 
+  test('the admin server cannot be reached through one, whatever headers are removed', async () => {
+    const policies = { requestHeaderModifier: { remove: ['via', 'x-removed'] } };
+    const routes = [{ policies, backends: [{ dynamic: {} }] }];
+    await using gate = await gateway(routesConfig(routes), { admin: true });
+    const { host } = new URL(gate.admin);
+    for (const path of ['/config_dump', '/api/keys', '/ui', '/'])
+      expect(await send(`${gate.url}${path}`, { headers: { host, via: '1.1 other' } })).toMatchObject({
+        status: 403,
+        text: expect.stringContaining('the admin server answers no request that a gateway has forwarded'),
+      });
+    expect((await send(`${gate.admin}/config_dump`)).status).toBe(200);
+    expect((await send(`${gate.admin}/config_dump`, { headers: { via: '1.1 proxy' } })).status).toBe(200);
+  });
+
   test('a repeated call is not taken for one that comes back', async () => {
     const statuses = [503, 200];
     await using upstream = await httpUpstream((_, response) => {
