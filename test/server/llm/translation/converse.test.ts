@@ -139,7 +139,7 @@ describe('requests written as Converse', () => {
       ],
       toolConfig: {
         tools: [
-          { toolSpec: { name: 'weather', inputSchema: { json: { type: 'object' } } } },
+          { toolSpec: { name: 'weather', inputSchema: { json: { type: 'object', properties: {} } } } },
           {
             toolSpec: {
               name: 'shell',

@@ -1,3 +1,4 @@
+import { argumentsSchema } from '../../chat/arguments-schema.ts';
 import type { ChatRequest, OutputFormat, Reasoning, Tool, ToolChoice } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { asFunction } from '../../chat/custom-tools.ts';
@@ -58,7 +59,8 @@ const OPENAI_REASONING_MODEL = /^(?:openai\/)?(?:o\d|gpt-(?:[5-9]|\d\d))/;
 
 function writeTool(tool: Tool): Json {
   const { name, description, parameters, strict } = asFunction(tool);
-  return { type: 'function', function: defined({ name, description, parameters, strict }) };
+  const written = { name, description, parameters: argumentsSchema(parameters), strict };
+  return { type: 'function', function: defined(written) };
 }
 
 function writeToolChoice(choice: Exclude<ToolChoice, { mode: 'allowed' }>): unknown {

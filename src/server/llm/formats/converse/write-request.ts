@@ -1,3 +1,4 @@
+import { argumentsSchema } from '../../chat/arguments-schema.ts';
 import type { ChatRequest, OutputFormat, Tool, ToolChoice, Turn } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { asFunction } from '../../chat/custom-tools.ts';
@@ -66,7 +67,7 @@ function toolSpec(tool: Tool): Json[] {
     name,
     // An empty description is rejected.
     description: description === '' ? undefined : description,
-    inputSchema: { json: parameters ?? { type: 'object', properties: {} } },
+    inputSchema: { json: argumentsSchema(parameters) },
     strict: strict === true ? true : undefined,
   });
   return [{ toolSpec: spec }, ...cachePoint(cache)];

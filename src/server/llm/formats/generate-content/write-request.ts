@@ -1,4 +1,5 @@
 import { jsonIn } from '../../../../core/foreign.ts';
+import { argumentsSchema } from '../../chat/arguments-schema.ts';
 import type {
   ChatRequest,
   FilePart,
@@ -158,7 +159,7 @@ function declaration(tool: Tool): Json {
   return {
     name,
     ...(description === undefined ? {} : { description }),
-    ...(parameters === undefined ? {} : { parametersJsonSchema: parameters }),
+    ...(parameters === undefined ? {} : { parametersJsonSchema: argumentsSchema(parameters) }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { argumentsSchema } from '../../chat/arguments-schema.ts';
 import type { ChatRequest, OutputFormat, Reasoning, TextPart, Tool } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { asFunction } from '../../chat/custom-tools.ts';
@@ -63,7 +64,7 @@ function writeTool(tool: Tool): Json {
   return {
     name,
     ...(description === undefined ? {} : { description }),
-    input_schema: { type: 'object', ...(parameters ?? { properties: {} }) },
+    input_schema: argumentsSchema(parameters),
     // False is the default, and null is not allowed.
     ...(strict === true ? { strict } : {}),
     ...writeCacheMark(cache),

@@ -1,3 +1,4 @@
+import { argumentsSchema } from '../../chat/arguments-schema.ts';
 import type { ChatRequest, OutputFormat, Reasoning, Tool, ToolChoice } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
@@ -66,7 +67,7 @@ export function writeTool(tool: Tool): Json {
     type: 'function',
     name,
     description,
-    parameters: tool.parameters ?? { type: 'object', properties: {} },
+    parameters: argumentsSchema(tool.parameters),
     // Here, the default is true.
     strict: tool.strict ?? false,
   });

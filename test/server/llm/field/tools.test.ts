@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest';
+import { field, HELLO, type Loose, user } from './field.ts';
+
+// Definitions of tools, their choice, and marks for caches. Each test names the report that its input is from.
+
+const ask = field();
+
+const CITY = { type: 'object', properties: { city: { type: 'string' } } };
+
+describe('definitions of tools', () => {
+  // lmstudio-ai/lmstudio-bug-tracker#2254
+  test.each([
+    ['completions', 'responses'],
+    ['completions', 'messages'],
+    ['completions', 'bedrock'],
+    ['responses', 'completions'],
+    ['responses', 'messages'],
+    ['messages', 'completions'],
+    ['messages', 'responses'],
+  ] as const)(
+    'a tool of %s without parameters is an object without properties for %s',
+    async (client, provider) => {
+      const schemas = client === 'messages' ? [{ type: 'object' }] : [{}, { type: 'object' }, undefined];
+      for (const schema of schemas) {
+        const tool = { name: 'stop', description: 'Stops.' };
+        const tools = {
+          completions: [{ type: 'function', function: { ...tool, parameters: schema } }],
+          responses: [{ type: 'function', ...tool, parameters: schema, strict: false }],
+          messages: [{ ...tool, input_schema: schema }],
+        }[client];
+        const request = client === 'responses' ? { input: 'Hi' } : { messages: [user('Hi')], max_tokens: 50 };
+        const { status, sent } = await ask(client, provider, { ...request, tools }, HELLO[provider]);
+        expect(status).toBe(200);
+        const defined = {
+          completions: sent.tools?.[0].function?.parameters,
+          responses: sent.tools?.[0].parameters,
+          messages: sent.tools?.[0].input_schema,
+          bedrock: sent.toolConfig?.tools[0].toolSpec.inputSchema.json,
+        }[provider];
+        expect(defined).toEqual({ type: 'object', properties: {} });
+      }
+    },
+  );
+
+  // Portkey-AI/gateway#1203
+  test('schemas that only JSON Schema can express reach Gemini whole', async () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        path: { type: ['string', 'null'] },
+        all: { allOf: [{ type: 'object', additionalProperties: false }, { anyOf: [CITY] }] },
+      },
+      $defs: { city: CITY },
+      additionalProperties: false,
+      $schema: 'http://json-schema.org/draft-07/schema#',
+    };
+    const tools = [{ type: 'function', function: { name: 'read', parameters: schema, strict: true } }];
+    const { status, sent } = await ask(
+      'completions',
+      'generateContent',
+      { messages: [user('Hi')], tools },
+      HELLO.generateContent,
+    );
+    expect(status).toBe(200);
+    const [declaration] = sent.tools[0].functionDeclarations;
+    expect(declaration).not.toHaveProperty('strict');
+    expect(declaration).not.toHaveProperty('parameters');
+    expect(declaration.parametersJsonSchema).toEqual(schema);
+  });
+});
+
+describe('the choice of tools', () => {
+  const tools = [{ type: 'function', function: { name: 'weather', parameters: CITY } }];
+
+  // Portkey-AI/gateway#1474
+  test('no tool may be called: Claude gets the choice, and Bedrock, which has none, no tools', async () => {
+    const request = { messages: [user('Hi')], tools, tool_choice: 'none' };
+    const claude = await ask('completions', 'messages', request, HELLO.messages);
+    expect(claude.sent).toMatchObject({ tool_choice: { type: 'none' }, tools: [{ name: 'weather' }] });
+    const gemini = await ask('completions', 'generateContent', request, HELLO.generateContent);
+    expect(gemini.sent.toolConfig).toEqual({ functionCallingConfig: { mode: 'NONE' } });
+    const bedrock = await ask('completions', 'bedrock', request, HELLO.bedrock);
+    expect(bedrock.status).toBe(200);
+    expect(bedrock.sent).not.toHaveProperty('toolConfig');
+  });
+});
+
+describe('marks for caches', () => {
+  const MARK = { type: 'ephemeral' };
+  const system = [{ type: 'text', text: 'Long', cache_control: MARK }];
+  const tools = [{ name: 'weather', input_schema: CITY, cache_control: MARK }];
+
+  // Portkey-AI/gateway#1579
+  test('marks of clients reach Claude on Vertex and on Bedrock', async () => {
+    const content = [{ type: 'text', text: 'Hi', cache_control: MARK }];
+    const request = { max_tokens: 50, system, tools, messages: [user(content)] };
+    const vertex = await ask('messages', 'vertex', request, HELLO.vertex);
+    expect(vertex.sent).toMatchObject({ system, tools, messages: [{ content }] });
+    const bedrock = await ask('messages', 'bedrock', request, HELLO.bedrock);
+    expect(bedrock.sent).toMatchObject({
+      system: [{ text: 'Long' }, { cachePoint: { type: 'default' } }],
+      toolConfig: { tools: [{ toolSpec: { name: 'weather' } }, { cachePoint: { type: 'default' } }] },
+      messages: [{ content: [{ text: 'Hi' }, { cachePoint: { type: 'default' } }] }],
+    });
+    const chat = { messages: [{ role: 'system', content: system }, user(content)] };
+    const translated = await ask('completions', 'vertex', chat, HELLO.vertex);
+    expect(translated.sent).toMatchObject({ system, messages: [{ content }] });
+  });
+});
+
+describe('marks that the gateway sets', () => {
+  const caching = field({
+    promptCaching: { cacheSystem: true, cacheMessages: true, cacheTools: true, minTokens: 0 },
+  });
+
+  // anthropics/claude-code#62296
+  test.each(['messages', 'completions'] as const)(
+    'an empty text of %s is never marked for the cache',
+    async (client) => {
+      const image = {
+        messages: {
+          type: 'image',
+          source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' },
+        },
+        completions: { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
+      }[client];
+      const turn = user([image, { type: 'text', text: '' }]);
+      const request = { max_tokens: 50, messages: [turn, { role: 'assistant', content: 'Yes' }, turn] };
+      const { status, sent } = await caching(client, 'vertex', request, HELLO.vertex);
+      expect(status).toBe(200);
+      for (const { content } of sent.messages as Loose[])
+        for (const block of Array.isArray(content) ? content : [])
+          if (block.text === '') expect(block).not.toHaveProperty('cache_control');
+      expect(JSON.stringify(sent.messages)).toContain('cache_control');
+    },
+  );
+});
