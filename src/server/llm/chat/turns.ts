@@ -16,6 +16,30 @@ export function mergeTurns(turns: readonly Turn[]): Turn[] {
   return merged;
 }
 
+/**
+ * The conversation without reasoning that no text or call follows, which is left of an answer that broke off: providers
+ * refuse it.
+ */
+export function withoutLooseReasoning(turns: readonly Turn[]): Turn[] {
+  // Formats differ in whether neighbouring turns are one message.
+  let isFollowed = false;
+  const kept = turns.toReversed().flatMap((turn): Turn[] => {
+    if (turn.role !== 'assistant') {
+      isFollowed = false;
+      return [turn];
+    }
+    const end = isFollowed ? turn.parts.length : turn.parts.findLastIndex(isContent) + 1;
+    isFollowed ||= end > 0;
+    const isLoose = turn.parts.slice(end).some(({ type }) => type === 'reasoning');
+    if (!isLoose) return [turn];
+    return end === 0 ? [] : [{ ...turn, parts: turn.parts.slice(0, end) }];
+  });
+  return kept.toReversed();
+}
+
+const isContent = (part: Part): boolean =>
+  part.type !== 'reasoning' && (part.type !== 'text' || part.text.trim() !== '');
+
 /** Separates texts that become one, as paragraphs. */
 export const SEPARATOR = '\n\n';
 

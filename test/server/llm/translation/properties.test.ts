@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ChatRequest, Part, Tool, ToolResultPart, Turn } from '../../../../src/server/llm/chat/chat.ts';
 import type { ChatFormat, Json } from '../../../../src/server/llm/chat/chat-format.ts';
-import { joinTexts, mergeTurns } from '../../../../src/server/llm/chat/turns.ts';
+import { joinTexts, mergeTurns, withoutLooseReasoning } from '../../../../src/server/llm/chat/turns.ts';
 import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
 import { repeats } from '../../../kit/thorough.ts';
 import { casesIn, FORMATS, formatOf, type Key, outcomeOf, TARGET } from './cases.ts';
@@ -235,7 +235,11 @@ function requests({ parts = [], answerParts = [], resultParts = [], ...domain }:
 
 /** The request in the form in which all formats agree: neighbouring turns and texts are one, results come first. */
 function normalized(request: ChatRequest): object {
-  const turns = mergeTurns(request.turns).map(({ role, parts }) => ({ role, parts: ordered(parts) }));
+  // An answer that broke off while the model was still thinking is left out.
+  const turns = mergeTurns(withoutLooseReasoning(request.turns)).map(({ role, parts }) => ({
+    role,
+    parts: ordered(parts),
+  }));
   const { output: format, streamUsage: _, ...rest } = request;
   return {
     ...rest,

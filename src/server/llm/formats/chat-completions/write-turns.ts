@@ -4,7 +4,7 @@ import { functionArguments } from '../../chat/custom-tools.ts';
 import { dataUrl } from '../../chat/data-url.ts';
 import { defined } from '../../chat/defined.ts';
 import { refusePart } from '../../chat/refusals.ts';
-import { isText, joinTexts, mergeTurns, refusePrefill } from '../../chat/turns.ts';
+import { isText, joinTexts, mergeTurns, refusePrefill, withoutLooseReasoning } from '../../chat/turns.ts';
 import { partsOfId } from '../generate-content/tool-call-id.ts';
 import { extraContent } from './extra-content.ts';
 
@@ -15,7 +15,7 @@ type Content = readonly Json[] | string;
  * reads lists, and chat templates do not either.
  */
 export function writeTurns(turns: readonly Turn[]): Json[] {
-  const merged = mergeTurns(turns);
+  const merged = mergeTurns(withoutLooseReasoning(turns));
   refusePrefill(merged, 'Chat Completions');
   return merged.flatMap(writeTurn);
 }

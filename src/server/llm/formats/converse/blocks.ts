@@ -37,7 +37,7 @@ function writeBlock(part: Part, names: DocumentNames): Json[] {
     case 'toolResult':
       return [toolResult(part, names)];
     case 'reasoning':
-      return reasoning(part);
+      return [reasoning(part)];
     case 'audio':
       return refusePart(part, 'Converse has no audio');
   }
@@ -129,11 +129,11 @@ function toolUseId(id: string): string {
   return `call_${createHash('sha256').update(id).digest('base64url')}`;
 }
 
-/** Only signed reasoning of the same models: no model reads that of others. Claude's signatures are valid everywhere. */
-function reasoning({ text, signature, encrypted, origin }: ReasoningPart): Json[] {
-  if (origin !== 'converse' && origin !== 'messages') return [];
-  if (encrypted !== undefined) return [{ reasoningContent: { redactedContent: encrypted } }];
-  return signature === undefined ? [] : [{ reasoningContent: { reasoningText: { text, signature } } }];
+function reasoning({ text, signature, encrypted }: ReasoningPart): Json {
+  return {
+    reasoningContent:
+      encrypted === undefined ? { reasoningText: { text, signature } } : { redactedContent: encrypted },
+  };
 }
 
 export function writeSystem(texts: readonly TextPart[]): Json[] {

@@ -6,10 +6,10 @@ import { defined } from '../../chat/defined.ts';
 import { effortOf } from '../../chat/effort.ts';
 import { offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
-import { mergeTurns, refuseNames } from '../../chat/turns.ts';
+import { refuseNames } from '../../chat/turns.ts';
 import { defaultMaxTokens } from '../messages/claude-models.ts';
 import { writeReasoning } from '../messages/write-request.ts';
-import { asUserTurn } from '../messages/write-turns.ts';
+import { writableTurns } from '../messages/write-turns.ts';
 import { cachePoint, DocumentNames, writeBlocks, writeSystem } from './blocks.ts';
 
 /**
@@ -41,10 +41,7 @@ const unlessEmpty = <T extends object>(value: T): T | undefined =>
 function messagesOf(turns: readonly Turn[]): Json[] {
   refuseNames(turns, 'Converse');
   const names = new DocumentNames();
-  // The roles of messages must alternate.
-  return mergeTurns(turns.map(asUserTurn))
-    .map(({ role, parts }) => ({ role, content: writeBlocks(parts, names) }))
-    .filter(({ content }) => content.length > 0);
+  return writableTurns(turns).map(({ role, parts }) => ({ role, content: writeBlocks(parts, names) }));
 }
 
 function toolConfig(request: ChatRequest): Json | undefined {

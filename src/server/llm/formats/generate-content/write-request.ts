@@ -17,7 +17,7 @@ import type { Json } from '../../chat/chat-format.ts';
 import { asFunction, functionArguments } from '../../chat/custom-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
-import { isText, joinTexts, mergeTurns, refuseNames } from '../../chat/turns.ts';
+import { isText, joinTexts, mergeTurns, refuseNames, withoutLooseReasoning } from '../../chat/turns.ts';
 import { asUserTurn } from '../messages/write-turns.ts';
 import { partsOfId } from './tool-call-id.ts';
 
@@ -55,7 +55,7 @@ function contentsOf(turns: readonly Turn[]): Json[] {
   refuseNames(turns, 'Gemini');
   const names = callNames(turns);
   // The results of parallel calls must be in one content.
-  return mergeTurns(turns.map(asUserTurn))
+  return mergeTurns(withoutLooseReasoning(turns.map(asUserTurn)))
     .map(({ role, parts }) => ({
       role: role === 'assistant' ? 'model' : 'user',
       parts: parts.flatMap((part) => writePart(part, names)),

@@ -13,15 +13,20 @@ import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { refuseMember, refusePart } from '../../chat/refusals.ts';
 import { callArguments } from '../../chat/tool-arguments.ts';
-import { isText, joinTexts, mergeTurns, refuseNames } from '../../chat/turns.ts';
+import { isText, joinTexts, mergeTurns, refuseNames, withoutLooseReasoning } from '../../chat/turns.ts';
 
 /** Writes `messages`: turns of the user and of the assistant in alternation. */
 export function writeTurns(turns: readonly Turn[]): Json[] {
   refuseNames(turns, 'the Messages API');
-  const writable = turns.map(asUserTurn).map(withoutUnwritable);
-  const merged = mergeTurns(writable.filter(({ parts }) => parts.length > 0));
+  const merged = writableTurns(turns);
   if (merged.length === 0) refuseMember('turns', 'the Messages API needs a message of the user');
   return merged.map(({ role, parts }) => ({ role, content: writeContent(resultsFirst(parts)) }));
+}
+
+/** Turns of the user and of the assistant in alternation, of what Claude accepts. */
+export function writableTurns(turns: readonly Turn[]): Turn[] {
+  const writable = turns.map(asUserTurn).map(withoutUnwritable);
+  return mergeTurns(withoutLooseReasoning(writable).filter(({ parts }) => parts.length > 0));
 }
 
 /**
@@ -37,7 +42,7 @@ export function asUserTurn(turn: Turn): Turn {
 /** Empty texts are refused, and so is the reasoning of other providers. */
 function withoutUnwritable(turn: Turn): Turn {
   const parts = turn.parts.filter((part) => {
-    if (part.type === 'text') return part.text.trim() !== '';
+    if (part.type === 'text' || part.type === 'refusal') return part.text.trim() !== '';
     return part.type !== 'reasoning' || isOwnReasoning(part);
   });
   return { ...turn, parts };

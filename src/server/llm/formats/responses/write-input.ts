@@ -13,7 +13,7 @@ import { functionArguments } from '../../chat/custom-tools.ts';
 import { dataUrl } from '../../chat/data-url.ts';
 import { defined } from '../../chat/defined.ts';
 import { refusePart } from '../../chat/refusals.ts';
-import { isText, joinTexts, refuseNames, refusePrefill } from '../../chat/turns.ts';
+import { isText, joinTexts, refuseNames, refusePrefill, withoutLooseReasoning } from '../../chat/turns.ts';
 
 /** What the model reads if a tool failed; there is no member for that. */
 const ERROR = 'Error:';
@@ -23,7 +23,7 @@ export function writeInput(turns: readonly Turn[]): Json[] {
   refuseNames(turns, 'the Responses API');
   refusePrefill(turns, 'the Responses API');
   const customCalls = new Set(turns.flatMap(({ parts }) => parts.filter(isCustomCall)).map(({ id }) => id));
-  return turns.flatMap((turn) => writeTurn(turn, customCalls));
+  return withoutLooseReasoning(turns).flatMap((turn) => writeTurn(turn, customCalls));
 }
 
 function isCustomCall(part: Part): part is ToolCallPart {

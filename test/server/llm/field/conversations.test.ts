@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest';
+import { call, field, HELLO, type Loose, TOOLS, user, weather } from './field.ts';
+
+// What providers get of conversations. Each test names the report that its input is from.
+
+const ask = field();
+
+const PNG = 'iVBORw0KGgo=';
+const PDF = 'JVBERi0xLjQK';
+
+describe('results of tools', () => {
+  // google-gemini/gemini-cli#4504
+  test('Gemini gets as many results as calls, in the next content, whatever is between them', async () => {
+    const use = (id: string, city: string) => ({ type: 'tool_use', id, name: 'weather', input: { city } });
+    const result = (id: string) => ({ type: 'tool_result', tool_use_id: id, content: id });
+    const { sent } = await ask(
+      'messages',
+      'generateContent',
+      {
+        max_tokens: 50,
+        tools: [{ name: 'weather', input_schema: weather.parameters }],
+        messages: [
+          user('Weather?'),
+          {
+            role: 'assistant',
+            content: [use('a', 'Paris'), { type: 'text', text: 'and' }, use('b', 'Rome')],
+          },
+          user([result('b'), { type: 'text', text: 'Hurry' }, result('a')]),
+        ],
+      },
+      HELLO.generateContent,
+    );
+    const responses = sent.contents.map(
+      ({ parts }: Loose) => parts.filter((part: Loose) => part.functionResponse !== undefined).length,
+    );
+    expect(responses[2]).toBe(2);
+    expect(sent.contents[1].parts.filter((part: Loose) => part.functionCall !== undefined)).toHaveLength(2);
+  });
+
+  // openai/codex#8479
+  test('results of parallel calls follow one message with all calls', async () => {
+    const item = (name: string) => ({
+      type: 'function_call',
+      call_id: name,
+      name: 'weather',
+      arguments: '{}',
+    });
+    const output = (name: string) => ({ type: 'function_call_output', call_id: name, output: name });
+    const input = [
+      { role: 'user', content: 'Weather?' },
+      item('a'),
+      { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Two.' }] },
+      item('b'),
+      output('b'),
+      { role: 'user', content: 'Hurry' },
+      output('a'),
+    ];
+    const { status, sent } = await ask(
+      'responses',
+      'completions',
+      { input, tools: [{ type: 'function', ...weather }] },
+      HELLO.completions,
+    );
+    expect(status).toBe(200);
+    expect(sent.messages.slice(1)).toMatchObject([
+      { role: 'assistant', tool_calls: [{ id: 'a' }, { id: 'b' }] },
+      { role: 'tool', tool_call_id: expect.stringMatching(/^[ab]$/) },
+      { role: 'tool', tool_call_id: expect.stringMatching(/^[ab]$/) },
+      { role: 'user', content: 'Hurry' },
+    ]);
+  });
+});
+
+describe('texts and files', () => {
+  // maximhq/bifrost#3747
+  test('Bedrock gets no empty texts', async () => {
+    const messages = [
+      user([
+        { type: 'text', text: '' },
+        { type: 'text', text: 'Weather?' },
+      ]),
+      { role: 'assistant', content: '', tool_calls: [call('call_a', 'Paris')] },
+      { role: 'tool', tool_call_id: 'call_a', content: '' },
+      { role: 'assistant', content: ' ' },
+      user('Go on'),
+    ];
+    const { status, sent } = await ask('completions', 'bedrock', { messages, tools: TOOLS }, HELLO.bedrock);
+    expect(status).toBe(200);
+    const blank: string[] = [];
+    JSON.stringify(sent.messages, (key, value: unknown) => {
+      if (key === 'text' && typeof value === 'string' && value.trim() === '') blank.push(value);
+      return value;
+    });
+    expect(blank).toEqual([]);
+    expect(sent.messages.every(({ content }: Loose) => content.length > 0)).toBe(true);
+    expect(sent.messages.map(({ role }: Loose) => role)).toEqual(['user', 'assistant', 'user']);
+  });
+
+  // BerriAI/litellm#29418
+  test('documents at Bedrock have different names of allowed characters', async () => {
+    const source = { type: 'base64', media_type: 'application/pdf', data: PDF };
+    const titled = { type: 'document', source, title: "John's #1 – résumé.pdf" };
+    const messages = [
+      user([{ type: 'document', source }, titled, { type: 'text', text: 'Compare' }]),
+      { role: 'assistant', content: 'Done' },
+      user([{ type: 'document', source }, titled, { type: 'text', text: 'Again' }]),
+    ];
+    const { status, sent } = await ask('messages', 'bedrock', { max_tokens: 50, messages }, HELLO.bedrock);
+    expect(status).toBe(200);
+    const names: string[] = sent.messages.flatMap(({ content }: Loose) =>
+      content.flatMap((block: Loose) => (block.document ? [block.document.name] : [])),
+    );
+    expect(names).toHaveLength(4);
+    expect(new Set(names).size).toBe(4);
+    for (const name of names) {
+      expect(name).toMatch(/^[\w\-()[\] ]{1,200}$/);
+      expect(name).not.toContain('  ');
+    }
+  });
+
+  // vllm-project/vllm#44000
+  test.each(['completions', 'responses', 'generateContent', 'bedrock'] as const)(
+    'instructions that Claude Code puts between messages reach %s',
+    async (provider) => {
+      const messages = [
+        user([{ type: 'text', text: 'Hi' }]),
+        { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] },
+        { role: 'assistant', content: [{ type: 'text', text: 'Yes?' }] },
+        user('Go on'),
+      ];
+      const { status, sent } = await ask('messages', provider, { max_tokens: 50, messages }, HELLO[provider]);
+      expect(status).toBe(200);
+      expect(JSON.stringify(sent)).toContain('Be brief.');
+    },
+  );
+
+  // lmstudio-ai/lmstudio-bug-tracker#1064
+  test.each(['completions', 'messages'] as const)(
+    'items without a type are messages for %s',
+    async (provider) => {
+      const request = {
+        input: [
+          { role: 'user', content: [{ type: 'input_text', text: 'Weather?' }] },
+          { role: 'assistant', content: 'Where?' },
+          {
+            role: 'user',
+            content: [
+              { type: 'input_text', text: 'Here' },
+              { type: 'input_image', image_url: `data:image/png;base64,${PNG}` },
+            ],
+          },
+        ],
+        instructions: '',
+        store: false,
+        truncation: 'disabled',
+        parallel_tool_calls: true,
+        user: '5c908a51-1ffe-472a-ae9b-ae88b1444e85',
+        tools: [{ type: 'function', ...weather }],
+      };
+      const { status, sent } = await ask('responses', provider, request, HELLO[provider]);
+      expect(status).toBe(200);
+      expect(sent.messages.map(({ role }: Loose) => role)).toEqual(['user', 'assistant', 'user']);
+      expect(sent.system ?? '').toEqual('');
+    },
+  );
+});
