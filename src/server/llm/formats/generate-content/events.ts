@@ -6,8 +6,10 @@ import type {
   ChatRequest,
   ChatUsage,
   Part,
+  ReasoningPart,
   StartedPart,
   StopReason,
+  TextPart,
 } from '../../chat/chat.ts';
 import { type EventReader, type EventWriter, type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
@@ -97,7 +99,17 @@ class GenerateContentReader implements EventReader {
     }
     if (part.type !== 'text' && part.type !== 'reasoning')
       throw new Untranslatable(`candidates[].content.parts[] (${part.type})`, 'not in a stream');
-    const { type, text } = part;
+    const events = this.#text(answer, state, part);
+    if (part.type === 'text' || part.signature === undefined || state.open === undefined) return events;
+    // The next thought has its own signature.
+    return [
+      ...events,
+      { type: 'signature', part: state.open.part, signature: part.signature },
+      ...this.#close(state),
+    ];
+  }
+
+  #text(answer: number, state: Candidate, { type, text }: TextPart | ReasoningPart): ChatEvent[] {
     if (state.open?.type === type) return [{ type: 'delta', part: state.open.part, text }];
     const closed = this.#close(state);
     const opened = this.#open(

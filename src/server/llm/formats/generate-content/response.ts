@@ -1,4 +1,11 @@
-import type { Answer, ChatRequest, ChatResponse, Part, ToolCallPart } from '../../chat/chat.ts';
+import type {
+  Answer,
+  ChatRequest,
+  ChatResponse,
+  Part,
+  ReasoningPart,
+  ToolCallPart,
+} from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
 import { argumentsText, callArguments } from '../../chat/tool-arguments.ts';
@@ -43,7 +50,7 @@ function readAnswer({ content, finishReason }: Json): Answer {
   };
 }
 
-/** Reads the parts of an answer; consecutive texts become one. */
+/** Reads the parts of an answer; consecutive texts become one, and so do thoughts, up to their signature. */
 function readParts(list: unknown): Part[] {
   const parts: Part[] = [];
   for (const item of objectsOf(list)) {
@@ -51,31 +58,42 @@ function readParts(list: unknown): Part[] {
     const last = parts.at(-1);
     if (part?.type === 'text' && last?.type === 'text')
       parts[parts.length - 1] = { ...last, text: last.text + part.text };
+    else if (part?.type === 'reasoning' && last?.type === 'reasoning' && last.signature === undefined)
+      parts[parts.length - 1] = { ...part, text: last.text + part.text };
     else if (part !== undefined) parts.push(part);
   }
   return parts;
 }
 
 /**
- * Reads one part; undefined for one without content, which only carries a signature. Throws `Untranslatable` for
+ * Reads one part; undefined for one without content, which only carries the signature of a text. Throws `Untranslatable` for
  * content that other formats cannot express, such as code that ran at the provider.
  */
 export function readPart(part: Json): Part | undefined {
   const { text, thought, functionCall, inlineData, thoughtSignature } = part;
   if (!isEmpty(functionCall)) return readCall(objectOf(functionCall) ?? {}, thoughtSignature);
-  if (typeof text === 'string' && text !== '') {
-    return thought === true
-      ? { type: 'reasoning', text, isSummary: true, origin: 'generateContent' }
-      : { type: 'text', text };
-  }
+  if (typeof text === 'string' && text !== '')
+    return thought === true ? readThought(text, textOf(thoughtSignature)) : { type: 'text', text };
   if (!isEmpty(inlineData)) {
     const { mimeType, data } = objectOf(inlineData) ?? {};
     if (typeof mimeType === 'string' && mimeType.startsWith('image/') && typeof data === 'string')
       return { type: 'image', source: { kind: 'data', mediaType: mimeType, data } };
   }
   const name = firstMember(part, ['thought', 'thoughtSignature']);
-  if (name === undefined) return undefined;
-  throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
+  if (name !== undefined)
+    throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
+  const signature = textOf(thoughtSignature);
+  return thought === true && signature !== undefined ? readThought('', signature) : undefined;
+}
+
+function readThought(text: string, signature: string | undefined): ReasoningPart {
+  return {
+    type: 'reasoning',
+    text,
+    isSummary: true,
+    origin: 'generateContent',
+    ...(signature === undefined ? {} : { signature }),
+  };
 }
 
 function readCall({ id, name, args, ...others }: Json, signature: unknown): ToolCallPart {

@@ -1,4 +1,5 @@
 import type { ReasoningPart } from '../../chat/chat.ts';
+import type { Json } from '../../chat/chat-format.ts';
 import { packReasoning, unpackReasoning } from '../../chat/reasoning-state.ts';
 
 /** Signatures are bytes, and clients refuse a text that is not Base64. */
@@ -13,3 +14,19 @@ export function readThoughtSignature(
 ): Pick<ReasoningPart, 'origin' | 'signature' | 'encrypted' | 'id'> {
   return unpackReasoning(Buffer.from(signature, 'base64').toString('utf8')) ?? { signature };
 }
+
+/**
+ * The parts of a content of the model, as Gemini 3 and later accept it: they refuse a content whose first call has no
+ * signature. Calls that another model made have none, and get the text that stands for that (Gemini API, "Thought
+ * signatures", FAQ).
+ */
+export function signed(parts: readonly Json[], model: string): Json[] {
+  const first = parts.findIndex((part) => 'functionCall' in part);
+  if (first === -1 || parts.some((part) => 'thoughtSignature' in part) || !NEEDS_SIGNATURES.test(model))
+    return [...parts];
+  return parts.with(first, { ...parts[first], thoughtSignature: UNSIGNED });
+}
+
+/** Also names without a version, such as `gemini-flash-latest`. */
+const NEEDS_SIGNATURES = /\bgemini-(?![12]\b)/;
+const UNSIGNED = 'skip_thought_signature_validator';

@@ -7,6 +7,7 @@ import type {
   OutputFormat,
   Part,
   Reasoning,
+  ReasoningPart,
   Tool,
   ToolCallPart,
   ToolChoice,
@@ -19,12 +20,13 @@ import { defined } from '../../chat/defined.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
 import { isText, joinTexts, mergeTurns, refuseNames, withoutLooseReasoning } from '../../chat/turns.ts';
 import { asUserTurn } from '../messages/write-turns.ts';
+import { signed } from './thought-signature.ts';
 import { partsOfId } from './tool-call-id.ts';
 
 /**
  * Writes the body of `generateContent`. It leaves out wishes that Gemini has no member for (cached prompts, which Gemini
  * finds itself, verbosity, the detail of images, the identifier of the end user, metadata of stored calls), and reasoning
- * of earlier answers: Gemini does not read it, and signatures of tool calls are a part of their ids.
+ * of earlier answers without a signature: Gemini does not read it.
  */
 export function writeRequest(request: ChatRequest): Json {
   refuseMembers(request, ['logprobs', 'logitBias']);
@@ -34,7 +36,7 @@ export function writeRequest(request: ChatRequest): Json {
   const instructions = system.filter(({ text }) => text !== '').map(({ text }) => ({ text }));
   return defined({
     systemInstruction: instructions.length === 0 ? undefined : { parts: instructions },
-    contents: contentsOf(request.turns),
+    contents: contentsOf(request),
     tools: tools.length === 0 ? undefined : [{ functionDeclarations: tools.map(declaration) }],
     toolConfig:
       toolChoice === undefined || tools.length === 0
@@ -51,14 +53,17 @@ function callNames(turns: readonly Turn[]): ReadonlyMap<string, string> {
   return new Map(calls.map(({ id, name }) => [id, name]));
 }
 
-function contentsOf(turns: readonly Turn[]): Json[] {
+function contentsOf({ turns, model }: ChatRequest): Json[] {
   refuseNames(turns, 'Gemini');
   const names = callNames(turns);
   // The results of parallel calls must be in one content.
   return mergeTurns(withoutLooseReasoning(turns.map(asUserTurn)))
     .map(({ role, parts }) => ({
       role: role === 'assistant' ? 'model' : 'user',
-      parts: parts.flatMap((part) => writePart(part, names)),
+      parts: signed(
+        parts.flatMap((part) => writePart(part, names)),
+        model,
+      ),
     }))
     .filter(({ parts }) => parts.length > 0);
 }
@@ -78,8 +83,14 @@ function writePart(part: Part, names: ReadonlyMap<string, string>): Json[] {
     case 'toolResult':
       return [functionResponse(part, names)];
     case 'reasoning':
-      return [];
+      return reasoning(part);
   }
+}
+
+/** The reasoning that Gemini signed, as it came. */
+function reasoning({ text, signature, origin }: ReasoningPart): Json[] {
+  if (origin !== 'generateContent' || signature === undefined) return [];
+  return [{ text, thought: true, thoughtSignature: signature }];
 }
 
 /** Files of the Gemini API and of Cloud Storage. */

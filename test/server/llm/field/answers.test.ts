@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { field, HELLO } from './field.ts';
+
+// What clients get of answers, and what is counted. Each test names the report that its input is from.
+
+const ask = field();
+const chat = { messages: [{ role: 'user', content: 'Hi' }] };
+const messages = { ...chat, max_tokens: 50 };
+
+describe('token counts', () => {
+  // Portkey-AI/gateway#1210
+  test('tokens of the cache of Bedrock are a part of the input', async () => {
+    const usage = {
+      inputTokens: 15,
+      outputTokens: 40,
+      totalTokens: 160,
+      cacheReadInputTokens: 100,
+      cacheWriteInputTokens: 5,
+    };
+    const { got, line } = await ask('completions', 'bedrock', chat, {
+      body: { ...HELLO.bedrock.body, usage },
+    });
+    expect(got.usage).toMatchObject({
+      prompt_tokens: 120,
+      completion_tokens: 40,
+      total_tokens: 160,
+      prompt_tokens_details: { cached_tokens: 100 },
+    });
+    expect(line).toMatchObject({ 'gen_ai.usage.input_tokens': '120', 'gen_ai.usage.output_tokens': '40' });
+  });
+
+  // cline/cline#1896
+  test('cached tokens of Claude are named for clients of chat completions', async () => {
+    const usage = {
+      input_tokens: 15,
+      cache_read_input_tokens: 100,
+      cache_creation_input_tokens: 5,
+      output_tokens: 40,
+    };
+    const { got } = await ask('completions', 'messages', chat, { body: { ...HELLO.messages.body, usage } });
+    expect(got.usage).toMatchObject({ prompt_tokens: 120, prompt_tokens_details: { cached_tokens: 100 } });
+  });
+
+  // anthropics/claude-code#10222
+  test('tokens are counted for Claude on Bedrock', async () => {
+    const { status, got } = await ask('count_tokens', 'bedrock', chat, { body: { inputTokens: 7 } });
+    expect(status).toBe(200);
+    expect(got.input_tokens).toBeGreaterThan(0);
+  });
+});
+
+describe('answers that were cut', () => {
+  // maximhq/bifrost#4679
+  test('an answer of Bedrock that reached the maximum of tokens is incomplete', async () => {
+    const body = { ...HELLO.bedrock.body, stopReason: 'max_tokens' };
+    const { got } = await ask('responses', 'bedrock', { input: 'Hi', max_output_tokens: 5 }, { body });
+    expect(got).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
+  });
+
+  // BerriAI/litellm#37710
+  test.each(['completions', 'messages', 'generateContent'] as const)(
+    'an answer that was cut while reasoning is an empty one for %s',
+    async (client) => {
+      const body = {
+        ...HELLO.responses.body,
+        status: 'incomplete',
+        incomplete_details: { reason: 'max_output_tokens' },
+        output: [{ id: 'rs_1', type: 'reasoning', summary: [] }],
+        usage: { input_tokens: 5, output_tokens: 16, total_tokens: 21 },
+      };
+      const request = client === 'generateContent' ? { contents: [{ parts: [{ text: 'Hi' }] }] } : messages;
+      const { status, got, line } = await ask(client, 'responses', request, { body });
+      expect(status).toBe(200);
+      const reason = {
+        completions: got.choices?.[0].finish_reason,
+        messages: got.stop_reason,
+        generateContent: got.candidates?.[0].finishReason,
+      }[client];
+      expect(reason).toBe(
+        { completions: 'length', messages: 'max_tokens', generateContent: 'MAX_TOKENS' }[client],
+      );
+      expect(line['gen_ai.usage.output_tokens']).toBe('16');
+    },
+  );
+});
+
+describe('failures', () => {
+  // BerriAI/litellm#21744
+  test.each(['completions', 'messages', 'responses'] as const)(
+    'a call that Gemini could not finish is an error for %s, not an empty answer',
+    async (client) => {
+      const body = {
+        candidates: [
+          { content: {}, finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'Malformed call' },
+        ],
+        usageMetadata: { promptTokenCount: 5, totalTokenCount: 5 },
+      };
+      const request = client === 'responses' ? { input: 'Hi' } : messages;
+      const { status, got } = await ask(client, 'generateContent', request, { body });
+      expect(status).toBeGreaterThanOrEqual(500);
+      expect(got.error.message).not.toBe('');
+    },
+  );
+
+  // anthropics/claude-code#476
+  test.each(['messages', 'responses', 'generateContent'] as const)(
+    'what vLLM says of a prompt that is too long reaches a client of %s',
+    async (client) => {
+      const message =
+        "This model's maximum context length is 32768 tokens. However, you requested 262462 tokens.";
+      const body = { object: 'error', message, type: 'BadRequestError', param: null, code: 400 };
+      const requests = {
+        messages,
+        responses: { input: 'Hi' },
+        generateContent: { contents: [{ parts: [{ text: 'Hi' }] }] },
+      };
+      const { status, got } = await ask(client, 'completions', requests[client], { status: 400, body });
+      expect(status).toBe(400);
+      // Claude Code shortens the conversation if an error begins like this.
+      expect(got.error.message).toBe(client === 'messages' ? `prompt is too long: ${message}` : message);
+    },
+  );
+
+  // vllm-project/vllm#27755
+  test('reasoning that vLLM calls `reasoning` is thinking', async () => {
+    const message = { role: 'assistant', content: 'Hello.', reasoning: 'Greet.' };
+    const body = { ...HELLO.completions.body, choices: [{ index: 0, message, finish_reason: 'stop' }] };
+    const { got } = await ask('messages', 'completions', messages, { body });
+    expect(got.content).toMatchObject([
+      { type: 'thinking', thinking: 'Greet.' },
+      { type: 'text', text: 'Hello.' },
+    ]);
+  });
+});

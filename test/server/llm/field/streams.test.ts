@@ -1,0 +1,289 @@
+import { describe, expect, test } from 'vitest';
+import { assembled } from '../../../kit/llm-exchange.ts';
+import { field, type Loose } from './field.ts';
+
+// What clients get of streams. Each test names the report that its input is from.
+
+const ask = field();
+const chat = { messages: [{ role: 'user', content: 'Hi' }], stream: true };
+const messages = { ...chat, max_tokens: 50 };
+const contents = { contents: [{ parts: [{ text: 'Hi' }] }], stream: true };
+const DONE = 'data: [DONE]\n\n';
+
+const chunk = (delta: object, finish: string | null = null): object => ({
+  id: 'c',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, delta, finish_reason: finish }],
+});
+const USAGE = {
+  id: 'c',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'm',
+  choices: [],
+  usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
+};
+
+/** Events of the Messages API: what a strict client notices of their order is an error. */
+function blocks(events: readonly Loose[]): Loose[] {
+  const list: Loose[] = [];
+  let open: number | undefined;
+  for (const event of events) {
+    if (event.type === 'content_block_start') {
+      expect(open).toBeUndefined();
+      expect(event.index).toBe(list.length);
+      list.push({ ...event.content_block, json: '' });
+      open = event.index;
+    }
+    if (event.type === 'content_block_delta') {
+      expect(event.index).toBe(open);
+      list[event.index].json += event.delta.partial_json ?? '';
+      if (event.delta.text !== undefined) list[event.index].text += event.delta.text;
+      if (event.delta.thinking !== undefined) list[event.index].thinking += event.delta.thinking;
+    }
+    if (event.type === 'content_block_stop') {
+      expect(event.index).toBe(open);
+      open = undefined;
+    }
+  }
+  expect(open).toBeUndefined();
+  return list;
+}
+
+describe('tool calls in streams', () => {
+  const tool = (more: object, name = 'weather', args = '{"a":1}') => ({
+    ...more,
+    type: 'function',
+    function: { name, arguments: args },
+  });
+
+  // maximhq/bifrost#3441
+  test('calls without arguments and text after calls are blocks in their order', async () => {
+    const { got } = await ask('messages', 'completions', messages, {
+      events: [
+        chunk({ role: 'assistant', tool_calls: [tool({ index: 0, id: 'functions.stop:0' }, 'stop', '')] }),
+        chunk({ tool_calls: [tool({ index: 1, id: 'functions.weather:1' })] }),
+        chunk({ content: 'Wait.' }),
+        chunk({}, 'stop'),
+        DONE,
+      ],
+    });
+    // Chat Completions does not say whether a text is before or after the calls.
+    expect(blocks(got)).toMatchObject([
+      { type: 'text', text: 'Wait.' },
+      { type: 'tool_use', name: 'stop', json: expect.stringMatching(/^(\{\})?$/) },
+      { type: 'tool_use', name: 'weather', json: '{"a":1}' },
+    ]);
+    const { delta } = got.find((event: Loose) => event.type === 'message_delta');
+    expect(delta.stop_reason).toBe('tool_use');
+  });
+
+  // ollama/ollama#7881
+  test.each(['messages', 'responses', 'generateContent'] as const)(
+    'two calls without an index are two calls for %s',
+    async (client) => {
+      const requests = { messages, responses: { input: 'Hi', stream: true }, generateContent: contents };
+      for (const index of [{}, { index: 0 }]) {
+        const { text } = await ask(client, 'completions', requests[client], {
+          events: [
+            chunk({ role: 'assistant', content: '', tool_calls: [tool({ ...index, id: 'call_a' })] }),
+            chunk({ tool_calls: [tool({ ...index, id: 'call_b' }, 'weather', '{"a":2}')] }),
+            chunk({}, 'tool_calls'),
+            DONE,
+          ],
+        });
+        const { calls } = assembled(client, text);
+        expect(calls.map(({ args }) => args)).toEqual(['{"a":1}', '{"a":2}']);
+      }
+    },
+  );
+
+  // open-webui/open-webui#12312
+  test('the first tool call of a stream of Bedrock has the index 0 after reasoning and text', async () => {
+    const delta = (contentBlockIndex: number, value: object) =>
+      ['contentBlockDelta', { contentBlockIndex, delta: value }] as const;
+    const start = { contentBlockIndex: 2, start: { toolUse: { toolUseId: 't1', name: 'weather' } } };
+    const { got } = await ask('completions', 'bedrock', chat, {
+      events: [
+        ['messageStart', { role: 'assistant' }],
+        delta(0, { reasoningContent: { text: 'Use it.' } }),
+        delta(0, { reasoningContent: { signature: 'SIG' } }),
+        ['contentBlockStop', { contentBlockIndex: 0 }],
+        delta(1, { text: 'Let me look.' }),
+        ['contentBlockStop', { contentBlockIndex: 1 }],
+        ['contentBlockStart', start],
+        delta(2, { toolUse: { input: '{"a":1}' } }),
+        ['contentBlockStop', { contentBlockIndex: 2 }],
+        ['messageStop', { stopReason: 'tool_use' }],
+      ],
+    });
+    const deltas = got.flatMap(({ choices }: Loose) => choices?.[0]?.delta?.tool_calls ?? []);
+    expect(deltas.length).toBeGreaterThan(0);
+    for (const { index } of deltas) expect(index).toBe(0);
+    expect(deltas.map((each: Loose) => each.function.arguments).join('')).toBe('{"a":1}');
+  });
+});
+
+describe('the end of streams', () => {
+  // ollama/ollama#4357
+  test('a finish reason that is an empty text does not end an answer', async () => {
+    const { got } = await ask('messages', 'completions', messages, {
+      events: [
+        chunk({ role: 'assistant', content: 'Hel' }, ''),
+        chunk({ content: 'lo.' }, ''),
+        chunk({}, 'stop'),
+        DONE,
+      ],
+    });
+    expect(blocks(got)).toMatchObject([{ type: 'text', text: 'Hello.' }]);
+    expect(got.filter((event: Loose) => event.type === 'message_delta')).toMatchObject([
+      { delta: { stop_reason: 'end_turn' } },
+    ]);
+    expect(got.at(-1).type).toBe('message_stop');
+  });
+
+  // google-gemini/gemini-cli#8415
+  test('a client of the Gemini API gets one finish reason, in an event with a candidate', async () => {
+    const { got, line } = await ask('generateContent', 'completions', contents, {
+      events: [chunk({ role: 'assistant', content: 'Hello.' }), chunk({}, 'stop'), USAGE, DONE],
+    });
+    expect(got.every(({ candidates }: Loose) => candidates?.length === 1)).toBe(true);
+    const reasons = got.flatMap(({ candidates }: Loose) => candidates[0].finishReason ?? []);
+    expect(reasons).toEqual(['STOP']);
+    expect(got.at(-1)).toMatchObject({ usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 3 } });
+    expect(line['gen_ai.usage.output_tokens']).toBe('3');
+  });
+
+  // vllm-project/vllm#42407
+  test.each(['messages', 'completions'] as const)(
+    'a stream of the Responses API without events for the end of its items is complete for %s',
+    async (client) => {
+      const response = { id: 'r', object: 'response', model: 'm', status: 'in_progress', output: [] };
+      const at = { item_id: 'msg_1', output_index: 0, content_index: 0 };
+      const text = { type: 'output_text', text: 'Hello.', annotations: [] };
+      const item = { id: 'msg_1', type: 'message', role: 'assistant', status: 'in_progress', content: [] };
+      const done = { ...response, status: 'completed', output: [{ ...item, content: [text] }] };
+      const usage = { input_tokens: 5, output_tokens: 3, total_tokens: 8 };
+      const {
+        got,
+        text: stream,
+        line,
+      } = await ask(client, 'responses', messages, {
+        events: [
+          { type: 'response.created', response },
+          { type: 'response.output_item.added', output_index: 0, item },
+          { type: 'response.content_part.added', ...at, part: { ...text, text: '' } },
+          { type: 'response.output_text.delta', ...at, delta: 'Hel' },
+          { type: 'response.output_text.delta', ...at, delta: 'lo.' },
+          { type: 'response.completed', response: { ...done, usage } },
+        ],
+      });
+      expect(assembled(client, stream)).toMatchObject({ text: 'Hello.', hasEnded: true });
+      if (client === 'messages') expect(blocks(got)).toMatchObject([{ type: 'text', text: 'Hello.' }]);
+      expect(line['gen_ai.usage.output_tokens']).toBe('3');
+    },
+  );
+
+  // maximhq/bifrost#4679
+  test('a stream of Bedrock that reached the maximum of tokens ends with response.incomplete', async () => {
+    const { got } = await ask(
+      'responses',
+      'bedrock',
+      { input: 'Hi', stream: true },
+      {
+        events: [
+          ['messageStart', { role: 'assistant' }],
+          ['contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'Hel' } }],
+          ['contentBlockStop', { contentBlockIndex: 0 }],
+          ['messageStop', { stopReason: 'max_tokens' }],
+          ['metadata', { usage: { inputTokens: 5, outputTokens: 3, totalTokens: 8 } }],
+        ],
+      },
+    );
+    expect(got.at(-1)).toMatchObject({
+      type: 'response.incomplete',
+      response: { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
+    });
+  });
+
+  // BerriAI/litellm#37710
+  test('a stream of the Responses API that was cut while reasoning ends with length and its usage', async () => {
+    const response = { id: 'r', object: 'response', model: 'm', status: 'in_progress', output: [] };
+    const item = { id: 'rs_1', type: 'reasoning', summary: [] };
+    const usage = { input_tokens: 5, output_tokens: 16, total_tokens: 21 };
+    const details = { reason: 'max_output_tokens' };
+    const cut = { ...response, status: 'incomplete', incomplete_details: details, output: [item], usage };
+    const request = { ...chat, stream_options: { include_usage: true } };
+    const { got } = await ask('completions', 'responses', request, {
+      events: [
+        { type: 'response.created', response },
+        { type: 'response.output_item.added', output_index: 0, item },
+        { type: 'response.output_item.done', output_index: 0, item },
+        { type: 'response.incomplete', response: cut },
+      ],
+    });
+    const reasons = got.flatMap(({ choices }: Loose) => choices[0]?.finish_reason ?? []);
+    expect(reasons).toEqual(['length']);
+    expect(got.at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 16 } });
+  });
+
+  // BerriAI/litellm#21744
+  test.each(['completions', 'messages', 'responses'] as const)(
+    'a stream of Gemini that ends with a broken call is an error for %s',
+    async (client) => {
+      const part = { thought: true, text: 'Use the tool.' };
+      const requests = { completions: chat, messages, responses: { input: 'Hi', stream: true } };
+      const { text } = await ask(client, 'generateContent', requests[client], {
+        events: [
+          { candidates: [{ content: { role: 'model', parts: [part] }, index: 0 }] },
+          { candidates: [{ content: {}, finishReason: 'MALFORMED_FUNCTION_CALL', index: 0 }] },
+        ],
+      });
+      expect(assembled(client, text)).toMatchObject({ hasEnded: false, error: expect.stringMatching(/./) });
+    },
+  );
+
+  // vllm-project/vllm#27755
+  test('reasoning that vLLM streams as `reasoning` is thinking', async () => {
+    const { got } = await ask('messages', 'completions', messages, {
+      events: [
+        chunk({ role: 'assistant', reasoning: 'Gre' }),
+        chunk({ reasoning: 'et.' }),
+        chunk({ content: 'Hello.' }),
+        chunk({}, 'stop'),
+        DONE,
+      ],
+    });
+    expect(blocks(got)).toMatchObject([
+      { type: 'thinking', thinking: 'Greet.' },
+      { type: 'text', text: 'Hello.' },
+    ]);
+  });
+
+  // BerriAI/litellm#25322
+  test('the signature of thoughts that Gemini streams reaches a client that sends it back', async () => {
+    const thought = (part: object): object => ({
+      candidates: [{ content: { role: 'model', parts: [{ thought: true, ...part }] }, index: 0 }],
+    });
+    const { got } = await ask('messages', 'generateContent', messages, {
+      events: [
+        thought({ text: 'Gre' }),
+        thought({ text: 'et.' }),
+        thought({ text: '', thoughtSignature: 'U0lH' }),
+        {
+          candidates: [
+            { content: { role: 'model', parts: [{ text: 'Hello.' }] }, finishReason: 'STOP', index: 0 },
+          ],
+        },
+      ],
+    });
+    expect(blocks(got)).toMatchObject([
+      { type: 'thinking', thinking: 'Greet.' },
+      { type: 'text', text: 'Hello.' },
+    ]);
+    const signatures = got.flatMap(({ delta }: Loose) => delta?.signature ?? []);
+    expect(signatures).toEqual([expect.stringMatching(/^agctl1:generateContent:s:.*:U0lH$/)]);
+  });
+});
