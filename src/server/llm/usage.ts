@@ -37,8 +37,10 @@ export function parseUsage(value: unknown): Usage | undefined {
   return {
     input: input ?? 0,
     output: (output ?? 0) + extra,
-    // OpenAI's name, and an older one of DeepSeek.
-    cachedInput: tokenCount(inputDetails?.['cached_tokens'] ?? usage['prompt_cache_hit_tokens']),
+    // OpenAI's name, an older one of DeepSeek, and that of Moonshot.
+    cachedInput: tokenCount(
+      inputDetails?.['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens'],
+    ),
     // OpenAI's name, and an older one of other servers.
     cacheWrite: tokenCount(inputDetails?.['cache_write_tokens'] ?? inputDetails?.['cache_creation_tokens']),
     inputAudio: tokenCount(inputDetails?.['audio_tokens']),

@@ -41,6 +41,22 @@ describe('token counts', () => {
     expect(got.usage).toMatchObject({ prompt_tokens: 120, prompt_tokens_details: { cached_tokens: 100 } });
   });
 
+  // BerriAI/litellm#5017
+  test('cached tokens that DeepSeek reports are read from the cache', async () => {
+    const usage = {
+      prompt_tokens: 120,
+      completion_tokens: 40,
+      total_tokens: 160,
+      prompt_cache_hit_tokens: 100,
+      prompt_cache_miss_tokens: 20,
+    };
+    const { got, line } = await ask('messages', 'completions', messages, {
+      body: { ...HELLO.completions.body, usage },
+    });
+    expect(got.usage).toMatchObject({ input_tokens: 20, cache_read_input_tokens: 100, output_tokens: 40 });
+    expect(line).toMatchObject({ 'gen_ai.usage.input_tokens': '120' });
+  });
+
   // anthropics/claude-code#10222
   test('tokens are counted for Claude on Bedrock', async () => {
     const { status, got } = await ask('count_tokens', 'bedrock', chat, { body: { inputTokens: 7 } });
@@ -120,6 +136,43 @@ describe('failures', () => {
       expect(got.error.message).toBe(client === 'messages' ? `prompt is too long: ${message}` : message);
     },
   );
+
+  // google-gemini/gemini-cli#6454
+  test('an error that Gemini puts into a list is the error of the client', async () => {
+    const error = {
+      code: 429,
+      message: 'Resource exhausted. Please try again later.',
+      status: 'RESOURCE_EXHAUSTED',
+    };
+    const { status, got } = await ask(
+      'messages',
+      'generateContent',
+      { ...messages, stream: true },
+      {
+        status: 429,
+        body: [{ error }],
+      },
+    );
+    expect(status).toBe(429);
+    expect(got.error).toMatchObject({ type: 'rate_limit_error', message: error.message });
+  });
+
+  // BerriAI/litellm#16272
+  test('thinking that Mistral puts into the content is thinking', async () => {
+    const content = [
+      { type: 'thinking', thinking: [{ type: 'text', text: 'Greet.' }] },
+      { type: 'text', text: 'Hello.' },
+    ];
+    const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }];
+    const { status, got } = await ask('messages', 'completions', messages, {
+      body: { ...HELLO.completions.body, choices },
+    });
+    expect(status).toBe(200);
+    expect(got.content).toMatchObject([
+      { type: 'thinking', thinking: 'Greet.' },
+      { type: 'text', text: 'Hello.' },
+    ]);
+  });
 
   // vllm-project/vllm#27755
   test('reasoning that vLLM calls `reasoning` is thinking', async () => {

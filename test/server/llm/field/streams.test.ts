@@ -286,4 +286,65 @@ describe('the end of streams', () => {
     const signatures = got.flatMap(({ delta }: Loose) => delta?.signature ?? []);
     expect(signatures).toEqual([expect.stringMatching(/^agctl1:generateContent:s:.*:U0lH$/)]);
   });
+
+  // BerriAI/litellm#16272
+  test('thinking that Mistral streams in the content is thinking', async () => {
+    const thinking = (text: string) => ({ type: 'thinking', thinking: [{ type: 'text', text }] });
+    const { got } = await ask('messages', 'completions', messages, {
+      events: [
+        chunk({ role: 'assistant', content: [thinking('Gre')] }),
+        chunk({ content: [thinking('et.')] }),
+        chunk({ content: [{ type: 'text', text: 'Hel' }] }),
+        chunk({ content: 'lo.' }),
+        chunk({}, 'stop'),
+        DONE,
+      ],
+    });
+    expect(blocks(got)).toMatchObject([
+      { type: 'thinking', thinking: 'Greet.' },
+      { type: 'text', text: 'Hello.' },
+    ]);
+  });
+
+  // earendil-works/pi#2017
+  test('token counts that Kimi puts into the choice are counted', async () => {
+    const usage = { prompt_tokens: 120, completion_tokens: 40, total_tokens: 160, cached_tokens: 100 };
+    const last = {
+      ...USAGE,
+      choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage }],
+      usage: undefined,
+    };
+    for (const client of ['messages', 'completions'] as const) {
+      const request = client === 'messages' ? messages : chat;
+      const { line } = await ask(client, 'completions', request, {
+        events: [chunk({ role: 'assistant', content: 'Hello.' }), last, DONE],
+      });
+      expect(line).toMatchObject({
+        'gen_ai.usage.input_tokens': '120',
+        'gen_ai.usage.output_tokens': '40',
+        'gen_ai.usage.cache_read.input_tokens': '100',
+      });
+    }
+  });
+
+  // BerriAI/litellm#39703
+  test.each(['messages', 'completions'] as const)(
+    'a failure in a stream of the Responses API is an error for %s',
+    async (client) => {
+      const response = { id: 'r', object: 'response', model: 'm', status: 'in_progress', output: [] };
+      const error = { code: 'rate_limit_exceeded', message: 'Too many requests.' };
+      const { text, line } = await ask(client, 'responses', messages, {
+        events: [
+          { type: 'response.created', response },
+          { type: 'response.failed', response: { ...response, status: 'failed', error } },
+        ],
+      });
+      expect(text).toContain('Too many requests.');
+      expect(text).toMatch(
+        client === 'messages' ? /"type":"rate_limit_error"/ : /"code":"rate_limit_exceeded"/,
+      );
+      expect(text).not.toContain('stop_reason":"end_turn');
+      expect(line).toHaveProperty(['error.type']);
+    },
+  );
 });

@@ -3,13 +3,25 @@ import { type Completion, callsIn, type StreamedOutput, textOf } from '../../cha
 import { type Members, membersOf } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
 import type { WireFormat } from '../format.ts';
+import { openAiApi } from '../openai-api.ts';
 import { chatEvents } from './event-texts.ts';
 
 /** What chat and text completions have in common: answers are choices. */
 export const choicesApi: Pick<
   WireFormat,
-  'outputFields' | 'eventTexts' | 'usageOption' | 'isUsageOnly' | 'completion' | 'streamedOutput' | 'endMarks'
+  | 'report'
+  | 'outputFields'
+  | 'eventTexts'
+  | 'usageOption'
+  | 'isUsageOnly'
+  | 'completion'
+  | 'streamedOutput'
+  | 'endMarks'
 > = {
+  report(value) {
+    const usage = choiceUsage(value);
+    return usage === undefined ? openAiApi.report(value) : { ...value, usage };
+  },
   outputFields: [{ name: 'choices', areAlternatives: true, contentPath }],
   eventTexts: chatEvents,
   usageOption: { field: 'stream_options', value: { include_usage: true } },
@@ -19,6 +31,13 @@ export const choicesApi: Pick<
     Array.isArray(choices) ? choices.map((choice) => pieceOf(membersOf(choice) ?? {})) : [],
   endMarks: [Buffer.from('data: [DONE]')],
 };
+
+/** Moonshot reports the token counts of a stream in its last choice. */
+export function choiceUsage({ usage, choices }: Members): unknown {
+  if (membersOf(usage) !== undefined) return undefined;
+  const usages = elementsOf(choices).map((choice) => membersOf(choice)?.['usage']);
+  return usages.find((each) => membersOf(each) !== undefined);
+}
 
 function contentPath({ text, message }: Members): TextPath {
   if (typeof text === 'string') return ['text'];

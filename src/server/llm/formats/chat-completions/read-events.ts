@@ -14,6 +14,7 @@ import {
 import { HeldText } from '../../chat/held-text.ts';
 import { readEventError } from '../../chat/provider-error.ts';
 import { largerUsage, parseUsage } from '../../usage.ts';
+import { choiceUsage } from './choices.ts';
 import { missingCallId, stopReason, UNTRANSLATABLE } from './read-response.ts';
 import { callOf, StreamedCall } from './streamed-call.ts';
 
@@ -60,7 +61,7 @@ class ChunkReader implements EventReader {
       events.push(startOf(chunk));
     }
     // Some servers report cumulative usage in every chunk.
-    this.#usage = largerUsage(this.#usage, parseUsage(chunk['usage']));
+    this.#usage = largerUsage(this.#usage, parseUsage(choiceUsage(chunk) ?? chunk['usage']));
     for (const choice of choices) this.#readChoice(choice, events);
     return events;
   }
