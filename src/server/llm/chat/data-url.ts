@@ -8,7 +8,13 @@ export function parseDataUrl(url: string): Extract<Source, { kind: 'data' }> | u
   if (match === null) return undefined;
   // The default of RFC 2397.
   const mediaType = match[1] || 'text/plain';
-  return { kind: 'data', mediaType: mediaType.toLowerCase(), data: url.slice(match[0].length) };
+  return { kind: 'data', mediaType: registeredType(mediaType), data: url.slice(match[0].length) };
+}
+
+/** The registered name of a media type. Browsers and clients also write `image/jpg`, which Claude and Bedrock refuse. */
+export function registeredType(mediaType: string): string {
+  const name = mediaType.toLowerCase();
+  return name === 'image/jpg' ? 'image/jpeg' : name;
 }
 
 export function dataUrl({ mediaType, data }: { mediaType: string; data: string }): string {

@@ -118,6 +118,23 @@ describe('texts and files', () => {
     }
   });
 
+  // anthropics/claude-code#8184
+  test.each(['messages', 'bedrock', 'generateContent'] as const)(
+    'image/jpg is image/jpeg for %s',
+    async (provider) => {
+      const image = { type: 'image_url', image_url: { url: `data:image/jpg;base64,${PNG}` } };
+      const { status, sent } = await ask(
+        'completions',
+        provider,
+        { messages: [user([image])] },
+        HELLO[provider],
+      );
+      expect(status).toBe(200);
+      expect(JSON.stringify(sent)).not.toContain('jpg');
+      expect(JSON.stringify(sent)).toContain('jpeg');
+    },
+  );
+
   // vllm-project/vllm#44000
   test.each(['completions', 'responses', 'generateContent', 'bedrock'] as const)(
     'instructions that Claude Code puts between messages reach %s',

@@ -59,7 +59,7 @@ type Ask = (
   answered: Answered,
 ) => Promise<Exchanged>;
 
-/** A gateway with a model for each provider, for the tests of a file. */
+/** A gateway with a model for each provider, for the tests of a file. A request may name another one of the provider. */
 export function field(more: object = {}): Ask {
   let answered: Answered = {};
   let gate: TestGateway;
@@ -81,12 +81,14 @@ export function field(more: object = {}): Ask {
       vertex: { baseUrl: `${url}/v1/projects/acme/locations/global`, vertexProject: 'acme' },
     };
     gate = await modelsGateway(
-      (Object.keys(MODELS) as Provider[]).map((name) => ({
-        name,
-        provider: MODELS[name],
-        ...more,
-        params: { baseUrl: `${url}/v1`, apiKey: 'sk-provider', model: NAMES[name], ...params[name] },
-      })),
+      (Object.keys(MODELS) as Provider[]).flatMap((name) => {
+        const entry = { provider: MODELS[name], ...more };
+        const common = { baseUrl: `${url}/v1`, apiKey: 'sk-provider', ...params[name] };
+        return [
+          { ...entry, name, params: { ...common, model: NAMES[name] } },
+          { ...entry, name: `${name}/*`, params: { ...common, model: '*' } },
+        ];
+      }),
     );
     return async () => {
       await gate[Symbol.asyncDispose]();
@@ -100,6 +102,7 @@ export function field(more: object = {}): Ask {
     const before = provider.received.length;
     const isStream = 'stream' in request && request.stream === true;
     const { stream: _, ...contents } = request as { stream?: boolean };
+    const named = 'model' in request ? `${model}/${String(request.model)}` : model;
     const method = isStream ? 'streamGenerateContent?alt=sse' : 'generateContent';
     const path = {
       completions: '/v1/chat/completions',
@@ -112,7 +115,7 @@ export function field(more: object = {}): Ask {
     const { status, text } = await send(`${gate.url}${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(client === 'generateContent' ? contents : { model, ...request }),
+      body: JSON.stringify(client === 'generateContent' ? contents : { ...request, model: named }),
     });
     return {
       status,

@@ -7,6 +7,35 @@ import { call, field, HELLO, type Loose, TOOLS, user, weather } from './field.ts
 
 const ask = field();
 
+describe('ids of calls', () => {
+  // BerriAI/litellm#41534
+  test.each(['responses', 'completions'] as const)(
+    'ids with a signature of Gemini, and other long ones, are short for %s, and results keep their calls',
+    async (provider) => {
+      const ids = [`call_1__sig_${'x'.repeat(900)}`, `call_2-${'y'.repeat(80)}`, `call_2-${'y'.repeat(81)}`];
+      const messages = [
+        user('Weather?'),
+        {
+          role: 'assistant',
+          content: ids.map((id) => ({ type: 'tool_use', id, name: 'weather', input: {} })),
+        },
+        user(ids.map((id) => ({ type: 'tool_result', tool_use_id: id, content: '20' }))),
+      ];
+      const tools = [{ name: 'weather', input_schema: { type: 'object' } }];
+      const { sent } = await ask('messages', provider, { max_tokens: 50, messages, tools }, HELLO[provider]);
+      const calls = sent.input
+        ? sent.input.flatMap((item: Loose) => (item.type === 'function_call' ? [item.call_id] : []))
+        : sent.messages[1].tool_calls.map(({ id }: Loose) => id);
+      const results = sent.input
+        ? sent.input.flatMap((item: Loose) => (item.type === 'function_call_output' ? [item.call_id] : []))
+        : sent.messages.flatMap((message: Loose) => message.tool_call_id ?? []);
+      expect(new Set(calls).size).toBe(3);
+      expect(results).toEqual(calls);
+      for (const id of calls) expect(id).toMatch(/^[\w-]{1,64}$/);
+    },
+  );
+});
+
 describe('signatures of Gemini', () => {
   const call1 = { functionCall: { name: 'weather', args: { city: 'Paris' } } };
   const call2 = { functionCall: { name: 'weather', args: { city: 'Rome' } } };

@@ -1,3 +1,4 @@
+import { shortCallId } from '../../chat/call-id.ts';
 import type { FilePart, ImagePart, Part, ToolCallPart, ToolResultPart, Turn } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { functionArguments } from '../../chat/custom-tools.ts';
@@ -101,7 +102,7 @@ function writeAssistant(parts: readonly Part[], name: string | undefined): Json 
 function writeCall(call: ToolCallPart): Json {
   const { id, signature } = partsOfId(call.id);
   return defined({
-    id,
+    id: shortCallId(id),
     type: 'function',
     function: { name: call.name, arguments: functionArguments(call) },
     extra_content: signature === undefined ? undefined : extraContent(signature),
@@ -114,7 +115,7 @@ function writeResult({ callId, parts, isError }: ToolResultPart): Json {
   const texts = [...parts.filter(isText), ...(hasMore ? [ATTACHED] : [])];
   return {
     role: 'tool',
-    tool_call_id: partsOfId(callId).id,
+    tool_call_id: shortCallId(partsOfId(callId).id),
     content: joinTexts(isError === true ? [ERROR, ...texts] : texts),
   };
 }

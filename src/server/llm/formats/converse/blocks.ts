@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { isRecord, jsonIn } from '../../../../core/foreign.ts';
+import { callIdDigest, shortCallId } from '../../chat/call-id.ts';
 import type {
   CacheMark,
   FilePart,
@@ -52,7 +52,6 @@ export function cachePoint(cache: CacheMark | undefined): Json[] {
 const IMAGES: ReadonlyMap<string, string> = new Map([
   ['image/png', 'png'],
   ['image/jpeg', 'jpeg'],
-  ['image/jpg', 'jpeg'],
   ['image/gif', 'gif'],
   ['image/webp', 'webp'],
 ]);
@@ -125,8 +124,7 @@ function toolResult({ callId, parts, isError }: ToolResultPart, names: DocumentN
 
 /** Ids of calls of other providers may be longer, or have other characters, than Bedrock allows. */
 function toolUseId(id: string): string {
-  if (/^[\w-]{1,64}$/.test(id)) return id;
-  return `call_${createHash('sha256').update(id).digest('base64url')}`;
+  return /^[\w-]+$/.test(id) ? shortCallId(id) : callIdDigest(id);
 }
 
 function reasoning({ text, signature, encrypted }: ReasoningPart): Json {

@@ -8,6 +8,7 @@ import type {
   Turn,
 } from '../../chat/chat.ts';
 import { Untranslatable } from '../../chat/chat-format.ts';
+import { registeredType } from '../../chat/data-url.ts';
 import { defined } from '../../chat/defined.ts';
 import type { Hints, MemberReader } from '../../chat/member-reader.ts';
 import { mergeTurns } from '../../chat/turns.ts';
@@ -91,7 +92,7 @@ function standardBase64(data: string): string {
 
 function readBlob(blob: MemberReader): Part {
   blob.skip(BLOB_HINTS);
-  const mediaType = blob.requiredText('mimeType').toLowerCase();
+  const mediaType = registeredType(blob.requiredText('mimeType'));
   const data = standardBase64(blob.requiredText('data'));
   if (mediaType.startsWith('audio/')) return { type: 'audio', format: audioFormat(mediaType), data };
   if (mediaType.startsWith('video/')) blob.refuse('mimeType', 'other formats have no videos');

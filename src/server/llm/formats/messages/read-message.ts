@@ -10,6 +10,7 @@ import type {
   ToolResultPart,
   Turn,
 } from '../../chat/chat.ts';
+import { registeredType } from '../../chat/data-url.ts';
 import { defined } from '../../chat/defined.ts';
 import type { MemberReader } from '../../chat/member-reader.ts';
 import { unpackReasoning } from '../../chat/reasoning-state.ts';
@@ -73,7 +74,7 @@ function readImage(block: MemberReader): ImagePart {
 function readBase64(members: MemberReader): Source {
   return {
     kind: 'data',
-    mediaType: members.requiredText('media_type'),
+    mediaType: registeredType(members.requiredText('media_type')),
     data: members.requiredText('data'),
   };
 }
