@@ -1,4 +1,4 @@
-import type { Part, TextPart, Turn } from './chat.ts';
+import type { ChatRequest, Part, TextPart, Turn } from './chat.ts';
 import { refusePart } from './refusals.ts';
 
 /**
@@ -65,6 +65,13 @@ export function splitSystem(turns: readonly Turn[]): {
     system: turns.slice(0, start).flatMap(({ parts }) => parts.filter(isText)),
     turns: turns.slice(start),
   };
+}
+
+/** The request for a format that needs a message of the user: instructions without a conversation are that message. */
+export function withUserTurn(request: ChatRequest): ChatRequest {
+  const { system, turns } = request;
+  if (turns.length > 0 || system.length === 0) return request;
+  return { ...request, system: [], turns: [{ role: 'user', parts: system }] };
 }
 
 /** For formats whose models answer the beginning of an answer instead of continuing it. */

@@ -215,7 +215,7 @@ describe('requests written as generateContent', () => {
 
   test.each([
     ['gemini-2.5-pro', { effort: 'low' }, { thinkingBudget: 1024 }],
-    ['gemini-2.5-pro', { effort: 'none' }, { thinkingBudget: 0 }],
+    ['gemini-2.5-pro', { effort: 'none' }, { thinkingBudget: 128 }],
     ['gemini-2.5-pro', { budgetTokens: 500 }, { thinkingBudget: 500, includeThoughts: true }],
     [
       'gemini-3-pro',

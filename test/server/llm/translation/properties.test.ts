@@ -117,8 +117,10 @@ const DOMAINS: Readonly<Record<Key, Domain>> = {
     members: {
       // Older models have budgets instead of efforts, and none reasons before a tool call that it has to make.
       model: fc.constant('claude-opus-4-8'),
+      // It has no sampling parameters.
+      temperature: fc.constant(undefined),
+      topP: fc.constant(undefined),
       toolChoice: fc.constantFrom({ mode: 'auto' }, { mode: 'none' }),
-      topK: fc.nat(100),
       stop: fc.array(text, { minLength: 1, maxLength: 3 }),
       reasoning: fc.record({ effort: fc.constantFrom('low', 'high', 'max'), summary: fc.constant('auto') }),
     },
@@ -202,7 +204,7 @@ function requests({ parts = [], answerParts = [], resultParts = [], ...domain }:
     .tuple(fc.array(exchange, { maxLength: 2 }), said)
     .map(([exchanges, last]): Turn[] => [...exchanges.flat(), { role: 'user', parts: last }]);
   const required = {
-    model: fc.constantFrom('some-model', 'claude-opus-4-8'),
+    model: fc.constantFrom('some-model', 'gpt-5'),
     system: fc.array(plain as fc.Arbitrary<never>, { maxLength: 2 }),
     turns,
     // Two tools of one name cannot be told apart.
@@ -211,7 +213,7 @@ function requests({ parts = [], answerParts = [], resultParts = [], ...domain }:
       maxLength: 2,
       selector: ({ name }) => name,
     }),
-    maxTokens: fc.integer({ min: 1, max: 100_000 }),
+    maxTokens: fc.integer({ min: 16, max: 100_000 }),
     stream: fc.boolean(),
   };
   const optional = {

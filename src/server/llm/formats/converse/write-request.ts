@@ -6,9 +6,11 @@ import { defined } from '../../chat/defined.ts';
 import { effortOf } from '../../chat/effort.ts';
 import { offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
-import { refuseNames } from '../../chat/turns.ts';
+import { refuseNames, withUserTurn } from '../../chat/turns.ts';
 import { defaultMaxTokens } from '../messages/claude-models.ts';
-import { writeReasoning } from '../messages/write-request.ts';
+import { closed } from '../messages/closed-schema.ts';
+import { writeSampling } from '../messages/sampling.ts';
+import { type Thinking, writeReasoning } from '../messages/write-request.ts';
 import { writableTurns } from '../messages/write-turns.ts';
 import { cachePoint, DocumentNames, writeBlocks, writeSystem } from './blocks.ts';
 
@@ -16,17 +18,23 @@ import { cachePoint, DocumentNames, writeBlocks, writeSystem } from './blocks.ts
  * Writes the body of `Converse` and `ConverseStream`. It leaves out wishes that Bedrock has no member for: verbosity, the
  * detail of images, and the identifier of the end user.
  */
-export function writeRequest(request: ChatRequest): Json {
+export function writeRequest(given: ChatRequest): Json {
+  const request = withUserTurn(given);
   refuseMembers(request, UNKNOWN);
   if (request.tools.length > 0 && request.parallelToolCalls === false)
     refuseMember('parallelToolCalls', 'Converse cannot be limited to one call at a time');
-  const { maxTokens, temperature, topP, stop, metadata, output } = request;
+  const { model, maxTokens, stop, metadata, output } = request;
+  const claude = isClaude(model) ? writeReasoning(request, maxTokens ?? defaultMaxTokens(model)) : undefined;
+  const { temperature, topP, topK } = writeSampling(request, claude?.thinking);
   return defined({
     messages: messagesOf(request.turns),
     system: unlessEmpty(writeSystem(request.system)),
     inferenceConfig: unlessEmpty(defined({ maxTokens, temperature, topP, stopSequences: stop })),
     toolConfig: toolConfig(request),
-    additionalModelRequestFields: unlessEmpty({ ...topKFields(request), ...reasoningFields(request) }),
+    additionalModelRequestFields: unlessEmpty({
+      ...topKFields(model, topK),
+      ...reasoningFields(request, claude),
+    }),
     outputConfig: output === undefined ? undefined : outputConfig(output),
     requestMetadata: metadata === undefined ? undefined : unlessEmpty(metadata),
     serviceTier: serviceTier(request.serviceTier),
@@ -80,19 +88,18 @@ function choiceOf(choice: Exclude<ToolChoice, { mode: 'allowed' | 'none' }>): Js
 const isClaude = (model: string): boolean => model.includes('anthropic.');
 const isNova = (model: string): boolean => model.includes('amazon.nova');
 
-function topKFields({ model, topK }: ChatRequest): Json {
+function topKFields(model: string, topK: number | undefined): Json {
   if (topK === undefined) return {};
   if (isClaude(model)) return { top_k: topK };
   if (isNova(model)) return { inferenceConfig: { topK } };
   return refuseMember('topK', 'it is known for Claude and Nova models only');
 }
 
-function reasoningFields(request: ChatRequest): Json {
-  const { model, reasoning = {}, maxTokens = defaultMaxTokens(model) } = request;
+function reasoningFields({ model, reasoning = {} }: ChatRequest, claude: Thinking | undefined): Json {
   const level = effortOf(reasoning);
   if (level === undefined || level === 'none') return {};
-  if (isClaude(model)) {
-    const { thinking, effort } = writeReasoning(request, maxTokens);
+  if (claude !== undefined) {
+    const { thinking, effort } = claude;
     return defined({ thinking, output_config: effort === undefined ? undefined : { effort } });
   }
   if (isNova(model)) return { reasoningConfig: { type: 'enabled', maxReasoningEffort: LEVELS[level] } };
@@ -114,7 +121,7 @@ const LEVELS = {
 function outputConfig(output: OutputFormat): Json {
   if (output.type === 'json') return refusePart(output, 'Converse needs a JSON Schema');
   const { name, description, schema } = output;
-  const jsonSchema = defined({ schema: JSON.stringify(schema), name, description });
+  const jsonSchema = defined({ schema: JSON.stringify(closed(schema)), name, description });
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } };
 }
 

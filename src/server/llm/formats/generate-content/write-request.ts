@@ -6,7 +6,6 @@ import type {
   ImagePart,
   OutputFormat,
   Part,
-  Reasoning,
   ReasoningPart,
   Tool,
   ToolCallPart,
@@ -18,8 +17,16 @@ import type { Json } from '../../chat/chat-format.ts';
 import { asFunction, functionArguments } from '../../chat/custom-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
-import { isText, joinTexts, mergeTurns, refuseNames, withoutLooseReasoning } from '../../chat/turns.ts';
+import {
+  isText,
+  joinTexts,
+  mergeTurns,
+  refuseNames,
+  withoutLooseReasoning,
+  withUserTurn,
+} from '../../chat/turns.ts';
 import { asUserTurn } from '../messages/write-turns.ts';
+import { thinkingConfig } from './thinking.ts';
 import { signed } from './thought-signature.ts';
 import { partsOfId } from './tool-call-id.ts';
 
@@ -28,7 +35,8 @@ import { partsOfId } from './tool-call-id.ts';
  * finds itself, verbosity, the detail of images, the identifier of the end user, metadata of stored calls), and reasoning
  * of earlier answers without a signature: Gemini does not read it.
  */
-export function writeRequest(request: ChatRequest): Json {
+export function writeRequest(given: ChatRequest): Json {
+  const request = withUserTurn(given);
   refuseMembers(request, ['logprobs', 'logitBias']);
   const { system, tools, toolChoice } = request;
   if (tools.length > 0 && request.parallelToolCalls === false)
@@ -215,23 +223,6 @@ function outputFormat(output: OutputFormat | undefined): Json {
   return output.type === 'json'
     ? { responseMimeType }
     : { responseMimeType, responseJsonSchema: output.schema };
-}
-
-/** Gemini 2.5 takes a number of tokens, later models a level (Gemini API, "OpenAI compatibility", "Thinking"). */
-const BUDGETS = { minimal: 1024, low: 1024, medium: 8192, high: 24_576, xhigh: 24_576, max: 24_576 };
-const LEVELS = { minimal: 'MINIMAL', low: 'LOW', medium: 'MEDIUM', high: 'HIGH', xhigh: 'HIGH', max: 'HIGH' };
-
-function thinkingConfig({ effort, budgetTokens, summary }: Reasoning, model: string): Json {
-  // A client that sets a budget uses the Messages API, whose answers contain the reasoning.
-  const thoughts = summary !== undefined || budgetTokens !== undefined ? { includeThoughts: true } : {};
-  if (budgetTokens !== undefined) return { thinkingBudget: budgetTokens, ...thoughts };
-  if (effort === undefined) return thoughts;
-  if (effort === 'none') return { thinkingBudget: 0 };
-  const hasBudget = /gemini-2\./.test(model);
-  return {
-    ...(hasBudget ? { thinkingBudget: BUDGETS[effort] } : { thinkingLevel: LEVELS[effort] }),
-    ...thoughts,
-  };
 }
 
 function writeServiceTier(tier: string | undefined): string | undefined {

@@ -9,6 +9,11 @@ export function hasThinkingBudget(model: string): boolean {
   return !model.includes('claude') || OLDER.test(model);
 }
 
+/** Whether the model has sampling parameters: Claude refuses them since Opus 4.7. */
+export function hasSampling(model: string): boolean {
+  return !model.includes('claude') || OLDER.test(model) || /claude-(?:opus|sonnet)-4[-.]6\b/.test(model);
+}
+
 /**
  * `max_tokens` is required; this is its value if the client set none. The smallest maximum of the generation, because a
  * larger value is refused: 4096 (Claude 3), 32,000 (Claude Opus 4). For other models: 8192, that of DeepSeek.

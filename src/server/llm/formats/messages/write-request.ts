@@ -6,15 +6,20 @@ import { defined } from '../../chat/defined.ts';
 import { budgetOf, effortOf } from '../../chat/effort.ts';
 import { offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
+import { withUserTurn } from '../../chat/turns.ts';
 import { defaultMaxTokens, hasThinkingBudget } from './claude-models.ts';
+import { closed } from './closed-schema.ts';
+import { writeSampling } from './sampling.ts';
 import { hasUnsignedCalls, writeCacheMark, writeTurns } from './write-turns.ts';
 
 /** Writes the body of `POST /messages`. Cached prompts, verbosity and metadata are wishes that it leaves out. */
-export function writeRequest(request: ChatRequest): Json {
+export function writeRequest(given: ChatRequest): Json {
+  const request = withUserTurn(given);
   refuseMembers(request, UNKNOWN);
   const { tools, toolChoice } = declaredTools(request);
   const maxTokens = request.maxTokens ?? defaultMaxTokens(request.model);
   const { thinking, effort } = writeReasoning(request, maxTokens);
+  const { temperature, topP, topK } = writeSampling(request, thinking);
   const config = defined({ effort, format: request.output && writeOutput(request.output) });
   return defined({
     model: request.model,
@@ -23,9 +28,9 @@ export function writeRequest(request: ChatRequest): Json {
     messages: writeTurns(request.turns),
     tools: tools.length === 0 ? undefined : tools.map(writeTool),
     tool_choice: writeToolChoice(toolChoice, tools.length > 0 && request.parallelToolCalls === false),
-    temperature: writeTemperature(request.temperature),
-    top_p: request.topP,
-    top_k: request.topK,
+    temperature: writeTemperature(temperature),
+    top_p: topP,
+    top_k: topK,
     stop_sequences: writeStop(request.stop),
     thinking,
     output_config: Object.keys(config).length === 0 ? undefined : config,
@@ -109,7 +114,7 @@ function writeServiceTier(tier: string | undefined): 'auto' | 'standard_only' | 
 
 function writeOutput(output: OutputFormat): Json {
   if (output.type === 'json') return refusePart(output, 'the Messages API needs a JSON Schema');
-  return { type: 'json_schema', schema: output.schema };
+  return { type: 'json_schema', schema: closed(output.schema) };
 }
 
 export interface Thinking {

@@ -22,7 +22,8 @@ export function writeRequest(request: ChatRequest): Json {
       toolChoice === undefined || tools.length === 0 ? undefined : writeToolChoice(toolChoice, tools),
     parallel_tool_calls:
       tools.length > 0 && request.parallelToolCalls === false ? request.parallelToolCalls : undefined,
-    max_output_tokens: request.maxTokens,
+    max_output_tokens:
+      request.maxTokens === undefined ? undefined : Math.max(LEAST_TOKENS, request.maxTokens),
     temperature: request.temperature,
     top_p: request.topP,
     text: writeText(request),
@@ -44,6 +45,9 @@ function writePrompt({ system, turns }: ChatRequest): { instructions?: string; i
   const instructions = joinTexts(system);
   return { ...(instructions === '' ? {} : { instructions }), input: writeInput(turns) };
 }
+
+/** OpenAI refuses less. Claude Code and Claude Desktop ask for one token to see whether a model answers. */
+const LEAST_TOKENS = 16;
 
 const UNKNOWN = [
   'logprobs',

@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest';
+import { field, HELLO, type Loose, TOOLS, user } from './field.ts';
+
+// Parameters that one model takes and another refuses. Each test names the report that its input is from.
+
+const ask = field();
+const hi = { messages: [user('Hi')] };
+
+describe('sampling by Claude', () => {
+  const claude = async (request: object): Promise<{ messages: Loose; converse: Loose }> => {
+    const { sent: messages } = await ask('completions', 'messages', { ...hi, ...request }, HELLO.messages);
+    const model = 'model' in request ? { model: `eu.anthropic.${String(request.model)}` } : {};
+    const { sent } = await ask('completions', 'bedrock', { ...hi, ...request, ...model }, HELLO.bedrock);
+    return { messages, converse: sent };
+  };
+
+  // RooCodeInc/Roo-Code#12162
+  test.each(['claude-opus-4-7', 'claude-opus-5', 'claude-sonnet-5', 'claude-fable-5-1'])(
+    '%s, which has no sampling parameters, gets none',
+    async (model) => {
+      const { messages, converse } = await claude({ model, temperature: 0, top_p: 0.9, top_k: 5 });
+      expect(messages).toMatchObject({ model, messages: hi.messages });
+      for (const member of ['temperature', 'top_p', 'top_k']) expect(messages).not.toHaveProperty(member);
+      expect(converse.inferenceConfig).toBeUndefined();
+      expect(converse.additionalModelRequestFields).toBeUndefined();
+    },
+  );
+
+  // open-webui/open-webui#17922
+  test.each([
+    [{ temperature: 0.2, top_p: 1 }, { temperature: 0.2 }],
+    [{ temperature: 1, top_p: 0.9 }, { top_p: 0.9 }],
+    [{ temperature: 0.2 }, { temperature: 0.2 }],
+  ])('of %j, Claude 4.5 gets what is no default', async (request, sampling) => {
+    const { messages, converse } = await claude(request);
+    const { temperature, top_p } = messages;
+    expect({ temperature, top_p }).toEqual({ temperature: undefined, top_p: undefined, ...sampling });
+    expect(converse.inferenceConfig).toEqual('top_p' in sampling ? { topP: sampling.top_p } : sampling);
+  });
+
+  // danny-avila/LibreChat#11949
+  test('with a budget of thinking, Claude gets no temperature, no top_k, and no small top_p', async () => {
+    const request = { max_tokens: 8000, reasoning_effort: 'low', temperature: 0.05, top_k: 5, top_p: 0.5 };
+    const { messages, converse } = await claude(request);
+    expect(messages.thinking).toMatchObject({ type: 'enabled' });
+    for (const member of ['temperature', 'top_p', 'top_k']) expect(messages).not.toHaveProperty(member);
+    expect(converse.inferenceConfig).toEqual({ maxTokens: 8000 });
+    expect(converse.additionalModelRequestFields).toEqual({ thinking: expect.anything() as unknown });
+  });
+});
+
+describe('limits of tokens', () => {
+  // BerriAI/litellm#31536
+  test('a Responses provider gets the smallest maximum that it accepts', async () => {
+    for (const [asked, written] of [
+      [1, 16],
+      [16, 16],
+      [100, 100],
+    ]) {
+      const { sent } = await ask('messages', 'responses', { ...hi, max_tokens: asked }, HELLO.responses);
+      expect(sent.max_output_tokens).toBe(written);
+    }
+  });
+});
+
+describe('thinking by Gemini', () => {
+  const config = async (model: string, request: object): Promise<Loose> => {
+    const { sent } = await ask(
+      'messages',
+      'generateContent',
+      { ...hi, max_tokens: 64_000, model, ...request },
+      HELLO.generateContent,
+    );
+    return sent.generationConfig.thinkingConfig;
+  };
+  const off = { thinking: { type: 'disabled' } };
+  const budget = (budget_tokens: number) => ({ thinking: { type: 'enabled', budget_tokens } });
+
+  // vercel/ai#8027
+  test('thinking is turned off where it can be, and small elsewhere', async () => {
+    expect(await config('gemini-2.5-flash', off)).toEqual({ thinkingBudget: 0 });
+    expect(await config('gemini-2.5-pro', off)).toEqual({ thinkingBudget: 128 });
+    expect(await config('gemini-3-flash-preview', off)).toEqual({ thinkingLevel: 'MINIMAL' });
+    expect(await config('gemini-3.1-pro-preview', off)).toEqual({ thinkingLevel: 'LOW' });
+  });
+
+  // RooCodeInc/Roo-Code#4399
+  test('a budget of thinking is one that the model has, or a level', async () => {
+    expect(await config('gemini-2.5-flash', budget(31_999))).toMatchObject({ thinkingBudget: 24_576 });
+    expect(await config('gemini-2.5-pro', budget(52_428))).toMatchObject({ thinkingBudget: 32_768 });
+    expect(await config('gemini-2.5-pro', budget(2000))).toMatchObject({ thinkingBudget: 2000 });
+    expect(await config('gemini-3-pro-preview', budget(31_999))).toMatchObject({ thinkingLevel: 'HIGH' });
+    expect(await config('gemini-3-pro-preview', budget(1024))).toMatchObject({ thinkingLevel: 'LOW' });
+  });
+});
+
+describe('structured outputs', () => {
+  // maximhq/bifrost#1080
+  test('objects of a schema are closed for Claude, which insists on it', async () => {
+    const inner = { type: 'object', properties: { b: { type: 'string' } } };
+    const schema = {
+      type: 'object',
+      properties: { a: { anyOf: [inner, { type: 'array', items: inner }] }, c: { $ref: '#/$defs/c' } },
+      required: ['a'],
+      $defs: { c: { type: ['object', 'null'], properties: {}, additionalProperties: false } },
+    };
+    const closed = { ...inner, additionalProperties: false };
+    const expected = {
+      ...schema,
+      properties: { ...schema.properties, a: { anyOf: [closed, { type: 'array', items: closed }] } },
+      additionalProperties: false,
+    };
+    const request = { ...hi, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } };
+    const messages = await ask('completions', 'messages', request, HELLO.messages);
+    expect(messages.sent.output_config.format.schema).toEqual(expected);
+    const bedrock = await ask('completions', 'bedrock', request, HELLO.bedrock);
+    const { jsonSchema } = bedrock.sent.outputConfig.textFormat.structure;
+    expect(JSON.parse(jsonSchema.schema)).toEqual(expected);
+  });
+});
+
+describe('instructions alone', () => {
+  // BerriAI/litellm#13769
+  test.each(['messages', 'bedrock', 'generateContent', 'responses'] as const)(
+    'instructions without a conversation are the message of the user for %s',
+    async (provider) => {
+      const request = { messages: [{ role: 'system', content: 'Write a poem.' }], tools: TOOLS };
+      const { status, sent } = await ask('completions', provider, request, HELLO[provider]);
+      expect(status).toBe(200);
+      const conversation = sent.messages ?? sent.contents ?? sent.input;
+      expect(conversation).toHaveLength(1);
+      expect(JSON.stringify(conversation)).toContain('Write a poem.');
+    },
+  );
+});
