@@ -152,6 +152,8 @@ export type Tool =
   | {
       readonly kind: 'function';
       readonly name: string;
+      /** The name for providers, if not all of them accept `name`. */
+      readonly providerName?: string;
       readonly description?: string;
       /** JSON Schema of the arguments. */
       readonly parameters?: Readonly<Record<string, unknown>>;
@@ -163,6 +165,7 @@ export type Tool =
   | {
       readonly kind: 'custom';
       readonly name: string;
+      readonly providerName?: string;
       readonly description?: string;
       readonly format?: Readonly<Record<string, unknown>>;
       readonly client?: ClientTool;

@@ -2,11 +2,12 @@ import type { ChatRequest, ChatResponse, ClientTool, Part, StartedPart, Tool } f
 import { customInput } from './custom-tools.ts';
 
 /**
- * Tools that a client knows in another form than a provider: custom tools, and in the Responses API tools in a namespace
- * and the search for tools. For other providers they are functions; their calls are turned back for the client.
+ * Tools that a client knows in another form than a provider: by another name, custom tools, and in the Responses API
+ * tools in a namespace and the search for tools. For other providers they are functions; their calls are turned back for
+ * the client.
  */
 function toolOf(request: ChatRequest, name: string): Tool | undefined {
-  return request.tools.find((tool) => tool.name === name);
+  return request.tools.find((tool) => (tool.providerName ?? tool.name) === name);
 }
 
 /** The function name for a tool in a namespace, as MCP clients write it: `mcp__server__tool`. */
@@ -23,6 +24,7 @@ export function restoreStart<T extends Extract<StartedPart | Part, { type: 'tool
   if (tool === undefined) return call;
   return {
     ...call,
+    name: tool.name,
     ...(tool.kind === 'custom' ? { isCustom: true } : {}),
     ...(tool.client === undefined ? {} : { client: tool.client }),
   };

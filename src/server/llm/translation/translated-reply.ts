@@ -3,6 +3,7 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import type { ChatError, ChatEvent, ChatResponse } from '../chat/chat.ts';
 import { type Json, type ProviderChatFormat, Untranslatable } from '../chat/chat-format.ts';
+import { restoreCalls } from '../chat/client-tools.ts';
 import { isEmpty, objectOf } from '../chat/event-data.ts';
 import { eventsOf, ResponseCollector } from '../chat/event-response.ts';
 import { parseExactly } from '../chat/exact-json.ts';
@@ -148,7 +149,8 @@ function collectEvents(
 /** The body for the client: the whole response, or all of its events. */
 function write(ctx: RequestContext, { client, request }: ChatTranslation, response: ChatResponse): string {
   try {
-    if (!request.stream) return JSON.stringify(client.writeResponse(response, request));
+    if (!request.stream)
+      return JSON.stringify(client.writeResponse(restoreCalls(response, request), request));
     const restorer = new CustomCallRestorer(request);
     const writer = client.eventWriter(request);
     return [...eventsOf(response)]

@@ -10,6 +10,7 @@ import {
 import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../chat/embedding-format.ts';
 import { parseExactly } from '../chat/exact-json.ts';
 import { nameMember } from '../chat/refusals.ts';
+import { withPlainNames } from '../chat/tool-names.ts';
 import { llmError } from '../errors.ts';
 import { type FormatKey, formatOf, type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
 import type { ProviderFormat } from '../providers/provider.ts';
@@ -122,9 +123,9 @@ export function translateRequest(
   body: Json,
   target: CallTarget,
 ): { readonly request: ChatRequest; readonly body: Json } {
-  const request = from.readRequest(body, target);
+  const { request, plain } = withPlainNames(from.readRequest(body, target));
   try {
-    return { request, body: to.writeRequest(request) };
+    return { request, body: to.writeRequest(plain) };
   } catch (error) {
     throw nameMember(error, from.memberNames);
   }

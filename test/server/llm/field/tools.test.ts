@@ -69,6 +69,130 @@ describe('definitions of tools', () => {
   });
 });
 
+describe('names of tools', () => {
+  const NAMES = ['calendar.respondToEvent', 'calendar_respondToEvent', `mcp__${'x'.repeat(80)}`, '3d'];
+  const REQUESTS = {
+    completions: {
+      messages: [
+        user('Hi'),
+        {
+          role: 'assistant',
+          tool_calls: [{ id: 'a', type: 'function', function: { name: NAMES[0], arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: 'a', content: '1' },
+      ],
+      tools: NAMES.map((name) => ({ type: 'function', function: { name, parameters: CITY } })),
+      tool_choice: { type: 'function', function: { name: NAMES[0] } },
+    },
+    messages: {
+      max_tokens: 50,
+      messages: [
+        user('Hi'),
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: NAMES[0], input: {} }] },
+        user([{ type: 'tool_result', tool_use_id: 'a', content: '1' }]),
+      ],
+      tools: NAMES.map((name) => ({ name, input_schema: CITY })),
+      tool_choice: { type: 'tool', name: NAMES[0] },
+    },
+    generateContent: {
+      contents: [
+        { role: 'user', parts: [{ text: 'Hi' }] },
+        { role: 'model', parts: [{ functionCall: { name: NAMES[0], args: {} } }] },
+        { role: 'user', parts: [{ functionResponse: { name: NAMES[0], response: { output: '1' } } }] },
+      ],
+      tools: [{ functionDeclarations: NAMES.map((name) => ({ name, parametersJsonSchema: CITY })) }],
+      toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: [NAMES[0]] } },
+    },
+  };
+
+  // openai/codex#8174
+  test.each([
+    ['completions', 'messages'],
+    ['completions', 'bedrock'],
+    ['completions', 'generateContent'],
+    ['messages', 'completions'],
+    ['messages', 'responses'],
+    ['generateContent', 'completions'],
+    ['generateContent', 'messages'],
+  ] as const)('names of %s that %s refuses are plain there, and come back', async (client, provider) => {
+    const first = await ask(client, provider, REQUESTS[client], HELLO[provider]);
+    expect(first.status).toBe(200);
+    const { sent } = first;
+    const names: string[] = {
+      completions: () => sent.tools.map((tool: Loose) => tool.function.name),
+      responses: () => sent.tools.map((tool: Loose) => tool.name),
+      messages: () => sent.tools.map((tool: Loose) => tool.name),
+      bedrock: () => sent.toolConfig.tools.map((tool: Loose) => tool.toolSpec.name),
+      generateContent: () => sent.tools[0].functionDeclarations.map((tool: Loose) => tool.name),
+    }[provider]();
+    const text = JSON.stringify(sent);
+    expect(text).not.toMatch(/calendar\.|x{70}|"3d"/);
+    const [name = ''] = names;
+    // The definition, the call, the choice; for Gemini also the result.
+    expect(text.split(`"${name}"`).length - 1).toBeGreaterThanOrEqual(3);
+    expect(new Set(names).size).toBe(4);
+    for (const each of names) expect(each).toMatch(/^[A-Za-z_][\w-]{0,63}$/);
+    expect(names[1]).toBe('calendar_respondToEvent');
+
+    const calls = names.map((each, index) => ({ id: `c${index}`, name: each }));
+    const body = {
+      completions: {
+        choices: [
+          {
+            index: 0,
+            message: {
+              role: 'assistant',
+              tool_calls: calls.map(({ id, ...named }) => ({
+                id,
+                type: 'function',
+                function: { ...named, arguments: '{}' },
+              })),
+            },
+            finish_reason: 'tool_calls',
+          },
+        ],
+      },
+      responses: {
+        output: calls.map((each) => ({
+          type: 'function_call',
+          call_id: each.id,
+          name: each.name,
+          arguments: '{}',
+        })),
+      },
+      messages: {
+        content: calls.map((each) => ({ type: 'tool_use', ...each, input: {} })),
+        stop_reason: 'tool_use',
+      },
+      bedrock: {
+        output: {
+          message: {
+            role: 'assistant',
+            content: calls.map((each) => ({ toolUse: { toolUseId: each.id, name: each.name, input: {} } })),
+          },
+        },
+        stopReason: 'tool_use',
+      },
+      generateContent: {
+        candidates: [
+          {
+            content: {
+              role: 'model',
+              parts: calls.map((each) => ({ functionCall: { name: each.name, args: {} } })),
+            },
+            finishReason: 'STOP',
+          },
+        ],
+      },
+    }[provider];
+    const answer = { ...HELLO[provider].body, ...body };
+    for (const stream of [false, true]) {
+      const { text: got } = await ask(client, provider, { ...REQUESTS[client], stream }, { body: answer });
+      for (const each of NAMES) expect(got).toContain(`"name":"${each}"`);
+    }
+  });
+});
+
 describe('the choice of tools', () => {
   const tools = [{ type: 'function', function: { name: 'weather', parameters: CITY } }];
 

@@ -1,13 +1,11 @@
-import type { Answer, ChatRequest, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
+import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
-import { restoreCalls } from '../../chat/client-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { packReasoning } from '../../chat/reasoning-state.ts';
 import { isText, joinTexts } from '../../chat/turns.ts';
 
 /** Writes a complete response. */
-export function writeResponse(response: ChatResponse, request: ChatRequest): Json {
-  const { id, model, created, answers, usage, serviceTier } = restoreCalls(response, request);
+export function writeResponse({ id, model, created, answers, usage, serviceTier }: ChatResponse): Json {
   return defined({
     id,
     object: 'chat.completion',

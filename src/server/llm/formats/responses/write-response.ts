@@ -7,7 +7,6 @@ import type {
   StopReason,
 } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
-import { restoreCalls } from '../../chat/client-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { packReasoning } from '../../chat/reasoning-state.ts';
 import { parseArguments } from '../../chat/tool-arguments.ts';
@@ -15,8 +14,7 @@ import { joinTexts } from '../../chat/turns.ts';
 import { writeFormat, writeTool, writeToolChoice } from './write-request.ts';
 
 /** Writes a complete response. Requests of this format have one answer. */
-export function writeResponse(response: ChatResponse, request: ChatRequest): Json {
-  const { answers, usage, ...head } = restoreCalls(response, request);
+export function writeResponse({ answers, usage, ...head }: ChatResponse, request: ChatRequest): Json {
   const { parts, stop } = answers[0] ?? { parts: [], stop: 'stop' };
   return {
     ...responseObject(head, request),
