@@ -282,4 +282,6 @@ export interface ChatError {
   readonly code?: string;
   /** The request member that caused it. */
   readonly param?: string;
+  /** Seconds until another try may succeed, if the body tells it. */
+  readonly retryAfter?: number;
 }

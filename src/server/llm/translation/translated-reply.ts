@@ -47,6 +47,9 @@ export async function translateReply(
   const result = read(ctx, translation, isStream, { status, bytes, keyEncodings });
   if ('error' in result) {
     headers.set('content-type', JSON_TYPE);
+    const { retryAfter } = result.error;
+    if (retryAfter !== undefined && !headers.has('retry-after'))
+      headers.set('retry-after', String(retryAfter));
     const text = JSON.stringify(translation.client.writeError(result.error));
     return { status: result.error.status, headers, body: text };
   }

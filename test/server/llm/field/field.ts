@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { beforeAll } from 'vitest';
 import type { TestGateway } from '../../../kit/gateway.ts';
@@ -39,10 +40,13 @@ export interface Answered {
   readonly status?: number;
   readonly body?: object;
   readonly events?: readonly (object | string | readonly [type: string, body: object])[];
+  /** The connection breaks after the events. */
+  readonly isCut?: boolean;
 }
 
 export interface Exchanged {
   readonly status: number;
+  readonly headers: IncomingHttpHeaders;
   readonly text: string;
   /** The body of the answer, or the bodies of its events. */
   readonly got: Loose;
@@ -68,11 +72,15 @@ export function field(more: object = {}): Ask {
 
   beforeAll(async () => {
     provider = await httpUpstream((_, response) => {
-      const { status = 200, body, events } = answered;
+      const { status = 200, body, events, isCut = false } = answered;
       const binary = events?.some((event) => Array.isArray(event)) === true;
       const stream = binary ? 'application/vnd.amazon.eventstream' : 'text/event-stream';
       response.writeHead(status, { 'content-type': events === undefined ? 'application/json' : stream });
       for (const event of events ?? []) response.write(bytesOf(event));
+      if (isCut) {
+        setTimeout(() => response.destroy(), 50);
+        return;
+      }
       response.end(events === undefined ? JSON.stringify(body ?? {}) : undefined);
     });
     const url = `http://${provider.address}`;
@@ -112,13 +120,14 @@ export function field(more: object = {}): Ask {
       embeddings: '/v1/embeddings',
       count_tokens: '/v1/messages/count_tokens',
     }[client];
-    const { status, text } = await send(`${gate.url}${path}`, {
+    const { status, headers, text } = await send(`${gate.url}${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(client === 'generateContent' ? contents : { ...request, model: named }),
     });
     return {
       status,
+      headers,
       text,
       got: text.startsWith('{') ? JSON.parse(text) : eventsOf(text),
       sent: provider.received.length > before ? bodyOf(provider) : undefined,
@@ -140,14 +149,17 @@ const codec = new EventStreamCodec(
 
 function bytesOf(event: object | string | readonly [string, object]): string | Uint8Array {
   if (typeof event === 'string') return event;
-  if (Array.isArray(event))
+  if (Array.isArray(event)) {
+    const [type] = event as [string];
+    const kind = type.endsWith('Exception') ? 'exception' : 'event';
     return codec.encode({
       headers: {
-        ':event-type': { type: 'string', value: event[0] },
-        ':message-type': { type: 'string', value: 'event' },
+        [`:${kind}-type`]: { type: 'string', value: type },
+        ':message-type': { type: 'string', value: kind },
       },
       body: Buffer.from(JSON.stringify(event[1])),
     });
+  }
   const name = 'type' in event && typeof event.type === 'string' ? `event: ${event.type}\n` : '';
   return `${name}data: ${JSON.stringify(event)}\n\n`;
 }

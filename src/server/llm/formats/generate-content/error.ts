@@ -29,7 +29,21 @@ export function readError(body: unknown, status: number): ChatError {
     body,
     typeof code === 'number' && code >= 400 && code <= 599 ? code : status,
   );
-  return TOO_LONG.test(error.message) ? { ...error, code: CONTEXT_EXCEEDED } : error;
+  if (TOO_LONG.test(error.message)) return { ...error, code: CONTEXT_EXCEEDED };
+  const retryAfter = retryDelay(outer?.['error']);
+  return retryAfter === undefined ? error : { ...error, retryAfter };
+}
+
+/** Gemini has no `Retry-After`; the time is in a `google.rpc.RetryInfo` among the details, such as `34.4s`. */
+function retryDelay(error: unknown): number | undefined {
+  const details = membersOf(error)?.['details'];
+  if (!Array.isArray(details)) return undefined;
+  for (const detail of details as unknown[]) {
+    const delay = membersOf(detail)?.['retryDelay'];
+    if (typeof delay === 'string' && /^\d{1,9}(?:\.\d{1,9})?s$/.test(delay))
+      return Math.ceil(Number.parseFloat(delay));
+  }
+  return undefined;
 }
 
 export function writeError({ message, status }: ChatError): Json {

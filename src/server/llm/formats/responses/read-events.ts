@@ -98,7 +98,10 @@ class ResponsesReader implements EventReader {
         this.#end(response);
         return;
       case 'response.failed':
-        this.#events.push({ type: 'error', error: readEventError(response) });
+        this.#events.push({
+          type: 'error',
+          error: readEventError(isEmpty(response['error']) ? event : response),
+        });
         return;
       case 'error':
         this.#events.push({ type: 'error', error: readEventError({ error: event }) });
