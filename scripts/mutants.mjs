@@ -4,7 +4,7 @@
 //
 // Without `--all` (or with `--shapes`), only checks of values are changed: types, bounds, fallbacks, optional chains.
 // Without `--tests`, the tests run that mirror the file (test/a/b.test.ts of src/a/b.ts), then, if these pass, those in the
-// folder that mirrors its own, or the nearest above, and then all that import it (both of `npm run test:fast`).
+// folder that mirrors its own, or the nearest above, and then all of `npm run test:fast` that import it.
 // Everything happens in copies of the checkout in a temporary folder.
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -122,11 +122,10 @@ function testRuns(file) {
   );
   let near = dirname(base);
   while (!existsSync(join(root, near))) near = dirname(near);
-  const fast = ['--mode', 'fast'];
   return [
     ...mirrored.map((test) => ['run', test]),
-    ['run', `${near}/`, ...fast],
-    ['related', file, '--run', ...fast],
+    ['run', `${near}/`],
+    ['related', file, '--run', '--mode', 'fast'],
   ];
 }
 

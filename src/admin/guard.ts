@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopbackHost, withoutBrackets } from '../core/dns-rebinding.ts';
 import { isLoopback } from '../core/listen.ts';
-import { isChosenByClient } from '../core/via.ts';
+import { isSentByGateway } from '../core/via.ts';
 
 /** On every response: no page may frame, sniff or cache it, and pages load nothing from other origins. */
 export const HEADERS = {
@@ -25,7 +25,7 @@ export const HEADERS = {
  */
 export function refusal(request: IncomingMessage, allowedHosts: ReadonlySet<string>): string | undefined {
   // A client of a `dynamic` backend may name this server, which it could not connect to itself.
-  if (isChosenByClient(request.headers.via))
+  if (isSentByGateway(request.headers.via))
     return 'the admin server answers no request that a gateway has forwarded\n';
   const { localAddress } = request.socket;
   // A unix socket, which no browser can reach.

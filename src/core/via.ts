@@ -6,6 +6,6 @@ export const PSEUDONYM = `agctl-${process.pid}-${Math.random().toString(36).slic
 
 const ANY_PSEUDONYM = /(?:^|[\s,])agctl-\d+-/;
 
-/** Whether the client of a gateway, this or another one, chose the server that got a request. */
-export const isChosenByClient = (via: string | undefined): boolean =>
+/** Whether a gateway, this or another one, sent the request to the host that its client chose. */
+export const isSentByGateway = (via: string | undefined): boolean =>
   via !== undefined && ANY_PSEUDONYM.test(via);

@@ -19,11 +19,13 @@ export interface SendOptions {
   /** Address that the connection comes from. */
   readonly from?: string;
   readonly agent?: Agent;
+  /** Called when the head of the response has come. */
+  readonly onHead?: () => void;
 }
 
 /** One request with Node's own client, which sends any header and hides none of what comes back. */
 export function send(url: string, options: SendOptions = {}): Promise<HttpReply> {
-  const { method = 'GET', headers = {}, body, target, from, agent } = options;
+  const { method = 'GET', headers = {}, body, target, from, agent, onHead } = options;
   // As bytes, with a length: Node's client sends a text in one piece with the headers, all of it in UTF-8, and a
   // DELETE without a length as if it had no body.
   const bytes = body === undefined ? undefined : Buffer.from(body);
@@ -39,6 +41,7 @@ export function send(url: string, options: SendOptions = {}): Promise<HttpReply>
   };
   return new Promise((resolve, reject) => {
     const call = request(url, where, (response) => {
+      onHead?.();
       readAll(response).then((received) => {
         const { statusCode = 0, headers: fields, rawHeaders } = response;
         resolve({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { field, type Loose, user } from './field.ts';
+import { chunk, DONE, field, type Loose, USAGE, user } from './field.ts';
 
 // What clients get of failures. Each test names the report that its input is from.
 
@@ -11,13 +11,6 @@ const REQUESTS = {
   generateContent: { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] },
 } as const;
 
-const chunk = (delta: object, finish: string | null = null): object => ({
-  id: 'c',
-  object: 'chat.completion.chunk',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, delta, finish_reason: finish }],
-});
 const HALF = [chunk({ role: 'assistant', content: 'Half of' })];
 
 describe('the time to wait', () => {
@@ -61,6 +54,17 @@ describe('the time to wait', () => {
     expect(headers['retry-after']).toBeUndefined();
   });
 });
+
+test.each([null, 'x', 5, {}, [null, 'x', 5, [], { retryDelay: 5 }, { retryDelay: null }]])(
+  'an error of Gemini whose details are %j is passed on without a time to wait',
+  async (details) => {
+    const error = { code: 429, message: 'Later.', status: 'RESOURCE_EXHAUSTED', details };
+    const answer = { status: 429, body: { error } };
+    const { status, headers, got } = await ask('messages', 'generateContent', REQUESTS.messages, answer);
+    expect([status, got.error.message]).toEqual([429, 'Later.']);
+    expect(headers['retry-after']).toBeUndefined();
+  },
+);
 
 describe('streams that break', () => {
   const last = (text: string): string => text.trim().split('\n\n').at(-1) ?? '';
@@ -112,7 +116,7 @@ describe('streams that break', () => {
     expect(got.at(-1)).toMatchObject({ type: 'error', error: { type: expected, message: 'Not now.' } });
   });
 
-  // openai/codex#24973: the error stands beside the response.
+  // openai/codex#24973: the event has the error next to `response`, and not in it.
   test.each(['completions', 'messages', 'generateContent'] as const)(
     'with an error beside a failed response have its text for %s',
     async (client) => {
@@ -143,19 +147,7 @@ describe('streams that break', () => {
 });
 
 describe('streams with token counts', () => {
-  const END = [
-    ...HALF,
-    chunk({ content: ' it.' }, 'stop'),
-    {
-      id: 'c',
-      object: 'chat.completion.chunk',
-      created: 1,
-      model: 'm',
-      choices: [],
-      usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
-    },
-    'data: [DONE]\n\n',
-  ];
+  const END = [...HALF, chunk({ content: ' it.' }, 'stop'), USAGE, DONE];
 
   // cline/cline#8384
   test('that the client did not ask for have no chunk without choices', async () => {

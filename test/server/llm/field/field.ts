@@ -40,7 +40,7 @@ export interface Answered {
   readonly status?: number;
   readonly body?: object;
   readonly events?: readonly (object | string | readonly [type: string, body: object])[];
-  /** The connection breaks after the events. */
+  /** The connection breaks after the events, when the client has got the head of the answer. */
   readonly isCut?: boolean;
 }
 
@@ -69,6 +69,7 @@ export function field(more: object = {}): Ask {
   let gate: TestGateway;
   let provider: Awaited<ReturnType<typeof httpUpstream>>;
   let calls = 0;
+  let cut: (() => void) | undefined;
 
   beforeAll(async () => {
     provider = await httpUpstream((_, response) => {
@@ -78,7 +79,7 @@ export function field(more: object = {}): Ask {
       response.writeHead(status, { 'content-type': events === undefined ? 'application/json' : stream });
       for (const event of events ?? []) response.write(bytesOf(event));
       if (isCut) {
-        setTimeout(() => response.destroy(), 50);
+        cut = () => response.socket?.destroySoon();
         return;
       }
       response.end(events === undefined ? JSON.stringify(body ?? {}) : undefined);
@@ -106,6 +107,7 @@ export function field(more: object = {}): Ask {
 
   return async (client, model, request, answer) => {
     answered = answer;
+    cut = undefined;
     calls += 1;
     const before = provider.received.length;
     const isStream = 'stream' in request && request.stream === true;
@@ -124,6 +126,7 @@ export function field(more: object = {}): Ask {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(client === 'generateContent' ? contents : { ...request, model: named }),
+      onHead: () => cut?.(),
     });
     return {
       status,
@@ -221,3 +224,17 @@ export const call = (id: string, city: string) => ({
   type: 'function',
   function: { name: 'weather', arguments: JSON.stringify({ city }) },
 });
+
+/** A chunk of a streamed chat completion. */
+export const chunk = (delta: object, finish: string | null = null): object => ({
+  ...CHUNK,
+  choices: [{ index: 0, delta, finish_reason: finish }],
+});
+const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' };
+/** The chunk with token counts. */
+export const USAGE = {
+  ...CHUNK,
+  choices: [],
+  usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
+};
+export const DONE = 'data: [DONE]\n\n';

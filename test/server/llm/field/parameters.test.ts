@@ -31,7 +31,7 @@ describe('sampling by Claude', () => {
     [{ temperature: 0.2, top_p: 1 }, { temperature: 0.2 }],
     [{ temperature: 1, top_p: 0.9 }, { top_p: 0.9 }],
     [{ temperature: 0.2 }, { temperature: 0.2 }],
-  ])('of %j, Claude 4.5 gets what is no default', async (request, sampling) => {
+  ])('Claude 4.5 gets one of temperature and top_p: %j', async (request, sampling) => {
     const { messages, converse } = await claude(request);
     const { temperature, top_p } = messages;
     expect({ temperature, top_p }).toEqual({ temperature: undefined, top_p: undefined, ...sampling });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { assembled } from '../../../kit/llm-exchange.ts';
-import { field, type Loose } from './field.ts';
+import { chunk, DONE, field, type Loose, USAGE } from './field.ts';
 
 // What clients get of streams. Each test names the report that its input is from.
 
@@ -8,23 +8,6 @@ const ask = field();
 const chat = { messages: [{ role: 'user', content: 'Hi' }], stream: true };
 const messages = { ...chat, max_tokens: 50 };
 const contents = { contents: [{ parts: [{ text: 'Hi' }] }], stream: true };
-const DONE = 'data: [DONE]\n\n';
-
-const chunk = (delta: object, finish: string | null = null): object => ({
-  id: 'c',
-  object: 'chat.completion.chunk',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, delta, finish_reason: finish }],
-});
-const USAGE = {
-  id: 'c',
-  object: 'chat.completion.chunk',
-  created: 1,
-  model: 'm',
-  choices: [],
-  usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
-};
 
 /** Events of the Messages API: what a strict client notices of their order is an error. */
 function blocks(events: readonly Loose[]): Loose[] {

@@ -93,16 +93,16 @@ describe('a part of an answer of Gemini', () => {
 
   test.each([
     ['of another type', { ...image, mimeType: 'video/mp4' }],
-    ['of a type that is no text', { ...image, mimeType: 7 }],
+    ['whose type is a number', { ...image, mimeType: 7 }],
     ['without a type', { data: 'AAAA' }],
-    ['that is no text', { ...image, data: 7 }],
-    ['that is missing', { mimeType: 'image/png' }],
-    ['that is no object', 'AAAA'],
+    ['whose content is a number', { ...image, data: 7 }],
+    ['without content', { mimeType: 'image/png' }],
+    ['that is a text', 'AAAA'],
   ])('with data %s is refused', (_, inlineData) => {
     expect(() => partsOf({ inlineData })).toThrow('candidates[].content.parts[].inlineData');
   });
 
-  test.each([null, '', 5])('with a call whose id and signature are %j gets an id of ours', (value) => {
+  test.each([null, '', 5])('with a call whose id and signature are %j gets a generated id', (value) => {
     const [part] =
       partsOf({ functionCall: { id: value, name: 'f', args: null }, thoughtSignature: value }) ?? [];
     expect(part).toMatchObject({ type: 'toolCall', name: 'f', arguments: '{}' });

@@ -28,7 +28,7 @@ describe('a streamed chat completion', () => {
     expect(events[0]).toStrictEqual({ type: 'start', id: '', model: '' });
   });
 
-  test('of a call without ids has an id of ours', () => {
+  test('gives a call without an id a generated one', () => {
     const call = { tool_calls: [{ function: { name: 'f', arguments: '{}' } }] };
     const events = read({ ...chunk(call), id: null }, stop);
     expect(events[1]).toMatchObject({ content: { type: 'toolCall', id: 'call__0' } });

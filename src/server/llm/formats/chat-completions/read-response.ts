@@ -4,8 +4,8 @@ import { defined } from '../../chat/defined.ts';
 import { countOf, isEmpty } from '../../chat/event-data.ts';
 import { type MemberReader, readKnownMembers } from '../../chat/member-reader.ts';
 import { argumentsText } from '../../chat/tool-arguments.ts';
+import { toolCallId } from '../../chat/tool-call-id.ts';
 import { parseUsage } from '../../usage.ts';
-import { toolCallId } from '../generate-content/tool-call-id.ts';
 import { signatureOf } from './extra-content.ts';
 
 /** Reads a complete response. Throws `Untranslatable` if it is not one. */

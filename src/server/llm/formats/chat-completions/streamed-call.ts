@@ -2,7 +2,7 @@ import type { StartedPart } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { countOf, isEmpty, objectOf, textOf } from '../../chat/event-data.ts';
 import { argumentsText } from '../../chat/tool-arguments.ts';
-import { toolCallId } from '../generate-content/tool-call-id.ts';
+import { toolCallId } from '../../chat/tool-call-id.ts';
 import { signatureOf } from './extra-content.ts';
 
 /**

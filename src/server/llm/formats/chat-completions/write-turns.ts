@@ -1,12 +1,11 @@
-import { shortCallId } from '../../chat/call-id.ts';
 import type { FilePart, ImagePart, Part, ToolCallPart, ToolResultPart, Turn } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { functionArguments } from '../../chat/custom-tools.ts';
 import { dataUrl } from '../../chat/data-url.ts';
 import { defined } from '../../chat/defined.ts';
 import { refusePart } from '../../chat/refusals.ts';
+import { partsOfId, plainCallId } from '../../chat/tool-call-id.ts';
 import { isText, joinTexts, mergeTurns, refusePrefill, withoutLooseReasoning } from '../../chat/turns.ts';
-import { partsOfId } from '../generate-content/tool-call-id.ts';
 import { extraContent } from './extra-content.ts';
 
 type Content = readonly Json[] | string;
@@ -100,9 +99,9 @@ function writeAssistant(parts: readonly Part[], name: string | undefined): Json 
 }
 
 function writeCall(call: ToolCallPart): Json {
-  const { id, signature } = partsOfId(call.id);
+  const { signature } = partsOfId(call.id);
   return defined({
-    id: shortCallId(id),
+    id: plainCallId(call.id),
     type: 'function',
     function: { name: call.name, arguments: functionArguments(call) },
     extra_content: signature === undefined ? undefined : extraContent(signature),
@@ -115,7 +114,7 @@ function writeResult({ callId, parts, isError }: ToolResultPart): Json {
   const texts = [...parts.filter(isText), ...(hasMore ? [ATTACHED] : [])];
   return {
     role: 'tool',
-    tool_call_id: shortCallId(partsOfId(callId).id),
+    tool_call_id: plainCallId(callId),
     content: joinTexts(isError === true ? [ERROR, ...texts] : texts),
   };
 }

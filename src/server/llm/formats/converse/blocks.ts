@@ -1,5 +1,4 @@
 import { isRecord, jsonIn } from '../../../../core/foreign.ts';
-import { callIdDigest, shortCallId } from '../../chat/call-id.ts';
 import type {
   CacheMark,
   FilePart,
@@ -13,6 +12,7 @@ import type {
 import type { Json } from '../../chat/chat-format.ts';
 import { functionArguments } from '../../chat/custom-tools.ts';
 import { refusePart } from '../../chat/refusals.ts';
+import { callIdDigest, shortCallId } from '../../chat/tool-call-id.ts';
 
 /** Writes content blocks of one message. `names` makes the names of its documents unique, as the API requires. */
 export function writeBlocks(parts: readonly Part[], names: DocumentNames): Json[] {

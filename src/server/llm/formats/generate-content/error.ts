@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import type { ChatError } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { CONTEXT_EXCEEDED, readProviderError } from '../../chat/provider-error.ts';
@@ -36,9 +37,7 @@ export function readError(body: unknown, status: number): ChatError {
 
 /** Gemini has no `Retry-After`; the time is in a `google.rpc.RetryInfo` among the details, such as `34.4s`. */
 function retryDelay(error: unknown): number | undefined {
-  const details = membersOf(error)?.['details'];
-  if (!Array.isArray(details)) return undefined;
-  for (const detail of details as unknown[]) {
+  for (const detail of elementsOf(membersOf(error)?.['details'])) {
     const delay = membersOf(detail)?.['retryDelay'];
     if (typeof delay === 'string' && /^\d{1,9}(?:\.\d{1,9})?s$/.test(delay))
       return Math.ceil(Number.parseFloat(delay));

@@ -9,9 +9,9 @@ import type {
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
 import { argumentsText, callArguments } from '../../chat/tool-arguments.ts';
+import { toolCallId } from '../../chat/tool-call-id.ts';
 import { readStop, writeStop } from './stop.ts';
 import { writeThoughtSignature } from './thought-signature.ts';
-import { toolCallId } from './tool-call-id.ts';
 import { readUsage, writeUsage } from './usage.ts';
 
 export function readResponse(body: Json): ChatResponse {

@@ -16,9 +16,9 @@ export function readThoughtSignature(
 }
 
 /**
- * The parts of a content of the model, as Gemini 3 and later accept it: they refuse a content whose first call has no
- * signature. Calls that another model made have none, and get the text that stands for that (Gemini API, "Thought
- * signatures", FAQ).
+ * The parts of one message of the model. Gemini 3 and later refuse a message whose first call has no signature. A call that
+ * another model made has none; it gets the placeholder that Google documents for such calls (Gemini API, "Thought signatures",
+ * FAQ).
  */
 export function signed(parts: readonly Json[], model: string): Json[] {
   const first = parts.findIndex((part) => 'functionCall' in part);

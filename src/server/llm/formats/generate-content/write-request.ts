@@ -17,6 +17,7 @@ import type { Json } from '../../chat/chat-format.ts';
 import { asFunction, functionArguments } from '../../chat/custom-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
+import { partsOfId } from '../../chat/tool-call-id.ts';
 import {
   isText,
   joinTexts,
@@ -28,7 +29,6 @@ import {
 import { asUserTurn } from '../messages/write-turns.ts';
 import { thinkingConfig } from './thinking.ts';
 import { signed } from './thought-signature.ts';
-import { partsOfId } from './tool-call-id.ts';
 
 /**
  * Writes the body of `generateContent`. It leaves out wishes that Gemini has no member for (cached prompts, which Gemini

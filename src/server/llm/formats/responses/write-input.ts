@@ -1,4 +1,3 @@
-import { shortCallId } from '../../chat/call-id.ts';
 import type {
   FilePart,
   ImagePart,
@@ -14,8 +13,8 @@ import { functionArguments } from '../../chat/custom-tools.ts';
 import { dataUrl } from '../../chat/data-url.ts';
 import { defined } from '../../chat/defined.ts';
 import { refusePart } from '../../chat/refusals.ts';
+import { plainCallId } from '../../chat/tool-call-id.ts';
 import { isText, joinTexts, refuseNames, refusePrefill, withoutLooseReasoning } from '../../chat/turns.ts';
-import { partsOfId } from '../generate-content/tool-call-id.ts';
 
 /** What the model reads if a tool failed; there is no member for that. */
 const ERROR = 'Error:';
@@ -57,19 +56,21 @@ function message(role: string, content: string | readonly Json[]): Json {
   return { type: 'message', role, content };
 }
 
-/** Ids of Gemini contain a signature. */
-const callIdOf = (id: string): string => shortCallId(partsOfId(id).id);
-
 /** The item of a part, if it is not in the content of a message. */
 function writeItem(part: Part, customCalls: ReadonlySet<string>): Json[] | undefined {
   switch (part.type) {
     case 'toolCall':
       return [
         part.isCustom === true
-          ? { type: 'custom_tool_call', call_id: callIdOf(part.id), name: part.name, input: part.arguments }
+          ? {
+              type: 'custom_tool_call',
+              call_id: plainCallId(part.id),
+              name: part.name,
+              input: part.arguments,
+            }
           : {
               type: 'function_call',
-              call_id: callIdOf(part.id),
+              call_id: plainCallId(part.id),
               name: part.name,
               arguments: functionArguments(part),
             },
@@ -145,7 +146,7 @@ function writeResult({ callId, parts, isError }: ToolResultPart, isCustom: boole
   const all = isError === true ? [{ type: 'text' as const, text: ERROR }, ...parts] : parts;
   return {
     type: isCustom ? 'custom_tool_call_output' : 'function_call_output',
-    call_id: callIdOf(callId),
+    call_id: plainCallId(callId),
     output: all.every((part): part is TextPart => isText(part)) ? joinTexts(all) : all.map(writeContent),
   };
 }

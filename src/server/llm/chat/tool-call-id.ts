@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 
 /**
  * Gemini signs its tool calls: Gemini 3 rejects a conversation whose calls come back without their signature (Gemini
@@ -20,4 +20,22 @@ export function partsOfId(id: string): { readonly id: string; readonly signature
   if (at === -1) return { id };
   const signature = Buffer.from(id.slice(at + SEPARATOR.length), 'base64url').toString('base64');
   return { id: id.slice(0, at), signature };
+}
+
+/** Longest id of a tool call at OpenAI and Bedrock. */
+const LONGEST = 64;
+
+/** The id for a provider that has no use for the signature of another one, and accepts no long ids. */
+export const plainCallId = (id: string): string => shortCallId(partsOfId(id).id);
+
+/**
+ * An id of a tool call that is not too long: a digest of a longer one, which is the same in the call and in its result. Ids
+ * are those of any provider that the conversation has seen.
+ */
+export function shortCallId(id: string): string {
+  return id.length > LONGEST ? callIdDigest(id) : id;
+}
+
+export function callIdDigest(id: string): string {
+  return `call_${createHash('sha256').update(id).digest('base64url')}`;
 }
