@@ -17,6 +17,7 @@ export type Reason =
   | 'Oidc'
   | 'APIKeyAuth'
   | 'ExtAuth'
+  | 'ExtProc'
   | 'Authorization'
   | 'Timeout'
   | 'RateLimit'
@@ -72,6 +73,7 @@ export const ERRORS = {
   authorization_failed: entry(403, 'Authorization', 'authorization failed'),
   // The specification prescribes this text for every denial.
   ext_authz_failed: entry(403, 'ExtAuth', 'external authorization failed'),
+  ext_proc_failed: entry(500, 'ExtProc', 'external processing failed'),
   // The specification prescribes this text ("error" of the access log).
   rate_limit_failed: entry(500, 'RateLimit', 'the rate limit service is not available'),
   rate_limited: entry(429, 'RateLimit', 'rate limit exceeded'),

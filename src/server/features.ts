@@ -51,6 +51,8 @@ import { delay } from './policies/delay.ts';
 import { directResponse } from './policies/direct-response.ts';
 import { extAuthz } from './policies/ext-authz/index.ts';
 import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/plan.ts';
+import { extProcVariable } from './policies/ext-proc/context.ts';
+import { extProc } from './policies/ext-proc/index.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './policies/header-modifiers.ts';
 import { jwtAuth } from './policies/jwt-auth.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
@@ -93,6 +95,7 @@ export const policyKinds = [
   mcpAuthorization, // rules for single items, which the MCP backend evaluates
   mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
   buffer, // only allowed requests occupy memory
+  extProc, // likewise; sets extproc.*, which what follows reads
   transformations, // after all rules too; its metadata is read by what follows
   requestHeaderModifier, // after all rules, which therefore see what the client sent
   aiPolicyKind, // changes and checks of model calls, which the LLM backend runs
@@ -164,6 +167,7 @@ registerVariables([
   basicAuthVariable,
   apiKeyVariable,
   extAuthzVariable,
+  extProcVariable,
   metadataVariable,
   proxyVariable,
   backendVariable,

@@ -63,6 +63,11 @@ gateways:
       - name: b
         policies:
           extAuthz: { host: '127.0.0.1:9', protocol: { http: {} }, metadata: { a: nosuch } }
+          extProc:
+            host: 127.0.0.1:9
+            metadataContext: { a: { b: nosuch } }
+            requestAttributes: { a: nosuch }
+            responseAttributes: { a: nosuch }
           mcpAuthorization: { rules: [nosuch] }
           mcpGuardrails:
             processors:
@@ -97,6 +102,7 @@ gateways:
         policies:
           backendAuth: { crossAppAccess: { identityProvider: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }, resourceAuthorizationServer: { host: '127.0.0.1:9', clientAuth: { clientId: a, clientSecret: b } }, audience: a, subjectToken: { source: { expression: nosuch } } } }
           extAuthz: { conditional: [{ condition: nosuch, host: '127.0.0.1:9', protocol: { http: {} } }] }
+          extProc: { conditional: [{ condition: nosuch, host: '127.0.0.1:9' }] }
           localRateLimit: { conditional: [{ condition: nosuch, maxTokens: 1, tokensPerFill: 1, fillInterval: 1s }] }
           remoteRateLimit: { conditional: [{ condition: nosuch, host: '127.0.0.1:9', domain: a, descriptors: [{ entries: [{ key: a, value: '1' }] }] }] }
           transformations: { conditional: [{ condition: nosuch, request: { remove: [a] } }] }

@@ -46,7 +46,6 @@ export const UNSET_VARIABLES: Readonly<Record<string, string>> = {
   'llm.countTokens': 'not built',
   'source.unverifiedWorkload': 'workloads exist only with a Kubernetes control plane',
   'source.connectHeaders': 'the headers of CONNECT requests are not kept',
-  extproc: "Envoy's external processing is not supported: use `extAuthz` and its variable",
 };
 
 /** Functions, macros, and methods with a dot in front. */

@@ -23,7 +23,7 @@ const words = (text: string): string[] => text.trim().split(/\s+/);
 const names = (text: string): readonly ClaimedName[] =>
   words(text).map((word) => ({ name: word.replace('-', ''), isBuilt: !word.startsWith('-') }));
 
-const GATEWAY_POLICIES = 'oidc jwtAuth authorization extAuthz -extProc cors transformations basicAuth apiKey';
+const GATEWAY_POLICIES = 'oidc jwtAuth authorization extAuthz extProc cors transformations basicAuth apiKey';
 
 export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
@@ -99,7 +99,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     at: 'routes.0.policies',
     names: names(`requestHeaderModifier responseHeaderModifier requestRedirect urlRewrite requestMirror
       directResponse cors mcpAuthorization mcpGuardrails authorization mcpAuthentication a2a ai backendTLS
-      -backendTunnel backendAuth localRateLimit remoteRateLimit jwtAuth oidc basicAuth apiKey extAuthz -extProc
+      -backendTunnel backendAuth localRateLimit remoteRateLimit jwtAuth oidc basicAuth apiKey extAuthz extProc
       transformations csrf buffer timeout retry delay`),
     missing: { backendTLS: words('alpn subjectAltNames keyExchangeGroups spiffe') },
   },

@@ -9,7 +9,12 @@ export const POLICIES_LIMITS = {
   cachedAuthorizationBody: 4 * KIB,
   /** How long an outcome is cached at most if an expression, which may read the answer of the service, says how long. */
   cachedAuthorizationTime: 24 * 3600 * SECOND,
-  /** extAuthz and remoteRateLimit with gRPC: headers or query parameters of one kind in an answer, as many as a request may have. */
+  /** extProc: how long the service may take for an answer. Pieces in which bodies are sent, as Node.js reads them. */
+  processorTimeout: 10 * SECOND,
+  processorPiece: 64 * KIB,
+  /** Answer of a service of extProc, besides the body that it may contain. */
+  processorAnswer: 64 * KIB,
+  /** extAuthz, extProc and remoteRateLimit with gRPC: headers or query parameters of one kind in an answer, as many as a request may have. */
   serviceChanges: 100,
   /**
    * Connections to one authorization service; further requests wait, and the wait counts towards the response timeout.

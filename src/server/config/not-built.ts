@@ -5,8 +5,6 @@ const IDENTITIES = 'workload identities (SPIFFE) and meshes are not supported: u
 
 /** Policies of every place. */
 export const OTHER_POLICIES = {
-  extProc:
-    "Envoy's external processing is not supported: use `extAuthz`, `transformations` or the guardrail `webhook`",
   backendTunnel: 'tunnels to backends are not supported: backends are connected to directly',
 };
 

@@ -22,6 +22,7 @@ export const REQUEST_ROOTS = [
   'basicAuth',
   'apiKey',
   'extauthz',
+  'extproc',
   'metadata',
   'proxy',
   'backend',

@@ -227,6 +227,7 @@ function callScope({ scope }: TraceEvent): Scope {
     case 'mcp':
       return 'mcp::call';
     case 'ext_authz':
+    case 'ext_proc':
       return 'proxy::policy';
     case 'guardrail':
       return 'llm::guardrail';

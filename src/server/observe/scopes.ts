@@ -18,6 +18,7 @@ export const samplingScope: DocumentedScope = {
     basicAuth: 'no policy has run',
     apiKey: 'no policy has run',
     extauthz: 'no policy has run',
+    extproc: 'no policy has run',
     metadata: 'no policy has run',
     'proxy.route.name': 'the route is not known',
   },

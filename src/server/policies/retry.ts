@@ -26,7 +26,7 @@ export const retryScope: DocumentedScope = {
     'response.bodyPrefix': 'the body has not been read',
   },
   doc: "When a backend's response headers have arrived.",
-  keys: ['policies.retry.condition'],
+  keys: ['policies.retry.condition', 'policies.extProc.responseAttributes'],
 };
 
 const schema = z.lazy(() =>

@@ -19,9 +19,10 @@ import {
   SETTABLE_HEADER,
 } from '../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
-import { canonicalAuthority, canonicalTarget, type PathMode } from '../kernel/request/request-target.ts';
+import type { PathMode } from '../kernel/request/request-target.ts';
 import { Slot } from '../kernel/slot.ts';
 import { bodyForExpressions, holdBody, replaceBody } from '../transport/upstream/held-body.ts';
+import { setRequestPart } from './rewrite/request-part.ts';
 
 /** Names with a colon for parts of a message that are not headers (RFC 9113 §8.3). */
 const PSEUDO_HEADERS = [':method', ':path', ':authority', ':status'] as const;
@@ -294,20 +295,6 @@ function changeHeaders(
   applyComputed(add, 'append', headers, lookup, setPart);
   applyComputed(set, 'set', headers, lookup, setPart);
   for (const name of remove) headers.delete(name);
-}
-
-/** Values that are not valid are ignored: the request then keeps what its rules were evaluated with. */
-function setRequestPart(ctx: RequestContext, name: PseudoHeader, value: string, paths: PathMode): void {
-  if (name === ':method') {
-    // RFC 9110 §9.3.6: CONNECT would ask the backend for a tunnel.
-    if (isHeaderName(value) && value !== 'CONNECT') ctx.method = value;
-  } else if (name === ':authority') {
-    const authority = canonicalAuthority(value);
-    if (authority !== undefined) ctx.rewriteHost(authority);
-  } else if (name === ':path') {
-    const target = canonicalTarget(value, paths, ctx.api?.hasEncodedSlashes === true);
-    if (target !== undefined) ctx.rewriteTarget(target.path, target.query);
-  }
 }
 
 function report(ctx: RequestContext, message: string, { set, add, remove, body, metadata }: Changes): void {

@@ -63,6 +63,7 @@ const EACH: readonly ShownBound[] = [
   { name: 'guardrail.heldBytes', at: 'each response', max: LIMITS.guardrailHeldBytes },
   { name: 'guardrail.answerBytes', at: 'each call', max: LIMITS.guardrailBody },
   { name: 'extAuthz.answerBytes', at: 'each call', max: LIMITS.authorizationBody },
+  { name: 'extProc.answerBytes', at: 'each answer, besides a body', max: LIMITS.processorAnswer },
   { name: 'mcpAuthentication.keySetBytes', at: 'each answer', max: LIMITS.keySetBytes },
   { name: 'mcpAuthentication.metadataBytes', at: 'each answer', max: LIMITS.metadataBytes },
   { name: 'mcpAuthentication.registrationBytes', at: 'each answer', max: LIMITS.registrationBytes },

@@ -5,6 +5,7 @@ import { send } from '../../kit/send.ts';
 
 const POLICIES = {
   extAuthz: [403, 'allow', {}],
+  extProc: [500, 'failOpen', {}],
   remoteRateLimit: [
     500,
     'failOpen',

@@ -25,9 +25,6 @@ export type ValueType =
   | 'any'
   | 'string or bytes';
 
-/** Root variables of other gateways. No scope has them; they are known for error messages. */
-const ELSEWHERE = ['extproc'] as const;
-
 const declared = new Map<string, Declaration>();
 
 /** Declares a root variable, for messages and for detecting misspelled members. */
@@ -42,7 +39,7 @@ export function declaredRoots(): readonly (readonly [string, Declaration])[] {
 
 /** All names of root variables that messages can mention. */
 function rootNames(): readonly string[] {
-  return [...declared.keys(), ...ELSEWHERE];
+  return [...declared.keys()];
 }
 
 /** What is declared at a path, such as `mcp.tool.name`; undefined for anything free-form or unknown. */

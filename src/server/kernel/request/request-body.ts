@@ -13,8 +13,8 @@ interface Received {
 
 /** The body of one request. It is read on demand; what was read is kept and can still be forwarded. */
 export class RequestBody {
-  readonly #headers: IncomingHttpHeaders;
-  readonly #stream: Readable | undefined;
+  #headers: IncomingHttpHeaders;
+  #stream: Readable | undefined;
   #onRead: (() => void) | undefined;
   #received: Promise<void> | undefined;
   #captured: Received | undefined;
@@ -48,6 +48,24 @@ export class RequestBody {
     this.#captured = { bytes, complete: true };
     this.#received = Promise.resolve();
     this.#isReplaced = true;
+  }
+
+  /**
+   * Replaces the body, all of which was taken by `forUpstream`, by bytes or a stream with the content coding `coding`. Bytes
+   * that were captured are then those of the new body.
+   */
+  substitute(body: Buffer | Readable, coding: string | undefined): void {
+    this.#headers = coding === undefined ? {} : { 'content-encoding': coding };
+    this.#isReplaced = false;
+    const bytes = Buffer.isBuffer(body) ? body : undefined;
+    this.#stream = Buffer.isBuffer(body) ? undefined : body;
+    this.#captured = bytes && { bytes, complete: true };
+    this.#received = bytes && Promise.resolve();
+  }
+
+  /** Whether the request has a body, which may turn out to be empty. */
+  get isPresent(): boolean {
+    return this.#captured?.complete ? this.#captured.bytes.length > 0 : this.#stream !== undefined;
   }
 
   /** The captured body as sent, or undefined if it is over the limit or was not captured. */
@@ -96,7 +114,7 @@ export class RequestBody {
   /** The body to forward: null if there is none, the captured bytes, or a stream of the captured beginning and the rest. */
   forUpstream(): null | Buffer | Readable {
     if (this.#isReplaced) return this.#captured?.bytes.length === 0 ? null : (this.captured ?? null);
-    if (this.#stream === undefined) return null;
+    if (this.#stream === undefined) return this.#captured?.bytes.length ? this.#captured.bytes : null;
     if (this.#captured === undefined) {
       this.#startReading();
       return this.#stream;

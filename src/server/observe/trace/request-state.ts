@@ -18,6 +18,7 @@ const REQUEST_ROOTS = [
   'basicAuth',
   'apiKey',
   'extauthz',
+  'extproc',
   'proxy',
   'backend',
   'mcp',

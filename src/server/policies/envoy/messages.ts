@@ -69,9 +69,14 @@ export const headerOptionsIn = (value: unknown): readonly HeaderValueOption[] =>
     };
   });
 
+/** The value of a header, which may be in either of two fields. */
+export const headerText = ({ value, raw_value }: HeaderValue): string =>
+  raw_value !== undefined && raw_value.length > 0 ? raw_value.toString('latin1') : value;
+
 /** Name and value, unless it is a header that a service cannot set or its value is empty or not valid. */
-export function headerOf({ key, value, raw_value }: HeaderValue): readonly [string, string] | undefined {
-  const text = raw_value !== undefined && raw_value.length > 0 ? raw_value.toString('latin1') : value;
+export function headerOf(header: HeaderValue): readonly [string, string] | undefined {
+  const { key } = header;
+  const text = headerText(header);
   return text !== '' && isSettableHeader(key) && isHeaderValue(text) ? [key, text] : undefined;
 }
 

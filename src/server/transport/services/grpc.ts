@@ -1,9 +1,19 @@
 import { createRequire } from 'node:module';
-import type { Client, ClientUnaryCall, MethodDefinition, ServiceError } from '@grpc/grpc-js';
+import type { Client, MethodDefinition } from '@grpc/grpc-js';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { CallMeter, RequestSpan } from '../../kernel/observer.ts';
+import type { CallMeter } from '../../kernel/observer.ts';
 import { parseAddress } from '../upstream/upstream.ts';
+import {
+  type BegunCall,
+  callUnary,
+  connectWithin,
+  type GrpcCallOptions,
+  type GrpcStream,
+  type GrpcStreamHandler,
+  type GrpcStreamOptions,
+  openStream,
+} from './grpc-call.ts';
 import type { ServiceConnection } from './service-policies.ts';
 
 /** Optional peer dependencies, because one of their dependencies has an install script (docs/decisions/0028). */
@@ -18,13 +28,6 @@ export interface ServiceDescriptor {
   readonly descriptor: object;
 }
 
-export interface GrpcCallOptions {
-  /** Maximum time until the response, including the connection, in ms. */
-  readonly timeout: number;
-  readonly signal: AbortSignal;
-  readonly span?: RequestSpan | undefined;
-}
-
 export interface GrpcServiceOptions {
   readonly maxBytes: number;
   readonly meter: CallMeter;
@@ -37,6 +40,8 @@ export interface GrpcService {
   readonly address: string;
   /** Calls a unary method. Rejects with an `Error` that names the gRPC status, and with the reason of the signal. */
   call(method: string, request: object, options: GrpcCallOptions): Promise<unknown>;
+  /** Opens a bidirectional call, which is cancelled with `signal`. `metadata`: texts that are not valid are omitted. */
+  stream(method: string, handler: GrpcStreamHandler, options: GrpcStreamOptions): GrpcStream;
   close(): Promise<void>;
 }
 
@@ -83,66 +88,45 @@ export function createGrpcService(
       'grpc.service_config_disable_resolution': 1,
     },
   );
+  const begin = (method: string, { span }: Pick<GrpcCallOptions, 'span'>): BegunCall => {
+    const definition = methods?.[method];
+    if (definition === undefined) throw new Error(`no method ${name}/${method}`);
+    const { path } = definition;
+    const callSpan = span?.call(
+      path.slice(1),
+      { 'rpc.system': 'grpc', 'rpc.method': path.slice(1) },
+      address,
+    );
+    const metadata = new grpc.Metadata();
+    if (callSpan !== undefined) metadata.set('traceparent', callSpan.traceparent);
+    if (authorization !== undefined) metadata.set('authorization', authorization);
+    return {
+      client,
+      definition,
+      metadata,
+      meter,
+      span: callSpan,
+      since: performance.now(),
+      statusText: (code) => `gRPC status ${grpc.status[code] ?? code}`,
+    };
+  };
   return {
     address,
-    call(method, request, { timeout, signal, span }) {
-      const definition = methods?.[method];
-      if (definition === undefined) return Promise.reject(new Error(`no method ${name}/${method}`));
-      const { path, requestSerialize, responseDeserialize } = definition;
-      const since = performance.now();
-      const callSpan = span?.call(
-        path.slice(1),
-        { 'rpc.system': 'grpc', 'rpc.method': path.slice(1) },
-        address,
-      );
-      const metadata = new grpc.Metadata();
-      if (callSpan !== undefined) metadata.set('traceparent', callSpan.traceparent);
-      if (authorization !== undefined) metadata.set('authorization', authorization);
+    async call(method, request, options) {
+      const begun = begin(method, options);
+      if (connectTimeout !== undefined) await connectWithin(client, connectTimeout);
+      return callUnary(begun, request, options);
+    },
+    stream(method, handler, options) {
+      const begun = begin(method, options);
       const connected = connectTimeout === undefined ? undefined : connectWithin(client, connectTimeout);
-      const send = (): Promise<unknown> =>
-        new Promise((resolve, reject) => {
-          const options = { deadline: Date.now() + timeout };
-          const abort = (): void => call.cancel();
-          const done = (error: ServiceError | null, response?: object): void => {
-            signal.removeEventListener('abort', abort);
-            if (error === null) {
-              meter.answered(performance.now() - since);
-              callSpan?.end();
-              resolve(response);
-              return;
-            }
-            const status = `gRPC status ${grpc.status[error.code] ?? error.code}`;
-            callSpan?.fail(status, String(error.code));
-            reject(signal.aborted ? signal.reason : new Error(status));
-          };
-          const call: ClientUnaryCall = client.makeUnaryRequest(
-            path,
-            requestSerialize,
-            responseDeserialize,
-            request,
-            metadata,
-            options,
-            done,
-          );
-          if (signal.aborted) abort();
-          else signal.addEventListener('abort', abort, { once: true });
-        });
-      return connected === undefined ? send() : connected.then(send);
+      return openStream(begun, handler, { ...options, connected });
     },
     close() {
       client.close();
       return Promise.resolve();
     },
   };
-}
-
-/** Rejects if the connection is not open within `timeout` ms. */
-function connectWithin(client: Client, timeout: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    client.waitForReady(Date.now() + timeout, (error) =>
-      error === undefined ? resolve() : reject(new Error('connection timeout')),
-    );
-  });
 }
 
 interface Packages {
