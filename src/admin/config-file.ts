@@ -11,6 +11,7 @@ import { YamlSource } from '../core/yaml/source.ts';
 import { redactorOf } from '../server/config/redact.ts';
 import { checkedJson, checkText } from './config-problems.ts';
 import { sendJson } from './endpoint.ts';
+import { readOnlyRefusal } from './read-only.ts';
 import { maskSecrets, withSecrets } from './secret-masks.ts';
 import type { Admin } from './sources.ts';
 
@@ -70,10 +71,10 @@ function hashOf(bytes: Uint8Array): string {
 /**
  * Why a page may not write the file; undefined if it may. `localAddress` is the address on which the request arrived.
  */
-export function writeRefusal(
-  { configFile, isConfigWritable }: Admin,
-  localAddress: string | undefined,
-): string | undefined {
+export function writeRefusal(admin: Admin, localAddress: string | undefined): string | undefined {
+  const readOnly = readOnlyRefusal(admin);
+  if (readOnly !== undefined) return readOnly;
+  const { configFile, isConfigWritable } = admin;
   if (configFile === undefined)
     return 'the configuration came from standard input: there is no file to write';
   if (isConfigWritable !== true)

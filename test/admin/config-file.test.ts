@@ -95,6 +95,35 @@ test('saving the configuration file is rejected without serve --ui-write', async
   expect(readFileSync(join(folder.path, 'test.yaml'), 'utf8')).toBe(YAML);
 });
 
+test.each([
+  ['`config.storage.mode`', 'storage: {mode: readOnly}', {}],
+  ['UI_READ_ONLY', 'storage: {mode: file}', { UI_READ_ONLY: 'true' }],
+])('%s refuses to save the configuration file, despite serve --ui-write', async (name, setting, env) => {
+  await using folder = await temporaryFolder();
+  const yaml = YAML.replace('adminAddr: off', `adminAddr: off, ${setting}`);
+  await using running = await gateway(yaml, { admin: true, uiWrite: true, folder: folder.path, env });
+  const file = await read(running);
+  expect(file.readOnly).toContain(name);
+  const answer = await save(running, `${file.text}# more\n`, file.hash);
+  expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('the gateway is read-only')]);
+  expect(readFileSync(join(folder.path, 'test.yaml'), 'utf8')).toBe(yaml);
+});
+
+test('UI_READ_ONLY=false does not refuse to save the configuration file', async () => {
+  await using folder = await temporaryFolder();
+  const env = { UI_READ_ONLY: 'false' };
+  await using running = await gateway(YAML, { admin: true, uiWrite: true, folder: folder.path, env });
+  const file = await read(running);
+  expect((await save(running, `${file.text}# more\n`, file.hash)).status).toBe(200);
+});
+
+test('`config.storage.mode: hybrid` is refused with the modes that are supported', async () => {
+  const yaml = YAML.replace('adminAddr: off', 'adminAddr: off, storage: {mode: hybrid}');
+  await expect(gateway(yaml)).rejects.toThrow(
+    'config.storage.mode: only `file` and `readOnly` are supported',
+  );
+});
+
 test('a configuration from standard input has no file to show', async () => {
   await using running = await gateway(YAML, { admin: true });
   expect(await read(running)).toMatchObject({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { budgetGateway } from '../kit/budgets.ts';
+import { budgetGateway, createKey } from '../kit/budgets.ts';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { CHAT, chat, llmProvider } from '../kit/llm-provider.ts';
@@ -48,6 +48,32 @@ describe('agctl keys', () => {
   ])('`agctl keys` %j says what is wrong', async (args, message) => {
     const { code, stderr } = await cli(['keys', ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  test('a gateway that is read-only lists keys, and neither creates nor revokes one', async () => {
+    await using folder = await temporaryFolder();
+    const gate = (mode: string) =>
+      budgetGateway({ address: '127.0.0.1:1' }, folder.path, POLICIES, {
+        config: { storage: { mode } },
+        options: { admin: true },
+      });
+    await using writable = await gate('file');
+    await createKey(writable, { name: 'ann' });
+    await writable.close();
+    await using readOnly = await gate('readOnly');
+    const keys = (...args: string[]) => cli(['keys', ...args, '--admin', readOnly.admin]);
+    for (const args of [
+      ['create', '--name', 'bob'],
+      ['revoke', 'ann'],
+    ])
+      expect(await keys(...args)).toEqual({
+        code: 4,
+        stdout: '',
+        stderr: 'error: the gateway is read-only: `config.storage.mode` is `readOnly`\n',
+      });
+    const { stdout } = await keys('list');
+    expect(stdout).toMatch(/\nann .* active /);
+    expect(stdout).not.toContain('bob');
   });
 
   test('an answer of the gateway that refuses a key is shown', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
-import { budgetGateway } from '../kit/budgets.ts';
+import { budgetGateway, spending } from '../kit/budgets.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 import { CHAT, chat, llmProvider } from '../kit/llm-provider.ts';
@@ -56,6 +56,28 @@ browserTest(
     expect(problems).toEqual([]);
   },
 );
+
+browserTest('pages of a gateway that is read-only say so, and have no form for keys', async (browser) => {
+  await using folder = await temporaryFolder();
+  await using provider = await llmProvider();
+  await using gate = await budgetGateway(
+    provider,
+    folder.path,
+    { apiKey: { mode: 'strict', virtualKeys: {} } },
+    { options: { admin: true, webApp: ADMIN_PAGES, env: { UI_READ_ONLY: 'true' } } },
+  );
+  // As another replica does, whose admin server may change keys.
+  await spending(gate).keys.create({ name: 'ann', metadata: {}, budgets: [] });
+  const { page, problems } = await watchedPage(browser, gate.admin);
+  await page.goto(`${gate.admin}/ui/keys`);
+  await page.getByText(/Keys cannot be created or revoked from here: .*UI_READ_ONLY/).waitFor();
+  await page.getByRole('row', { name: /^ann/ }).waitFor();
+  expect(await page.getByRole('button', { name: /Create|Revoke/ }).count()).toBe(0);
+  await expectAccessible(page);
+  await page.goto(`${gate.admin}/ui/config`);
+  await page.getByText(/Cannot be saved from here: .*UI_READ_ONLY/).waitFor();
+  expect(problems).toEqual([]);
+});
 
 browserTest('pages that need a database say how to add one', async (browser) => {
   const config = {

@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type BudgetLimit, budgetText, parseBudget } from '../../core/budget.ts';
 import { AppError } from '../../core/errors.ts';
 import { jsonIn, membersOf, textIn } from '../../core/foreign.ts';
@@ -10,10 +10,12 @@ import { routesOf } from '../../server/config/plan/plan.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
 import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
 import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
+import { readOnlyRefusal } from '../read-only.ts';
 import type { Admin } from '../sources.ts';
 
 /**
- * Virtual keys, `{keys: [ShownKey]}` (`core/virtual-key.ts`). POST creates one: `{name, allowedModels?, metadata?,
+ * Virtual keys, `{keys: [ShownKey], readOnly}` (`core/virtual-key.ts`; `readOnly`: why keys cannot be created or
+ * revoked, or null). POST creates one: `{name, allowedModels?, metadata?,
  * budgets?, expiresAt?}` returns `{secret, key: ShownKey, warnings: string[]}`; `secret` is the key itself, which is never
  * shown again.
  */
@@ -21,9 +23,12 @@ export const keys = defineEndpoint({
   path: '/api/keys',
   methods: ['GET', 'POST'],
   handle: (request, reply, admin) =>
-    withSpending(admin, reply, async (spending) => {
+    withSpending(admin, request, reply, async (spending) => {
       if (request.method === 'GET')
-        return sendJson(reply, { keys: await shownKeys(spending, await spending.keys.list()) });
+        return sendJson(reply, {
+          keys: await shownKeys(spending, await spending.keys.list()),
+          readOnly: readOnlyRefusal(admin) ?? null,
+        });
       const settings = readKeySettings(jsonIn(textIn(request.body)), Date.now());
       if (typeof settings === 'string') return sendText(reply, 400, `${settings}\n`);
       const created = await spending.keys.create(settings);
@@ -57,7 +62,7 @@ export const revokeKey = defineEndpoint({
   path: '/api/keys/revoke',
   methods: ['POST'],
   handle: (request, reply, admin) =>
-    withSpending(admin, reply, async (spending) => {
+    withSpending(admin, request, reply, async (spending) => {
       const { key: wanted } = membersOf(jsonIn(textIn(request.body)));
       if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
       const key = await spending.keys.revoke(wanted);
@@ -72,12 +77,15 @@ export const revokeKey = defineEndpoint({
     }),
 });
 
-/** Status 409 without a database, 503 if it fails. */
+/** Status 403 for a change if the gateway is read-only, 409 without a database, 503 if it fails. */
 async function withSpending(
   admin: Admin,
+  { method }: FastifyRequest,
   reply: FastifyReply,
   work: (spending: Spending) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
+  const refusal = method === 'GET' ? undefined : readOnlyRefusal(admin);
+  if (refusal !== undefined) return sendText(reply, 403, `${refusal}\n`);
   const spending = spendingOf.get(admin.served().runtime.settings);
   if (spending === undefined)
     return sendText(
@@ -103,8 +111,8 @@ const printable = (text: string): string => text.slice(0, 64).replace(/\p{C}/gu,
 export const budgets = defineEndpoint({
   path: '/api/budgets',
   methods: ['GET'],
-  handle: (_request, reply, admin) =>
-    withSpending(admin, reply, async (spending) => {
+  handle: (request, reply, admin) =>
+    withSpending(admin, request, reply, async (spending) => {
       const { runtime } = admin.served();
       const configured = budgetsOf(runtime);
       const subjects = await shownSubjects(spending, configured, LIMITS.shownSubjects);

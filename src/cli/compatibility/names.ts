@@ -36,12 +36,19 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     title: 'Process settings',
     at: 'config',
     names:
-      names(`-enableIpv6 -dns -localXdsPath modelCatalog database -storage -caAddress -caAuthToken -xdsAddress
+      names(`-enableIpv6 -dns -localXdsPath modelCatalog database storage -caAddress -caAuthToken -xdsAddress
       -xdsAuthToken -spiffe -namespace -gateway -trustDomain -additionalTrustDomains -skipValidateTrustDomain
       -serviceAccount -clusterId -network adminAddr -standardAttributes statsAddr -histograms readinessAddr session mcp
       sensitiveHeaders -customFunctions connectionTerminationDeadline -connectionMinTerminationDeadline
       workerThreads tracing logging metrics -backend -hbone`),
     missing: { logging: words('filter fields database') },
+  },
+  { title: 'Storage', at: 'config.storage', names: names('mode') },
+  {
+    title: 'Modes of the storage',
+    at: 'config.storage.mode',
+    hasValues: true,
+    names: names('file -hybrid readOnly'),
   },
   {
     title: 'Settings of all connections and requests',

@@ -1,5 +1,6 @@
 import { type IncomingMessage, STATUS_CODES, request as sendHttp } from 'node:http';
 import { request as sendHttps } from 'node:https';
+import { READ_ONLY } from '../../admin/read-only.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { elementsOf, errorCode, membersOf, parseJson } from '../../core/foreign.ts';
@@ -222,6 +223,7 @@ function refusal(
   const endpoint = path.replace(/\?.*/s, '');
   const said = firstLine(body);
   const words = `${status} ${STATUS_CODES[status] ?? ''}`.trim();
+  if (status === 403 && said.startsWith(READ_ONLY)) return new CommandError('refused', said);
   if (status === 401 || status === 403)
     return new CommandError(
       'refused',

@@ -34,7 +34,6 @@ export const OTHER_PROCESS_SETTINGS = {
   additionalTrustDomains: IDENTITIES,
   skipValidateTrustDomain: IDENTITIES,
   hbone: 'HBONE tunnels are not supported',
-  storage: 'the configuration is stored in one file',
   standardAttributes: 'not built: `frontendPolicies.accessLog` and `config.tracing` add and remove fields',
   histograms: 'the buckets of histograms are fixed',
   customFunctions: 'expressions have no functions of their own: write the expression where it is used',

@@ -160,6 +160,17 @@ const processSchema = mapping('Settings of the process, read at startup.', {
     catalogReferenceSchema,
   ),
   database: databaseSchema.optional(),
+  storage: mapping('Where changes of the configuration are stored.', {
+    mode: z
+      .enum(['file', 'readOnly'], {
+        error:
+          'only `file` and `readOnly` are supported: changes of the configuration are not stored in the database',
+      })
+      .default('file')
+      .describe(
+        'What the admin pages may change. `file`: virtual keys, and the configuration file with `agctl serve --ui-write`. `readOnly`: neither; the environment variable UI_READ_ONLY with any value but `false` does the same.',
+      ),
+  }).prefault({}),
   sensitiveHeaders: list(
     'Headers whose values traces do not show, besides those with credentials, which are recognized by their names and by the policies that read them.',
     z.string().refine(isHeaderName, { error: 'expected a header name' }),

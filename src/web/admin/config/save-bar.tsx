@@ -3,6 +3,7 @@ import { ask } from '../../shared/api.ts';
 import { download } from '../../shared/download.ts';
 import { Failure } from '../../shared/form.tsx';
 import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
 import { Diff } from './code.tsx';
 
 /** Response of `/api/config/file`. */
@@ -76,7 +77,11 @@ export function SaveBar({
           Reload the file
         </button>
       </div>
-      {reason === null ? null : <p className="quiet">Cannot be saved from here: {reason}.</p>}
+      {reason === null ? null : (
+        <p className="quiet">
+          Cannot be saved from here: <WithCode text={reason} />.
+        </p>
+      )}
       {reason === null && isDirty && hasErrors ? (
         <p className="quiet">It can be saved once it has no errors.</p>
       ) : null}

@@ -8,6 +8,7 @@ import { Link } from '../../shared/router.tsx';
 import { say } from '../../shared/toasts.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
 import { NewKey } from '../keys/new-key.tsx';
 import { NoDatabase } from '../parts/no-database.tsx';
 
@@ -18,9 +19,15 @@ interface Subject extends ShownBudget {
   readonly subject?: string;
 }
 
+interface Listed {
+  readonly keys: readonly ShownKey[];
+  /** Why keys cannot be created or revoked, or null. */
+  readonly readOnly: string | null;
+}
+
 /** Virtual keys with their budgets, and budgets of the configuration. */
 export function Keys(): ReactNode {
-  const { data, error, reload } = useLoaded<{ readonly keys: readonly ShownKey[] }>('/api/keys', EVERY);
+  const { data, error, reload } = useLoaded<Listed>('/api/keys', EVERY);
   if (error instanceof ApiError && error.status === 409) return <NoDatabase what="Keys and budgets" />;
   if (data === undefined)
     return error === undefined ? (
@@ -33,8 +40,14 @@ export function Keys(): ReactNode {
       {error === undefined ? null : (
         <Problem title="The keys could not be read again" error={error} retry={reload} />
       )}
-      <NewKey created={reload} />
-      <KeyTable keys={data.keys} changed={reload} />
+      {data.readOnly === null ? (
+        <NewKey created={reload} />
+      ) : (
+        <p className="panel">
+          Keys cannot be created or revoked from here: <WithCode text={data.readOnly} />.
+        </p>
+      )}
+      <KeyTable keys={data.keys} changed={data.readOnly === null ? reload : undefined} />
       <Budgets />
     </>
   );
@@ -51,7 +64,8 @@ function KeyTable({
   changed,
 }: {
   readonly keys: readonly ShownKey[];
-  readonly changed: () => void;
+  /** Without it, keys cannot be revoked. */
+  readonly changed: (() => void) | undefined;
 }): ReactNode {
   if (keys.length === 0)
     return (
@@ -85,7 +99,13 @@ function KeyTable({
   );
 }
 
-function KeyRow({ shown, changed }: { readonly shown: ShownKey; readonly changed: () => void }): ReactNode {
+function KeyRow({
+  shown,
+  changed,
+}: {
+  readonly shown: ShownKey;
+  readonly changed: (() => void) | undefined;
+}): ReactNode {
   const { name, hint, state, allowedModels, budgets, createdAt, expiresAt } = shown;
   const [mark, tone] = STATES[state];
   return (
@@ -118,7 +138,9 @@ function KeyRow({ shown, changed }: { readonly shown: ShownKey; readonly changed
       <td className="short" data-name="Expires">
         {expiresAt === undefined ? 'never' : time(expiresAt)}
       </td>
-      <td className="short">{state === 'revoked' ? null : <Revoke shown={shown} changed={changed} />}</td>
+      <td className="short">
+        {state === 'revoked' || changed === undefined ? null : <Revoke shown={shown} changed={changed} />}
+      </td>
     </tr>
   );
 }
