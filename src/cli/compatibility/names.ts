@@ -38,10 +38,16 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     names:
       names(`-enableIpv6 -dns -localXdsPath modelCatalog database storage -caAddress -caAuthToken -xdsAddress
       -xdsAuthToken -spiffe -namespace -gateway -trustDomain -additionalTrustDomains -skipValidateTrustDomain
-      -serviceAccount -clusterId -network adminAddr -standardAttributes statsAddr -histograms readinessAddr session mcp
+      -serviceAccount -clusterId -network adminAddr -standardAttributes statsAddr histograms readinessAddr session mcp
       sensitiveHeaders -customFunctions connectionTerminationDeadline -connectionMinTerminationDeadline
       workerThreads tracing logging metrics -backend -hbone`),
     missing: { logging: words('filter fields database') },
+  },
+  {
+    title: 'Form of histograms',
+    at: 'config.histograms',
+    hasValues: true,
+    names: names('classic -native -both'),
   },
   { title: 'Storage', at: 'config.storage', names: names('mode') },
   {

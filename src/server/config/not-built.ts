@@ -35,7 +35,6 @@ export const OTHER_PROCESS_SETTINGS = {
   skipValidateTrustDomain: IDENTITIES,
   hbone: 'HBONE tunnels are not supported',
   standardAttributes: 'not built: `frontendPolicies.accessLog` and `config.tracing` add and remove fields',
-  histograms: 'the buckets of histograms are fixed',
   customFunctions: 'expressions have no functions of their own: write the expression where it is used',
   connectionMinTerminationDeadline: 'a shutdown has no minimum time: it ends with the last request',
   backend: 'not built: connections to backends use fixed limits',

@@ -118,6 +118,12 @@ const processSchema = mapping('Settings of the process, read at startup.', {
       'Address of the readiness server (`/healthz/ready`, `/healthz/live`, `/healthz/startup`); all addresses of the machine, port 15021, by default.',
     ),
   metrics: metricsSchema.prefault({}),
+  histograms: z
+    .enum(['classic'], {
+      error: 'only `classic` is supported: metrics are written as text, which has no native histograms',
+    })
+    .default('classic')
+    .describe('Form of the histograms of the metrics: `classic` ones have fixed buckets.'),
   tracing: tracingSchema.prefault({}),
   session: z
     .strictObject({
