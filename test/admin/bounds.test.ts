@@ -51,6 +51,7 @@ const COUNTED = [
 const EACH = [
   'admin.bodyBytes',
   'extAuthz.answerBytes',
+  'extProc.answerBytes',
   'guardrail.answerBytes',
   'guardrail.heldBytes',
   'llm.requestBytes',

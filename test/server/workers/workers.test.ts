@@ -144,7 +144,8 @@ describe('a gateway with two workers', () => {
     const text = await trace.ended;
     const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data as string));
     expect(new Set(events.map(({ requestId }) => requestId))).toEqual(new Set(['1', '2', '3', '4']));
-    expect(new Set(text.match(/trace\d/g))).toEqual(new Set(['trace0', 'trace1', 'trace2', 'trace3']));
+    // Requests that end at two workers within a millisecond have no order: these need not be the first four.
+    expect(new Set(text.match(/trace\d/g)).size).toBe(4);
   });
 
   test('traces one request without an id', async () => {
