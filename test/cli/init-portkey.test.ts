@@ -261,7 +261,18 @@ describe('several targets', () => {
     const targets = [{ provider: 'stability-ai', api_key: 'k' }, openai, claude];
     const { llm, lines } = await imported({ strategy: { mode: 'fallback' }, targets });
     expect(llm.virtualModels[0].routing.failover.targets).toHaveLength(2);
-    expect(lines).toEqual(['targets[0] in portkey.json: the provider `stability-ai` has no counterpart']);
+    expect(lines).toEqual([
+      'warning: targets[0] in portkey.json: the provider `stability-ai` has no counterpart',
+    ]);
+  });
+
+  test('no key is asked for that only a target needs which was left out', async () => {
+    const targets = [{ ...openai, custom_host: 'not a url', api_key: 'sk-third-key' }, claude];
+    const { llm, lines, printed } = await imported({ strategy: { mode: 'fallback' }, targets });
+    expect(JSON.stringify(llm)).not.toContain('OPENAI_API_KEY');
+    expect(lines[0]).toMatch(/^warning: openai\/\* in /);
+    expect(printed).toContain('ANTHROPIC_API_KEY');
+    expect(printed).not.toContain('OPENAI_API_KEY');
   });
 });
 

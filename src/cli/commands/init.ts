@@ -22,7 +22,7 @@ import {
   starterTarget,
 } from '../init/starters.ts';
 import { errorsOf, validConfig } from '../init/valid-config.ts';
-import { Variables } from '../init/variables.ts';
+import { type Variable, Variables } from '../init/variables.ts';
 import { portNumber } from '../proxy/address.ts';
 
 interface Options {
@@ -77,7 +77,10 @@ export const run: Run<Options> = async (options, context) => {
           context,
         )
       : await converted(whole[0].gateway, whole[0].source, folder, context, imported);
-  const { missing } = variables;
+  // What was left out needs no key.
+  const missing = variables.missing.filter(
+    ({ name }) => text.includes(`$\{${name}}`) || text.includes(`$${name}`),
+  );
   const secrets = missing.filter(({ value }) => value !== undefined);
   const withValues =
     options.secrets !== false && (!isAsked || secrets.length === 0 || (await askSecrets(ENV_FILE, secrets)));
@@ -86,7 +89,7 @@ export const run: Run<Options> = async (options, context) => {
   context.stdout.write(
     escapeLines(
       report({
-        ...{ files, imported, variables, withValues, shown, folder, cwd: context.cwd },
+        ...{ files, imported, missing, withValues, shown, folder, cwd: context.cwd },
         agctl: context.invocation?.(folder) ?? 'agctl',
         hasDatabaseComment: whole.length === 0 && !needsDatabase(imported),
       }),
@@ -191,7 +194,8 @@ async function converted(
 interface Outcome {
   readonly files: { readonly config: string; readonly env: string };
   readonly imported: Imported;
-  readonly variables: Variables;
+  /** Variables that the configuration refers to and the environment does not have. */
+  readonly missing: readonly Variable[];
   readonly withValues: boolean;
   readonly shown: (path: string) => string;
   readonly folder: string;
@@ -202,9 +206,8 @@ interface Outcome {
 }
 
 function report(outcome: Outcome): string {
-  const { files, imported, variables, withValues, shown, folder, cwd, agctl, hasDatabaseComment } = outcome;
+  const { files, imported, missing, withValues, shown, folder, cwd, agctl, hasDatabaseComment } = outcome;
   const { targets, models, leftOut } = imported;
-  const { missing } = variables;
   const names = targets.map(({ value }) => value.name).join(', ');
   const contents = [
     ...(targets.length > 0 ? [`${counted(targets.length, 'MCP server')}: ${names}`] : []),

@@ -8,7 +8,7 @@ export interface LeftOut {
   /** What it is, and in which file: `github in ~/.cursor/mcp.json`. */
   readonly what: string;
   readonly reason: string;
-  /** Something that limited or checked calls, which nothing does now. */
+  /** A model, whose calls now fail or go elsewhere, or what limited or checked calls. */
   readonly isWarning?: boolean;
 }
 

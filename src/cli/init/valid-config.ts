@@ -48,7 +48,11 @@ function leaveOut({ path, message, help }: Diagnostic, imported: Imported): bool
   const [entry] = entries.splice(index, 1);
   if (entry === undefined) return false;
   const what = entry.source === '' ? entry.value.name : `${entry.value.name} in ${entry.source}`;
-  imported.leftOut.push({ what, reason: help === undefined ? message : `${message} (${help})` });
+  imported.leftOut.push({
+    what,
+    reason: help === undefined ? message : `${message} (${help})`,
+    isWarning: section === 'llm',
+  });
   return true;
 }
 

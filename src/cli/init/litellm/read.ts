@@ -68,7 +68,11 @@ function deploymentsOf(file: Entry, at: ModelContext, imported: Imported): Deplo
       return readDeployments(name, each, at);
     } catch (error) {
       if (!(error instanceof NotImported)) throw error;
-      imported.leftOut.push({ what: `${name} in ${at.context.source}`, reason: error.message });
+      imported.leftOut.push({
+        what: `${name} in ${at.context.source}`,
+        reason: error.message,
+        isWarning: true,
+      });
       return [];
     }
   });

@@ -72,7 +72,7 @@ function addModels({ leaves, failures, write }: Routing, at: At, imported: Impor
     } catch (error) {
       if (!(error instanceof NotImported)) throw error;
       const what = `${leaf.place === '' ? 'the provider' : leaf.place} in ${at.context.source}`;
-      imported.leftOut.push({ what, reason: error.message });
+      imported.leftOut.push({ what, reason: error.message, isWarning: true });
     }
   }
   return names;
