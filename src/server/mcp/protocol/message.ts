@@ -198,8 +198,8 @@ export function withId(message: RpcMessage, id: string): string {
  * The number of the gateway's request that a response names by its id, as JSON text; undefined if it names none. Some servers
  * return `1` as `"1"` (python-sdk#961, #1720) or as `1.0`.
  */
-export function requestNumber(id: string | undefined): number | undefined {
-  const digits = id === undefined ? undefined : NUMBER.exec(id)?.[1];
+export function requestNumber(id = ''): number | undefined {
+  const digits = NUMBER.exec(id)?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   capabilitiesIn,
   descriptionIn,
+  initializeResultFor,
   initializeResultOf,
 } from '../../../../src/server/mcp/protocol/initialize-result.ts';
 import { parseMessage, TARGET_BOUNDS } from '../../../../src/server/mcp/protocol/message.ts';
@@ -66,4 +67,43 @@ describe('the result of initialize', () => {
       expect(capabilitiesIn(capabilities)).toEqual(capabilities);
     },
   );
+});
+
+describe('the result of initialize for a client, of a server that has server/discover', () => {
+  const written = (result: unknown, requested: unknown = '2025-11-25') =>
+    JSON.parse(
+      initializeResultFor(requested, {
+        discovered: parseMessage(JSON.stringify({ jsonrpc: '2.0', id: 1, result }), TARGET_BOUNDS),
+        targetName: 'files',
+      }),
+    );
+  const withInfo = (serverInfo: unknown) => ({
+    capabilities: { tools: {} },
+    _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo },
+  });
+
+  test('has what the server says of itself', () => {
+    const info = { name: 'a', version: '1' };
+    expect(written({ ...withInfo(info), instructions: 'read this' })).toEqual({
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {} },
+      serverInfo: info,
+      instructions: 'read this',
+    });
+  });
+
+  test.each([[undefined], [null], ['a'], [[]]])('has the name of the target for server info %j', (info) => {
+    const result = written(withInfo(info));
+    expect(result.serverInfo).toEqual({ name: 'files', version: '' });
+    expect(result).not.toHaveProperty('instructions');
+  });
+
+  test.each([
+    ['2025-03-26', '2025-03-26'],
+    ['2026-07-28', '2025-11-25'],
+    [7, '2025-11-25'],
+    [undefined, '2025-11-25'],
+  ])('for the revision %j has %s', (requested, chosen) => {
+    expect(written({}, requested).protocolVersion).toBe(chosen);
+  });
 });

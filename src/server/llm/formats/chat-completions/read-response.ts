@@ -60,7 +60,7 @@ function textPart(text: string): TextPart {
 /** An element of a list of texts and thoughts (Mistral). */
 function readContent(part: MemberReader): TextPart | ReasoningPart {
   if (part.text('type') !== 'thinking') return textPart(part.text('text') ?? '');
-  const text = part.objects('thinking', (thought) => thought.text('text') ?? '').join('');
+  const text = part.objects('thinking', (thought) => thought.text('text')).join('');
   return { type: 'reasoning', text, origin: 'completions' };
 }
 

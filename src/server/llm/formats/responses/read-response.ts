@@ -63,8 +63,8 @@ function readCall(item: MemberReader, isCustom: boolean, missingId: string): Par
 
 /** Open models return the reasoning itself in `content`, OpenAI's only a summary. */
 function readReasoning(item: MemberReader): Part {
-  const content = item.objects('content', (part) => part.text('text') ?? '');
-  const summary = item.objects('summary', (part) => part.text('text') ?? '');
+  const content = item.objects('content', (part) => part.text('text'));
+  const summary = item.objects('summary', (part) => part.text('text'));
   return defined({
     type: 'reasoning' as const,
     text: (content.length > 0 ? content : summary).join('\n\n'),
