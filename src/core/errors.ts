@@ -90,6 +90,7 @@ export const ERRORS = {
     'the gateway is closing this port, and the drain timeout has expired',
   ),
   database_unavailable: entry(503, 'Internal', 'the database of the gateway is not available'),
+  no_endpoint: entry(503, 'UpstreamFailure', 'no endpoint is available for the request'),
   no_backend: entry(500, 'Internal', 'no valid backends'),
   internal: entry(500, 'Internal', 'internal error'),
   upstream_unreachable: entry(503, 'UpstreamFailure', 'upstream call failed'),

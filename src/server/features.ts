@@ -1,6 +1,7 @@
 import './config/reading/acyclic-values.ts';
 import { aws } from './backends/agent-core.ts';
 import { dynamic, dynamicRequestExpressions } from './backends/dynamic.ts';
+import { service } from './backends/service.ts';
 import { budgetsSchema } from './budgets/schema.ts';
 import {
   destinationVariable,
@@ -54,6 +55,7 @@ import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/
 import { extProcVariable } from './policies/ext-proc/context.ts';
 import { extProc } from './policies/ext-proc/index.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './policies/header-modifiers.ts';
+import { inferenceRouting } from './policies/inference-routing/index.ts';
 import { jwtAuth } from './policies/jwt-auth.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
@@ -102,6 +104,7 @@ export const policyKinds = [
   backendTLS, // how the backend is connected to
   tcp, // likewise
   http, // likewise; after `timeout` of the route, which it replaces
+  inferenceRouting, // the picker sees the request as the backend gets it, without its credential
   backendAuth, // the credential for the backend
   urlRewrite, // likewise: rules see the client's host
   retry, // sends what the policies above have made of the request
@@ -121,7 +124,7 @@ export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][
 }
 
 /** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. To add one, add its file and one line here. */
-export const backendKinds = [mcp, llm, ai, host, dynamic, aws] as const;
+export const backendKinds = [mcp, llm, ai, host, dynamic, aws, service] as const;
 
 /** The tables of all features in the database of `config.database`. */
 export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema];

@@ -29,7 +29,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Sections',
     at: '',
-    names: names(`config binds frontendPolicies policies -workloads -services backends routeGroups gateways
+    names: names(`config binds frontendPolicies policies -workloads services backends routeGroups gateways
       routes tcpRoutes llm mcp ui`),
   },
   {
@@ -119,14 +119,20 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Backends of routes',
     at: 'routes.0.backends.0',
-    names: names('weight policies -service backend host -internal dynamic mcp ai aws routeGroup -invalid'),
+    names: names('weight policies service backend host -internal dynamic mcp ai aws routeGroup -invalid'),
   },
   {
     title: 'Policies of backends',
     at: 'routes.0.backends.0.policies',
     names: names(`requestHeaderModifier transformations backendTLS backendAuth http tcp -backendTunnel
       responseHeaderModifier requestRedirect -health extAuthz authorization mcpAuthorization mcpGuardrails a2a
-      -inferenceRouting -sessionAffinity ai`),
+      inferenceRouting -sessionAffinity ai`),
+  },
+  {
+    title: 'Destinations of endpoint pickers',
+    at: 'routes.0.backends.0.policies.inferenceRouting.destinationMode',
+    hasValues: true,
+    names: names('-validated passthrough'),
   },
   {
     title: 'Credentials for backends',

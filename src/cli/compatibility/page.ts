@@ -40,8 +40,8 @@ const INTRODUCTION = `# Compatibility with agentgateway
 
 Which keys of agentgateway's configuration (standalone) this program does not accept: each is refused at its line, with the reason given
 here; none is ignored. All others work, and [agctl-config(5)](../man/agctl-config.5) describes them. \`agctl config validate FILE\` checks
-a file, \`agctl config convert FILE\` rewrites former keys. Of 199 blocks in agentgateway's documentation and 43 files of examples, 181 and
-36 load as they are; the others are fragments, name files that are not there, or use what is listed here.
+a file, \`agctl config convert FILE\` rewrites former keys. Of 199 blocks in agentgateway's documentation and 43 files of examples, 185 and
+41 load as they are; the others are fragments, name files that are not there, or use what is listed here.
 `;
 
 /** `docs/compatibility.md`. */

@@ -117,8 +117,10 @@ export const HTTP_LIMITS = {
   hostLookupFallbackAfter: 1_800,
   /** Host names whose addresses are remembered for that; beyond that, the oldest entry is forgotten. */
   cachedHostLookups: 1_000,
-  /** Servers of one `dynamic` backend whose connections are kept; beyond that, the one used least recently is forgotten. */
+  /** Servers of one `dynamic` backend, or endpoints of one `service`, whose connections are kept; beyond that, the one used least recently is forgotten. */
   dynamicTargets: 256,
+  /** Endpoints of one request that a picker can name: each may be tried, within the time of the request. */
+  pickedEndpoints: 16,
   /** Maximum age of a connection to a host name: the name may resolve to another address by then. */
   connectionMaxAge: 60 * SECOND,
   /** How long an MCP server over HTTP may take to send its response headers. */

@@ -2,7 +2,6 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LruMap } from '../../core/lru-map.ts';
 import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
-import { PSEUDONYM } from '../../core/via.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { defineBackend } from '../kernel/backend.ts';
@@ -10,6 +9,7 @@ import type { TracedExpression } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { type BackendUpstream, backendUpstream } from '../transport/backend-upstream.ts';
 import { forwardTo, requestSigner } from '../transport/host-backend.ts';
+import { LOOP_MARK, refuseLoop } from './loop.ts';
 
 /** Settings of the backend that are expressions of the request phase. */
 export const dynamicRequestExpressions = ['backends[].dynamic.target'] as const;
@@ -53,14 +53,12 @@ export const dynamic = defineBackend({
     };
     return {
       async handle(ctx) {
-        const via = ctx.headers.all('via');
-        if (via.some((value) => value.includes(PSEUDONYM)))
-          throw new AppError('no_backend', { detail: 'the request has come back to this gateway' });
+        refuseLoop(ctx);
         const upstream = upstreamFor(authorityOf(ctx, expression));
         return forwardTo(ctx, upstream.for(ctx), {
           maxBody: context.settings.maxBufferSize,
           sign: requestSigner.get(ctx),
-          added: ['via', `1.1 ${PSEUDONYM}`],
+          added: LOOP_MARK,
         });
       },
       close: async () => {

@@ -11,7 +11,6 @@ export const OTHER_POLICIES = {
 export const OTHER_BACKEND_POLICIES = {
   backendTunnel: OTHER_POLICIES.backendTunnel,
   health: 'plain backends are not evicted after failures: models are, with `health` of the model',
-  inferenceRouting: 'endpoint pickers of Kubernetes inference pools are not supported',
   sessionAffinity: 'a backend is one address, so there is nothing to stay with',
 };
 

@@ -39,6 +39,7 @@ import {
   port,
   routeGroupSchema,
   type routeSchema,
+  serviceSchema,
 } from './traffic-schema.ts';
 import { workerFields } from './workers.ts';
 
@@ -305,6 +306,10 @@ export const configSchema = mapping('Configuration of agctl.', {
   binds: list('Ports with their listeners and routes; the former way to write `gateways`.', bindSchema),
   routes: list('Routes that name the gateways they belong to.', attachedRouteSchema),
   backends: list('Backends that routes refer to by name.', namedBackendSchema),
+  services: list(
+    'Services that backends with `service` refer to. Their endpoints are not discovered: `inferenceRouting` picks them.',
+    serviceSchema,
+  ),
   policies: list(
     'Policies that apply to gateways, routes or backends that they name. One that is written at its place, or at a more specific one, takes precedence.',
     attachedPolicySchema,
@@ -319,7 +324,6 @@ export const configSchema = mapping('Configuration of agctl.', {
   ui: uiSchema.optional(),
 }).meta({
   elsewhere: {
-    services: 'services exist only with a Kubernetes control plane: write the host names of `backends`',
     workloads: 'workloads exist only with a Kubernetes control plane: write the host names of `backends`',
     mcpServers:
       'write `mcp: { targets: [ … ] }`, with `{ name: …, stdio: { cmd: …, args: [ … ] } }` for each server, or `{ name: …, mcp: { host: https://…/mcp } }` for a remote one; `agctl init --from FILE` does that',

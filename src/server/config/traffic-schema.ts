@@ -79,7 +79,6 @@ const backendSchema = z.strictObject({
 /** Kinds of backends that upstream has and this program has not. */
 const otherKinds = {
   elsewhere: {
-    service: 'services exist only with a Kubernetes control plane: write `host: name:port`',
     internal: 'the admin server is not a backend: it has its own address, `config.adminAddr`',
     invalid: 'it marks a reference that could not be resolved: write `host: name:port`',
   },
@@ -99,10 +98,10 @@ const routeBackendSchema = backendSchema
   .meta(otherKinds);
 
 export const namedBackendSchema = backendSchema
-  .omit({ weight: true })
+  .omit({ weight: true, service: true })
   .extend({ name: nonEmpty.describe('Name of the backend, for references.') })
   .describe('A backend that routes refer to by name. They share its connections, sessions and health.')
-  .meta(otherKinds);
+  .meta({ elsewhere: { ...otherKinds.elsewhere, service: 'write `service` at the backend of a route' } });
 
 const RULE_NAME = 'it names a part of a Kubernetes HTTPRoute: remove it';
 
@@ -138,6 +137,34 @@ export const routeSchema = mapping(
 export const routeGroupSchema = mapping('Routes that other routes delegate to. A request must match both.', {
   name: nonEmpty.describe('Name of the group, for references.'),
   routes: list('Routes of the group.', routeSchema),
+});
+
+const MESH = 'meshes are not supported: remove it';
+
+export const serviceSchema = mapping('A service whose endpoints a picker knows.', {
+  name: nonEmpty.describe('Name of the service.'),
+  namespace: nonEmpty.describe('Its namespace.'),
+  hostname: nonEmpty.describe('Its host name: backends refer to the service as `namespace/hostname`.'),
+  vips: z
+    .array(z.string())
+    .max(0, { error: 'virtual addresses need a mesh: expected an empty list' })
+    .default([])
+    .describe('For compatibility: always empty.'),
+  ports: z
+    .record(z.string().regex(/^\d{1,5}$/, { error: 'expected a port number' }), port)
+    .describe(
+      'Ports that backends can name, each with the port of its endpoints. The port that a picker names counts.',
+    ),
+}).meta({
+  elsewhere: {
+    appProtocols: 'write `http: { version: HTTP/2 }` under `policies` of the backend',
+    loadBalancer: 'the endpoint picker chooses: remove it',
+    subjectAltNames: MESH,
+    waypoint: MESH,
+    weightedWaypoints: MESH,
+    ingressUseWaypoint: MESH,
+    ipFamilies: MESH,
+  },
 });
 
 const NAMESPACE = z.string().default('default');

@@ -8,7 +8,13 @@ export interface AwsScope {
 /** What a backend calls. */
 export type Upstreams =
   /** One HTTP service, which gets the requests of clients: policies such as `backendTLS` configure the connections to it. */
-  | { readonly kind: 'service'; readonly address: string; readonly aws?: AwsScope }
+  | {
+      readonly kind: 'service';
+      readonly address: string;
+      readonly aws?: AwsScope;
+      /** Whether `inferenceRouting` finds its address for each request. */
+      readonly isPicked?: true;
+    }
   /** MCP servers. Child processes get no headers. `haveTls`: all others have settings of TLS. */
   | { readonly kind: 'servers'; readonly getHeaders: boolean; readonly haveTls: boolean }
   /** LLM providers. `areOfAws`: all are services of AWS, and know their region. */

@@ -13,6 +13,7 @@ import {
 } from '../kernel/request/shared-slots.ts';
 import { llmCall, refusedModel } from '../llm/llm-call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
+import type { PickedEndpoints } from '../transport/picked-endpoints.ts';
 
 /** A request that has ended, with the status of its log line. */
 export interface EndedRequest {
@@ -73,6 +74,11 @@ export const firstFacts: readonly RequestFact[] = [
   { name: 'span.id', attributes: [], read: ({ ctx }) => ctx.span?.spanId },
   { name: 'jwt.sub', read: ({ ctx }) => subjectOf(ctx) },
   protocolFact,
+];
+
+/** Facts of a request whose endpoint was picked. */
+export const pickedFacts: readonly Fact<PickedEndpoints>[] = [
+  { name: 'inferencepool.selected_endpoint', read: ({ first }) => first },
 ];
 
 /** Facts of a call between agents, in the order of the access log. */

@@ -7,7 +7,15 @@ import { llmCall } from '../llm/llm-call.ts';
 import { mcpFacts } from '../mcp/facts.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 import type { RelayedConnection } from '../transport/listener/entrance.ts';
-import { a2aFacts, firstFacts, lastFacts, refusedFact, remainingFacts } from './request-facts.ts';
+import { pickedEndpoints } from '../transport/picked-endpoints.ts';
+import {
+  a2aFacts,
+  firstFacts,
+  lastFacts,
+  pickedFacts,
+  refusedFact,
+  remainingFacts,
+} from './request-facts.ts';
 
 /** One access-log field. `quoted`: free text, always quoted in the text format. */
 export type Field = readonly [name: string, value: FieldValue, style?: 'quoted'];
@@ -26,6 +34,7 @@ const readersOf = <Source>(facts: readonly Fact<Source>[]): readonly Reader<Sour
 
 const FIRST = readersOf(firstFacts);
 const MCP = readersOf(mcpFacts);
+const PICKED = readersOf(pickedFacts);
 const LLM = readersOf(llmFacts);
 const REFUSED = readersOf([refusedFact]);
 const A2A = readersOf(a2aFacts);
@@ -38,6 +47,7 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   const ended = { ctx, status };
   addFields(fields, FIRST, ended);
   addFields(fields, MCP, mcpFields.get(ctx));
+  addFields(fields, PICKED, pickedEndpoints.get(ctx));
   addFields(fields, LLM, llmCall.get(ctx));
   addFields(fields, REFUSED, ended);
   addFields(fields, A2A, a2aCall.get(ctx));

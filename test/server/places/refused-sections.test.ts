@@ -7,8 +7,12 @@ const route = (backend: object) => ({
 });
 
 test.for<[string, object, string]>([
-  ['services', { services: [] }, 'Kubernetes control plane'],
-  ['a service as a backend', route({ service: { name: 'a', port: 1 } }), 'write `host: name:port`'],
+  ['workloads', { workloads: [] }, 'Kubernetes control plane'],
+  [
+    'a named backend that is a service',
+    { backends: [{ name: 'a', service: { name: 'a/b', port: 1 } }] },
+    'write `service` at the backend of a route',
+  ],
   ['the admin server as a backend', route({ internal: 'api' }), 'the admin server is not a backend'],
   [
     'a tunnel of a mesh',

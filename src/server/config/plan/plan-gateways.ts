@@ -10,6 +10,7 @@ import { checkPorts, checkRouteNames } from './ports.ts';
 import { checkProtocols, protocolOf } from './protocols.ts';
 import { attachRoutes, attachTcpRoutes } from './references.ts';
 import { planRoute, type RouteSurroundings } from './routes.ts';
+import { repeatedServices } from './services.ts';
 import { placeShortForms } from './short-forms.ts';
 
 /**
@@ -19,7 +20,9 @@ import { placeShortForms } from './short-forms.ts';
 export function planGateways(config: Config): Plan {
   const problems: LocatedProblem[] = [];
   const named = planNamedBackends(config, problems);
-  const surroundings: RouteSurroundings = { named, routeGroups: config.routeGroups, problems };
+  const { routeGroups, services } = config;
+  const surroundings: RouteSurroundings = { named, routeGroups, services, problems };
+  problems.push(...repeatedServices(config));
   const gateways = [...planGatewaySection(config, surroundings), ...planBinds(config, surroundings)];
   const plan: Plan = { gateways, detached: [], named, problems };
   attachRoutes(config, plan, surroundings);

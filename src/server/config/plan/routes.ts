@@ -3,11 +3,13 @@ import type { Config, RouteConfig } from '../schema.ts';
 import { findBackend, type NamedBackends } from './named-backends.ts';
 import type { BackendPlan, GroupPlan, ListenerPlan, LocatedProblem, RoutePlan } from './plan.ts';
 import { planPolicies } from './policies.ts';
+import { serviceProblems } from './services.ts';
 
 /** What routes refer to by name, and where their problems are collected. */
 export interface RouteSurroundings {
   readonly named: NamedBackends;
   readonly routeGroups: Config['routeGroups'];
+  readonly services: Config['services'];
   readonly problems: LocatedProblem[];
 }
 
@@ -57,7 +59,7 @@ function planBackend(
   { weight, policies, backend: reference, ...config }: Omit<BackendConfig, 'routeGroup'>,
   id: string,
   path: Path,
-  { named, problems }: RouteSurroundings,
+  { named, problems, services }: RouteSurroundings,
 ): BackendPlan {
   const own = planPolicies(policies, [...path, 'policies'], id);
   const inline = {
@@ -70,6 +72,8 @@ function planBackend(
     reference: undefined,
     policies: own,
   };
+  if (config.service !== undefined)
+    problems.push(...serviceProblems(config.service, services, own, [...path, 'service']));
   if (reference === undefined) return inline;
   problems.push(...besides('backend', config, path));
   const shared = findBackend(named, reference);

@@ -74,6 +74,8 @@ export interface Policy {
   readonly reloads?: readonly { readonly file: string; changed(): void }[];
   request?(ctx: RequestContext): undefined | Reply | Promise<undefined | Reply>;
   response?(ctx: RequestContext, reply: Reply): void;
+  /** Called instead of `response` for a call of a backend that is repeated. */
+  repeated?(ctx: RequestContext): void;
   /** Runs around the rest of the flow, including all other policies, for example to limit its time. */
   around?(ctx: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
   /** Releases what it holds open. Called once, after its last request. */

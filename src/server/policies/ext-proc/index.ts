@@ -9,17 +9,11 @@ import type { ExpressionScope } from '../../kernel/expression.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { Slot } from '../../kernel/slot.ts';
-import { createGrpcService } from '../../transport/services/grpc.ts';
 import { servicePoliciesSchema } from '../../transport/services/service-policies.ts';
-import {
-  compileService,
-  isOneReference,
-  serviceFields,
-  serviceMeta,
-} from '../../transport/services/service-reference.ts';
-import { externalProcessor } from '../envoy/external-processor.ts';
+import { isOneReference, serviceFields, serviceMeta } from '../../transport/services/service-reference.ts';
 import { retryScope } from '../retry.ts';
-import type { Named } from './context.ts';
+import { connectProcessor } from './connect.ts';
+import { addProcessorValues, type Named } from './context.ts';
 import { processingOptionsSchema } from './modes.ts';
 import { Processing, type ProcessingPlan } from './processing.ts';
 
@@ -88,7 +82,7 @@ export const extProc = definePolicy({
 });
 
 async function process(ctx: RequestContext, plan: ProcessingPlan) {
-  const processing = new Processing(ctx, plan);
+  const processing = new Processing(ctx, plan, (values) => addProcessorValues(ctx, values));
   processings.ensure(ctx, () => new Map()).set(plan, processing);
   // Before the waits of other policies, which then see what the service has made of the response.
   responseWaits.ensure(ctx, () => []).unshift((reply) => processing.response(reply));
@@ -106,7 +100,7 @@ async function process(ctx: RequestContext, plan: ProcessingPlan) {
 
 function compilePlan(config: z.output<typeof schema>, context: CompileContext): ProcessingPlan | undefined {
   const { metadataContext, requestAttributes, responseAttributes } = config;
-  const { maxBufferSize, limits, requestValidation } = context.settings;
+  const { maxBufferSize, requestValidation } = context.settings;
   const named = (
     sources: Readonly<Record<string, string>> | undefined,
     at: CompileContext,
@@ -127,14 +121,6 @@ function compilePlan(config: z.output<typeof schema>, context: CompileContext): 
     requestAttributes: named(requestAttributes, context.at('requestAttributes'), requestScope),
     responseAttributes: named(responseAttributes, context.at('responseAttributes'), retryScope),
   };
-  const found = compileService(config, context);
-  const service =
-    found &&
-    createGrpcService(found.host, externalProcessor, found.at, {
-      maxBytes: maxBufferSize + LIMITS.processorAnswer,
-      meter: context.settings.callMeter('Policy', 'ExtProc'),
-      connection: found.connection,
-    });
-  if (found === undefined || service === undefined) return undefined;
-  return { ...compiled, service, timeout: found.connection.requestTimeout ?? limits.processorTimeout };
+  const connected = connectProcessor(config, context);
+  return connected && { ...compiled, ...connected };
 }

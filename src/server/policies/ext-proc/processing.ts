@@ -8,13 +8,7 @@ import type { PathMode } from '../../kernel/request/request-target.ts';
 import type { GrpcService } from '../../transport/services/grpc.ts';
 import type { ImmediateAnswer } from '../envoy/external-processor.ts';
 import { bytesSource, replyOutput, replySource, requestOutput, streamSource } from './bodies.ts';
-import {
-  addProcessorValues,
-  callMetadata,
-  type MetadataContext,
-  messageContext,
-  type Named,
-} from './context.ts';
+import { callMetadata, type MetadataContext, messageContext, type Named } from './context.ts';
 import { Exchange } from './exchange.ts';
 import { changeReplyHeaders, changeRequestHeaders, replyHeaderMap, requestHeaderMap } from './headers.ts';
 import { overridden, type ProcessingOptions, protocolConfig } from './modes.ts';
@@ -51,7 +45,12 @@ export class Processing {
   /** Whether the response is processed. */
   #hasResponse = false;
 
-  constructor(ctx: RequestContext, plan: ProcessingPlan) {
+  /** `onMetadata` gets the `dynamic_metadata` of answers. */
+  constructor(
+    ctx: RequestContext,
+    plan: ProcessingPlan,
+    onMetadata: (values: Readonly<Record<string, unknown>>) => void,
+  ) {
     this.#ctx = ctx;
     this.#plan = plan;
     this.#options = plan.options;
@@ -61,7 +60,7 @@ export class Processing {
         plan.service.stream('Process', handler, { signal: ctx.signal, span: ctx.span, metadata }),
       protocolConfig: protocolConfig(plan.options),
       timeout: plan.timeout,
-      onMetadata: (values) => addProcessorValues(ctx, values),
+      onMetadata,
     });
   }
 
@@ -107,8 +106,8 @@ export class Processing {
     return undefined;
   }
 
-  /** Processes the response of a backend. @throws AppError */
-  async response(reply: Reply): Promise<void> {
+  /** Processes the response of a backend. `context`: what the first message about it says besides. @throws AppError */
+  async response(reply: Reply, context: object = {}): Promise<void> {
     if (this.#isSkipped || this.#late !== undefined) return;
     this.#hasResponse = true;
     const { body } = reply;
@@ -119,8 +118,10 @@ export class Processing {
       this.#ctx.method !== 'HEAD' &&
       reply.status !== 204 &&
       reply.status !== 304;
+    const common = this.#common('response', reply);
     const side = new Side(this.#exchange, {
-      ...this.#common('response', reply),
+      ...common,
+      context: { ...common.context, ...context },
       source: hasBody ? () => replySource(body) : undefined,
       headers: () => replyHeaderMap(reply),
       output: (control) => {
@@ -156,7 +157,7 @@ export class Processing {
 
   /** The response phase: a reply that the service was not asked about ends its call. */
   respond(reply: Reply): void {
-    if (!this.#hasResponse) this.#exchange.finish();
+    if (!this.#hasResponse) this.finish();
     const late = this.#late;
     if (late === undefined) return;
     discardReply(reply);
@@ -164,6 +165,11 @@ export class Processing {
       reply,
       'immediate' in late ? immediateReply(late.immediate) : replyToError(late.error, this.#ctx),
     );
+  }
+
+  /** The call of the service ends: nothing more is sent. */
+  finish(): void {
+    this.#exchange.finish();
   }
 
   #common(direction: 'request' | 'response', reply?: Reply) {

@@ -119,6 +119,10 @@ export function isUnreachable(error: unknown): boolean {
   return neverConnected(code) || code === 'ETIMEDOUT' || /CERT|_SSL_|_TLS_|SIGNATURE/.test(code);
 }
 
+/** Whether a call has failed before anything was sent. */
+export const isUnsent = (error: unknown): boolean =>
+  error instanceof AppError && neverConnected(errorCode(error.cause));
+
 /** Whether nothing was sent. */
 const neverConnected = (code: string): boolean =>
   NOT_CONNECTED.has(code) ||
