@@ -131,9 +131,11 @@ interface SentRequest {
 /** The request in the format of the provider, with marks of what it caches, and changed as `finalTransformation` says. */
 function requestForProvider(
   ctx: RequestContext,
-  { body, model, policy, chosen, nameAtProvider }: PlannedCall,
+  { body, model, policy, chosen, endpoint, nameAtProvider }: PlannedCall,
   stream: boolean,
 ): SentRequest {
+  if (chosen !== undefined && chosen.translation === undefined)
+    clientFormatOf(endpoint.format)?.adapt?.(body, nameAtProvider);
   const sent: SentRequest =
     chosen?.translation === undefined
       ? { body }

@@ -62,6 +62,8 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   readonly formatPath?: readonly [field: string, member: string];
   readonly numbers?: RequestedNumbers;
   readonly defaultFields?: DefaultFields;
+  /** Writes members of a request that is not translated as this model, by its name at the provider, accepts them. */
+  adapt?(body: Fields & { remove(field: string): void }, model: string): void;
   /** Adds the messages of a configuration to a conversation. */
   addMessages?(body: Fields, added: AddedMessages): void;
   /** The field of requests that each have to name the model of the call, and what writes its name into them. */

@@ -50,6 +50,22 @@ describe('sampling by Claude', () => {
 });
 
 describe('limits of tokens', () => {
+  // mnfst/llm-gateway#1878, anomalyco/opencode#37964: OpenAI's reasoning models refuse `max_tokens`.
+  test.each([
+    ['gpt-5.1-mini', { max_tokens: 50 }, { max_completion_tokens: 50 }],
+    ['o3', { max_tokens: 50, max_completion_tokens: 40 }, { max_completion_tokens: 40 }],
+    ['gpt-4.1', { max_tokens: 50 }, { max_tokens: 50 }],
+    ['gpt-oss-120b', { max_tokens: 50 }, { max_tokens: 50 }],
+    ['llama', { max_completion_tokens: 50 }, { max_completion_tokens: 50 }],
+  ])('%s gets %j of a client of the same API as %j', async (model, asked, expected) => {
+    const { sent } = await ask('completions', 'completions', { ...hi, model, ...asked }, HELLO.completions);
+    const { max_tokens, max_completion_tokens } = sent;
+    expect({ max_tokens, max_completion_tokens }).toEqual({
+      ...{ max_tokens: undefined, max_completion_tokens: undefined },
+      ...expected,
+    });
+  });
+
   // BerriAI/litellm#31536
   test('a Responses provider gets the smallest maximum that it accepts', async () => {
     for (const [asked, written] of [

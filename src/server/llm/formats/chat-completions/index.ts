@@ -9,7 +9,7 @@ import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse } from './read-response.ts';
 import { eventWriter } from './write-events.ts';
-import { writeRequest } from './write-request.ts';
+import { maxTokensName, writeRequest } from './write-request.ts';
 import { writeResponse } from './write-response.ts';
 
 const memberNames: MemberNames = {
@@ -58,6 +58,11 @@ export const chatCompletions = defineFormat({
   ],
   definitions: ['tools', 'functions', 'function_call', 'tool_choice', 'response_format', 'json_schema'],
   numbers: { tokens: ['max_tokens', 'max_completion_tokens'], answers: ['n'] },
+  adapt(body, model) {
+    if (!body.has('max_tokens') || maxTokensName(model) === 'max_tokens') return;
+    if (!body.has('max_completion_tokens')) body.set('max_completion_tokens', body.get('max_tokens'));
+    body.remove('max_tokens');
+  },
   addMessages: (body, added) => surround(body, 'messages', added),
   shape: {
     api: 'the Chat Completions API',

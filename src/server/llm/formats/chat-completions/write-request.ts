@@ -50,7 +50,7 @@ export function writeRequest(request: ChatRequest): Json {
  * OpenAI's reasoning models refuse `max_tokens`, most other servers ignore `max_completion_tokens`.
  * https://platform.openai.com/docs/api-reference/chat/create
  */
-function maxTokensName(model: string): 'max_tokens' | 'max_completion_tokens' {
+export function maxTokensName(model: string): 'max_tokens' | 'max_completion_tokens' {
   return OPENAI_REASONING_MODEL.test(model) ? 'max_completion_tokens' : 'max_tokens';
 }
 
