@@ -1,6 +1,8 @@
-import { createServer } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import { type Certificate, certificateOf } from './certificates.ts';
 
 /** A span as a collector received it. Kinds: 2 is a server's, 3 a client's; status 2 is an error. */
 export interface ReceivedSpan {
@@ -15,35 +17,71 @@ export interface ReceivedSpan {
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
+/** A log record as a collector received it. Severity 9 is INFO. */
+export interface ReceivedRecord {
+  readonly time: number;
+  readonly severity: readonly [number: number, text: string];
+  readonly body: unknown;
+  readonly event: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly scope: string;
+  readonly resource: Readonly<Record<string, unknown>>;
+}
+
 export interface Collector extends AsyncDisposable {
   readonly url: string;
   readonly spans: readonly ReceivedSpan[];
+  readonly records: readonly ReceivedRecord[];
   /** Header lines of the exports. */
   readonly headers: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** A real OTLP collector: gRPC over HTTP/2, or protobuf over HTTP at any path. `answers: false` leaves calls open. */
-export async function collector(protocol: 'grpc' | 'http', { answers = true } = {}): Promise<Collector> {
-  const spans: ReceivedSpan[] = [];
-  const headers: Record<string, unknown>[] = [];
-  const server: Server =
-    protocol === 'grpc'
-      ? grpcServer(spans, headers, answers)
-      : createServer((request, response) => {
-          const chunks: Buffer[] = [];
-          request.on('data', (chunk: Buffer) => chunks.push(chunk));
-          request.on('end', () => {
-            headers.push({ ...request.headers, path: request.url });
-            spans.push(...decodeExport(Buffer.concat(chunks)));
-            if (answers) response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
-          });
-        });
+interface Received {
+  readonly spans: ReceivedSpan[];
+  readonly records: ReceivedRecord[];
+  readonly headers: Record<string, unknown>[];
+}
+
+interface CollectorOptions {
+  /** False leaves calls open. */
+  readonly answers?: boolean;
+  /** Answers the calls over HTTP, which are counted from 1. */
+  readonly reply?: (response: ServerResponse, call: number) => void;
+  /** For TLS, over HTTP. */
+  readonly certificate?: Certificate;
+}
+
+/** A real OTLP collector: gRPC over HTTP/2, or protobuf over HTTP at any path; logs at one that ends with `logs`. */
+export async function collector(
+  protocol: 'grpc' | 'http',
+  { answers = true, certificate, reply = taken }: CollectorOptions = {},
+): Promise<Collector> {
+  const received: Received = { spans: [], records: [], headers: [] };
+  const { spans, records, headers } = received;
+  const listener: RequestListener = (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      headers.push({ ...request.headers, path: request.url });
+      take(received, request.url?.endsWith('logs') === true, Buffer.concat(chunks));
+      if (answers) reply(response, headers.length);
+    });
+  };
+  const tls = certificate === undefined ? undefined : certificateOf(certificate);
+  const http = (): Server =>
+    tls === undefined
+      ? createServer(listener)
+      : createHttpsServer({ cert: tls.cert, key: tls.key }, listener);
+  const server: Server = protocol === 'grpc' ? grpcServer(received, answers) : http();
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
+    records,
     headers,
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy();
@@ -52,15 +90,23 @@ export async function collector(protocol: 'grpc' | 'http', { answers = true } = 
   };
 }
 
-function grpcServer(spans: ReceivedSpan[], all: Record<string, unknown>[], answers: boolean): Server {
+const taken = (response: ServerResponse): void =>
+  void response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+
+function take({ spans, records }: Received, areLogs: boolean, body: Buffer): void {
+  if (areLogs) records.push(...decodeLogs(body));
+  else spans.push(...decodeExport(body));
+}
+
+function grpcServer(received: Received, answers: boolean): Server {
   return createHttp2Server().on('stream', (stream: ServerHttp2Stream, headers) => {
     const chunks: Buffer[] = [];
     stream.on('error', () => undefined);
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('end', () => {
-      all.push({ ...headers });
+      received.headers.push({ ...headers });
       // One message: a byte for compression, four of its length.
-      spans.push(...decodeExport(Buffer.concat(chunks).subarray(5)));
+      take(received, headers[':path']?.includes('LogsService') === true, Buffer.concat(chunks).subarray(5));
       if (!answers) return;
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
@@ -149,6 +195,28 @@ function decodeExport(body: Buffer): ReceivedSpan[] {
         status: { code: Number(status.get(3)?.[0] ?? 0), message: bytes(status, 2).toString() },
         resource,
       };
+    });
+  });
+}
+
+function decodeLogs(body: Buffer): ReceivedRecord[] {
+  return messages(fields(body), 1).flatMap((resourceLogs) => {
+    const resource = attributes(messages(resourceLogs, 1)[0] as Map<number, Value[]>, 1);
+    return messages(resourceLogs, 2).flatMap((scopeLogs) => {
+      const scope = bytes(messages(scopeLogs, 1)[0] as Map<number, Value[]>, 1).toString();
+      return messages(scopeLogs, 2).map(
+        (record): ReceivedRecord => ({
+          time: Number(bytes(record, 1).readBigUInt64LE() / 1_000_000n),
+          severity: [Number(record.get(2)?.[0]), bytes(record, 3).toString()],
+          body: anyValue(messages(record, 5)[0]),
+          event: bytes(record, 12).toString(),
+          traceId: hex(record, 9),
+          spanId: hex(record, 10),
+          attributes: attributes(record, 6),
+          scope,
+          resource,
+        }),
+      );
     });
   });
 }

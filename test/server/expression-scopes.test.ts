@@ -13,7 +13,8 @@ config:
   metrics: { fields: { add: { a: nosuch } } }
   tracing: { otlpEndpoint: 'http://127.0.0.1:4317', fields: { add: { a: nosuch } } }
 frontendPolicies:
-  accessLog: { add: { a: nosuch }, filter: nosuch, database: { add: { a: nosuch } } }
+  accessLog:
+    { add: { a: nosuch }, filter: nosuch, database: { add: { a: nosuch } }, otlp: { host: 'a:1', filter: nosuch, fields: { add: { a: nosuch } } } }
 `;
 const OTHERS = `
 config: { database: { url: 'sqlite://a.db' } }

@@ -62,7 +62,6 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     names: names(`http tls tcp networkAuthorization -networkExtAuthz -proxy -proxyProtocol -connect accessLog
       -logging tracing`),
     missing: {
-      accessLog: words('otlp'),
       tracing: words('policies service backend'),
       http: words('http1HeaderCase'),
     },

@@ -53,7 +53,7 @@ export const OBSERVE_LIMITS = {
   internalErrorInterval: 60 * SECOND,
   internalErrorPlaces: 256,
   internalErrorMessage: 256,
-  /** Call spans per request; spans queued for the collector (more are dropped and counted); spans per export. */
+  /** Call spans per request; spans or log records queued for the collector (more are dropped and counted), per export. */
   spansPerRequest: 128,
   spanQueue: 4_096,
   spanBatch: 512,
@@ -63,6 +63,9 @@ export const OBSERVE_LIMITS = {
   /** Together with `exitGrace` less than 2 s: the longest that an unresponsive collector delays a shutdown. */
   spanFlush: 1_500,
   spanWarningInterval: 60 * SECOND,
+  /** Wait before a failed export of log records is repeated, doubled each time; maximum size of the collector's answer. */
+  logRetryWait: SECOND / 4,
+  logAnswerBytes: 64 * 1024,
   /** Label combinations of one metric; further combinations are counted together as `overflow`. */
   metricSeries: 2_000,
   /** Distinct values of one label that clients or providers choose, and their length. */

@@ -14,6 +14,7 @@ import { catalogReferenceSchema } from '../llm/cost/catalog.ts';
 import { mcpFields } from '../mcp/backend-config.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/policy.ts';
+import { accessLogExportSchema } from '../observe/otlp/access-log-export.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
 import { recordPolicySchema } from '../record/policy.ts';
 import {
@@ -265,7 +266,7 @@ const frontendSchema = mapping(
   'Settings for every connection and request, before routing and after the response.',
   {
     accessLog: accessLogSchema
-      .extend({ database: recordPolicySchema.optional() })
+      .extend({ database: recordPolicySchema.optional(), otlp: accessLogExportSchema.optional() })
       .prefault({})
       .describe('The access log, and the record of requests.'),
     tracing: frontendTracingSchema.optional(),

@@ -23,9 +23,8 @@ import type { CelResult, Expression } from '../kernel/expression.ts';
 import type { FieldValue } from '../kernel/fact.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
-import type { RelayedConnection } from '../transport/listener/entrance.ts';
 import { UpstreamBody } from '../transport/upstream/upstream-body.ts';
-import { connectionFields, type Field, remainingFields, requestFields } from './request-fields.ts';
+import { type Field, remainingFields, requestFields } from './request-fields.ts';
 import { logScope } from './scopes.ts';
 
 export const accessLogSchema = mapping('The access log.', {
@@ -139,8 +138,7 @@ export class AccessLog {
     hasLine: boolean,
   ): readonly Field[] {
     const { log, sink, format } = this.#options;
-    const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
-    const added = policy.added(ctx).map(([name, value]): Field => [name, redactedValue(value), 'quoted']);
+    const { kept, added } = configuredFields(base, policy, ctx);
     const fields = added.length === 0 ? kept : [...kept, ...added];
     if (hasLine) {
       // If debug lines mention the request, its number connects them to this line.
@@ -163,16 +161,28 @@ export class AccessLog {
   }
 
   /** Writes the line of a connection whose bytes were passed on. Expressions of the configuration are for requests. */
-  relayed(connection: RelayedConnection, { removed }: AccessLogPolicy): void {
+  relayed(all: readonly Field[], { removed }: AccessLogPolicy): void {
     const { log, sink, format } = this.#options;
     if (!log.directives.allows('request', 'info')) return;
-    const fields = connectionFields(connection).filter(([name]) => !removed.has(name));
+    const fields = all.filter(([name]) => !removed.has(name));
     sink.write(typeof format === 'object' ? terminalLine(fields, [], format) : this.#print(fields));
   }
 }
 
 /** Without what the configuration adds or removes. */
 const PLAIN_POLICY: AccessLogPolicy = { removed: new Set(), isLogged: () => true, added: () => [] };
+
+/** The fields of a line: the built-in ones that are kept, and those of the configuration. */
+export function configuredFields(
+  base: readonly Field[],
+  { removed, added }: Pick<AccessLogPolicy, 'removed' | 'added'>,
+  ctx: RequestContext,
+): { readonly kept: readonly Field[]; readonly added: readonly Field[] } {
+  return {
+    kept: removed.size === 0 ? base : base.filter(([name]) => !removed.has(name)),
+    added: added(ctx).map(([name, value]) => [name, redactedValue(value), 'quoted']),
+  };
+}
 
 /** The result of an expression may be a URL with credentials. They are redacted, as in the built-in `http.path`. */
 const redactedValue = (value: FieldValue): FieldValue =>
@@ -234,12 +244,16 @@ function textOf(value: CelResult, style: Field[2]): string {
   );
 }
 
+/** A value as it is written in JSON: bytes as base64, long ones truncated. */
+export function jsonValue(value: CelResult): CelResult {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  return typeof value === 'string' ? truncate(value) : truncateJson(value);
+}
+
 function jsonLine(fields: readonly Field[]): string {
   const line: Record<string, FieldValue> = { level: 'info', time: timestamp(Date.now()), scope: 'request' };
   for (const [name, value] of fields) {
-    if (value instanceof Uint8Array) line[name] = Buffer.from(value).toString('base64');
-    else if (value !== undefined)
-      line[name] = typeof value === 'string' ? truncate(value) : truncateJson(value);
+    if (value !== undefined) line[name] = jsonValue(value);
   }
   return `${escapeInJson(JSON.stringify(line))}\n`;
 }

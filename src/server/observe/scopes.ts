@@ -46,6 +46,8 @@ export const logScope: DocumentedScope = {
     'frontendPolicies.accessLog.add',
     'frontendPolicies.accessLog.filter',
     'frontendPolicies.accessLog.database.add',
+    'frontendPolicies.accessLog.otlp.fields.add',
+    'frontendPolicies.accessLog.otlp.filter',
     'config.metrics.fields.add',
     'config.tracing.fields.add',
     'frontendPolicies.tracing.attributes',

@@ -126,8 +126,7 @@ export class RunningGateway implements Gateway {
       handle: (ctx, active) => this.#handle(ctx, active),
       replied: (ctx, reply) => this.#records.replied(ctx, reply),
       ended: (ctx, status, bodyBytes) => this.#finished.add(ctx, status, bodyBytes),
-      relayed: (connection, { runtime: { accessLog } }) =>
-        this.#records.accessLog.relayed(connection, accessLog),
+      relayed: (connection, { runtime: active }) => this.#records.relayed(connection, active),
       tunnel: (port) => tunnelTo(port, this.#ports.values()),
     };
   }
@@ -239,7 +238,8 @@ export class RunningGateway implements Gateway {
     this.#runtime.drain();
     await Promise.all([...closed, ...this.#retiring]);
     await this.#finished.recorded();
-    await this.#tracing?.close();
+    // At the same time: a collector may hang.
+    await Promise.all([this.#tracing?.close(), this.#runtime.accessLogExport?.close()]);
     await this.#recorder?.close();
     await this.#runtime.close();
     await this.#runtime.database?.close();

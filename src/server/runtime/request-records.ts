@@ -6,10 +6,11 @@ import { finalizeUsage } from '../llm/call/finalize-usage.ts';
 import { llmCall } from '../llm/llm-call.ts';
 import { AccessLog, recordBody } from '../observe/access-log.ts';
 import { RequestDebugLog } from '../observe/debug-log.ts';
-import type { Field } from '../observe/request-fields.ts';
+import { connectionFields, type Field } from '../observe/request-fields.ts';
 import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
 import { createTraceSubscribers } from '../observe/trace-subscribers.ts';
 import type { Recorder } from '../record/recorder.ts';
+import type { RelayedConnection } from '../transport/listener/entrance.ts';
 import { type ActiveConfig, activeConfig } from './port.ts';
 import type { Runtime } from './runtime.ts';
 import { isForwarded } from './worker-role.ts';
@@ -130,17 +131,26 @@ export class RequestRecords {
     }
   }
 
-  /** Writes the line and ends the span, which has the same fields. */
+  /** Writes the line, and hands it to the collector; ends the span, which has the same fields. */
   logged({ ctx, active: { runtime, tracing }, status }: EndedRequest): void {
     let fields: readonly Field[] | undefined;
     try {
-      fields = this.accessLog.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
+      const needsFields = ctx.span !== undefined || runtime.accessLogExport !== undefined;
+      fields = this.accessLog.ended(ctx, status, runtime.accessLog, needsFields);
     } catch (error) {
       this.accessLog.endedWithout(ctx, status);
       throw error;
     } finally {
+      runtime.accessLogExport?.ended(ctx, fields ?? [], runtime.accessLog);
       if (ctx.span !== undefined) tracing?.ended(ctx, ctx.span, fields ?? []);
     }
+  }
+
+  /** Writes the line of a connection whose bytes were passed on. */
+  relayed(connection: RelayedConnection, { accessLog, accessLogExport }: Runtime): void {
+    const fields = connectionFields(connection);
+    this.accessLog.relayed(fields, accessLog);
+    accessLogExport?.relayed(fields, accessLog);
   }
 
   /** Adds the request to the database. */

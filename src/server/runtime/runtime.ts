@@ -33,7 +33,8 @@ import { mcpProcessOf } from '../mcp/process.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
 import { Metrics } from '../observe/metrics/metrics.ts';
 import { compileMetricsPolicy } from '../observe/metrics/policy.ts';
-import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
+import { type AccessLogExport, compileAccessLogExport } from '../observe/otlp/access-log-export.ts';
+import { compileTracing, resourceSettings, type TracingSettings } from '../observe/otlp/settings.ts';
 import { logScope } from '../observe/scopes.ts';
 import { type RecordPolicy, recordPolicy } from '../record/policy.ts';
 import { type ConnectionSettings, connectionSettings } from '../transport/connection-settings.ts';
@@ -72,6 +73,8 @@ export interface Runtime {
   readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
+  /** Undefined if no collector is configured. */
+  readonly accessLogExport: AccessLogExport | undefined;
   /** How requests are recorded in the database. Undefined if there is none. */
   readonly record: RecordPolicy | undefined;
   /** What expressions of the access log, metrics and spans read. */
@@ -170,9 +173,9 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   if (previous === undefined) createSharedStore(config.config.shared, contextOptions, metrics);
   const components = new ComponentCache(previous?.components);
   const backend = namedBackends(named, contextOptions, components);
-  const shared = compileShared(loaded, config, contextOptions, components);
+  const { metricsPolicy, ...shared } = compileShared(loaded, config, contextOptions, components);
   for (const { path, ...problem } of unpricedProblems(gateways, shared.catalog)) report(path, problem);
-  if (previous === undefined) metrics.configure(shared.metricsPolicy);
+  if (previous === undefined) metrics.configure(metricsPolicy);
   const { children } = mcpProcessOf(settings);
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
   const readsRequestBody = shared.logReads.reads('request.body', 'request.bodyPrefix');
@@ -190,15 +193,10 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       components,
       settings,
       gateways: compiled,
-      accessLog: shared.accessLog,
-      record: shared.record,
-      logReads: shared.logReads,
-      catalog: shared.catalog,
+      ...shared,
       metrics,
       database,
-      tracing: shared.tracing,
       connections: connectionSettings(config.frontendPolicies.http, config.frontendPolicies.tcp),
-      admits: shared.admits,
       trustedProxies: trusted.length === 0 ? undefined : new TrustedProxies(trusted),
       secretNames: settings.secretNames,
       redactor,
@@ -321,13 +319,35 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
     config.frontendPolicies.accessLog,
     context('frontendPolicies', 'accessLog'),
   );
+  const { otlp } = config.frontendPolicies.accessLog;
+  const resource = resourceSettings(config, options.env);
+  const exporting =
+    otlp &&
+    components.get(
+      'accessLog.otlp',
+      [otlp, resource],
+      site('frontendPolicies', 'accessLog', 'otlp'),
+      (inside) => {
+        const accessLogExport = compileAccessLogExport(otlp, resource, inside);
+        return { accessLogExport, close: () => accessLogExport?.close() };
+      },
+    );
   const record = recordPolicy(config, logScope, context('frontendPolicies', 'accessLog', 'database'));
   const { networkAuthorization } = config.frontendPolicies;
   const admits =
     networkAuthorization &&
     compileNetworkAuthorization(networkAuthorization, context('frontendPolicies', 'networkAuthorization'));
   const logReads = new LogReads(record === undefined ? expressions : [...expressions, record]);
-  return { tracing, catalog, metricsPolicy, accessLog, record, admits, logReads };
+  return {
+    tracing,
+    catalog,
+    metricsPolicy,
+    accessLog,
+    accessLogExport: exporting?.accessLogExport,
+    record,
+    admits,
+    logReads,
+  };
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();

@@ -41,11 +41,12 @@ describe('span export', () => {
     expect([queue.queued, queue.dropped, warnings.length]).toEqual([LIMITS.spanQueue, 7, 1]);
   });
 
-  test('the span exporter counts only the spans that the collector rejects', () => {
+  test('the span exporter counts only the spans that the collector rejects', async () => {
     const answers: Done[] = [];
     const { queue, record } = exportTo({ export: (_, done) => void answers.push(done) });
     record(LIMITS.spanBatch);
     answers[0]?.({ code: 1, error: new Error('no') });
+    await queue.forceFlush();
     expect([queue.queued, queue.dropped]).toEqual([0, LIMITS.spanBatch]);
   });
 

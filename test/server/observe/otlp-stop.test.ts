@@ -30,7 +30,9 @@ test.each([
     await using target = await open();
     const tracing = { otlpEndpoint: target.url, otlpProtocol, randomSampling: true };
     const route = { policies: { directResponse: { body: 'ok' } } };
-    await using running = await serve(routesConfig([route], { config: { tracing } }));
+    const otlp = { host: new URL(target.url).host, protocol: otlpProtocol };
+    const more = { config: { tracing }, frontendPolicies: { accessLog: { otlp } } };
+    await using running = await serve(routesConfig([route], more));
     // More than one export: the queued spans share one time limit.
     for (let count = 0; count < 12; count += 1)
       await Promise.all(Array.from({ length: 50 }, () => send(running.url)));
@@ -40,5 +42,6 @@ test.each([
     // 2 s, and the time to end a process on a busy machine; the exporter itself would wait for 10 s.
     expect(performance.now() - began).toBeLessThan(8_000);
     expect([code, stderr.includes('spans were lost')]).toEqual([0, true]);
+    expect(stderr).toMatch(/access-log records were lost/);
   },
 );

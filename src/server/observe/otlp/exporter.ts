@@ -1,97 +1,57 @@
-import {
-  BatchSpanProcessor,
-  type ReadableSpan,
-  type SpanExporter,
-  type SpanProcessor,
-} from '@opentelemetry/sdk-trace';
+import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { BatchQueue } from './batch-queue.ts';
 
-type Done = Parameters<SpanExporter['export']>[1];
-
-/**
- * Wraps the SDK's batch processor: counts and reports lost spans, and bounds the time that a shutdown waits for the
- * collector. A slow or unreachable collector loses spans but never delays requests or grows memory.
- */
+/** Sends spans in batches with the SDK's exporter. Instead of its batch processor, which neither counts nor reports losses. */
 export class BoundedExport implements SpanProcessor {
   readonly #exporter: SpanExporter;
-  readonly #batches: BatchSpanProcessor;
-  readonly #log: Log;
-  #queued = 0;
-  #inFlight = 0;
-  #isClosed = false;
-  #lastWarning = Number.NEGATIVE_INFINITY;
-  /** Spans lost because the queue was full or the export failed. */
-  dropped = 0;
+  readonly #queue: BatchQueue<ReadableSpan>;
 
   constructor(exporter: SpanExporter, log: Log) {
     this.#exporter = exporter;
-    this.#log = log;
-    this.#batches = new BatchSpanProcessor({
-      exporter: {
-        export: (spans, done) => this.#export(spans, done),
-        shutdown: () => exporter.shutdown(),
-      },
-      maxQueueSize: LIMITS.spanQueue,
-      maxExportBatchSize: LIMITS.spanBatch,
-      scheduledDelayMillis: LIMITS.spanBatchTime,
-      exportTimeoutMillis: LIMITS.spanExportTimeout,
+    this.#queue = new BatchQueue({
+      what: 'spans',
+      target: 'telemetry::trace',
+      log,
+      send: (spans) => this.#send(spans),
     });
+  }
+
+  /** Spans lost because the queue was full or the export failed. */
+  get dropped(): number {
+    return this.#queue.dropped;
   }
 
   /** Spans waiting for export, without those being exported. At most `LIMITS.spanQueue`. */
   get queued(): number {
-    return this.#queued;
+    return this.#queue.queued;
   }
 
   onStart(): void {}
 
   onEnd(span: ReadableSpan): void {
-    // The batch processor would drop it too, but reports that only in its own experimental metrics.
-    if (this.#queued >= LIMITS.spanQueue) this.#lost(1, 'the queue is full');
-    else {
-      this.#queued += 1;
-      this.#batches.onEnd(span);
-    }
+    this.#queue.add(span);
   }
 
   forceFlush(): Promise<void> {
-    return this.#batches.forceFlush();
+    return this.#queue.flush();
   }
 
   /** Exports queued spans, for at most `LIMITS.spanFlush` ms. Spans left after that are counted as lost. */
   async shutdown(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, LIMITS.spanFlush);
-    });
-    // Failed exports are already counted.
-    await Promise.race([this.#batches.shutdown().catch(() => undefined), late]);
-    clearTimeout(timer);
-    const left = this.#queued + this.#inFlight;
-    if (left > 0) this.#lost(left, 'the export did not finish before the shutdown timeout');
-    this.#isClosed = true;
+    await this.#queue.close();
+    // It waits for exports that the collector does not answer; their spans are already counted.
+    void this.#exporter.shutdown().catch(() => undefined);
   }
 
-  #export(spans: ReadableSpan[], done: Done): void {
-    this.#queued -= spans.length;
-    this.#inFlight += spans.length;
-    this.#exporter.export(spans, (result) => {
-      this.#inFlight -= spans.length;
-      if (result.code !== 0)
-        this.#lost(spans.length, withoutEmptyNote(result.error?.message) || 'the collector rejected them');
-      done(result);
+  #send(spans: readonly ReadableSpan[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#exporter.export([...spans], ({ code, error }) => {
+        if (code === 0) resolve();
+        else reject(new Error(withoutEmptyNote(error?.message) || 'the collector rejected them'));
+      });
     });
-  }
-
-  #lost(count: number, problem: string): void {
-    // Spans in flight at shutdown are already counted.
-    if (this.#isClosed) return;
-    this.dropped += count;
-    const now = performance.now();
-    if (now - this.#lastWarning < LIMITS.spanWarningInterval) return;
-    this.#lastWarning = now;
-    this.#log.warn('telemetry::trace', 'spans were lost', { lost: this.dropped, problem });
   }
 }
 

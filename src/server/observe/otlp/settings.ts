@@ -80,14 +80,18 @@ export const frontendTracingSchema = z.lazy(() =>
 /** A boolean, a ratio from 0 to 1, or an expression that returns one of these (undefined if it fails). */
 export type SamplingRule = boolean | number | ((ctx: RequestContext) => unknown);
 
-/** Compiled `config.tracing` or `frontendPolicies.tracing`. */
-export interface TracingSettings {
-  readonly url: string;
+/** What describes the process in spans and log records. */
+export interface ResourceSettings {
   /** OTEL_SERVICE_NAME. `resources` may override it. */
   readonly serviceName: string | undefined;
+  readonly resources: Readonly<Record<string, string>>;
+}
+
+/** Compiled `config.tracing` or `frontendPolicies.tracing`. */
+export interface TracingSettings extends ResourceSettings {
+  readonly url: string;
   readonly protocol: 'grpc' | 'http';
   readonly headers: Readonly<Record<string, string>>;
-  readonly resources: Readonly<Record<string, string>>;
   readonly removed: ReadonlySet<string>;
   /** Sampling of requests without a `traceparent`. */
   readonly random: SamplingRule;
@@ -105,6 +109,15 @@ interface TracingConfig {
   readonly frontendPolicies: { readonly tracing?: z.output<typeof frontendTracingSchema> | undefined };
 }
 
+export const resourceSettings = (
+  { frontendPolicies }: TracingConfig,
+  env: CompileContext['env'],
+): ResourceSettings => ({
+  // OpenTelemetry's own variable ("Environment Variable Specification", General SDK Configuration).
+  serviceName: env['OTEL_SERVICE_NAME'] || undefined,
+  resources: frontendPolicies.tracing?.resources ?? {},
+});
+
 /** Compiles the tracing settings; undefined without a collector. Reports an error if both sections are used. */
 export function compileTracing(
   { config, frontendPolicies }: TracingConfig,
@@ -112,8 +125,7 @@ export function compileTracing(
 ): TracingSettings | undefined {
   const older = config.tracing;
   const newer = frontendPolicies.tracing;
-  // OpenTelemetry's own variable ("Environment Variable Specification", General SDK Configuration).
-  const serviceName = root.env['OTEL_SERVICE_NAME'] || undefined;
+  const resource = resourceSettings({ config, frontendPolicies }, root.env);
   if (older.otlpEndpoint !== undefined && newer !== undefined) {
     root.at('config', 'tracing').report({
       code: 'AGW0105',
@@ -127,13 +139,12 @@ export function compileTracing(
     requireGrpc(newer.protocol, 'protocol', at.at('host'));
     const base = /^https?:\/\//.test(newer.host) ? newer.host : `http://${newer.host}`;
     return {
-      serviceName,
+      ...resource,
       url: endpoint(base, newer.protocol, newer.path),
       headers: {},
       ...pick(newer, at),
       ...attributes(newer.attributes, at.at('attributes')),
       removed: new Set(newer.remove),
-      resources: newer.resources,
       isExported: filterOf(newer.filter, at),
     };
   }
@@ -149,13 +160,12 @@ export function compileTracing(
     });
   }
   return {
-    serviceName,
+    ...resource,
     url: endpoint(older.otlpEndpoint, older.otlpProtocol, older.path),
     headers: older.headers,
     ...pick({ ...older, protocol: older.otlpProtocol }, at),
     ...attributes(older.fields.add, at.at('fields', 'add')),
     removed: new Set(older.fields.remove),
-    resources: {},
     isExported: () => true,
   };
 }

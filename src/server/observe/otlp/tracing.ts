@@ -10,13 +10,6 @@ import {
 } from '@opentelemetry/api';
 import { parseTraceParent } from '@opentelemetry/core';
 import {
-  defaultResource,
-  detectResources,
-  type Resource,
-  resourceAttributesEnvDetector,
-  resourceFromAttributes,
-} from '@opentelemetry/resources';
-import {
   AlwaysOffSampler,
   AlwaysOnSampler,
   type IdGenerator,
@@ -38,6 +31,7 @@ import type { Field } from '../request-fields.ts';
 import { addedAttribute, attributesNamed, failureOf, requestAttributes, requestName } from './attributes.ts';
 import { BoundedExport, loadExporter } from './exporter.ts';
 import { RecordedRequest } from './recorded-request.ts';
+import { resourceOf } from './resource.ts';
 import type { SamplingRule, TracingSettings } from './settings.ts';
 
 const NONE = {};
@@ -152,19 +146,6 @@ class PreparedTraceIds implements IdGenerator {
   generateSpanId(): string {
     return this.#random.generateSpanId();
   }
-}
-
-/** In increasing precedence: SDK defaults, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME, the configuration. */
-function resourceOf({ serviceName, resources }: TracingSettings): Resource {
-  return defaultResource()
-    .merge(resourceFromAttributes({ 'service.name': 'agctl', 'service.version': VERSION }))
-    .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
-    .merge(
-      resourceFromAttributes({
-        ...(serviceName === undefined ? {} : { 'service.name': serviceName }),
-        ...resources,
-      }),
-    );
 }
 
 /**

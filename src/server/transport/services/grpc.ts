@@ -28,6 +28,13 @@ export interface ServiceDescriptor {
   readonly descriptor: object;
 }
 
+type Methods = Readonly<Record<string, MethodDefinition<object, object>>>;
+
+/** A service whose messages are encoded elsewhere. */
+interface EncodedService {
+  readonly methods: Methods;
+}
+
 export interface GrpcServiceOptions {
   readonly maxBytes: number;
   readonly meter: CallMeter;
@@ -51,7 +58,7 @@ export interface GrpcService {
  */
 export function createGrpcService(
   host: string,
-  { name, descriptor }: ServiceDescriptor,
+  service: ServiceDescriptor | EncodedService,
   context: CompileContext,
   { maxBytes, meter, connection = {} }: GrpcServiceOptions,
 ): GrpcService | undefined {
@@ -59,10 +66,7 @@ export function createGrpcService(
   const packages = loadPackages(context);
   if (found === undefined || packages === undefined) return undefined;
   const { grpc, loader } = packages;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the descriptors are in this program.
-  const methods = loader.fromJSON(descriptor, { keepCase: true, defaults: true, oneofs: true })[name] as
-    | Readonly<Record<string, MethodDefinition<object, object>>>
-    | undefined;
+  const methods = 'methods' in service ? service.methods : methodsOf(service, loader);
   const { origin, socketPath } = found;
   const url = new URL(origin);
   const { tls, authorization, connectTimeout } = connection;
@@ -90,7 +94,7 @@ export function createGrpcService(
   );
   const begin = (method: string, { span }: Pick<GrpcCallOptions, 'span'>): BegunCall => {
     const definition = methods?.[method];
-    if (definition === undefined) throw new Error(`no method ${name}/${method}`);
+    if (definition === undefined) throw new Error(`the service has no method ${method}`);
     const { path } = definition;
     const callSpan = span?.call(
       path.slice(1),
@@ -127,6 +131,13 @@ export function createGrpcService(
       return Promise.resolve();
     },
   };
+}
+
+function methodsOf({ name, descriptor }: ServiceDescriptor, loader: Packages['loader']): Methods | undefined {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the descriptors are in this program.
+  return loader.fromJSON(descriptor, { keepCase: true, defaults: true, oneofs: true })[name] as
+    | Methods
+    | undefined;
 }
 
 interface Packages {
