@@ -5,7 +5,7 @@ import { parseMessage } from '../../../src/server/mcp/protocol/message.ts';
 import { parseTraceparent } from '../../../src/server/observe/otlp/tracing.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { answering, chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { answering, chat, completion, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
 import { openSession } from '../../kit/mcp.ts';
 import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { collector, type ReceivedSpan } from '../../kit/otlp.ts';
@@ -59,7 +59,6 @@ describe('exported traces', () => {
         attributes: {
           'http.response.status_code': 200,
           'gen_ai.request.model': 'acme-mini',
-          'gen_ai.usage.input_tokens': 12,
           'gw.ai.usage.cost.total': 0.000026,
           'gw.ai.usage.cost.input': 0.000012,
           'gw.ai.usage.cost.output': 0.000014,
@@ -81,12 +80,45 @@ describe('exported traces', () => {
           'http.response.status_code': 200,
           'server.address': '127.0.0.1',
           'server.port': provider.port,
+          'gen_ai.usage.input_tokens': 12,
+          'gen_ai.usage.output_tokens': 7,
         },
       });
+      // strands-agents/harness-sdk#1267, pydantic/pydantic-ai#3995: pages that add up the spans of a trace, such as those of
+      // Langfuse, count tokens twice that a parent has too.
+      expect(Object.keys(request.attributes).filter((name) => /tokens/.test(name))).toEqual([]);
+      expect(line['gen_ai.usage.input_tokens']).toBe('12');
       expect(provider.received[0]?.headers['traceparent']).toBe(`00-${call.traceId}-${call.spanId}-01`);
       expect(sink.headers[0]?.[':path']).toBe('/opentelemetry.proto.collector.trace.v1.TraceService/Export');
     },
   );
+
+  test('a call that a policy repeats has its tokens in the span of the answered request', async () => {
+    await using sink = await collector('http');
+    let calls = 0;
+    await using provider = await llmProvider((request, response, received) => {
+      calls += 1;
+      if (calls === 1) return void response.writeHead(503).end();
+      return answering(completion('Hello.'))(request, response, received);
+    });
+    const { config } = tracing(sink.url, { otlpProtocol: 'http' }) as { config: object };
+    const gate = await llmGateway(provider, {
+      llm: { policies: { retry: { attempts: 2, codes: [503] } } },
+      more: { config },
+    });
+    expect((await chat(gate)).status).toBe(200);
+    await gate.close();
+    const counted = sink.spans.map(({ kind, attributes }) => [
+      kind,
+      attributes['http.response.status_code'],
+      attributes['gen_ai.usage.input_tokens'],
+    ]);
+    expect(counted.toSorted()).toEqual([
+      [2, 200, undefined],
+      [3, 200, 12],
+      [3, 503, undefined],
+    ]);
+  });
 
   test('a 5xx response of a service or provider sets the span status to error', async () => {
     await using sink = await collector('http');

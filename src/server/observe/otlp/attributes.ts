@@ -7,7 +7,7 @@ import type { Fact } from '../../kernel/fact.ts';
 import type { AttributeValue } from '../../kernel/observer.ts';
 import type { RequestContext, Route } from '../../kernel/request/request-context.ts';
 import { matchesPath } from '../../kernel/routing/router.ts';
-import { llmFacts, operationName } from '../../llm/facts.ts';
+import { llmFacts, operationName, tokenFacts } from '../../llm/facts.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import { mcpFacts } from '../../mcp/facts.ts';
 import { mcpFields } from '../../mcp/request-fields.ts';
@@ -30,6 +30,11 @@ const CONVENTIONS: ReadonlyMap<string, readonly string[]> = new Map(
  * The attributes that `name` refers to in a configuration: those replacing the access-log field, or the name itself.
  */
 export const attributesNamed = (name: string): readonly string[] => CONVENTIONS.get(name) ?? [name];
+
+/** Counts of tokens, which the span of the call to the model has. */
+export const TOKEN_ATTRIBUTES: readonly string[] = tokenFacts.flatMap(
+  ({ name, attributes }) => attributes ?? name ?? [],
+);
 
 /** Span attributes of a finished request: its access-log fields and those required by the semantic conventions. */
 export function requestAttributes(

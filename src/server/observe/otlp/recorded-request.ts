@@ -101,10 +101,20 @@ export class RecordedRequest implements RequestSpan {
     return call;
   }
 
+  /** Whether the call to the model that answered has a span. */
+  get hasModelCall(): boolean {
+    const llm = llmCall.get(this.#request);
+    return llm !== undefined && this.#calls.some((call) => call.llm === llm);
+  }
+
   /** Ends the spans of the request, which hands them to the span processor. */
   end(name: string, attributes: Attributes, failure: Failure | undefined): void {
     const now = this.#now();
-    for (const call of this.#calls) call.export(now, this.#firstToken(call));
+    for (const call of this.#calls) {
+      // A policy may have repeated the call: only its last request was answered.
+      if (this.#calls.findLast(({ llm }) => llm === call.llm) !== call) call.llm = undefined;
+      call.export(now, this.#firstToken(call));
+    }
     this.#span.updateName(name).setAttributes(attributes);
     if (failure !== undefined) setError(this.#span, failure.message);
     this.#span.end(now);

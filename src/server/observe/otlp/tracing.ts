@@ -28,7 +28,14 @@ import type { RequestSpan } from '../../kernel/observer.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { ListenerSelection } from '../../kernel/routing/listener-selection.ts';
 import type { Field } from '../request-fields.ts';
-import { addedAttribute, attributesNamed, failureOf, requestAttributes, requestName } from './attributes.ts';
+import {
+  addedAttribute,
+  attributesNamed,
+  failureOf,
+  requestAttributes,
+  requestName,
+  TOKEN_ATTRIBUTES,
+} from './attributes.ts';
 import { BoundedExport, loadExporter } from './exporter.ts';
 import { RecordedRequest } from './recorded-request.ts';
 import { resourceOf } from './resource.ts';
@@ -115,6 +122,8 @@ export class Tracing {
   ended(ctx: RequestContext, span: RequestSpan, fields: readonly Field[]): void {
     if (!this.#settings.isExported(ctx) || !(span instanceof RecordedRequest)) return;
     const attributes = requestAttributes(ctx, fields, span.route);
+    // Backends that add up the spans of a trace must not count tokens twice.
+    if (span.hasModelCall) for (const name of TOKEN_ATTRIBUTES) delete attributes[name];
     for (const name of this.#settings.removed)
       for (const attribute of attributesNamed(name)) delete attributes[attribute];
     for (const [name, value] of this.#settings.added(ctx))
