@@ -26,6 +26,14 @@ describe('sampling by Claude', () => {
     },
   );
 
+  test.each(['claude-x', 'team-claude'])(
+    '%s, whose version nobody knows, gets what is asked',
+    async (model) => {
+      const { messages, converse } = await claude({ model, temperature: 0.5 });
+      expect([messages.temperature, converse.inferenceConfig]).toEqual([0.5, { temperature: 0.5 }]);
+    },
+  );
+
   // open-webui/open-webui#17922
   test.each([
     [{ temperature: 0.2, top_p: 1 }, { temperature: 0.2 }],

@@ -9,9 +9,14 @@ export function hasThinkingBudget(model: string): boolean {
   return !model.includes('claude') || OLDER.test(model);
 }
 
-/** Whether the model has sampling parameters: Claude refuses them since Opus 4.7. */
+/**
+ * Whether the model has sampling parameters: Claude refuses them since Opus 4.7. A name without a version, such as that of a
+ * deployment, does not tell, and what the client asks for is sent.
+ */
 export function hasSampling(model: string): boolean {
-  return !model.includes('claude') || OLDER.test(model) || /claude-(?:opus|sonnet)-4[-.]6\b/.test(model);
+  return (
+    !/claude-[a-z]+-\d/.test(model) || OLDER.test(model) || /claude-(?:opus|sonnet)-4[-.]6\b/.test(model)
+  );
 }
 
 /**
