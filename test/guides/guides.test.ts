@@ -7,8 +7,11 @@ import { parse } from 'yaml';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { findProblems } from '../../src/server/runtime/find-problems.ts';
 import { cli } from '../kit/cli.ts';
-import { bodyOf, llmProvider } from '../kit/llm-provider.ts';
+import { blocksIn } from '../kit/documentation.ts';
+import { gateway } from '../kit/gateway.ts';
+import { bodyOf, chat, llmProvider } from '../kit/llm-provider.ts';
 import { startOidcProvider } from '../kit/oidc-provider.ts';
+import { collector } from '../kit/otlp.ts';
 import { freePort } from '../kit/ports.ts';
 import { REDIS_SERVER, redisServer } from '../kit/redis.ts';
 import { until } from '../kit/until.ts';
@@ -265,6 +268,51 @@ test('the guide from agentgateway: a former file is converted and served', async
   expect(await status({})).toBe(401);
   expect(await status({ authorization: 'Bearer demo-key' })).toBe(406);
 });
+
+test.each([
+  ['Phoenix', 0, { 'openinference.span.kind': 'CHAIN' }],
+  ['Langfuse', 1, { 'langfuse.observation.type': 'chain' }],
+])(
+  'the guide langfuse-phoenix.md: %s gets input, output, user and session, and tokens once',
+  async (_, index, kind) => {
+    await using sink = await collector('http');
+    await using provider = await llmProvider();
+    const [first = '', second = ''] = blocksIn('docs/guides/langfuse-phoenix.md')
+      .filter(({ language }) => language === 'yaml')
+      .map(({ text }) => text);
+    const whole = parse(first) as { config: object };
+    // Langfuse is for the same gateway with another `config`.
+    const yaml = JSON.stringify({ ...whole, ...(index === 1 ? (parse(second) as object) : {}) })
+      .replace(/https?:\/\/(localhost:6006|cloud\.langfuse\.com)/, sink.url)
+      .replace('"port":4000', '"port":0')
+      .replace('"$OPENAI_API_KEY"', `"$OPENAI_API_KEY","baseUrl":"http://${provider.address}/v1"`);
+    const env = { OPENAI_API_KEY: 'sk-a', ANN_KEY: 'key-of-ann', LANGFUSE_AUTH: 'Basic cGs6c2s=' };
+    const gate = await gateway(yaml, { env });
+    const asked = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Hello' }] };
+    const headers = { authorization: 'Bearer key-of-ann', 'x-session-id': 'chat-17' };
+    expect((await chat(gate, asked, headers)).status).toBe(200);
+    await gate.close();
+    const request = sink.spans.find(({ kind: side }) => side === 2);
+    expect(request?.attributes).toMatchObject({
+      ...kind,
+      'session.id': 'chat-17',
+      'user.id': 'ann',
+      'input.value': 'Hello',
+      'output.value': 'Hello.',
+    });
+    const counted = sink.spans.filter(({ attributes }) => 'gen_ai.usage.input_tokens' in attributes);
+    expect(counted.map(({ name }) => name)).toEqual(['chat gpt-4o-mini']);
+    expect(sink.headers[0]).toMatchObject(
+      index === 0
+        ? { path: '/v1/traces' }
+        : {
+            path: '/api/public/otel/v1/traces',
+            authorization: 'Basic cGs6c2s=',
+            'x-langfuse-ingestion-version': '4',
+          },
+    );
+  },
+);
 
 test('the guide on GitHub Actions uses inputs and hooks that exist', () => {
   const guide = readFileSync(join(root, 'docs/guides/github-actions.md'), 'utf8');

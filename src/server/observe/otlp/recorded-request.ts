@@ -111,8 +111,6 @@ export class RecordedRequest implements RequestSpan {
   end(name: string, attributes: Attributes, failure: Failure | undefined): void {
     const now = this.#now();
     for (const call of this.#calls) {
-      // A policy may have repeated the call: only its last request was answered.
-      if (this.#calls.findLast(({ llm }) => llm === call.llm) !== call) call.llm = undefined;
       call.export(now, this.#firstToken(call));
     }
     this.#span.updateName(name).setAttributes(attributes);
