@@ -14,7 +14,7 @@ import {
   requestVariable,
   responseVariable,
 } from './expressions/request-variables.ts';
-import { type DocumentedScope, networkScope, requestScope } from './expressions/scopes.ts';
+import { connectionScope, type DocumentedScope, networkScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
 import type { BackendKind } from './kernel/backend.ts';
 import type { DatabaseSchema } from './kernel/database.ts';
@@ -138,6 +138,7 @@ export const anyBackendKinds: readonly BackendKind[] = [...backendKinds, ...sect
 /** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes: readonly DocumentedScope[] = [
   networkScope,
+  connectionScope,
   {
     ...requestScope,
     keys: [...policyKinds.flatMap(requestKeys), ...modelRequestExpressions, ...dynamicRequestExpressions],

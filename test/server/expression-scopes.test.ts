@@ -26,6 +26,10 @@ frontendPolicies:
     attributes: { a: nosuch }
     filter: nosuch
   networkAuthorization: { rules: [nosuch] }
+  networkExtAuthz:
+    host: 127.0.0.1:9
+    protocol: { http: { path: nosuch, addRequestHeaders: { a: nosuch } } }
+    cache: { key: [nosuch], ttl: nosuch }
 gateways:
   default:
     port: 3000

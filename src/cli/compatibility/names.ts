@@ -59,7 +59,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
   {
     title: 'Settings of all connections and requests',
     at: 'frontendPolicies',
-    names: names(`http tls tcp networkAuthorization -networkExtAuthz -proxy -proxyProtocol -connect accessLog
+    names: names(`http tls tcp networkAuthorization networkExtAuthz -proxy -proxyProtocol -connect accessLog
       -logging tracing`),
     missing: {
       tracing: words('policies service backend'),

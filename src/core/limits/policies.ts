@@ -21,6 +21,11 @@ export const POLICIES_LIMITS = {
    */
   authorizationConnections: 256,
   /**
+   * networkExtAuthz: connections that wait for the service; further ones are closed. What their clients send meanwhile is
+   * kept, up to 64 KiB of each.
+   */
+  authorizingConnections: 1_000,
+  /**
    * Tokens: length in characters; number of validated tokens that are cached per policy, and characters of their
    * payloads together.
    */

@@ -16,6 +16,7 @@ import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/policy.ts';
 import { accessLogExportSchema } from '../observe/otlp/access-log-export.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
+import { networkExtAuthzSchema } from '../policies/ext-authz/network.ts';
 import { recordPolicySchema } from '../record/policy.ts';
 import {
   frontendHttpElsewhere,
@@ -288,6 +289,7 @@ const frontendSchema = mapping(
     tls: frontendTlsSchema.optional(),
     tcp: frontendTcpSchema.optional(),
     networkAuthorization: networkAuthorizationSchema.optional(),
+    networkExtAuthz: networkExtAuthzSchema.optional(),
   },
 ).meta({
   elsewhere: {
@@ -295,8 +297,6 @@ const frontendSchema = mapping(
     proxyProtocol: NO_PROXY_PROTOCOL,
     logging: 'write `accessLog`',
     connect: 'write a bind with `tunnelProtocol: connect`: other ports answer requests with CONNECT with 405',
-    networkExtAuthz:
-      'connections are not authorized by a service: use `networkAuthorization`, or `extAuthz` for requests',
   },
 });
 

@@ -82,7 +82,8 @@ export const sourceOf = (client: ClientConnection): CelStruct => new SourceView(
 
 export const sourceVariable = defineVariable('source', SOURCE, (ctx) => new SourceView(ctx));
 
-export const destinationVariable = defineVariable('destination', DESTINATION, ({ client }) => {
+/** The variable `destination` of a connection without a request. */
+export function destinationOf(client: ClientConnection): unknown {
   const { localAddress, localPort } = client.local;
   return toCel(
     defined<Members<typeof DESTINATION>>({
@@ -91,7 +92,11 @@ export const destinationVariable = defineVariable('destination', DESTINATION, ({
       hostname: client.tls?.serverName,
     }),
   );
-});
+}
+
+export const destinationVariable = defineVariable('destination', DESTINATION, ({ client }) =>
+  destinationOf(client),
+);
 
 export const environmentVariable = defineVariable('env', ENVIRONMENT, () => {
   const { env } = process;

@@ -54,6 +54,20 @@ export const networkScope: DocumentedScope = {
   keys: ['frontendPolicies.networkAuthorization.rules'],
 };
 
+/** `frontendPolicies.networkExtAuthz`. */
+export const connectionScope: DocumentedScope = {
+  name: 'connection',
+  roots: ['source', 'destination'],
+  unavailable: {},
+  doc: 'When a client has connected, with TLS if the listener has it, before a request is read.',
+  keys: [
+    'frontendPolicies.networkExtAuthz.protocol.http.path',
+    'frontendPolicies.networkExtAuthz.protocol.http.addRequestHeaders',
+    'frontendPolicies.networkExtAuthz.cache.key',
+    'frontendPolicies.networkExtAuthz.cache.ttl',
+  ],
+};
+
 /** The member at a path that is never set in a scope, with the reason; undefined if the path may be set. */
 export function whyUnavailable(
   scope: ExpressionScope,

@@ -138,6 +138,7 @@ export async function openPort(
     ...(isTunnel === true && { tunnel }),
     settings: () => state.active.runtime.connections,
     admits: (socket) => state.active.runtime.admits?.(socket) ?? true,
+    authorizes: (socket) => state.active.runtime.authorizes?.(socket),
     entrances: () => state.active.gateway.entrances,
     handle: (ctx) => handle(ctx, state.active),
     replied,

@@ -36,6 +36,7 @@ import { compileMetricsPolicy } from '../observe/metrics/policy.ts';
 import { type AccessLogExport, compileAccessLogExport } from '../observe/otlp/access-log-export.ts';
 import { compileTracing, resourceSettings, type TracingSettings } from '../observe/otlp/settings.ts';
 import { logScope } from '../observe/scopes.ts';
+import { compileNetworkExtAuthz } from '../policies/ext-authz/network.ts';
 import { type RecordPolicy, recordPolicy } from '../record/policy.ts';
 import { type ConnectionSettings, connectionSettings } from '../transport/connection-settings.ts';
 import type { TlsDefaults } from '../transport/tls/server-tls.ts';
@@ -92,6 +93,8 @@ export interface Runtime {
   readonly connections: ConnectionSettings;
   /** Returns whether a connection is allowed. */
   readonly admits: ((socket: Socket) => boolean) | undefined;
+  /** Asks a service whether a connection is allowed. */
+  readonly authorizes: ((socket: Socket) => Promise<boolean>) | undefined;
   /** Undefined if there are none. */
   readonly trustedProxies: TrustedProxies | undefined;
   /** Undefined if no collector is configured. */
@@ -333,10 +336,19 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
       },
     );
   const record = recordPolicy(config, logScope, context('frontendPolicies', 'accessLog', 'database'));
-  const { networkAuthorization } = config.frontendPolicies;
+  const { networkAuthorization, networkExtAuthz } = config.frontendPolicies;
   const admits =
     networkAuthorization &&
     compileNetworkAuthorization(networkAuthorization, context('frontendPolicies', 'networkAuthorization'));
+  const authorizer =
+    networkExtAuthz &&
+    components.get(
+      'networkExtAuthz',
+      networkExtAuthz,
+      site('frontendPolicies', 'networkExtAuthz'),
+      (inside) => compileNetworkExtAuthz(networkExtAuthz, inside),
+    );
+  const authorizes = authorizer && ((socket: Socket) => authorizer.authorize(socket));
   const logReads = new LogReads(record === undefined ? expressions : [...expressions, record]);
   return {
     tracing,
@@ -346,6 +358,7 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
     accessLogExport: exporting?.accessLogExport,
     record,
     admits,
+    authorizes,
     logReads,
   };
 }

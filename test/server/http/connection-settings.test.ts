@@ -195,5 +195,4 @@ test('keys that cannot be honoured are refused with the reason', () => {
   expect(help({ tcp: { keepalives: { retries: 3 } } })).toContain('10 probes');
   expect(help({ http: { http1HeaderCase: 'preserve' } })).toContain('names of headers');
   expect(help({ connect: {} })).toContain('405');
-  expect(help({ networkExtAuthz: {} })).toContain('networkAuthorization');
 });

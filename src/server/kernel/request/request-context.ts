@@ -379,10 +379,7 @@ export class RequestContext implements SlotHolder {
     this.running?.abandoned();
   }
 
-  /**
-   * Called if the connection closed before the response ended. Sets the reason to `ClientClosed` unless the request had
-   * already failed, so that errors from aborting its running work are not logged as failures.
-   */
+  /** The connection closed before the response ended: unless the request had failed, errors of ended work are no failures. */
   clientClosed(): void {
     const hasFailed = this.error !== undefined;
     this.abandon();

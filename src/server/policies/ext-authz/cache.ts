@@ -5,11 +5,8 @@ import { LIMITS } from '../../../core/limits.ts';
 import { LruMap } from '../../../core/lru-map.ts';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
-import { requestScope } from '../../expressions/scopes.ts';
-import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { RequestContext } from '../../kernel/request/request-context.ts';
-import type { Outcome } from './outcome.ts';
+import type { ExpressionScope, VariableResolver } from '../../kernel/expression.ts';
 
 export const cacheSchema = z.lazy(() =>
   mapping('Uses an outcome for all requests with the same key. Failures of the service are not cached.', {
@@ -32,17 +29,26 @@ export const cacheSchema = z.lazy(() =>
   }),
 );
 
+export interface Sized {
+  /** Bytes that it keeps in memory, if these are many. */
+  readonly size?: number;
+}
+
 /** Outcomes by key. */
-export class OutcomeCache {
+export class OutcomeCache<Kept extends Sized> {
   readonly #keys: readonly ReturnType<CompileContext['cel']>[];
   readonly #ttl: number | ReturnType<CompileContext['cel']>;
-  readonly #outcomes: LruMap<string, { readonly outcome: Outcome; readonly expiresAt: number }>;
+  readonly #outcomes: LruMap<string, { readonly outcome: Kept; readonly expiresAt: number }>;
 
-  constructor({ key, ttl, maxEntries }: z.output<typeof cacheSchema>, context: CompileContext) {
+  constructor(
+    { key, ttl, maxEntries }: z.output<typeof cacheSchema>,
+    context: CompileContext,
+    scope: ExpressionScope,
+  ) {
     this.#outcomes = new LruMap(maxEntries);
-    this.#keys = key.map((source, index) => context.at('key', index).cel(source, requestScope));
+    this.#keys = key.map((source, index) => context.at('key', index).cel(source, scope));
     const literal = durationSchema.safeParse(ttl);
-    this.#ttl = literal.success ? literal.data : context.at('ttl').cel(ttl, requestScope);
+    this.#ttl = literal.success ? literal.data : context.at('ttl').cel(ttl, scope);
     context.inspection.bounds.push({
       name: 'extAuthz.cache',
       at: context.path.join('.'),
@@ -52,8 +58,7 @@ export class OutcomeCache {
   }
 
   /** Undefined if a part of the key fails, or is a list or map. */
-  keyOf(ctx: RequestContext): string | undefined {
-    const lookup = resolverFor(ctx);
+  keyOf(lookup: VariableResolver): string | undefined {
     const values: unknown[] = [];
     for (const part of this.#keys) {
       const value = tryEvaluate(part, lookup);
@@ -65,20 +70,20 @@ export class OutcomeCache {
     return hash('sha256', JSON.stringify(values), 'base64url');
   }
 
-  find(key: string): Outcome | undefined {
+  find(key: string): Kept | undefined {
     const known = this.#outcomes.get(key);
     if (known === undefined || known.expiresAt > Date.now()) return known?.outcome;
     this.#outcomes.delete(key);
     return undefined;
   }
 
-  /** `ctx`: the request to which the outcome was applied. */
-  add(key: string, outcome: Outcome, ctx: RequestContext): void {
+  /** `lookup`: of what the outcome was applied to. */
+  add(key: string, outcome: Kept, lookup: VariableResolver): void {
     if ((outcome.size ?? 0) > LIMITS.cachedAuthorizationBody) return;
     const ttl =
       typeof this.#ttl === 'number'
         ? this.#ttl
-        : Math.min(remaining(tryEvaluate(this.#ttl, resolverFor(ctx))) ?? 0, LIMITS.cachedAuthorizationTime);
+        : Math.min(remaining(tryEvaluate(this.#ttl, lookup)) ?? 0, LIMITS.cachedAuthorizationTime);
     if (!(ttl > 0)) return;
     this.#outcomes.set(key, { outcome, expiresAt: Date.now() + ttl });
   }

@@ -30,11 +30,9 @@ function attributesOf(
   body: Awaited<ReturnType<typeof requestBodyFor>>,
 ): object {
   const { client, timings } = ctx;
-  const { local } = client;
   const isPacked = plan.config.includeRequestBody?.packAsBytes === true;
   return {
-    source: peer(client.address, client.port, principalOf(client)),
-    destination: peer(local.localAddress ?? '', local.localPort ?? 0),
+    ...peersOf(client),
     request: {
       time: { seconds: Math.floor(timings.startedAt / 1000), nanos: (timings.startedAt % 1000) * 1_000_000 },
       http: {
@@ -55,6 +53,12 @@ function attributesOf(
     metadata_context: { filter_metadata: metadataOf(ctx, plan) },
   };
 }
+
+/** `source` and `destination` of `AttributeContext`. */
+export const peersOf = (client: ClientConnection): object => ({
+  source: peer(client.address, client.port, principalOf(client)),
+  destination: peer(client.local.localAddress ?? '', client.local.localPort ?? 0),
+});
 
 const peer = (address: string, port: number, principal = ''): object => ({
   address: { socket_address: { protocol: 0, address: address.replace(/^::ffff:/, ''), port_value: port } },

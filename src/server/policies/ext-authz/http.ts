@@ -10,7 +10,7 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import { canonicalAuthority } from '../../kernel/request/request-target.ts';
 import { requestBodyFor } from './body.ts';
 import { denial, type Outcome } from './outcome.ts';
-import type { HttpPlan } from './plan.ts';
+import { type HttpPlan, isCallPath } from './plan.ts';
 
 /** Response of the service. `body` has at most `LIMITS.authorizationBody` bytes. */
 interface Answer {
@@ -52,7 +52,7 @@ export async function askHttp(ctx: RequestContext, plan: HttpPlan): Promise<Outc
 function requestPath(ctx: RequestContext, plan: HttpPlan): string {
   if (plan.path === undefined) return ctx.path + ctx.query;
   const path = tryEvaluate(plan.path, resolverFor(ctx));
-  if (typeof path === 'string' && /^\/[\x21-\x7e]*$/.test(path) && !path.includes('#')) return path;
+  if (isCallPath(path)) return path;
   throw denial(ctx, 'extAuthz.protocol.http.path did not evaluate to a path');
 }
 
@@ -147,6 +147,9 @@ async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, lim
 
 /** Statuses that say no, and not that the service has failed. */
 const NO = new Set([401, 403]);
+
+/** Whether a status is an answer to the question, and not a failure. */
+export const isDecision = (status: number): boolean => (status >= 200 && status <= 299) || NO.has(status);
 
 function refusal(ctx: RequestContext, plan: HttpPlan, answer: Answer, lookup: VariableResolver): Outcome {
   const { status, headers, body } = answer;

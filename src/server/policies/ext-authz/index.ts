@@ -1,4 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
+import { resolverFor } from '../../expressions/variable.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { Slot } from '../../kernel/slot.ts';
@@ -57,7 +58,7 @@ const responseHeaders = new Slot<readonly (readonly [string, string])[]>();
  */
 async function authorize(ctx: RequestContext, plan: Plan): Promise<Reply | undefined> {
   const since = ctx.observer?.now ?? 0;
-  const key = plan.cache?.keyOf(ctx);
+  const key = plan.cache?.keyOf(resolverFor(ctx));
   const known = key === undefined ? undefined : plan.cache?.find(key);
   if (known !== undefined) return settle(ctx, known, since, ' (cached)');
   let outcome: Outcome;
@@ -71,7 +72,7 @@ async function authorize(ctx: RequestContext, plan: Plan): Promise<Reply | undef
     return settle(ctx, outcome, since);
   } finally {
     // After the outcome was applied, whose values `ttl` may read.
-    if (key !== undefined && outcome.isCacheable) plan.cache?.add(key, outcome, ctx);
+    if (key !== undefined && outcome.isCacheable) plan.cache?.add(key, outcome, resolverFor(ctx));
   }
 }
 

@@ -1,8 +1,9 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import type { Sized } from './cache.ts';
 
 /** What the service has decided, in a form that can be applied to further requests. */
-export interface Outcome {
+export interface Outcome extends Sized {
   /** For traces. */
   readonly reason: string;
   /** Whether it is a decision: a failure of the service is not. */
@@ -11,8 +12,6 @@ export interface Outcome {
   readonly values: Readonly<Record<string, unknown>> | undefined;
   /** Headers to set in the response to the client. */
   readonly responseHeaders?: readonly (readonly [string, string])[];
-  /** Bytes that it keeps in memory, if these are many. */
-  readonly size?: number;
   /** Changes an allowed request; returns the reply or the error for a denied one. */
   apply(ctx: RequestContext): undefined | Reply | AppError;
 }

@@ -37,6 +37,7 @@ import {
 import { authorizationService } from '../envoy/authorization-service.ts';
 import { bodySchema } from './body.ts';
 import { cacheSchema, OutcomeCache } from './cache.ts';
+import type { Outcome } from './outcome.ts';
 
 /** Values of `metadata` from the response of the authorization service. */
 export const extAuthzValues = new Slot<Readonly<Record<string, unknown>>>();
@@ -156,7 +157,7 @@ interface CommonPlan {
   readonly address: string;
   /** Maximum time of a call, in ms. */
   readonly timeout: number;
-  readonly cache: OutcomeCache | undefined;
+  readonly cache: OutcomeCache<Outcome> | undefined;
   close(): Promise<void>;
 }
 
@@ -200,12 +201,16 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
   const common = {
     config,
     timeout: service?.connection.requestTimeout ?? context.settings.limits.authorizationTimeout,
-    cache: config.cache && new OutcomeCache(config.cache, context.at('cache')),
+    cache: config.cache && new OutcomeCache<Outcome>(config.cache, context.at('cache'), requestScope),
   };
   const { grpc, http } = protocol;
   if (grpc !== undefined) return compileGrpc(common, grpc, service, context);
   return http && compileHttp(common, http, service, context);
 }
+
+/** Whether a value is a path with a query: another one would change the request. */
+export const isCallPath = (value: unknown): value is string =>
+  typeof value === 'string' && /^\/[\x21-\x7e]*$/.test(value) && !value.includes('#');
 
 type Common = Omit<CommonPlan, 'address' | 'close'>;
 
@@ -288,7 +293,7 @@ function compileHttp(
   return { ...compiled, upstream, address: upstream.address, close: () => upstream.close() };
 }
 
-function compileNamed(
+export function compileNamed(
   sources: Readonly<Record<string, string>>,
   context: CompileContext,
   scope: ExpressionScope,
@@ -297,7 +302,7 @@ function compileNamed(
 }
 
 /** Opens at most `LIMITS.authorizationConnections` connections: otherwise a hanging service would use one per request. */
-function openService(
+export function openService(
   address: UpstreamAddress,
   { tls, authorization, connectTimeout }: ServiceConnection,
   context: CompileContext,

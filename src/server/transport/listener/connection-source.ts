@@ -20,6 +20,8 @@ export interface SourceOptions {
   settings?(): ConnectionSettings;
   /** Returns whether a connection is allowed; all are by default. */
   admits?(socket: Socket): boolean;
+  /** Asks whether a connection is allowed, once TLS is established. Undefined: there is nobody to ask. */
+  authorizes?(socket: Socket): Promise<boolean> | undefined;
   /** A client connected. */
   connected?(): void;
   /** A client disconnected; `received` and `sent` are the bytes of the connection. */

@@ -5,6 +5,7 @@ import { forwardedClient } from '../forward.ts';
 import { createHttp1 } from '../http1/http1.ts';
 import { isAdmitted, openSource, type SourceOptions } from './connection-source.ts';
 import { drain, draining } from './drain.ts';
+import { HeldConnections } from './held-connections.ts';
 import { InjectedConnections } from './injected-connections.ts';
 import type { Listener, ListenerOptions } from './listener-options.ts';
 
@@ -22,15 +23,21 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
 
 /** Bytes are passed on, and nothing of them is understood. */
 async function openTcp(options: ListenerOptions): Promise<Listener> {
-  const source = await openSource({ ...options, isRelay: true }, (socket) => {
-    const [entrance] = options.entrances?.() ?? [];
-    entrance?.relay?.(socket, undefined, options.relayed);
-  });
+  const held = new HeldConnections(options);
+  const source = await openSource({ ...options, isRelay: true }, (socket) =>
+    held.admit(socket, () => {
+      const [entrance] = options.entrances?.() ?? [];
+      entrance?.relay?.(socket, undefined, options.relayed);
+    }),
+  );
   return {
     port: source.port,
     inject: (socket) => source.inject(socket),
     connections: () => source.connections(),
-    close: (deadline) => drain({ closed: source.stop(), closeAll: () => source.destroyAll() }, deadline),
+    close: (deadline) => {
+      held.close();
+      return drain({ closed: source.stop(), closeAll: () => source.destroyAll() }, deadline);
+    },
   };
 }
 
@@ -39,8 +46,16 @@ async function openHttp(options: ListenerOptions): Promise<Listener> {
   const http1 = createHttp1(options);
   const { server } = http1;
   server.maxConnections = options.limits.connections;
+  const held = new HeldConnections(options);
+  // A connection is served once it is allowed; Node.js reads from it at once otherwise.
+  const served = server.listeners('connection');
+  server.removeAllListeners('connection');
   server.on('connection', (socket) => {
-    if (isAdmitted(socket, options)) counted(socket, options);
+    if (!isAdmitted(socket, options)) return;
+    counted(socket, options);
+    held.admit(socket, () => {
+      for (const serve of served) Reflect.apply(serve, server, [socket]);
+    });
   });
   await listening(server, { port: options.port, host: options.address });
   return {
@@ -48,13 +63,17 @@ async function openHttp(options: ListenerOptions): Promise<Listener> {
     port: (server.address() as AddressInfo).port,
     inject: (socket) => void server.emit('connection', socket),
     connections: promisify(server.getConnections.bind(server)),
-    close: (deadline, beforeAbort) => drain(draining(http1), deadline, beforeAbort),
+    close: (deadline, beforeAbort) => {
+      held.close();
+      return drain(draining(http1), deadline, beforeAbort);
+    },
   };
 }
 
 /** The server gets its connections from the tunnels of other ports. */
 function openInternalHttp(options: ListenerOptions): Listener {
   const injected = new InjectedConnections(options.limits.connections);
+  const held = new HeldConnections(options);
   const http1 = createHttp1(options);
   // Node.js checks the timeouts of requests from this event on.
   http1.server.emit('listening');
@@ -63,10 +82,13 @@ function openInternalHttp(options: ListenerOptions): Listener {
     inject: (socket) => {
       if (!injected.add(socket) || !isAdmitted(socket, options)) return;
       counted(socket, options);
-      http1.server.emit('connection', socket);
+      held.admit(socket, () => http1.server.emit('connection', socket));
     },
     connections: () => Promise.resolve(injected.count),
-    close: (deadline, beforeAbort) => drain(draining(http1, injected.closed()), deadline, beforeAbort),
+    close: (deadline, beforeAbort) => {
+      held.close();
+      return drain(draining(http1, injected.closed()), deadline, beforeAbort);
+    },
   };
 }
 
@@ -79,19 +101,21 @@ async function openInjectedHttp(
   const http1 = createHttp1(options, (headers, request) =>
     injected.has(request.socket) ? undefined : forwardedClient(headers, request),
   );
+  const held = new HeldConnections(options);
   await listening(http1.server, { path: acceptor.socketPath });
   const stop = acceptor.connections((socket) => {
     if (!injected.add(socket) || !isAdmitted(socket, options)) return;
     counted(socket, options);
     // As Node's HTTP server does: a client may close its side once it has sent its request.
     socket.allowHalfOpen = true;
-    http1.server.emit('connection', socket);
+    held.admit(socket, () => http1.server.emit('connection', socket));
   });
   return {
     port: acceptor.port,
     connections: () => Promise.resolve(injected.count),
     close: (deadline, beforeAbort) => {
       stop();
+      held.close();
       return drain(draining(http1, injected.closed()), deadline, beforeAbort);
     },
   };

@@ -11,6 +11,7 @@ import { type ServerTls, TlsEntrance } from '../tls/tls-entrance.ts';
 import { openSource } from './connection-source.ts';
 import { drain, draining } from './drain.ts';
 import { type Entrance, entranceFor } from './entrance.ts';
+import { HeldConnections } from './held-connections.ts';
 import type { Listener, ListenerOptions } from './listener-options.ts';
 
 /**
@@ -24,15 +25,19 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
   const http1 = createHttp1(options, (headers, request) =>
     'encrypted' in request.socket ? undefined : forwardedClient(headers, request),
   );
-  const serve = (socket: TLSSocket, { name, relay }: Entrance): void => {
+  const held = new HeldConnections(options);
+  const secured = (socket: TLSSocket, entrance: Entrance): void => {
+    enteredBy(socket, entrance.name, {
+      serverName: socket.servername || undefined,
+      certificate: socket.authorized ? socket.getPeerX509Certificate() : undefined,
+    });
+    held.admit(socket, () => serve(socket, entrance));
+  };
+  const serve = (socket: TLSSocket, { relay }: Entrance): void => {
     if (relay !== undefined) {
       relay(socket, socket.servername || undefined, options.relayed);
       return;
     }
-    enteredBy(socket, name, {
-      serverName: socket.servername || undefined,
-      certificate: socket.authorized ? socket.getPeerX509Certificate() : undefined,
-    });
     if (socket.alpnProtocol === 'h2') http2.accept(socket);
     else http1.server.emit('connection', socket);
   };
@@ -40,12 +45,12 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
   const enter = (socket: Socket, entrance: Entrance, serverName?: string): void => {
     const { tls, relay } = entrance;
     if (tls === undefined) {
-      relay?.(socket, serverName, options.relayed);
+      held.admit(socket, () => relay?.(socket, serverName, options.relayed));
       return;
     }
     let end = ends.get(tls);
     if (end === undefined) {
-      end = new TlsEntrance(tls, limits, (secured) => serve(secured, entrance));
+      end = new TlsEntrance(tls, limits, (socket) => secured(socket, entrance));
       ends.set(tls, end);
     }
     end.accept(socket);
@@ -77,6 +82,7 @@ export async function openTls(options: ListenerOptions): Promise<Listener> {
     inject: (socket) => source.inject(socket),
     connections: () => source.connections(),
     close: (deadline, beforeAbort) => {
+      held.close();
       http2.drain();
       const { closed, closeIdle } = draining(http1, source.stop());
       const closeAll = (): void => {
