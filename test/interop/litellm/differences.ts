@@ -77,6 +77,10 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'LiteLLM fails on custom tools and allowed tools of Chat Completions, on arguments that are not JSON, and on members that it passes on.',
   },
   {
+    lines: /only a system message \| error: .*at least one non-system message/,
+    why: 'Anthropic needs a message: the gateway sends the instructions as one, LiteLLM refuses the call.',
+  },
+  {
     lines: /\| unreadable: max_tool_calls$/,
     why: 'LiteLLM passes the member on to Messages, which refuses it.',
   },
