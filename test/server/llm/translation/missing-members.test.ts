@@ -93,6 +93,13 @@ describe('a stream of Messages', () => {
     ]);
   });
 
+  test('with 1 output token at its start, which stands for none, and no later count has no output', () => {
+    const message = { id: 'm', model: 'x', usage: { input_tokens: 3, output_tokens: 1 } };
+    const delta = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { input_tokens: 4 } };
+    const last = events('messages', { type: 'message_start', message }, delta, end).at(-1);
+    expect(last).toMatchObject({ type: 'end', usage: { input: 4, output: 0 } });
+  });
+
   test('refuses arguments of a call that has not started', () => {
     expect(() => events('messages', delta({ type: 'input_json_delta', partial_json: '{' }))).toThrow(
       'its block has not started',
@@ -223,6 +230,13 @@ describe('a request of generateContent', () => {
       { type: 'file', source: { kind: 'url', url: 'https://a.test/b.pdf' } },
     ]);
   });
+
+  test.each([{}, { inlineData: null }, { thought: false }, { text: '' }])(
+    'has nothing for the part %j',
+    (part) => {
+      expect(parts(part, { text: 'a' })).toEqual([{ type: 'text', text: 'a' }]);
+    },
+  );
 
   test('has a text beside empty members', () => {
     expect(parts({ text: 'a', inlineData: null })).toEqual([{ type: 'text', text: 'a' }]);
