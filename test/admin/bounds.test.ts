@@ -54,6 +54,7 @@ const EACH = [
   'extProc.answerBytes',
   'guardrail.answerBytes',
   'guardrail.heldBytes',
+  'llm.batchLineBytes',
   'llm.requestBytes',
   'llm.responseBodyBytes',
   'llm.streamFrameBytes',

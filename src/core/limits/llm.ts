@@ -62,6 +62,11 @@ export const LLM_LIMITS = {
   cachedAnswerBytes: MIB,
   /** A response that is buffered completely, to count its tokens or for guardrails. */
   responseBodyBytes: 8 * MIB,
+  /** A line in the results of a batch; of a longer one, nothing is counted, and the access log says so. */
+  batchLineBytes: 8 * MIB,
+  /** Batches whose usage is known to be counted, in each process; and in Redis, how long after the last request for one. */
+  countedBatches: 10_000,
+  countedBatchAge: 90 * 24 * 3600 * SECOND,
   /**
    * Ratio of decoded to received bytes of a compressed response whose decoded size exceeds `responseBodyBytes`; beyond
    * that, it is aborted. JSON reaches 5 to 20, deflate at most 1032.

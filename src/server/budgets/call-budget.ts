@@ -61,6 +61,13 @@ export class CallBudget {
     this.#reserved(ctx, amounts, outcome);
   }
 
+  /** As `reserve`, for something that was used already: reserves nothing, and no budget refuses it. */
+  open(ctx: RequestContext): void | Promise<void> {
+    if (this.#id !== undefined) return;
+    this.#claims = this.#claims.map((claim) => ({ ...claim, limit: Number.MAX_SAFE_INTEGER }));
+    return this.reserve(ctx, { usd: 0, tokens: 0 });
+  }
+
   #reserved(ctx: RequestContext, amounts: Amounts, outcome: Reserved): void {
     if ('id' in outcome) {
       this.#id = outcome.id;

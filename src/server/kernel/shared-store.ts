@@ -6,7 +6,7 @@ export interface StoreScript {
 }
 
 /** What the store is used for: a metric label. */
-export type StoreUse = 'rateLimits' | 'sessions' | 'answers';
+export type StoreUse = 'rateLimits' | 'sessions' | 'answers' | 'batches';
 
 /** Redis or Valkey, which the replicas of a gateway share (`config.shared`). */
 export interface SharedStore {

@@ -5,6 +5,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CompiledPolicy } from '../kernel/policy.ts';
 import { backendTlsSchema } from '../transport/tls/backend-tls.ts';
 import { ai as aiPolicyKind } from './ai-policy.ts';
+import { countedBatches } from './batches/counted-batches.ts';
 import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
 import { handleCall } from './handle-call.ts';
 import { dumpEndpoint, dumpProviders, modelView } from './inspect.ts';
@@ -234,6 +235,7 @@ export const ai = defineBackend({
       startedAt: Math.floor(Date.now() / 1000),
       maxBodySize: maxBodySize(context.settings),
       limits: context.settings.limits,
+      countedBatches: countedBatches.get(context.settings),
       requestGuardrails: [],
       responseGuardrails: [],
       ...(targets.length > 1 && { balanced: { failover, models } }),

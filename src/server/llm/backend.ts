@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mapping } from '../../core/schema/mapping.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { countedBatches } from './batches/counted-batches.ts';
 import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
@@ -127,6 +128,7 @@ export const llm = defineBackend({
       startedAt: Math.floor(Date.now() / 1000),
       maxBodySize: maxBodySize(context.settings),
       limits: context.settings.limits,
+      countedBatches: countedBatches.get(context.settings),
       requestGuardrails: guardrails.flatMap(({ request }) => request),
       responseGuardrails: guardrails.flatMap(({ response }) => response),
     };

@@ -5,6 +5,7 @@ import type { PromptMessage } from './chat/prompt.ts';
 import type { ProviderError } from './errors.ts';
 import type { Operation } from './formats/format.ts';
 import type { FormatKey, ProviderFormatKey } from './formats/index.ts';
+import type { BatchPart } from './request/endpoints.ts';
 import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
@@ -12,7 +13,7 @@ export interface LlmCall {
   /** Limits of its stream. */
   readonly limits: Pick<
     Limits,
-    'streamIdle' | 'streamFrameBytes' | 'translatedStreamPing' | 'realtimeMessageBytes'
+    'batchLineBytes' | 'streamIdle' | 'streamFrameBytes' | 'translatedStreamPing' | 'realtimeMessageBytes'
   >;
   /** The client's wire format; undefined on `passthrough` paths of unknown format. */
   readonly format?: FormatKey | undefined;
@@ -21,7 +22,8 @@ export interface LlmCall {
   readonly operation: Operation;
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;
-  readonly requestModel: string;
+  /** That of the client; of a batch without one, the models of its requests. */
+  requestModel: string;
   /** The name in the configuration that `requestModel` matched: exact or a pattern; undefined for `*`. */
   readonly configuredModel?: string | undefined;
   /** Model name sent to the provider, if the configuration changes it. */
@@ -37,6 +39,10 @@ export interface LlmCall {
   readonly isRetrieval?: boolean | undefined;
   /** The response was created in the background, so that no other call has reported its usage. */
   ranInBackground?: boolean | undefined;
+  /** A call of batches. */
+  readonly batch?: BatchPart | undefined;
+  /** What its answer adds to what was counted of the batch before. */
+  counted?: { readonly usage: Usage; readonly cost: CostOutcome } | undefined;
   /** Its tokens are not counted: `passthrough: opaque` of the model. */
   readonly isUnmetered?: boolean;
   /** The client's request, parsed and unchanged. */

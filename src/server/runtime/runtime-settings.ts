@@ -10,6 +10,7 @@ import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { processSecret } from '../kernel/request/shared-slots.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
+import { CountedBatches, countedBatches } from '../llm/batches/counted-batches.ts';
 import { ChildSlots } from '../mcp/child-slots.ts';
 import { setMcpProcess } from '../mcp/process.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
@@ -83,6 +84,7 @@ export function runtimeSettings(
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,
   };
+  countedBatches.set(settings, new CountedBatches(settings));
   const { key } = config.session;
   if (database !== undefined)
     spendingOf.set(

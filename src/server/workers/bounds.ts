@@ -59,6 +59,7 @@ const EACH: readonly ShownBound[] = [
   { name: 'request.spans', at: 'each request', max: LIMITS.spansPerRequest },
   { name: 'response.waitingBytes', at: 'each response', max: LIMITS.streamHighWaterBytes },
   { name: 'llm.responseBodyBytes', at: 'each response', max: LIMITS.responseBodyBytes },
+  { name: 'llm.batchLineBytes', at: 'each response', max: LIMITS.batchLineBytes },
   { name: 'llm.streamFrameBytes', at: 'each response', max: LIMITS.streamFrameBytes },
   { name: 'guardrail.heldBytes', at: 'each response', max: LIMITS.guardrailHeldBytes },
   { name: 'guardrail.answerBytes', at: 'each call', max: LIMITS.guardrailBody },

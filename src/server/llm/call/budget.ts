@@ -24,6 +24,8 @@ export function reserveBudget(ctx: RequestContext, call: LlmCall, body?: CallBod
   if (budget === undefined || budget.isReserved || call.isFree === true) return;
   if (call.isUnmetered === true)
     return budget.refuseUncounted(ctx, { why: 'the tokens of the model are not counted' });
+  // It uses something when it runs, at a price of models that the call does not name. A used-up budget refuses it.
+  if (call.batch?.kind === 'creation') return budget.reserve(ctx, { tokens: 0, usd: 0 });
   const usage = { input: estimateInput(call.request), output: expectedOutput(call, body) };
   const cost = budget.countsMoney ? priceOf(ctx, call, usage) : undefined;
   if (cost !== undefined && cost.status !== 'Exact')
@@ -56,7 +58,8 @@ function priceOf(ctx: RequestContext, call: LlmCall, usage: Usage): CostOutcome 
   return callPrices.get(ctx)?.price(call.provider, names, usage);
 }
 
-function amountsOf(usage: Usage | undefined, cost: CostOutcome | undefined): Amounts {
+/** What budgets count. */
+export function amountsOf(usage: Usage | undefined, cost: CostOutcome | undefined): Amounts {
   return {
     tokens: usage === undefined ? 0 : usage.input + usage.output,
     usd: cost?.picoUsd === undefined ? 0 : nanoUsd(cost.picoUsd),

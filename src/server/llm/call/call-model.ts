@@ -2,6 +2,7 @@ import { callBudget } from '../../budgets/call-budget.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { logReads, originalWithheld } from '../../kernel/request/shared-slots.ts';
+import { countBatch } from '../batches/count-batch.ts';
 import { promptOf } from '../chat/prompt.ts';
 import { gatewayCredential } from '../credentials.ts';
 import { defaultsFor } from '../formats/default-fields.ts';
@@ -51,6 +52,7 @@ export async function callModel(
   const reply = await (cache === undefined
     ? answerOf(ctx, plan, sent, isStreamed)
     : cache.answer(ctx, plan, sent.body, () => answerOf(ctx, plan, sent, isStreamed)));
+  if (call.batch !== undefined) await countBatch(ctx, call, reply, runtime.countedBatches);
   const processed = responseFor(ctx, plan, reply, stripsUsage);
   return callBudget.get(ctx) === undefined ? processed : chargedReply(ctx, call, await processed);
 }

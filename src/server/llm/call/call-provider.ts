@@ -120,6 +120,8 @@ async function sendToProvider(
   const { apiKey, isReplaced, sign } = credential;
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (isReplaced) dropCredentials(headers, ctx.request);
+  // A part of the results could be read again and again, and nothing of it counted.
+  if (call.batch !== undefined) headers.delete('range');
   if (translation !== undefined) dropForeignHeaders(headers, ctx.request);
   headers.append('host', upstream.authority);
   // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.

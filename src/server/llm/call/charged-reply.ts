@@ -10,8 +10,14 @@ import { LlmStream } from './stream.ts';
 export async function chargedReply(ctx: RequestContext, call: LlmCall, reply: Reply): Promise<Reply> {
   const budget = callBudget.get(ctx);
   const { body } = reply;
-  // A stream charges itself before its end. An answer without text, such as speech, costs what its prompt does.
-  if (budget?.isReserved !== true || call.progress === 'rejected' || body instanceof LlmStream) return reply;
+  // A stream and a batch charge themselves before their end. An answer without text, such as speech, costs what its prompt does.
+  if (
+    budget?.isReserved !== true ||
+    call.progress === 'rejected' ||
+    body instanceof LlmStream ||
+    call.batch !== undefined
+  )
+    return reply;
   if (!(body instanceof UpstreamBody) || call.nonStreaming === undefined || call.hasNoText === true) {
     await chargeBudget(ctx, call);
     return reply;

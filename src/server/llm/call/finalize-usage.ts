@@ -21,15 +21,17 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
   }
   if (call.progress === 'sent' && !ctx.isAbandoned && ctx.reason !== 'Timeout') call.progress = 'rejected';
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
-  if (isUncounted(call)) call.usage = undefined;
+  if (isUncounted(call)) call.usage = call.counted?.usage;
   const { usage } = call;
   call.cost = costOf(call, catalog);
   endBudget(ctx, call);
-  chargeSoFar(ctx, usage ?? { input: 0, output: 0 });
+  // Batches have limits of their own at providers: the rate of other calls is not theirs.
+  chargeSoFar(ctx, (call.counted === undefined ? usage : undefined) ?? { input: 0, output: 0 });
 }
 
 function costOf(call: LlmCall, catalog: PriceCatalog): CostOutcome {
-  const { usage, priced } = call;
+  const { usage, priced, counted } = call;
+  if (counted !== undefined) return counted.cost;
   if (call.isCacheHit === true) return NOTHING;
   if (usage !== undefined && priced?.usage === usage) return priced.cost;
   return catalog.price(call.provider, [call.responseModel, call.providerModel, call.requestModel], usage);

@@ -2,6 +2,7 @@ import type { Limits } from '../../../core/limits.ts';
 import type { RuntimeSettings } from '../../kernel/compile-context.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { aiPolicy } from '../ai-policy.ts';
+import type { CountedBatches } from '../batches/counted-batches.ts';
 import { llmError } from '../errors.ts';
 import type { Guard } from '../guardrails/guard.ts';
 import type { Guardrails, ResponseGuard } from '../guardrails/guardrails.ts';
@@ -15,6 +16,8 @@ import { allowsCall, type Endpoint } from '../request/endpoints.ts';
 export interface LlmRuntime extends ModelListing {
   readonly maxBodySize: number;
   readonly limits: Limits;
+  /** Undefined: batches are not counted. */
+  readonly countedBatches?: CountedBatches | undefined;
   readonly requestGuardrails: readonly Guard[];
   readonly responseGuardrails: readonly ResponseGuard[];
   /** Providers of which each call uses a healthy one, whatever model it names. */

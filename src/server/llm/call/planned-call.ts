@@ -102,6 +102,7 @@ function callOf(
     isFree: endpoint.isFree ?? false,
     isUnmetered: model.passthrough.isOpaque,
     isRetrieval: endpoint.isRetrieval,
+    batch: model.passthrough.isOpaque ? undefined : endpoint.batch,
     request: body.value,
     keepsCompletion: logReads.get(ctx)?.reads('llm.completion', 'llm.toolCalls') === true,
     progress: undefined,

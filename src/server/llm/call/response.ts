@@ -77,6 +77,8 @@ export function processResponse(
 }
 
 function meteredReply(ctx: RequestContext, call: LlmCall, reply: Reply, body: UpstreamBody): Reply {
+  // Results of a batch are counted line by line.
+  if (call.nonStreaming !== undefined) return reply;
   call.nonStreaming = new NonStreamingMeter(ctx.timings.started);
   body.observers.push(call.nonStreaming);
   body.watcher = ctx;

@@ -42,6 +42,11 @@ const modelSchema = z.lazy(() =>
         )
         .optional()
         .describe('Rates of calls with a long input, in ascending order of `contextOver`.'),
+      batch: ratesSchema
+        .optional()
+        .describe(
+          'Rates of requests in batches, whatever their length. Default of each: half of the others.',
+        ),
       tags: z.array(z.string()).optional().describe('Labels for people, without effect on prices.'),
     })
     .refine(

@@ -6,7 +6,7 @@ import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-
 import { parseJson, readJsonFile } from '../../kernel/files/json-file.ts';
 import type { CostOutcome } from '../llm-call.ts';
 import type { Usage } from '../usage.ts';
-import { builtInPrices } from './built-in-prices.ts';
+import { BATCH_DIVISOR, builtInPrices } from './built-in-prices.ts';
 import {
   type CatalogDocument,
   catalogSchema,
@@ -29,15 +29,20 @@ export class PriceCatalog {
 
   /**
    * The cost of a call, with the prices of the first of `models` that has any, or else with those that are built in. Never
-   * throws: if there are none, `status` and `reason` say why.
+   * throws: if there are none, `status` and `reason` say why. `batched`: of requests in a batch.
    */
-  price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
+  price(
+    provider: string,
+    models: readonly (string | undefined)[],
+    usage: Usage | undefined,
+    batched?: Batched,
+  ): CostOutcome {
     const prices = this.#find(provider, models);
     if (prices === undefined || (this.#isEmpty && usage === undefined))
       return new UnknownCost(this.#isEmpty, provider, models);
     if (usage === undefined)
       return { status: 'Unpriced', reason: 'no tokens were used: the request was not sent or was rejected' };
-    const rates = ratesFor(prices, usage);
+    const rates = ratesFor(prices, usage, batched);
     if (RATE_KINDS.every((kind) => rates[kind] === undefined))
       return { status: 'Unpriced', reason: 'the catalog has no rates for the model' };
     return outcome(rates, usage);
@@ -90,10 +95,25 @@ class UnknownCost implements CostOutcome {
   }
 }
 
-/** The base rates, overridden by those of the highest tier that the input exceeds. */
-function ratesFor({ rates, tiers }: ModelPrices, { input }: Usage): Rates {
-  const tier = tiers.findLast(({ contextOver }) => input > contextOver);
-  return tier === undefined ? rates : { ...rates, ...tier.rates };
+/** Requests in a batch whose tokens are a sum. */
+export interface Batched {
+  readonly requests: number;
+}
+
+/** The base rates, overridden by those of the highest tier that the input exceeds: of a batch, the average of its requests. */
+function ratesFor({ rates, tiers, batch }: ModelPrices, { input }: Usage, batched?: Batched): Rates {
+  const length = input / Math.max(1, batched?.requests ?? 1);
+  const tier = tiers.findLast(({ contextOver }) => length > contextOver);
+  const usual = tier === undefined ? rates : { ...rates, ...tier.rates };
+  return batched === undefined ? usual : { ...discounted(usual), ...batch };
+}
+
+function discounted(rates: Rates): Rates {
+  const entries = RATE_KINDS.flatMap((kind) => {
+    const rate = rates[kind];
+    return rate === undefined ? [] : [[kind, (rate + BATCH_DIVISOR - 1n) / BATCH_DIVISOR] as const];
+  });
+  return Object.fromEntries(entries);
 }
 
 /**

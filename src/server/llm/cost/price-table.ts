@@ -6,6 +6,8 @@ import { parseRate } from './decimal.ts';
 export interface ModelPrices {
   readonly rates: Rates;
   readonly tiers: readonly { readonly contextOver: number; readonly rates: Rates }[];
+  /** Those of batches that are not half of the others. */
+  readonly batch: Rates;
   readonly tags: readonly string[];
 }
 
@@ -53,7 +55,7 @@ class ProviderPrices {
 
   merge(
     model: string,
-    { rates, tiers = [], tags = [] }: CatalogDocument['providers'][string]['models'][string],
+    { rates, tiers = [], batch, tags = [] }: CatalogDocument['providers'][string]['models'][string],
   ): void {
     const before = this.#models.get(model);
     if (before === undefined && model.includes('*')) {
@@ -66,6 +68,7 @@ class ProviderPrices {
         tiers.length > 0
           ? tiers.map((tier) => ({ ...tier, rates: parseRates(tier.rates) }))
           : (before?.tiers ?? []),
+      batch: { ...before?.batch, ...parseRates(batch) },
       tags: [...new Set([...(before?.tags ?? []), ...tags])],
     });
   }

@@ -21,9 +21,19 @@ export interface Endpoint extends Pick<WireFormat, 'operation' | 'hasNoText' | '
   readonly path?: string;
   /** Returns a stored response, which reports the usage of the call that created it. */
   readonly isRetrieval?: boolean;
+  /** A call of batches. */
+  readonly batch?: BatchPart | undefined;
   /** Allowed by `routes` of the policy `ai`, whatever the `passthrough` of models says. */
   readonly isRouted?: boolean;
 }
+
+/**
+ * What a call has to do with batches. `creation`: of one, or of a file with its requests; `object`: the state of a batch;
+ * `results`: a line for each of its requests; `file`: that, or any other file. `id`: of the batch or file, as in the path.
+ */
+export type BatchPart =
+  | { readonly kind: 'creation' }
+  | { readonly kind: 'object' | 'results' | 'file'; readonly id: string };
 
 /**
  * Calls that are allowed by default, all of them POST, by their path without `/v1`: those of every format. Other
@@ -99,20 +109,42 @@ function formatOfMethod(method: string): WireFormat<FormatKey> | undefined {
 
 /**
  * The call at a `passthrough` path. Known calls are recognized behind a prefix such as `/openai/deployments/x`. Requests
- * that create nothing are free: files, lists, and batches, which report the usage of other calls.
+ * that create nothing are free: files, lists, and batches, whose usage is counted once it is known (`batches/`).
  */
 export function passthroughAt(method: string, path: string): Endpoint {
   const { format, operation, hasNoText = false, isFree = false } = endpointBehindPrefix(path) ?? UNKNOWN;
   const isRetrieval = STORED_RESPONSE.test(`${method} ${path}`);
+  const batch = format === undefined ? batchAt(method, path) : undefined;
   return {
     ...(format && { format }),
     operation,
     hasNoText,
-    isFree: isFree || (format === undefined && method !== 'POST' && !isRetrieval),
+    isFree: isFree || batch?.kind === 'object' || (format === undefined && method !== 'POST' && !isRetrieval),
     takesForms: true,
     isPassthrough: true,
     isRetrieval,
+    batch,
   };
+}
+
+/** OpenAI's API reference, "Batch" and "Retrieve file content"; Anthropic's, "Retrieve Message Batch results". */
+const BATCH_CALLS = {
+  results: /^GET .*\/messages\/batches\/([^/]+)\/results$/,
+  file: /^GET .*\/files\/([^/]+)\/content$/,
+  object: /^(?:GET .*\/batches\/([^/]+)|POST .*\/batches\/([^/]+)\/cancel)$/,
+} as const;
+
+const BATCH_CREATION = /^POST .*\/(?:batches|files)$/;
+
+function batchAt(method: string, path: string): BatchPart | undefined {
+  const call = `${method} ${path}`;
+  if (BATCH_CREATION.test(call)) return { kind: 'creation' };
+  for (const kind of ['results', 'file', 'object'] as const) {
+    const [, first, second] = BATCH_CALLS[kind].exec(call) ?? [];
+    const id = first ?? second;
+    if (id !== undefined) return { kind, id };
+  }
+  return undefined;
 }
 
 /** OpenAI's API reference, "Get a model response" and "Cancel a response". */
@@ -176,7 +208,7 @@ export const passthroughSchema = z
   .union([pathsSchema, z.enum(['detect', 'opaque'])])
   .default([])
   .describe(
-    "Additional endpoints forwarded to the provider of this model with its key, such as files, batches and stored responses. A call without a model name uses the most specific model that allows its path; the client's key must allow that model. These endpoints read and change data of the whole provider account, not only the client's. `detect` allows every endpoint and translates none, with `opaque`, tokens are not counted either.",
+    "Additional endpoints forwarded to the provider of this model with its key, such as files, batches and stored responses. Tokens of batches count when their result is retrieved. A call without a model name uses the most specific model that allows its path; the client's key must allow that model. These endpoints read and change data of the whole provider account, not only the client's. `detect` allows every endpoint and translates none, with `opaque`, tokens are not counted either.",
   );
 
 /** Endpoints that are forwarded besides those of wire formats. */

@@ -13,7 +13,7 @@ const SERVER_FORM = 'expected `host` or `host:port`, such as `sentinel-1.example
 
 export const sharedSchema = z.lazy(() =>
   mapping(
-    'Redis or Valkey, which several gateways with the same configuration share: the counts of `localRateLimit` and MCP sessions.',
+    'Redis or Valkey, which several gateways with the same configuration share: the counts of `localRateLimit`, MCP sessions, answers of `cache`, and which batches of models were counted.',
     {
       redis: z
         .string()

@@ -33,6 +33,9 @@ export class UpstreamBody {
   /** Called with every chunk that is sent to the client, for token counts and the access log. Add them before `attach`. */
   readonly observers: { see(chunk: Buffer): void }[] = [];
 
+  /** Called when the whole body was sent, before its end: the response ends when that resolves. */
+  beforeEnd: (() => void | Promise<void>) | undefined;
+
   /** Notified if the body ends early: the upstream failed, or the client disconnected. */
   watcher: { bodyFailed(why: string, isTimeout: boolean): void } | undefined;
 
@@ -128,7 +131,9 @@ export class UpstreamBody {
     const sink = this.#sink;
     if (sink === undefined || this.#isPaused || this.#held.length > 0) return;
     this.#sink = undefined;
-    sink.end();
+    const settled = this.beforeEnd?.();
+    if (settled === undefined) sink.end();
+    else void settled.finally(() => sink.end());
   }
 
   #observe(chunk: Buffer): void {
@@ -137,7 +142,7 @@ export class UpstreamBody {
 
   /** Called by the listener after `writeHead`. */
   attach(response: BodyWriter): void {
-    if (this.#ended && this.#failed === undefined) {
+    if (this.#ended && this.#failed === undefined && this.beforeEnd === undefined) {
       // Complete already: one write, so that headers and body are sent in the same packet.
       for (const chunk of this.#held) this.#observe(chunk);
       response.end(this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held));
