@@ -205,6 +205,7 @@ export const LOG_MODULES: readonly string[] = [
   'proxy::tls',
   'proxy::upstream',
   'request',
+  'telemetry::log',
   'telemetry::trace',
 ];
 

@@ -11,7 +11,7 @@ test('the list of log modules equals the scopes used in log calls', () => {
     const text = readFileSync(`${SOURCE}${file}`, 'utf8');
     return [
       ...text.matchAll(/\blog\??\.(?:error|warn|info|debug|trace)\(\s*'([^']+)'/gi),
-      ...text.matchAll(/(?:\bscope:|\breturn|\?) '((?:proxy|mcp|llm)::[^']+|auth)'/g),
+      ...text.matchAll(/(?:\bscope:|\btarget:|\breturn|\?) '((?:proxy|mcp|llm|telemetry)::[^']+|auth)'/g),
     ].map(([, scope]) => scope);
   });
   expect([...new Set([...scopes, 'llm', 'request'])].sort()).toEqual([...LOG_MODULES]);
