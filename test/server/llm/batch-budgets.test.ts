@@ -18,6 +18,7 @@ import { REDIS_SERVER, redisServer } from '../../kit/redis.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { freshly, workerGateway } from '../../kit/workers.ts';
+import { recordingGateway } from '../record/recorded.ts';
 
 describe('rights and budgets', () => {
   const policies = (limit: string) => ({ budgets: [{ name: 'all', limit }] });
@@ -121,6 +122,51 @@ describe('rights and budgets', () => {
     for (const path of [OBJECT, FILE]) await get(opaque, path);
     expect(await counted(opaque, 2)).toEqual([]);
   });
+});
+
+test('usage and metrics show a batch with its model, for the key that has retrieved it', async () => {
+  await using provider = await llmProvider(answering(batch()));
+  const keys = [
+    { key: 'a', metadata: { name: 'ann' } },
+    { key: 'b', metadata: { name: 'bob' } },
+  ];
+  await using recording = await recordingGateway({
+    config: { modelCatalog: [{ inline: BATCH_PRICES }] },
+    more: {
+      llm: {
+        port: 0,
+        models: [
+          {
+            name: '*',
+            provider: 'oaiCompat',
+            params: { baseUrl: `http://${provider.address}/v1`, apiKey: 'sk-provider' },
+            passthrough: PASSTHROUGH,
+          },
+        ],
+        policies: { apiKey: { mode: 'strict', keys } },
+      },
+    },
+  });
+  for (const key of ['b', 'a', 'b']) await get(recording.gate, OBJECT, { authorization: `Bearer ${key}` });
+  await recording.records('', 3);
+  const { rows } = await recording.get('/api/usage?by=key,model');
+  expect(rows).toContainEqual({
+    group: { key: 'bob', model: 'one' },
+    requests: 1,
+    errors: 0,
+    inputTokens: 100,
+    outputTokens: 50,
+    cachedInputTokens: 40,
+    costUsd: '0.057',
+  });
+  expect(rows).toHaveLength(3);
+  const text = await recording.gate.running.metrics.render();
+  expect(text).toMatch(
+    /^gw_gen_ai_client_token_usage_sum\{gen_ai_token_type="output",.*gen_ai_request_model="one".*\} 50$/m,
+  );
+  expect(text.match(/^gw_gen_ai_client_cost_usd_total\{.*$/gm)).toEqual([
+    expect.stringMatching(/gen_ai_request_model="one".*\} 0\.057$/),
+  ]);
 });
 
 describe.skipIf(REDIS_SERVER === undefined)('with config.shared', () => {
