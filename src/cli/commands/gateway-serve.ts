@@ -276,9 +276,10 @@ async function openGateway(
   }
 > {
   const renderMetrics = (): Promise<string> => pool?.renderMetrics() ?? runtime.metrics.render();
+  const encodeMetrics = () => pool?.encodeMetrics() ?? runtime.metrics.encode();
   let signalServers: SignalServers | undefined;
   try {
-    signalServers = await openSignalServers({ config, renderMetrics, readiness, env, log });
+    signalServers = await openSignalServers({ config, renderMetrics, encodeMetrics, readiness, env, log });
     if (pool !== undefined) {
       await pool.start(runtime);
       return { gateway: pool, serving: () => pool, signalServers };

@@ -47,7 +47,7 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     title: 'Form of histograms',
     at: 'config.histograms',
     hasValues: true,
-    names: names('classic -native -both'),
+    names: names('classic native both'),
   },
   { title: 'Storage', at: 'config.storage', names: names('mode') },
   {

@@ -71,4 +71,6 @@ export const OBSERVE_LIMITS = {
   /** Distinct values of one label that clients or providers choose, and their length. */
   metricLabelValues: 300,
   metricLabelLength: 128,
+  /** Buckets of one native histogram; beyond, pairs of buckets are merged. */
+  nativeBuckets: 160,
 } as const;

@@ -122,11 +122,11 @@ const processSchema = mapping('Settings of the process, read at startup.', {
     ),
   metrics: metricsSchema.prefault({}),
   histograms: z
-    .enum(['classic'], {
-      error: 'only `classic` is supported: metrics are written as text, which has no native histograms',
-    })
+    .enum(['classic', 'native', 'both'])
     .default('classic')
-    .describe('Form of the histograms of the metrics: `classic` ones have fixed buckets.'),
+    .describe(
+      'Form of the histograms of the metrics: `classic` ones have fixed buckets, `native` ones exponential buckets, exposed only in the Prometheus protobuf format; the text format then has their sum and count.',
+    ),
   tracing: tracingSchema.prefault({}),
   session: z
     .strictObject({

@@ -3,6 +3,7 @@ import type { Path } from '../../core/diagnostic.ts';
 import { isOptionalAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
+import { PROTOBUF_CONTENT_TYPE, prefersProtobuf } from './metrics/protobuf.ts';
 
 /** What the metrics and readiness servers need. */
 export interface OperatorServers {
@@ -11,6 +12,8 @@ export interface OperatorServers {
   };
   /** Returns all metrics as OpenMetrics text. */
   renderMetrics(): Promise<string>;
+  /** Returns all metrics in the Prometheus protobuf format; undefined unless histograms are native. */
+  encodeMetrics(): Promise<Buffer | undefined>;
   readonly readiness: Readiness;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
@@ -31,6 +34,7 @@ export interface SignalServers {
 export async function openSignalServers({
   config: { config },
   renderMetrics,
+  encodeMetrics,
   readiness,
   env,
   log,
@@ -46,7 +50,7 @@ export async function openSignalServers({
       variable: 'STATS_ADDR',
       fallback: ':15020',
       configured: config.statsAddr,
-      onRequest: statsHandler(renderMetrics),
+      onRequest: statsHandler({ renderMetrics, encodeMetrics }),
     },
     {
       component: 'readiness',
@@ -178,19 +182,30 @@ export function readinessHandler(
 
 const OPEN_METRICS = 'application/openmetrics-text';
 
-/** Handles `/metrics` and `/stats/prometheus`, any method, with the metrics as OpenMetrics text. Other paths: 404. */
-function statsHandler(
-  renderMetrics: OperatorServers['renderMetrics'],
-): (request: IncomingMessage, response: ServerResponse) => void {
+/**
+ * Handles `/metrics` and `/stats/prometheus`, any method, with the metrics as OpenMetrics text, or in the protobuf format
+ * if the client prefers it and histograms are native. Other paths: 404.
+ */
+function statsHandler({
+  renderMetrics,
+  encodeMetrics,
+}: Pick<OperatorServers, 'renderMetrics' | 'encodeMetrics'>): (
+  request: IncomingMessage,
+  response: ServerResponse,
+) => void {
   return (request, response) => {
     const path = request.url?.split('?')[0];
     if (path !== '/metrics' && path !== '/stats/prometheus') {
       response.writeHead(404).end();
       return;
     }
-    void renderMetrics().then((text) => {
-      response.writeHead(200, { 'content-type': contentType(request.headers.accept) }).end(text);
-    });
+    const { accept } = request.headers;
+    const answer = async (): Promise<void> => {
+      const encoded = prefersProtobuf(accept) ? await encodeMetrics() : undefined;
+      const type = encoded === undefined ? contentType(accept) : PROTOBUF_CONTENT_TYPE;
+      response.writeHead(200, { 'content-type': type }).end(encoded ?? (await renderMetrics()));
+    };
+    void answer();
   };
 }
 

@@ -157,8 +157,8 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   diagnostics.push(...lint(source));
   const trusted = config.config.http.trustedProxies;
   const inspection = new Inspection();
-  const { fields, prefix } = config.config.metrics;
-  const metrics = previous?.metrics ?? new Metrics(Object.keys(fields.add), prefix);
+  const { histograms, metrics: naming } = config.config;
+  const metrics = previous?.metrics ?? new Metrics(Object.keys(naming.fields.add), naming.prefix, histograms);
   const database = previous === undefined ? databaseOf(config, options) : previous.database;
   const settings = runtimeSettings(loaded, config, metrics, database, previous?.settings, options);
   const redactor = lazyRedactor(source, options.env, settings.secretNames.values);

@@ -1,5 +1,6 @@
-import { mergeValues, renderMetrics } from '../observe/metrics/exposition.ts';
+import { type MetricSource, mergeValues, renderMetrics } from '../observe/metrics/exposition.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
+import { encodeMetrics } from '../observe/metrics/protobuf.ts';
 
 /** Metrics of several processes as one. */
 export class MergedMetrics {
@@ -14,8 +15,17 @@ export class MergedMetrics {
 
   /** Renders the metrics of processes as OpenMetrics text; the first one has those that are not added up. */
   async render(processes: readonly (readonly MetricValues[])[]): Promise<string> {
+    return renderMetrics(await this.#sources(processes));
+  }
+
+  /** Encodes what `render` renders in the Prometheus protobuf format. */
+  async encode(processes: readonly (readonly MetricValues[])[]): Promise<Buffer> {
+    return encodeMetrics(await this.#sources(processes));
+  }
+
+  async #sources(processes: readonly (readonly MetricValues[])[]): Promise<MetricSource[]> {
     const merged = await mergeAll([...processes, await this.#ended]);
-    return renderMetrics(merged.map((metric) => () => metric));
+    return merged.map((metric) => () => metric);
   }
 }
 

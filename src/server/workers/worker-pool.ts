@@ -3,6 +3,7 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { LineSink, Log } from '../../core/log.ts';
 import { DroppedLinesReporter } from '../observe/access-log.ts';
+import type { MetricValues } from '../observe/metrics/family.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Gateway } from '../runtime/gateway.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -193,8 +194,17 @@ export class WorkerPool
   }
 
   async renderMetrics(): Promise<string> {
+    return this.#merged.render(await this.#readMetrics());
+  }
+
+  /** All metrics in the Prometheus protobuf format; undefined unless histograms are native. */
+  async encodeMetrics(): Promise<Buffer | undefined> {
+    return this.metrics.hasProtobuf ? this.#merged.encode(await this.#readMetrics()) : undefined;
+  }
+
+  #readMetrics(): Promise<(readonly MetricValues[])[]> {
     const workers = this.processes.map((worker) => worker.metrics().catch(() => worker.lastMetrics));
-    return this.#merged.render(await Promise.all([this.metrics.read(), ...workers]));
+    return Promise.all([this.metrics.read(), ...workers]);
   }
 
   async close(): Promise<void> {

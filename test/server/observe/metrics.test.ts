@@ -331,12 +331,3 @@ describe('label limits', () => {
     expect(sampleValue(families, name, { gen_ai_request_model: 'm1' })).toBe(2);
   });
 });
-
-test.each(['native', 'both'])(
-  '`config.histograms: %s` is refused with the form that is supported',
-  async (form) => {
-    await expect(gateway(`{config: {histograms: ${form}}}`)).rejects.toThrow(
-      'config.histograms: only `classic` is supported',
-    );
-  },
-);

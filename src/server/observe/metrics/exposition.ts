@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Aggregator, Counter, Gauge, OpenMetricsContentType, Registry } from 'prom-client';
 import { type FamilyInfo, type MetricValues, promClient } from './family.ts';
+import { mergeNative } from './native-histogram.ts';
 
 /** A metric of the process or the gateway whose value is sampled at each scrape. */
 export interface SampledMetric extends FamilyInfo {
@@ -52,24 +53,36 @@ export async function mergeValues(metrics: readonly MetricValues[]): Promise<Met
   const registry = AggregatorRegistry.aggregate(metrics.map((metric) => [metric]));
   const [merged] = await registry.getMetricsAsJSON();
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package say less than it returns
-  return merged as MetricValues;
+  const values = merged as MetricValues;
+  const native = mergeNative(metrics.flatMap((metric) => metric.native ?? []));
+  return native.length === 0 ? values : { ...values, native };
+}
+
+/**
+ * Reads metrics one after the other, without those that have no values. A full histogram has 34,000 lines, so the event
+ * loop gets a turn after each metric.
+ */
+export async function* readSources(sources: readonly MetricSource[]): AsyncIterable<MetricValues> {
+  for (const source of sources) {
+    const metric = await source();
+    if (metric === undefined || metric.values.length === 0) continue;
+    yield metric;
+    await setImmediate();
+  }
 }
 
 /**
  * Renders metrics as OpenMetrics text, which the classic Prometheus text parser also accepts. Metrics without values
- * are omitted. A full histogram has 34,000 lines, so the event loop gets a turn after each metric.
+ * are omitted.
  */
 export async function renderMetrics(sources: readonly MetricSource[]): Promise<string> {
   const { AggregatorRegistry, Registry } = promClient();
   const texts: string[] = [];
-  for (const source of sources) {
-    const metric = await source();
-    if (metric === undefined || metric.values.length === 0) continue;
+  for await (const metric of readSources(sources)) {
     // `aggregate` is the library's only public way to turn values back into a registry that can print them.
     const registry = AggregatorRegistry.aggregate<OpenMetricsContentType>([[metric]]);
     registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
     texts.push(await registry.getSingleMetricAsString(metric.name));
-    await setImmediate();
   }
   return `${[...texts, '# EOF'].join('\n')}\n`;
 }

@@ -1,4 +1,4 @@
-import { counterFamily, type Family, histogramFamily } from './family.ts';
+import { counterFamily, type Family, type HistogramForm, histogramFamily } from './family.ts';
 import type { Counter, Histogram } from './series.ts';
 
 // Names, labels and buckets match upstream's dashboards, except for the prefix.
@@ -33,10 +33,10 @@ export type Families = ReturnType<typeof createFamilies>;
 
 /**
  * Creates every metric family that requests update, in the order in which they are printed. `custom`: names of the
- * labels added by `config.metrics`. `prefix`: first part of all names.
+ * labels added by `config.metrics`. `prefix`: first part of all names. `form`: that of all histograms.
  */
-export function createFamilies(custom: readonly string[], prefix: string) {
-  const create = familiesNamed(prefix);
+export function createFamilies(custom: readonly string[], prefix: string, form: HistogramForm) {
+  const create = familiesNamed(prefix, form);
   const { guardrails, catalogLookups, ...llm } = llmFamilies(create, [...GEN_AI_LABELS, ...custom]);
   const { requests, connections, ...http } = httpFamilies(
     create,
@@ -48,7 +48,7 @@ export function createFamilies(custom: readonly string[], prefix: string) {
 }
 
 /** Creates families whose names start with `prefix`. */
-const familiesNamed = (prefix: string) => ({
+const familiesNamed = (prefix: string, form: HistogramForm) => ({
   counter: (name: string, help: string, labels: readonly string[]): Family<Counter> =>
     counterFamily({ name: prefix + name, help }, labels),
   histogram: (
@@ -56,7 +56,7 @@ const familiesNamed = (prefix: string) => ({
     help: string,
     labels: readonly string[],
     bounds: readonly number[],
-  ): Family<Histogram> => histogramFamily({ name: prefix + name, help }, labels, bounds),
+  ): Family<Histogram> => histogramFamily({ name: prefix + name, help }, labels, bounds, form),
 });
 
 type Create = ReturnType<typeof familiesNamed>;

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { LIMITS } from '../../../core/limits.ts';
-import { Counter, Histogram, type Series, type SeriesValues } from './series.ts';
+import type { NativeSeries } from './native-histogram.ts';
+import { Counter, Histogram, NativeHistogram, type Series, type SeriesValues } from './series.ts';
 
 /** Label values: `overflow` where a limit on distinct values is reached, `unknown` where there is no value. */
 const OVERFLOW = 'overflow';
@@ -14,6 +15,8 @@ export interface MetricValues {
   readonly type: unknown;
   readonly aggregator: string;
   readonly values: SeriesValues;
+  /** Native histograms of the same series; undefined if there are none. */
+  readonly native?: readonly NativeSeries[];
 }
 
 export interface FamilyInfo {
@@ -94,7 +97,12 @@ export class Family<S extends Series> {
     const values = all.flatMap(({ labels, series }) =>
       series.read(name).map((value) => ({ ...value, labels: { ...value.labels, ...labels } })),
     );
-    return { name, help: `${help}.`, type, aggregator: 'sum', values };
+    const native = all.flatMap(({ labels, series }) => {
+      const buckets = series.readNative?.();
+      return buckets === undefined ? [] : [{ labels, buckets }];
+    });
+    const metric = { name, help: `${help}.`, type, aggregator: 'sum', values };
+    return native.length === 0 ? metric : { ...metric, native };
   }
 
   #labelled(values: readonly string[]): LabelledSeries<S> {
@@ -114,13 +122,19 @@ export function counterFamily(info: FamilyInfo, labelNames: readonly string[]): 
   return new Family({ ...info, type: 'counter' }, labelNames, () => new Counter());
 }
 
-/** `bounds`: upper bucket bounds in ascending order, without `+Inf`. */
+/** `classic`: fixed buckets; `native`: exponential ones. */
+export type HistogramForm = 'classic' | 'native' | 'both';
+
+/** `bounds`: upper bounds of the fixed buckets in ascending order, without `+Inf`. */
 export function histogramFamily(
   info: FamilyInfo,
   labelNames: readonly string[],
   bounds: readonly number[],
+  form: HistogramForm,
 ): Family<Histogram> {
-  return new Family({ ...info, type: 'histogram' }, labelNames, () => new Histogram(bounds));
+  const fixed = form === 'native' ? [] : bounds;
+  const create = () => (form === 'classic' ? new Histogram(fixed) : new NativeHistogram(fixed));
+  return new Family({ ...info, type: 'histogram' }, labelNames, create);
 }
 
 /**

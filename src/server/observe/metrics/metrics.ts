@@ -10,9 +10,16 @@ import { CLIENT_METHODS } from '../../mcp/protocol/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import { createRegistry, type MetricSource, renderMetrics, type SampledMetric } from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';
-import { LabelValues, type MetricDescription, type MetricValues, UNKNOWN } from './family.ts';
+import {
+  type HistogramForm,
+  LabelValues,
+  type MetricDescription,
+  type MetricValues,
+  UNKNOWN,
+} from './family.ts';
 import { type MetricsPolicy, OWN_PREFIX } from './policy.ts';
 import { processMetrics } from './process.ts';
+import { encodeMetrics } from './protobuf.ts';
 import { RouteSeries } from './route-series.ts';
 import type { Counter, Histogram } from './series.ts';
 
@@ -37,10 +44,12 @@ export class Metrics {
   readonly #custom: readonly LabelValues[];
   /** First part of all names. */
   readonly #prefix: string;
+  readonly #form: HistogramForm;
 
   /** `custom` and `prefix`: label names added, and the prefix set by `config.metrics`. `configure` sets the expressions that compute their values. */
-  constructor(custom: readonly string[] = [], prefix = OWN_PREFIX) {
-    this.families = createFamilies(custom, prefix);
+  constructor(custom: readonly string[] = [], prefix = OWN_PREFIX, form: HistogramForm = 'classic') {
+    this.families = createFamilies(custom, prefix, form);
+    this.#form = form;
     this.#prefix = prefix;
     this.#custom = custom.map(() => new LabelValues());
   }
@@ -111,6 +120,16 @@ export class Metrics {
   /** Renders all metrics as OpenMetrics text. Metrics removed by `config.metrics.remove` are omitted. */
   async render(): Promise<string> {
     return renderMetrics(await this.#sources());
+  }
+
+  /** Whether histograms are native: only then are metrics also exposed in the protobuf format. */
+  get hasProtobuf(): boolean {
+    return this.#form !== 'classic';
+  }
+
+  /** Encodes all metrics that `render` renders in the Prometheus protobuf format; undefined without `hasProtobuf`. */
+  async encode(): Promise<Buffer | undefined> {
+    return this.hasProtobuf ? encodeMetrics(await this.#sources()) : undefined;
   }
 
   /** The values of all metrics that are printed. */

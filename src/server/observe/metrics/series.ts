@@ -1,4 +1,5 @@
 import type { MetricValueWithName } from 'prom-client';
+import { ExponentialBuckets, type NativeBuckets } from './native-histogram.ts';
 
 /** The values of one series, as prom-client prints them: without the labels of the series. */
 export type SeriesValues = MetricValueWithName<string>[];
@@ -7,6 +8,8 @@ export type SeriesValues = MetricValueWithName<string>[];
 export interface Series {
   /** `name`: the metric, without the `_total` of a counter. */
   read(name: string): SeriesValues;
+  /** Only native histograms have these. */
+  readNative?(): NativeBuckets;
 }
 
 /** A number that only grows. */
@@ -56,6 +59,20 @@ export class Histogram implements Series {
       { value: count, labels: {}, metricName: `${name}_count` },
       ...buckets,
     ];
+  }
+}
+
+/** Also counts observed values in exponential buckets. */
+export class NativeHistogram extends Histogram {
+  readonly #native = new ExponentialBuckets();
+
+  override observe(value: number): void {
+    super.observe(value);
+    this.#native.observe(value);
+  }
+
+  readNative(): NativeBuckets {
+    return this.#native.read();
   }
 }
 
