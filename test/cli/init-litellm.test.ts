@@ -235,7 +235,7 @@ router_settings:
     expect(found.lines).toEqual(
       expect.arrayContaining([
         '`model_group_alias.none` in config.yaml: no model nope',
-        '`fallbacks.b` in config.yaml: no model of its own: nope',
+        'warning: `fallbacks.b` in config.yaml: not imported as a model: nope',
         expect.stringMatching(/^`fallbacks` in config.yaml: no other model is tried after a refusal/),
         '`default_fallbacks` of anthropic/* in config.yaml: names that match a pattern have none',
       ]),
@@ -363,7 +363,7 @@ general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of
       .toSorted();
   expect(names(0, firstOther)).toEqual(
     [
-      ...['rpm', 'max_budget', 'guardrails', 'general_settings.global_max_parallel_requests'],
+      ...['rpm', 'max_budget', 'guardrails', 'guardrails', 'general_settings.global_max_parallel_requests'],
       ...['litellm_settings.max_budget', 'litellm_settings.callbacks: presidio'],
       ...['litellm_settings.default_team_settings', 'router_settings.provider_budget_config'],
     ].toSorted(),
@@ -375,6 +375,36 @@ general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of
       ...['litellm_settings.unknown_of_litellm', 'router_settings.unknown_of_router'],
       ...['router_settings.routing_strategy', 'router_settings.context_window_fallbacks'],
       ...['general_settings.database_url', 'general_settings.unknown_of_general'],
+    ].toSorted(),
+  );
+});
+
+test('limits of who may call what are imported, or are warnings', () => {
+  const {
+    targets,
+    lines,
+    models: found,
+  } = read(`model_list:
+- model_name: a
+  litellm_params: { model: openai/x, ${KEY} }
+  model_info: { access_groups: [beta] }
+- model_name: b
+  litellm_params: { model: openai/y, ${KEY} }
+  model_info: { blocked: true }
+general_settings: { allowed_ips: [10.0.0.1], allowed_routes: [/chat], enable_jwt_auth: true, custom_auth: a.b }
+mcp_servers:
+  files: { command: node, args: [a.js], allowed_tools: [files-read, list], disallowed_tools: [write], allowed_params: { read: [path] } }`);
+  expect(targets[0]?.value['tools']).toEqual({ include: ['read', 'list'], exclude: ['write'] });
+  expect(found).toHaveLength(1);
+  const warnings = lines.flatMap((line) => /^warning: `?([\w.]+)/.exec(line)?.[1] ?? []).toSorted();
+  expect(warnings).toEqual(
+    [
+      ...['allowed_params', 'b', 'model_info.access_groups', 'general_settings.allowed_ips'],
+      ...[
+        'general_settings.allowed_routes',
+        'general_settings.enable_jwt_auth',
+        'general_settings.custom_auth',
+      ],
     ].toSorted(),
   );
 });

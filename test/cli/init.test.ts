@@ -391,6 +391,7 @@ mcp_servers:
       },
     },
   ]);
+  expect(mcp.policies).toEqual({ apiKey: { mode: 'strict', keys: [{ key: `\${LITELLM_MASTER_KEY}` }] } });
   expect(mcp.targets).toEqual([
     {
       name: 'zapier',
@@ -401,7 +402,7 @@ mcp_servers:
   for (const line of [
     'odd in litellm.yaml: the provider `replicate` has no counterpart',
     'warning: `rpm` of gpt-4o in litellm.yaml: a deployment has no limit of its own',
-    '`fallbacks.claude` in litellm.yaml: no model of its own: nope',
+    'warning: `fallbacks.claude` in litellm.yaml: not imported as a model: nope',
     '`general_settings.database_url` in litellm.yaml',
     '`litellm_settings.callbacks` in litellm.yaml',
     '`litellm_settings.drop_params` in litellm.yaml: a parameter that a provider does not know is an error (400)',
@@ -565,3 +566,34 @@ test.each(['null', '1', 'true', '[]', '[null]', '{}', '{"toString":1,"valueOf":1
     expect(models.stdout).toContain('b in litellm.yaml: the provider `constructor` has no counterpart');
   },
 );
+
+test('a file of which nothing can be imported is an error, and nothing is written', async () => {
+  const unknown = 'model_list: [{ model_name: a, litellm_params: { model: petals/x } }]\n';
+  await using mine = await laptop({ 'config.yaml': unknown });
+  const { code, stderr } = await cli(['init', '--yes', '--from', 'config.yaml'], {
+    cwd: mine.cwd,
+    env: { HOME: mine.cwd },
+  });
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    'nothing could be imported: a in config.yaml: the provider `petals` has no counterpart',
+  );
+  expect(existsSync(join(mine.cwd, 'gateway.yaml'))).toBe(false);
+});
+
+test('placeholders that nobody has filled in are warnings', async () => {
+  const known =
+    'model_list: [{ model_name: a, litellm_params: { model: openai/x } }]\ngeneral_settings: { master_key: os.environ/MASTER }\n';
+  await using mine = await laptop({ 'config.yaml': known });
+  const options = { cwd: mine.cwd, env: { HOME: mine.cwd } };
+  await cli(['init', '--yes', '--from', 'config.yaml'], options);
+  const found = await cli(['config', 'validate', '-f', 'gateway.yaml'], options);
+  expect(found.code).toBe(0);
+  expect((found.stdout + found.stderr).match(/warning\[AGW0317\]/g)).toHaveLength(2);
+  const filled = {
+    ...options,
+    env: { ...options.env, OPENAI_API_KEY: 'sk-1234567890', MASTER: 'sk-0987654321' },
+  };
+  const { stdout, stderr } = await cli(['config', 'validate', '-f', 'gateway.yaml'], filled);
+  expect(stdout + stderr).not.toContain('AGW0317');
+});

@@ -73,7 +73,17 @@ export const run: Run<Options> = async (options, context) => {
   const text =
     whole[0] === undefined
       ? await composed(
-          { features, sources, place, variables, imported, folder, file: files.config, port: options.port },
+          {
+            features,
+            sources,
+            isNamed: named.length > 0,
+            place,
+            variables,
+            imported,
+            folder,
+            file: files.config,
+            port: options.port,
+          },
           context,
         )
       : await converted(whole[0].gateway, whole[0].source, folder, context, imported);
@@ -126,6 +136,8 @@ interface Plan {
   /** Undefined: whatever is imported, or MCP if that is nothing. */
   readonly features: readonly Feature[] | undefined;
   readonly sources: readonly Source[];
+  /** Whether the user has named the sources. */
+  readonly isNamed: boolean;
   readonly place: Place;
   readonly variables: Variables;
   readonly imported: Imported;
@@ -141,6 +153,13 @@ async function composed(plan: Plan, context: Context): Promise<string> {
   for (const source of sources) importSource(source, place, variables, imported);
   leaveOutItself(imported, port);
   const isEmpty = imported.targets.length === 0 && imported.models.length === 0;
+  const [lost] = imported.leftOut;
+  if (isEmpty && plan.isNamed && plan.features === undefined && lost !== undefined)
+    throw new CommandError(
+      'not_ok',
+      `nothing could be imported: ${escapeControls(lost.what)}: ${escapeControls(lost.reason)}`,
+      'agctl init --yes --with llm writes a configuration to start from',
+    );
   const features = plan.features ?? (isEmpty ? ['mcp'] : []);
   if (features.includes('mcp') && imported.targets.length === 0) imported.targets.push(starterTarget);
   if (features.includes('memory')) imported.targets.push(memoryTarget(context));

@@ -21,15 +21,18 @@ export const needsDatabase = ({ policies }: Imported): boolean => 'budgets' in p
 /** Writes a configuration: one gateway on this machine alone, with the MCP servers and models that there are. */
 export function composeConfig({ imported, port, schema, isEcho, agctl }: Composition): string {
   const { targets, models, virtualModels, clientKeys, prices } = imported;
-  const policies = {
-    ...(clientKeys.length > 0 && { apiKey: { mode: 'strict', keys: clientKeys.map((key) => ({ key })) } }),
-    ...imported.policies,
-  };
+  const authentication =
+    clientKeys.length > 0
+      ? { apiKey: { mode: 'strict', keys: clientKeys.map((key) => ({ key })) } }
+      : undefined;
+  const policies = { ...authentication, ...imported.policies };
   const hasDatabase = needsDatabase(imported);
   const values = (entries: readonly ImportedEntry[]): unknown[] => entries.map(({ value }) => value);
   const content = {
     gateways: { default: { port, address: '127.0.0.1' } },
-    ...(targets.length > 0 && { mcp: { targets: values(targets) } }),
+    ...(targets.length > 0 && {
+      mcp: { ...(authentication && { policies: authentication }), targets: values(targets) },
+    }),
     ...(models.length > 0 && {
       llm: {
         ...(Object.keys(policies).length > 0 && { policies }),

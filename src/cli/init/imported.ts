@@ -23,7 +23,7 @@ export interface Imported {
   readonly targets: ImportedEntry[];
   readonly models: ImportedEntry[];
   readonly virtualModels: ImportedEntry[];
-  /** Keys that clients of the models must send, as references. */
+  /** Keys that clients must send, as references. */
   readonly clientKeys: string[];
   /** Policies of the models, by their keys. */
   readonly policies: Record<string, unknown>;

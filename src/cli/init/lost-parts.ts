@@ -14,7 +14,8 @@ export class LostParts {
 
   /** `key` of `owner`, such as a model. A lost limit or check is a warning, because people rely on it. */
   add(key: string, reason: string, { owner = '', isWarning = false } = {}): void {
-    const id = `${key}\n${reason}`;
+    // That of everything is a line of its own.
+    const id = `${key}\n${reason}\n${owner === ''}`;
     const line = this.#lines.get(id) ?? { key, reason, owners: new Set(), isWarning };
     if (owner !== '') line.owners.add(owner);
     this.#lines.set(id, line);

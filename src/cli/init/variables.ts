@@ -1,4 +1,5 @@
 import { isCredentialName, isSensitiveName, redactQuery, tokensIn } from '../../core/credentials.ts';
+import { PLACEHOLDER } from '../../server/config/lint.ts';
 
 /** A variable that the configuration refers to and the environment does not have. */
 export interface Variable {
@@ -12,7 +13,7 @@ export interface Variable {
 }
 
 /** Value of variables for which no value is known: an empty one would be refused as a key. */
-export const UNKNOWN_VALUE = 'change-me';
+export const UNKNOWN_VALUE = PLACEHOLDER;
 
 /** Variables that imported files need, by name. A value belongs to one name, and a name to one value. */
 export class Variables {

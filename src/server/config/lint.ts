@@ -5,9 +5,27 @@ import { valueAt } from '../../core/schema/walk.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { configSchema } from './schema.ts';
 
-/** Warnings about secrets in the configuration file that are not read from the environment. */
+/** Warnings about secrets in the configuration file that are not read from the environment, or that nobody has filled in. */
 export function lint(source: YamlSource): Diagnostic[] {
-  return [...literalKeys(source), ...literalArguments(source)];
+  return [...literalKeys(source), ...literalArguments(source), ...placeholders(source)];
+}
+
+/** The beginning of values that `agctl init` writes for secrets which it does not know. */
+export const PLACEHOLDER = 'change-me';
+
+function placeholders(source: YamlSource): Diagnostic[] {
+  return secretPaths(configSchema, source.value)
+    .filter((path) => String(valueAt(source.value, path)).startsWith(PLACEHOLDER))
+    .map((path) => ({
+      severity: 'warning',
+      code: 'AGW0317',
+      file: source.file,
+      path,
+      range: source.valueRange(path),
+      message: `the secret still has the placeholder \`${PLACEHOLDER}\``,
+      label: 'not filled in',
+      help: 'give the variable its value, in the environment or in `gateway.env` beside the file',
+    }));
 }
 
 const KEY_NAMES = new Set(['key', 'apiKey']);

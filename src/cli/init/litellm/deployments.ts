@@ -91,6 +91,7 @@ function readOne(name: string, params: Entry, info: unknown, at: ModelContext): 
   const [kind, model] = providerAndModel(String(params['model']), params['custom_llm_provider']);
   const known = entryIn(PROVIDERS, kind);
   if (known === undefined) throw new NotImported(`the provider \`${kind}\` has no counterpart`);
+  if (membersOf(info)['blocked'] === true) throw new NotImported('blocked there');
   const { provider, region, ...connected } = connection(known, params, { name, model, context });
   const atProvider = nameAtProvider(model, region);
   const places = [params, membersOf(info), membersOf(params['model_info'])];

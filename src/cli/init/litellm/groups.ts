@@ -200,7 +200,8 @@ function reportFallbacks(fallbacks: Names, groups: Groups, lost: Lost): void {
     const unknown = [...(name === '*' ? [] : [name]), ...others].filter(
       (each) => isPattern(each) || !groups.isKnown(each),
     );
-    if (unknown.length > 0) lost.add(`fallbacks.${name}`, `no model of its own: ${unknown.join(', ')}`);
+    if (unknown.length > 0)
+      lost.add(`fallbacks.${name}`, `not imported as a model: ${unknown.join(', ')}`, { isWarning: true });
   }
 }
 

@@ -9,7 +9,13 @@ export function withTokens(servers: Entry, lost: Lost): Entry {
   return Object.fromEntries(
     Object.entries(servers).map(([name, each]) => {
       if (!isRecord(each)) return [name, each];
-      const { auth_type: type, auth_value: value, authentication_token: token, ...rest } = each;
+      const { auth_type: type, auth_value: value, authentication_token: token, ...others } = each;
+      const rest = { ...withoutRights(others), ...toolsOf(name, others) };
+      for (const key of Object.keys(others).filter((member) => RIGHTS.test(member) && !(member in TOOLS)))
+        lost.add(key, 'who may use a target, and how, is set with `mcp.policies.mcpAuthorization`', {
+          owner: name,
+          isWarning: true,
+        });
       const given = textIn([value, token].find((one) => typeof one === 'string'));
       const header = headerOf(textIn(type), given);
       if (header !== undefined) return [name, { ...rest, headers: { ...headersIn(rest), ...header } }];
@@ -18,6 +24,28 @@ export function withTokens(servers: Entry, lost: Lost): Entry {
           owner: name,
         });
       return [name, rest];
+    }),
+  );
+}
+
+/** Members that say who may use a server, and which of its tools. */
+const RIGHTS = /^(?:dis)?allowed_|access_groups|_permissions?$/;
+
+const TOOLS: Readonly<Record<string, string>> = {
+  allowed_tools: 'includeTools',
+  disallowed_tools: 'excludeTools',
+};
+
+const withoutRights = (server: Entry): Entry =>
+  Object.fromEntries(Object.entries(server).filter(([key]) => !RIGHTS.test(key)));
+
+/** The lists of tools, by the names that clients' settings have. LiteLLM also accepts names with that of the server before them. */
+function toolsOf(name: string, server: Entry): Entry {
+  return Object.fromEntries(
+    Object.entries(TOOLS).flatMap(([key, as]) => {
+      const tools = server[key];
+      if (!Array.isArray(tools) || tools.length === 0) return [];
+      return [[as, tools.map((tool) => textIn(tool).replace(`${name}-`, ''))]];
     }),
   );
 }

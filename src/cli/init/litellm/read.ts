@@ -3,6 +3,7 @@ import { elementsOf, isRecord, membersOf, stringIn } from '../../../core/foreign
 import { type Imported, NotImported } from '../imported.ts';
 import { readServers } from '../mcp-servers.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
+import { UNKNOWN_VALUE } from '../variables.ts';
 import { cacheOf } from './cache.ts';
 import { type Deployment, type ModelContext, readDeployments } from './deployments.ts';
 import { addGroups, aliasesOf, fallbacksOf } from './groups.ts';
@@ -39,7 +40,7 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
       named === undefined
         ? secret('LITELLM_MASTER_KEY', masterKey, 'general_settings', context)
         : // Until it is filled in, nobody can guess it.
-          reference(named, context, `change-me-${randomBytes(18).toString('base64url')}`),
+          reference(named, context, `${UNKNOWN_VALUE}-${randomBytes(18).toString('base64url')}`),
     );
   }
   const links = {

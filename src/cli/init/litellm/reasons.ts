@@ -1,8 +1,11 @@
-/** Limits of spending and calls, and checks of texts: a gateway without them does what nobody expects of it. */
+/** Limits of spending, calls and access, and checks of texts: a gateway without them does what nobody expects of it. */
 export const isCap = (key: string): boolean =>
   /budget|(?:^|[._])[io]?(?:rpm|tpm)(?:_|$)|max_parallel_requests|guardrail|rate_limit|moderation|blocked/i.test(
     key,
-  );
+  ) || isAccess(key);
+
+const isAccess = (key: string): boolean =>
+  /allowed_(?:ips|routes)|admin_only_routes|public_routes|jwt_?auth|custom_auth|access_groups/i.test(key);
 
 /** Callbacks of LiteLLM that refuse or change calls. */
 export const CALLBACKS_THAT_CHECK =
@@ -29,6 +32,12 @@ export const REASONS: Readonly<Record<string, string>> = {
   default_key_generate_params: KEYS,
   upperbound_key_generate_params: KEYS,
   database_url: `the database of the gateway is \`config.database\`; ${KEYS}`,
+  allowed_ips: '`frontendPolicies.networkAuthorization` reads `source.address`',
+  allowed_routes: '`llm.policies.authorization` has rules that read `request.path`',
+  admin_only_routes: 'the admin server has an address of its own: `config.adminAddr`',
+  public_routes: 'every call needs a key, except where `apiKey.mode` is `optional`',
+  enable_jwt_auth: 'tokens are checked with `llm.policies.jwtAuth`',
+  litellm_jwtauth: 'tokens are checked with `llm.policies.jwtAuth`',
   custom_auth: '`llm.policies` has `apiKey`, `jwtAuth`, `oidc` and `extAuthz`',
   context_window_fallbacks: OTHER_CAUSE,
   content_policy_fallbacks: OTHER_CAUSE,
