@@ -37,6 +37,18 @@ describe('a request of chat completions', () => {
     expect(chosen({ function: { name: 'f' } })).toEqual({ mode: 'tool', name: 'f' });
   });
 
+  test('has tools without a type, which are functions', () => {
+    const { tools } = request('completions', {
+      model: 'm',
+      messages: [hello],
+      tools: [{ function: { name: 'f' } }, { type: null, function: { name: 'g' } }],
+    });
+    expect(tools).toMatchObject([
+      { kind: 'function', name: 'f' },
+      { kind: 'function', name: 'g' },
+    ]);
+  });
+
   test('allows functions by their names alone', () => {
     const tools = [{ function: { name: 'f' } }];
     expect(chosen({ type: 'allowed_tools', allowed_tools: { mode: 'required', tools } })).toEqual({
