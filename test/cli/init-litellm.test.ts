@@ -393,13 +393,14 @@ test('limits of who may call what are imported, or are warnings', () => {
   model_info: { blocked: true }
 general_settings: { allowed_ips: [10.0.0.1], allowed_routes: [/chat], enable_jwt_auth: true, custom_auth: a.b }
 mcp_servers:
-  files: { command: node, args: [a.js], allowed_tools: [files-read, list], disallowed_tools: [write], allowed_params: { read: [path] } }`);
-  expect(targets[0]?.value['tools']).toEqual({ include: ['read', 'list'], exclude: ['write'] });
+  files: { command: node, args: [a.js], allowed_tools: [files-read, list, a-files-b], disallowed_tools: [write], allowed_params: { read: [path] } }
+  odd: { command: node, args: [b.js], allowed_tools: read }`);
+  expect(targets[0]?.value['tools']).toEqual({ include: ['read', 'list', 'a-files-b'], exclude: ['write'] });
   expect(found).toHaveLength(1);
   const warnings = lines.flatMap((line) => /^warning: `?([\w.]+)/.exec(line)?.[1] ?? []).toSorted();
   expect(warnings).toEqual(
     [
-      ...['allowed_params', 'b', 'model_info.access_groups', 'general_settings.allowed_ips'],
+      ...['allowed_params', 'allowed_tools', 'b', 'model_info.access_groups', 'general_settings.allowed_ips'],
       ...[
         'general_settings.allowed_routes',
         'general_settings.enable_jwt_auth',

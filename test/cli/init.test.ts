@@ -581,7 +581,7 @@ test('a file of which nothing can be imported is an error, and nothing is writte
   expect(existsSync(join(mine.cwd, 'gateway.yaml'))).toBe(false);
 });
 
-test('placeholders that nobody has filled in are warnings', async () => {
+test('config validate warns of secrets that still have the placeholder of init', async () => {
   const known =
     'model_list: [{ model_name: a, litellm_params: { model: openai/x } }]\ngeneral_settings: { master_key: os.environ/MASTER }\n';
   await using mine = await laptop({ 'config.yaml': known });

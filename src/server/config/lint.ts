@@ -5,7 +5,7 @@ import { valueAt } from '../../core/schema/walk.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { configSchema } from './schema.ts';
 
-/** Warnings about secrets in the configuration file that are not read from the environment, or that nobody has filled in. */
+/** Warnings about secrets that are written in the configuration file, or whose value is the placeholder of `agctl init`. */
 export function lint(source: YamlSource): Diagnostic[] {
   return [...literalKeys(source), ...literalArguments(source), ...placeholders(source)];
 }

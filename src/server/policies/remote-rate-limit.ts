@@ -102,10 +102,9 @@ export const remoteRateLimit = definePolicy({
     const found = compileService(reference, context);
     const service =
       found &&
-      createGrpcService(found.host, rateLimitService, found.at, {
+      createGrpcService(found, rateLimitService, {
         maxBytes: LIMITS.rateLimitResponse,
         meter: context.settings.callMeter('Policy', 'RateLimit'),
-        connection: found.connection,
       });
     const compiled = descriptors.map((one, index) =>
       compileDescriptor(one, context.at('descriptors', index)),

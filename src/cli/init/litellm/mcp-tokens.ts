@@ -11,7 +11,9 @@ export function withTokens(servers: Entry, lost: Lost): Entry {
       if (!isRecord(each)) return [name, each];
       const { auth_type: type, auth_value: value, authentication_token: token, ...others } = each;
       const rest = { ...withoutRights(others), ...toolsOf(name, others) };
-      for (const key of Object.keys(others).filter((member) => RIGHTS.test(member) && !(member in TOOLS)))
+      for (const key of Object.keys(others).filter(
+        (member) => RIGHTS.test(member) && !isRead(member, others),
+      ))
         lost.add(key, 'who may use a target, and how, is set with `mcp.policies.mcpAuthorization`', {
           owner: name,
           isWarning: true,
@@ -36,6 +38,13 @@ const TOOLS: Readonly<Record<string, string>> = {
   disallowed_tools: 'excludeTools',
 };
 
+/** Whether a member is one of the lists of tools that are kept; an empty list allows every tool. */
+const isRead = (key: string, server: Entry): boolean =>
+  Object.hasOwn(TOOLS, key) && (server[key] === null || Array.isArray(server[key]));
+
+const withoutPrefix = (text: string, prefix: string): string =>
+  text.startsWith(prefix) ? text.slice(prefix.length) : text;
+
 const withoutRights = (server: Entry): Entry =>
   Object.fromEntries(Object.entries(server).filter(([key]) => !RIGHTS.test(key)));
 
@@ -45,7 +54,7 @@ function toolsOf(name: string, server: Entry): Entry {
     Object.entries(TOOLS).flatMap(([key, as]) => {
       const tools = server[key];
       if (!Array.isArray(tools) || tools.length === 0) return [];
-      return [[as, tools.map((tool) => textIn(tool).replace(`${name}-`, ''))]];
+      return [[as, tools.map((tool) => withoutPrefix(textIn(tool), `${name}-`))]];
     }),
   );
 }

@@ -51,7 +51,7 @@ async function countObject(counting: Counting, id: string, body: UpstreamBody): 
   await counting.count(found.resultsFile ?? id);
 }
 
-/** The tokens of one batch on their way into the record of the call, and into budgets. */
+/** Adds the tokens of one batch to the record of the call that retrieves it, and charges budgets. */
 class Counting {
   readonly call: LlmCall;
   readonly sum: BatchSum;

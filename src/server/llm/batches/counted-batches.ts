@@ -111,7 +111,7 @@ export const tallyOf = (usage: Usage, picoUsd: bigint): Tally => ({
   picoUsd: String(picoUsd),
 });
 
-/** What a tally has beyond an earlier one; undefined if that is no token. */
+/** Tokens and cost of a tally less those of an earlier one. Undefined if there are no more tokens. */
 export function beyond(
   tally: Tally,
   before: Tally | undefined,

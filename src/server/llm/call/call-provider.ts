@@ -120,7 +120,7 @@ async function sendToProvider(
   const { apiKey, isReplaced, sign } = credential;
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (isReplaced) dropCredentials(headers, ctx.request);
-  // A part of the results could be read again and again, and nothing of it counted.
+  // Results that a client reads in ranges would never be counted.
   if (call.batch !== undefined) headers.delete('range');
   if (translation !== undefined) dropForeignHeaders(headers, ctx.request);
   headers.append('host', upstream.authority);

@@ -46,7 +46,11 @@ export const remote = defineProcessor({
   compile({ host, failureMode, metadata, requestHeaders }, context) {
     const { guardrailTimeout, guardrailBody } = context.settings.limits;
     const meter = context.settings.callMeter('Policy', 'Guardrail');
-    const service = createGrpcService(host, extMcp, context.at('host'), { maxBytes: guardrailBody, meter });
+    const at = context.at('host');
+    const service = createGrpcService({ host, at, connection: {} }, extMcp, {
+      maxBytes: guardrailBody,
+      meter,
+    });
     const expressions = Object.entries(metadata).map(
       ([name, source]) => [name, context.at('metadata', name).cel(source, requestScope)] as const,
     );

@@ -55,15 +55,12 @@ const TRANSIENT_CODES = new Set(
   ),
 );
 
-export function grpcTransport(
-  { host, at, connection }: Service,
-  context: CompileContext,
-): LogTransport | undefined {
-  const service = createGrpcService(host, { methods: { Export: EXPORT } }, at, {
-    maxBytes: LIMITS.logAnswerBytes,
-    meter: context.settings.callMeter('Policy', 'AccessLog'),
-    connection,
-  });
+export function grpcTransport(collector: Service, context: CompileContext): LogTransport | undefined {
+  const service = createGrpcService(
+    collector,
+    { methods: { Export: EXPORT } },
+    { maxBytes: LIMITS.logAnswerBytes, meter: context.settings.callMeter('Policy', 'AccessLog') },
+  );
   if (service === undefined) return undefined;
   const { signal } = new AbortController();
   return {

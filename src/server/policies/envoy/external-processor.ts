@@ -7,20 +7,23 @@ const repeated = { rule: 'repeated' };
 const map = (type: string, id: number): object => ({ keyType: 'string', type, id });
 const STRUCT = 'google.protobuf.Struct';
 
+/** The parts of a message that requests and responses of the service are about. */
+const MESSAGE_PARTS = [
+  'request_headers',
+  'response_headers',
+  'request_body',
+  'response_body',
+  'request_trailers',
+  'response_trailers',
+];
+
 /** `envoy.service.ext_proc.v3.ExternalProcessor` (external_processor.proto), as far as it is used here. */
 const messages = {
   ...sharedMessages,
   ProcessingRequest: {
     oneofs: {
       request: {
-        oneof: [
-          'request_headers',
-          'response_headers',
-          'request_body',
-          'response_body',
-          'request_trailers',
-          'response_trailers',
-        ],
+        oneof: MESSAGE_PARTS,
       },
     },
     fields: {
@@ -46,15 +49,7 @@ const messages = {
   ProcessingResponse: {
     oneofs: {
       response: {
-        oneof: [
-          'request_headers',
-          'response_headers',
-          'request_body',
-          'response_body',
-          'request_trailers',
-          'response_trailers',
-          'immediate_response',
-        ],
+        oneof: [...MESSAGE_PARTS, 'immediate_response'],
       },
     },
     fields: {

@@ -62,10 +62,9 @@ function overGrpc(
   const found = compileService(config, context);
   const service =
     found &&
-    createGrpcService(found.host, authorizationService, found.at, {
+    createGrpcService(found, authorizationService, {
       maxBytes: LIMITS.authorizationBody,
       meter: context.settings.callMeter('Policy', 'ExtAuthz'),
-      connection: found.connection,
     });
   if (found === undefined || service === undefined) return undefined;
   const timeout = found.connection.requestTimeout ?? context.settings.limits.authorizationTimeout;

@@ -231,10 +231,9 @@ function compileGrpc(
     grpc.metadata && compileNamed(grpc.metadata, context.at('protocol', 'grpc', 'metadata'), requestScope);
   const service =
     found &&
-    createGrpcService(found.host, authorizationService, found.at, {
+    createGrpcService(found, authorizationService, {
       maxBytes: LIMITS.authorizationBody,
       meter: context.settings.callMeter('Policy', 'ExtAuthz'),
-      connection: found.connection,
     });
   if (service === undefined) return undefined;
   const { includeRequestHeaders } = config;

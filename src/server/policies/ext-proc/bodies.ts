@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
-import type { Dispatcher } from 'undici';
 import type { BodyWriter } from '../../../core/body-writer.ts';
 import type { StreamingBody } from '../../kernel/request/request-context.ts';
 import { type BodySink, UpstreamBody } from '../../transport/upstream/upstream-body.ts';
@@ -184,9 +183,7 @@ export function requestOutput(control: OutputControl): BodyOutput<Readable> {
 
 /** A body for the client. */
 export function replyOutput({ pause, resume, discard }: OutputControl): BodyOutput<UpstreamBody> {
-  const controller = { pause, resume, abort: discard };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `UpstreamBody` uses these methods only.
-  const body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
+  const body = new UpstreamBody({ pause, resume, abort: discard });
   return {
     body,
     push: (chunk) => body.push(chunk),

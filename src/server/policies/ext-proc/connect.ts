@@ -14,10 +14,9 @@ export function connectProcessor(
   const found = compileService(config, context);
   const service =
     found &&
-    createGrpcService(found.host, externalProcessor, found.at, {
+    createGrpcService(found, externalProcessor, {
       maxBytes: maxBufferSize + LIMITS.processorAnswer,
       meter: callMeter('Policy', 'ExtProc'),
-      connection: found.connection,
     });
   if (found === undefined || service === undefined) return undefined;
   return { service, timeout: found.connection.requestTimeout ?? limits.processorTimeout };

@@ -3,8 +3,8 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { canonicalAuthority, canonicalTarget, type PathMode } from '../../kernel/request/request-target.ts';
 
 /**
- * Sets the part of a request that a pseudo-header stands for. Values that are not valid are ignored: the request then keeps
- * what its rules were evaluated with.
+ * Sets the method, host or path of a request by the name of its pseudo-header. An invalid value is ignored: the request keeps
+ * the value that its rules have seen.
  */
 export function setRequestPart(ctx: RequestContext, name: string, value: string, paths: PathMode): void {
   if (name === ':method') {

@@ -15,7 +15,7 @@ export class HeldConnections {
   admit(socket: Socket, serve: () => void): void {
     const answer = this.#options.authorizes?.(socket);
     if (answer === undefined) serve();
-    else void this.#hold(socket, answer, serve);
+    else this.#hold(socket, answer, serve).catch(() => socket.destroy());
   }
 
   /** Closes the connections that wait, and further ones: they have no request that could be finished. */

@@ -14,7 +14,7 @@ import {
   type GrpcStreamOptions,
   openStream,
 } from './grpc-call.ts';
-import type { ServiceConnection } from './service-policies.ts';
+import type { Service } from './service-reference.ts';
 
 /** Optional peer dependencies, because one of their dependencies has an install script (docs/decisions/0028). */
 const GRPC = '@grpc/grpc-js';
@@ -38,7 +38,6 @@ interface EncodedService {
 export interface GrpcServiceOptions {
   readonly maxBytes: number;
   readonly meter: CallMeter;
-  readonly connection?: ServiceConnection;
 }
 
 /** A client of one gRPC service. Calls share a connection, which is opened on demand. */
@@ -53,17 +52,16 @@ export interface GrpcService {
 }
 
 /**
- * Creates the client of a service; `context` is that of its address. A missing package or an invalid address is reported,
- * and the result is undefined. Responses have at most `maxBytes` bytes.
+ * Creates the client of a service. A missing package or an invalid address is reported, and the result is undefined.
+ * Responses have at most `maxBytes` bytes.
  */
 export function createGrpcService(
-  host: string,
+  { host, at, connection }: Service,
   service: ServiceDescriptor | EncodedService,
-  context: CompileContext,
-  { maxBytes, meter, connection = {} }: GrpcServiceOptions,
+  { maxBytes, meter }: GrpcServiceOptions,
 ): GrpcService | undefined {
-  const found = parseAddress(host, context);
-  const packages = loadPackages(context);
+  const found = parseAddress(host, at);
+  const packages = loadPackages(at);
   if (found === undefined || packages === undefined) return undefined;
   const { grpc, loader } = packages;
   const methods = 'methods' in service ? service.methods : methodsOf(service, loader);

@@ -12,13 +12,16 @@ export interface BodySink {
   fail(why: string, isTimeout: boolean): void;
 }
 
+/** What a body asks of where it comes from, such as a response of undici. */
+export type BodyController = Pick<Dispatcher.DispatchController, 'pause' | 'resume' | 'abort'>;
+
 /**
  * A response body that is forwarded from an upstream to a client without a stream object between them, which halves the
  * cost of a small response. Applies back-pressure to the upstream. If the upstream ends the body early, the response is
  * aborted too, so that the client does not mistake it for complete.
  */
 export class UpstreamBody {
-  readonly #controller: Dispatcher.DispatchController;
+  readonly #controller: BodyController;
   readonly #held: Buffer[] = [];
   #heldBytes = 0;
   #sink: BodySink | undefined;
@@ -33,13 +36,13 @@ export class UpstreamBody {
   /** Called with every chunk that is sent to the client, for token counts and the access log. Add them before `attach`. */
   readonly observers: { see(chunk: Buffer): void }[] = [];
 
-  /** Called when the whole body was sent, before its end: the response ends when that resolves. */
+  /** Called when the whole body was sent, before its end: the response ends when that has settled. */
   beforeEnd: (() => void | Promise<void>) | undefined;
 
   /** Notified if the body ends early: the upstream failed, or the client disconnected. */
   watcher: { bodyFailed(why: string, isTimeout: boolean): void } | undefined;
 
-  constructor(controller: Dispatcher.DispatchController) {
+  constructor(controller: BodyController) {
     this.#controller = controller;
   }
 
@@ -133,7 +136,11 @@ export class UpstreamBody {
     this.#sink = undefined;
     const settled = this.beforeEnd?.();
     if (settled === undefined) sink.end();
-    else void settled.finally(() => sink.end());
+    else
+      settled.then(
+        () => sink.end(),
+        () => sink.end(),
+      );
   }
 
   #observe(chunk: Buffer): void {
