@@ -24,6 +24,9 @@ REFUSED.addSubnet('169.254.0.0', 16, 'ipv4');
 REFUSED.addSubnet('224.0.0.0', 3, 'ipv4');
 REFUSED.addAddress('::', 'ipv6');
 REFUSED.addSubnet('fe80::', 10, 'ipv6');
+// The local link of IPv4 behind NAT64 (RFC 6052 §2.1), and where AWS has credentials on IPv6.
+REFUSED.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6');
+REFUSED.addAddress('fd00:ec2::254', 'ipv6');
 REFUSED.addSubnet('ff00::', 8, 'ipv6');
 
 /** The endpoints of a list such as `10.0.0.5:8000,[fd00::1]:8000`, without those that cannot be one, and repetitions. */

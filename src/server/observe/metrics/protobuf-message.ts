@@ -1,6 +1,6 @@
 /**
- * Writes one Protocol Buffers message. No package that is always installed can: `protobufjs` comes with the optional
- * `@grpc/proto-loader`, and those of `pprof-format` and OpenTelemetry write their own messages only.
+ * Writes one Protocol Buffers message. No package that is always installed can: `protobufjs`, which has an install script
+ * (docs/decisions/0028), comes with the optional `@grpc/proto-loader`, and those of `pprof-format` and OpenTelemetry write their own messages only.
  */
 export class ProtobufMessage {
   readonly #bytes: number[] = [];
