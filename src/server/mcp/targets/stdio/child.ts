@@ -106,24 +106,28 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
   child.stdout.once('end', () => {
     // An exit, which has a better reason, usually follows at once.
     setTimeout(() => {
-      if (GROUPS.has(pid)) killGroup(pid, 'SIGKILL');
+      if (!GROUPS.has(pid)) return;
+      killGroup(pid, 'SIGKILL');
       report('closed its output');
     }, LIMITS.childExitGrace).unref();
   });
   const exited = new Promise<void>((resolve) => {
-    // 'exit', not 'close': a grandchild that keeps stdout open would delay 'close' indefinitely.
     child.once('exit', (code, signal) => {
       killGroup(pid, 'SIGKILL');
       GROUPS.delete(pid);
       watchdog.delete(pid);
-      // Output from before the exit may arrive after it.
-      setImmediate(() => {
+      const end = (): void => {
+        clearTimeout(grace);
         endLastLine();
         child.stdout.destroy();
         child.stderr.destroy();
         report(signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
         resolve();
-      });
+      };
+      // Output from before the exit may arrive after it. A grandchild outside the group that keeps a pipe open would delay
+      // 'close' indefinitely.
+      const grace = setTimeout(end, LIMITS.childExitGrace);
+      child.once('close', end);
     });
   });
   // Lines of one turn of the event loop are written at once. Each write wakes the process, which costs more than the rest of

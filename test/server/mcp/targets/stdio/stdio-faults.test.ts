@@ -181,6 +181,19 @@ describe('stderr of a stdio target', () => {
     expect(log.length).toBeLessThan(1_500);
   });
 
+  test('the error of a stdio target that exits includes lines on stderr that arrive after the exit', async () => {
+    // A process outside of the group, which writes once the first one has ended.
+    const late = 'while kill -0 $0 2>/dev/null; do sleep 0.02; done; echo the cause, late >&2';
+    const options = `{ detached: true, stdio: ['ignore', 'ignore', 'inherit'] }`;
+    writeFileSync(
+      join(folder, 'late.mjs'),
+      `import { spawn } from 'node:child_process';
+       spawn('sh', ['-c', '${late}', String(process.pid)], ${options}).on('spawn', () => process.exit(1));`,
+    );
+    const { log } = await startWith({ cmd: process.execPath, args: ['late.mjs'] });
+    expect(log).toContain('the cause, late');
+  });
+
   test('stderr of a stdio target is logged line by line, escaped, with the name of the target', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
