@@ -10,9 +10,11 @@ import { httpUpstream } from '../../../kit/upstream.ts';
 const answering = (): ReturnType<typeof httpUpstream> =>
   httpUpstream((_, response, { body }) => response.end(`reached ${body}`));
 
-const policy = (host: string, more: object = {}): object => ({
-  extProc: { host, policies: { http: { requestTimeout: '300ms' } }, ...more },
-});
+const policy = (host: string, more: object = {}): object => ({ extProc: { host, ...more } });
+
+/** For services that do not answer. */
+const impatient = (host: string, more: object = {}): object =>
+  policy(host, { policies: { http: { requestTimeout: '300ms' } }, ...more });
 
 /** Answers as a service should, except about one part. */
 const except =
@@ -42,13 +44,13 @@ describe.each(['request_headers', 'response_headers'])('a service of extProc tha
   test.each(Object.entries(WRONG))('%s rejects the request, or is ignored', async (_, wrong) => {
     await using backend = await answering();
     await using service = await processor(except(name, wrong));
-    await using gate = await proxyGateway(backend.address, policy(service.address));
+    await using gate = await proxyGateway(backend.address, impatient(service.address));
     const request = { method: 'POST', body: 'a'.repeat(100_000) };
     const reply = await send(gate.url, request);
     expect(reply).toMatchObject({ status: 500, text: 'external processing failed' });
     await using open = await proxyGateway(
       backend.address,
-      policy(service.address, { failureMode: 'failOpen' }),
+      impatient(service.address, { failureMode: 'failOpen' }),
     );
     expect(await send(open.url, request)).toMatchObject({ status: 200, text: `reached ${request.body}` });
     await until(() => service.open === 0);
@@ -254,7 +256,7 @@ describe('extProc', () => {
       else if (!message.response_body.end_of_stream)
         call.answer(piece('response_body', message.response_body.body, false));
     });
-    await using gate = await proxyGateway(backend.address, policy(service.address));
+    await using gate = await proxyGateway(backend.address, impatient(service.address));
     await expect(send(gate.url, { method: 'POST', body: 'a' })).rejects.toThrow();
     await until(() => service.open === 0);
   });
