@@ -10,6 +10,7 @@ import { cli } from '../kit/cli.ts';
 import { blocksIn } from '../kit/documentation.ts';
 import { gateway } from '../kit/gateway.ts';
 import { bodyOf, chat, llmProvider } from '../kit/llm-provider.ts';
+import { mcpUpstream } from '../kit/mcp-upstream.ts';
 import { startOidcProvider } from '../kit/oidc-provider.ts';
 import { collector } from '../kit/otlp.ts';
 import { freePort } from '../kit/ports.ts';
@@ -108,6 +109,25 @@ test('the guide on tools per client: a reader is shown tools that read, an edito
   expect(reader).toContain('"name":"read_text_file"');
   expect(reader).not.toMatch(/write_file|move_file/);
   expect(editor).toContain('"name":"write_file"');
+});
+
+test('the guide on many tools: two tools and a pinned one are listed, and the others are found', async () => {
+  await using github = await mcpUpstream({ name: 'github' });
+  await using followed = await followGuide('many-tools.md', {
+    3000: String(await freePort()),
+    'https://api.githubcopilot.com/mcp/': github.url,
+    ...FILES,
+  });
+  const [, answers = '', connected] = followed.printed;
+  expect(answers.match(/"name":"[a-z_]*"/g)?.slice(0, 3)).toEqual([
+    '"name":"search_tools"',
+    '"name":"call_tool"',
+    '"name":"files_read_text_file"',
+  ]);
+  expect(answers).toContain('files_create_directory');
+  expect(answers).not.toContain('files_move_file');
+  expect(connected).toMatch(/"Authorization": "Bearer \$\{AGENT_KEY\}"/);
+  expect(github.of('tools/list')[0]?.headers['authorization']).toBe('Bearer github_pat_...');
 });
 
 test('the guide on rate limits: the fourth call is rejected, with the time of the next', async () => {

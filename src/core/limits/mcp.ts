@@ -117,6 +117,8 @@ export const MCP_LIMITS = {
    * revision 2026-07-28 only those with `subscriptions/listen`, before it only those with a GET stream over HTTP.
    */
   pinVerdictAge: 60 * SECOND,
+  /** The same for searches (`toolSearch`). */
+  toolListAge: 60 * SECOND,
   /**
    * Tool pinning: pinned tools per target (with `enforce`, others are hidden); JSON characters of a definition that is kept
    * beside its hash; size of the file, which otherwise gets the hashes only.

@@ -4,6 +4,7 @@ import { targetPoliciesSchema } from './connection/target-policies.ts';
 import { toolViewSchema } from './names/tool-view.ts';
 import { targetKinds } from './targets/index.ts';
 import { toolPinningSchema } from './tool-pinning/compile.ts';
+import { toolSearchSchema } from './tool-search/tool-search.ts';
 
 // Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
 const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
@@ -54,6 +55,7 @@ export const mcpFields = {
     'failOpen',
   ),
   toolPinning: toolPinningSchema,
+  toolSearch: toolSearchSchema.optional(),
   dnsRebindingProtection: z
     .union([z.literal('auto'), z.boolean()])
     .default('auto')

@@ -22,6 +22,7 @@ import { mcpProcessOf } from './process.ts';
 import { SessionStore } from './session/session-store.ts';
 import { targetKinds } from './targets/index.ts';
 import { compileToolPinning } from './tool-pinning/compile.ts';
+import { ToolSearch } from './tool-search/tool-search.ts';
 
 export const mcp = defineBackend({
   key: 'mcp',
@@ -60,6 +61,7 @@ export const mcp = defineBackend({
         prefixed,
         failClosed: config.failureMode === 'failClosed',
         isStateless: config.statefulMode === 'stateless',
+        toolSearch: config.toolSearch && new ToolSearch(config.toolSearch),
         log: context.log,
         limits: context.settings.limits,
       },

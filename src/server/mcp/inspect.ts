@@ -29,7 +29,8 @@ export function viewMcp(
 
 /** The backend in configuration dumps, with a backend for each server that it reaches over HTTP. */
 export function* dumpMcp(config: McpBackendConfig, place: DumpPlace): Generator<DumpBackend> {
-  const { targets, statefulMode, prefixMode, failureMode, toolPinning, dnsRebindingProtection } = config;
+  const { targets, statefulMode, prefixMode, failureMode, toolPinning, toolSearch, dnsRebindingProtection } =
+    config;
   const { name, sessionIdle } = place;
   const remoteName = (index: number): string => `mcp//${name}/${index}`;
   const shown = targets.map(({ name: target, stdio, mcp, sse, openapi, tools }, index) => {
@@ -66,6 +67,7 @@ export function* dumpMcp(config: McpBackendConfig, place: DumpPlace): Generator<
           failureMode,
           sessionIdleTtl: goDuration(sessionIdle),
           ...(toolPinning === 'off' ? {} : { toolPinning }),
+          ...(toolSearch === undefined ? {} : { toolSearch }),
           ...(dnsRebindingProtection === 'auto' ? {} : { dnsRebindingProtection }),
         },
       },

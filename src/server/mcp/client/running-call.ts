@@ -66,7 +66,7 @@ export function rejectDuplicateId(session: Session, { id = 'null' }: RpcMessage)
  */
 export class RunningCall implements ClientCall, EventStreamOwner, ResumableStream {
   readonly session: Session;
-  readonly message: RpcMessage;
+  message: RpcMessage;
   headers: readonly string[];
   readonly headTimeout: number | undefined;
   readonly log: McpFields;

@@ -20,7 +20,10 @@ import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 /** One request of a client that is handled by a session. */
 export interface ClientCall {
   readonly session: Session;
-  readonly message: RpcMessage;
+  /** What the client asks for; tool search replaces a call of `call_tool` by the call that it stands for. */
+  message: RpcMessage;
+  /** Whether it was replaced: the client could not send headers for the arguments. */
+  isReplaced?: boolean;
   /** Headers for HTTP targets, which guardrails may replace. */
   headers: readonly string[];
   /** Maximum time until the response headers of an HTTP target, in ms, from the policy `timeout`. */

@@ -29,11 +29,14 @@ import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, forward, recordArguments } from './call.ts';
 import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
+import { runWithSearch } from './tool-search.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */
 export function dispatch(call: ClientCall): void {
+  const { toolSearch } = call.session.options;
   try {
-    run(call)?.catch((error: unknown) => answerFailure(call, error));
+    const running = toolSearch === undefined ? run(call) : runWithSearch(call, toolSearch, run);
+    running?.catch((error: unknown) => answerFailure(call, error));
   } catch (error) {
     answerFailure(call, error);
   }

@@ -63,7 +63,7 @@ export async function listAll(
       return connection.timedOutLists.request(method, send, () => connection.changed(capabilityOf(method)));
     }),
   );
-  if (!options.prefixed)
+  if (!options.prefixed || options.toolSearch !== undefined)
     for (const [index, connection] of connections.entries()) {
       const result = results[index];
       const items = result?.status === 'fulfilled' ? result.value : undefined;

@@ -87,7 +87,7 @@ export class NameIndex {
     const method = Object.keys(LIST_METHODS).find((key) => LIST_METHODS[key]?.kind === kind) ?? '';
     const owners = (): Connection[] =>
       connections.filter((connection) => this.#known.get(keyOf(connection, method))?.names?.has(name));
-    const unknown = connections.filter((connection) => this.#isDue(connection, method));
+    const unknown = connections.filter((connection) => this.isDue(connection, method));
     if (unknown.length > 0) await this.#request(request, method, unknown);
     const known = owners();
     if (known.length > 0) return known;
@@ -100,7 +100,8 @@ export class NameIndex {
     return owners();
   }
 
-  #isDue(connection: Connection, method: string): boolean {
+  /** Whether a list of that target should be requested, because it is not known or has changed. */
+  isDue(connection: Connection, method: string): boolean {
     const known = this.#known.get(keyOf(connection, method));
     if (known === undefined) return true;
     const { names, receivedAt, isOutdated, outdatedAtOnce } = known;

@@ -11,6 +11,7 @@ import { outwardMessage, outwardName } from '../names/names.ts';
 import { type Capabilities, refusal } from '../protocol/client-capabilities.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../protocol/message.ts';
 import type { MessageGuards } from '../request-fields.ts';
+import type { ToolSearch } from '../tool-search/tool-search.ts';
 import { NameIndex } from './name-index.ts';
 import { ResumableStreams } from './resumable-streams.ts';
 import { ServerRequests } from './server-requests.ts';
@@ -30,6 +31,8 @@ export interface SessionOptions {
   readonly failClosed: boolean;
   /** Whether clients of revisions with sessions get none. */
   readonly isStateless: boolean;
+  /** Set if clients search for tools. */
+  readonly toolSearch?: ToolSearch | undefined;
   readonly log: Log;
   readonly limits: Limits;
 }

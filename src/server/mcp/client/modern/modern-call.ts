@@ -40,7 +40,7 @@ const STATUS: Readonly<Record<number, number>> = {
  */
 export class ModernCall implements ClientCall, EventStreamOwner {
   readonly session: CallerSession;
-  readonly message: RpcMessage;
+  message: RpcMessage;
   headers: readonly string[];
   readonly headTimeout: number | undefined;
   readonly stream = new EventStream();
@@ -51,6 +51,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   readonly guards: MessageGuards | undefined;
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
+  isReplaced?: boolean;
   readonly meta: Readonly<Record<string, unknown>>;
   readonly #ctx: RequestContext;
   // Closing the connection cancels a request of this revision.

@@ -40,8 +40,9 @@ export async function preparedHeaders(
   const { name, arguments: args } = message.params;
   const sent = call.message.params['arguments'];
   if (connection.isNative === true && connection.target.endpoint !== undefined) {
-    // Only guardrails change arguments.
-    if (guards === undefined || JSON.stringify(args) === JSON.stringify(sent)) return headers;
+    // Only guardrails and tool search change arguments.
+    const isSent = guards === undefined || JSON.stringify(args) === JSON.stringify(sent);
+    if (isSent && call.isReplaced !== true) return headers;
     const others = headers.filter((_text, index) => !isParamHeader(headers, index));
     return [...others, ...paramHeaders(await declaredBy(call, connection, String(name)), args)];
   }

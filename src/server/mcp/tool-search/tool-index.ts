@@ -1,0 +1,108 @@
+import type MiniSearch from 'minisearch';
+import { membersOf, parseJson, textIn } from '../../../core/foreign.ts';
+import { synonymsOf } from './synonyms.ts';
+import { stem, wordsOf } from './words.ts';
+
+/** A tool as clients see it: `text` is its definition as JSON text. */
+export interface SearchableTool {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Tools that are indexed in one turn of the event loop: 200 take about 10 ms. */
+const CHUNK = 200;
+
+/** Characters of a description that are indexed: what a tool does stands at the beginning. */
+const INDEXED_CHARACTERS = 2_000;
+
+/** Names of parameters that are indexed of one tool. */
+const INDEXED_PARAMETERS = 100;
+
+/** Levels of parameters: targets of kind `openapi` have the members of a body in the parameter `body`. */
+const PARAMETER_LEVELS = 2;
+
+/** A match in the name counts most: descriptions mention other tools too. */
+const BOOST = { name: 3, title: 2, description: 1, parameters: 0.5 };
+
+/** What a synonym counts, of what the word itself counts. */
+const SYNONYM_WEIGHT = 0.6;
+
+/** Words of a query that are searched; more cost time and make no query better. */
+const QUERY_WORDS = 24;
+
+/** Finds tools by the words of their names, titles, descriptions and parameter names (BM25+). */
+export class ToolIndex {
+  readonly #index: MiniSearch;
+
+  private constructor(index: MiniSearch) {
+    this.#index = index;
+  }
+
+  /** Indexes tools in parts, so that other requests are answered meanwhile. Loads the package on first use. */
+  static async of(tools: readonly SearchableTool[]): Promise<ToolIndex> {
+    const { default: Index } = await import('minisearch');
+    const index = new Index({
+      fields: Object.keys(BOOST),
+      tokenize: wordsOf,
+      processTerm: stem,
+      searchOptions: { boost: BOOST },
+    });
+    await index.addAllAsync(
+      tools.map((tool, id) => ({ id, ...fieldsOf(tool) })),
+      { chunkSize: CHUNK },
+    );
+    return new ToolIndex(index);
+  }
+
+  /**
+   * Positions of the tools that match a query, best first. Of a word and its synonyms, the best match counts: a tool that has
+   * several of them does not fit better. Tools that match more of the words come first.
+   */
+  search(query: string): number[] {
+    const words = [...new Set(wordsOf(query).map(stem))].slice(0, QUERY_WORDS);
+    const scores = new Map<number, { sum: number; matched: number }>();
+    for (const word of words) {
+      const best = new Map<number, number>();
+      this.#match(word, 1, best);
+      for (const other of synonymsOf(word)) this.#match(other, SYNONYM_WEIGHT, best);
+      for (const [id, score] of best) {
+        const { sum, matched } = scores.get(id) ?? { sum: 0, matched: 0 };
+        scores.set(id, { sum: sum + score, matched: matched + 1 });
+      }
+    }
+    const total = ({ sum, matched }: { sum: number; matched: number }): number => sum * matched;
+    return [...scores].sort(([, one], [, other]) => total(other) - total(one)).map(([id]) => id);
+  }
+
+  /** Records the scores of the tools that have a term, where they are better. */
+  #match(term: string, weight: number, best: Map<number, number>): void {
+    for (const { id, score } of this.#index.search(term, EXACT)) {
+      const position = Number(id);
+      best.set(position, Math.max(best.get(position) ?? 0, score * weight));
+    }
+  }
+}
+
+/** The query is a term already. */
+const EXACT = { tokenize: (term: string) => [term], processTerm: (term: string) => term };
+
+function fieldsOf({ name, text }: SearchableTool): Record<keyof typeof BOOST, string> {
+  const tool = membersOf(parseJson(text));
+  const title = textIn(tool['title']) || textIn(membersOf(tool['annotations'])['title']);
+  const parameters = parametersOf(tool['inputSchema'], PARAMETER_LEVELS).slice(0, INDEXED_PARAMETERS);
+  return {
+    name,
+    title: title.slice(0, INDEXED_CHARACTERS),
+    description: textIn(tool['description']).slice(0, INDEXED_CHARACTERS),
+    parameters: parameters.join(' '),
+  };
+}
+
+/** Names of parameters, and of the members of parameters that are objects. */
+function parametersOf(schema: unknown, levels: number): string[] {
+  const { properties } = membersOf(schema);
+  return Object.entries(membersOf(properties)).flatMap(([name, each]) => [
+    name,
+    ...(levels === 1 ? [] : parametersOf(each, levels - 1)),
+  ]);
+}
