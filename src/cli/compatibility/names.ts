@@ -176,11 +176,16 @@ export const COMPATIBILITY: readonly CompatibilityPlace[] = [
     at: 'mcp.targets.0',
     names: names('name policies sse mcp stdio openapi'),
     missing: {
-      policies: words('requestHeaderModifier transformations http tcp backendTunnel'),
       sse: words('backend'),
       mcp: words('backend'),
       openapi: words('backend'),
     },
+  },
+  {
+    title: 'Policies of MCP servers',
+    at: 'mcp.targets.0.policies',
+    names: names('requestHeaderModifier transformations backendTLS backendAuth -http -tcp -backendTunnel'),
+    missing: { transformations: words('response') },
   },
   {
     title: 'Identity providers of MCP clients',

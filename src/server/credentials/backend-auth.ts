@@ -12,6 +12,7 @@ import { gcpAuth, gcpSchema } from './cloud/gcp.ts';
 import { crossAppAccess, crossAppAccessSchema } from './cross-app-access.ts';
 import { jwtSigner, jwtSignSchema } from './jwt-sign.ts';
 import { type Placement, placementSchema } from './placement.ts';
+import type { CallerToken, TokenExchange } from './subject-token.ts';
 import { tokenExchange, tokenExchangeSchema } from './token-exchange.ts';
 
 const location = placementSchema
@@ -89,6 +90,10 @@ export type BackendCredential =
       readonly placement: Placement | undefined;
       /** Undefined: the request stays as it is. */
       readonly token: (ctx: RequestContext) => string | undefined | Promise<string>;
+      /** The token for requests that are made for that of a client, or, if it is undefined, for none. May throw an `AppError`. */
+      readonly read: (ctx: RequestContext | undefined) => CallerToken;
+      /** Names of headers of the client that it is computed from; undefined if it does not depend on the request. */
+      readonly readFrom?: readonly string[];
       /** The token, if it is always the same. */
       readonly key?: string;
       readonly close?: () => Promise<void>;
@@ -127,18 +132,26 @@ function methodOf(config: BackendAuthConfig, context: CompileContext): BackendCr
       : constant(key, undefined, context.at('key'));
   }
   if (passthrough !== undefined)
-    return { placement: passthrough.location ?? undefined, token: (ctx) => validatedToken.get(ctx) };
+    return {
+      placement: passthrough.location ?? undefined,
+      token: (ctx) => validatedToken.get(ctx),
+      read: (ctx) => {
+        const token = ctx && validatedToken.get(ctx);
+        return { get: () => token };
+      },
+      readFrom: [],
+    };
   if (oauthTokenExchange !== undefined) {
     const exchange = tokenExchange(oauthTokenExchange, context.at('oauthTokenExchange'));
-    return exchange && { placement: oauthTokenExchange.authorizationLocation, ...exchange };
+    return exchange && exchanged(oauthTokenExchange.authorizationLocation, exchange);
   }
   if (crossApp !== undefined) {
     const exchange = crossAppAccess(crossApp, context.at('crossAppAccess'));
-    return exchange && { placement: undefined, ...exchange };
+    return exchange && exchanged(undefined, exchange);
   }
   if (jwtSign !== undefined) {
     const token = jwtSigner(jwtSign, context.at('jwtSign'));
-    return token && { placement: jwtSign.location ?? undefined, token: () => token() };
+    return token && ofGateway(jwtSign.location ?? undefined, token);
   }
   const sign =
     (aws && awsAuth(aws, context.at('aws'))) ??
@@ -146,6 +159,22 @@ function methodOf(config: BackendAuthConfig, context: CompileContext): BackendCr
     (azure && azureAuth(azure, context.at('azure')));
   return sign && { sign };
 }
+
+/** A token that is the same for all requests, or signed for each. */
+const ofGateway = (
+  placement: Placement | undefined,
+  token: () => string | Promise<string>,
+): Extract<BackendCredential, { token: unknown }> => ({ placement, token, read: () => ({ get: token }) });
+
+const exchanged = (
+  placement: Placement | undefined,
+  { read, headers, ...exchange }: TokenExchange & { close(): Promise<void> },
+): BackendCredential => ({
+  placement,
+  ...exchange,
+  read: (ctx) => (ctx === undefined ? { get: () => undefined } : read(ctx)),
+  readFrom: headers,
+});
 
 function furtherOf(
   { credentials }: BackendAuthConfig,
@@ -164,7 +193,7 @@ function constant(
 ): BackendCredential | undefined {
   const text = readText(source, context);
   if (text === undefined) return undefined;
-  if (text !== '' && isHeaderValue(text)) return { placement, token: () => text, key: text };
+  if (text !== '' && isHeaderValue(text)) return { ...ofGateway(placement, () => text), key: text };
   context.report({
     code: 'AGW0104',
     message: 'the credential is empty or contains characters that a header cannot have',

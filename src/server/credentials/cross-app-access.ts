@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { locationSchema } from './location.ts';
-import { exchangeOncePerRequest } from './subject-token.ts';
-import { openTokenCache, tokenCacheSchema } from './token-cache.ts';
+import { exchangeForClients, type TokenExchange } from './subject-token.ts';
+import { type IssuedToken, openTokenCache, tokenCacheSchema } from './token-cache.ts';
 import { clientAuthSchema, endpointFields, GRANTS, tokenEndpoint } from './token-endpoint.ts';
-import type { TokenExchange } from './token-exchange.ts';
 
 // draft-ietf-oauth-identity-assertion-authz-grant: §4.3 is the first request, §4.4 the second.
 const ID_TOKEN = 'urn:ietf:params:oauth:token-type:id_token';
@@ -68,7 +67,7 @@ export const crossAppAccessSchema = z.lazy(() =>
 export function crossAppAccess(
   config: z.output<typeof crossAppAccessSchema>,
   context: CompileContext,
-): TokenExchange | undefined {
+): (TokenExchange & { close(): Promise<void> }) | undefined {
   const { audience, resources, scopes, subjectToken } = config;
   const accessScopes = config.accessTokenScopes ?? scopes;
   const provider = tokenEndpoint(config.identityProvider, context.at('identityProvider'));
@@ -87,9 +86,9 @@ export function crossAppAccess(
   if (provider === undefined || resource === undefined) return undefined;
   const cache = openTokenCache(config.cache, context);
   return {
-    token: exchangeOncePerRequest(subjectToken.source, context.at('subjectToken', 'source'), (_, own) => {
+    ...exchangeForClients(subjectToken.source, context.at('subjectToken', 'source'), (_, { own }) => {
       const key = createHash('sha256').update(own).digest('base64url');
-      return cache.get(key, async () => {
+      const request = async (): Promise<IssuedToken> => {
         const wanted = new URLSearchParams({
           requested_token_type: ID_JAG,
           audience,
@@ -102,7 +101,8 @@ export function crossAppAccess(
         const presented = new URLSearchParams({ assertion });
         if (accessScopes.length > 0) presented.set('scope', accessScopes.join(' '));
         return resource.request(GRANTS.jwtBearer, presented);
-      });
+      };
+      return () => cache.get(key, request);
     }),
     async close() {
       await Promise.all([provider.close(), resource.close()]);

@@ -59,6 +59,8 @@ export interface CredentialLocation {
   read(ctx: RequestContext): string | undefined;
   /** Removes the credential from the request, so that the backend does not receive it. Does nothing for an expression. */
   remove(ctx: RequestContext): void;
+  /** Name of its header, if it is in one. */
+  readonly header?: string;
   /** Scheme of the challenge, which every 401 needs (RFC 9110 §15.5.2): `Bearer` or `ApiKey`. */
   readonly scheme: string;
 }
@@ -121,6 +123,7 @@ function addSecretNames(config: z.output<typeof locationSchema> | undefined, nam
 function inHeader(name: string, prefix: string): CredentialLocation {
   return {
     scheme: prefix.trim().toLowerCase() === 'bearer' ? 'Bearer' : 'ApiKey',
+    header: name,
     read(ctx) {
       const value = ctx.headers.get(name);
       if (value === undefined || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase())
@@ -147,7 +150,7 @@ function inQuery(name: string): CredentialLocation {
 }
 
 /** The cookies of a request, `name=value` each, without those of this name. */
-export function cookiesWithout({ headers }: RequestContext, name: string): string[] {
+export function cookiesWithout({ headers }: Pick<RequestContext, 'headers'>, name: string): string[] {
   return headers
     .all('cookie')
     .flatMap((value) => value.split(';').map((pair) => pair.trim()))

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { mapping } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { isSettableHeader, SETTABLE_HEADER } from '../kernel/request/header-list.ts';
+import { type HeaderList, isSettableHeader, SETTABLE_HEADER } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { withoutParameters } from '../kernel/request/request-target.ts';
 import { backendKey } from '../kernel/request/shared-slots.ts';
@@ -60,9 +60,44 @@ export function placeOf(placement: Placement | undefined, context: CompileContex
       const kept = cookiesWithout(ctx, cookie.name);
       ctx.headers.set('cookie', [...kept, `${cookie.name}=${encodeURIComponent(credential)}`].join('; '));
     };
-  const { name, prefix } = header ?? { name: 'authorization', prefix: 'Bearer ' };
+  const { name, prefix } = header ?? BEARER;
   headers.add(name.toLowerCase());
   return (ctx, credential) => {
     ctx.headers.set(name, `${prefix ?? ''}${credential}`);
   };
+}
+
+const BEARER = { name: 'authorization', prefix: 'Bearer ' };
+
+/** A request of the gateway's own, before it is sent. */
+export interface OwnRequest {
+  /** Path and query. */
+  path: string;
+  readonly headers: HeaderList;
+}
+
+/** Puts a credential into a request of the gateway's own, in place of what was there: by default `Authorization: Bearer`. */
+export function placeInOwn(
+  placement: Placement | undefined,
+  context: CompileContext,
+): (request: OwnRequest, credential: string) => void {
+  const { header = BEARER, queryParameter, cookie } = placement ?? {};
+  const { headers, parameters } = context.settings.secretNames;
+  if (queryParameter !== undefined) {
+    const names = new Set([queryParameter.name]);
+    parameters.add(queryParameter.name.toLowerCase());
+    return (request, credential) => {
+      const [path = '', ...query] = request.path.split('?');
+      const kept = withoutParameters(query.length === 0 ? '' : `?${query.join('?')}`, names);
+      const added = new URLSearchParams({ [queryParameter.name]: credential }).toString();
+      request.path = `${path}${kept === '' ? '?' : `${kept}&`}${added}`;
+    };
+  }
+  if (cookie !== undefined)
+    return (request, credential) => {
+      const kept = cookiesWithout(request, cookie.name);
+      request.headers.set('cookie', [...kept, `${cookie.name}=${encodeURIComponent(credential)}`].join('; '));
+    };
+  headers.add(header.name.toLowerCase());
+  return (request, credential) => request.headers.set(header.name, `${header.prefix ?? ''}${credential}`);
 }

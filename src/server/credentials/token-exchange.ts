@@ -6,10 +6,9 @@ import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { RequestContext } from '../kernel/request/request-context.ts';
-import { type CredentialLocation, credentialLocation, locationSchema } from './location.ts';
+import { credentialLocation, locationSchema } from './location.ts';
 import { placementSchema } from './placement.ts';
-import { exchangeOncePerRequest } from './subject-token.ts';
+import { exchangeForClients, type TokenExchange } from './subject-token.ts';
 import { openTokenCache, tokenCacheSchema } from './token-cache.ts';
 import { clientAuthSchema, endpointFields, GRANTS, tokenEndpoint } from './token-endpoint.ts';
 
@@ -90,14 +89,11 @@ export const tokenExchangeSchema = z.lazy(() =>
 
 type Config = z.output<typeof tokenExchangeSchema>;
 
-export interface TokenExchange {
-  /** The new token for a request, whose own tokens are removed. Rejects with an `AppError`. */
-  token(ctx: RequestContext): Promise<string>;
-  close(): Promise<void>;
-}
-
 /** Compiles a token exchange; undefined if the server or secret cannot be used, which is reported. */
-export function tokenExchange(config: Config, context: CompileContext): TokenExchange | undefined {
+export function tokenExchange(
+  config: Config,
+  context: CompileContext,
+): (TokenExchange & { close(): Promise<void> }) | undefined {
   const { subjectToken, actorToken } = config;
   const actor = actorToken && credentialLocation(actorToken.source, context.at('actorToken', 'source'));
   const extra = Object.entries(config.additionalParams).map(
@@ -107,11 +103,10 @@ export function tokenExchange(config: Config, context: CompileContext): TokenExc
   if (endpoint === undefined) return undefined;
   const cache = openTokenCache(config.cache, context);
   return {
-    token: exchangeOncePerRequest(
+    ...exchangeForClients(
       subjectToken.source,
       context.at('subjectToken', 'source'),
-      async (ctx, own) => {
-        const acting = readActor(ctx, actor);
+      (ctx, { own, acting }) => {
         const parameters = parametersOf(config, own, acting);
         const resolver = resolverFor(ctx);
         for (const [name, expression] of extra) {
@@ -123,22 +118,13 @@ export function tokenExchange(config: Config, context: CompileContext): TokenExc
             });
           parameters.append(name, value);
         }
-        if (acting !== undefined) ctx.observer?.hide(acting, true);
         const key = createHash('sha256').update(parameters.toString()).digest('base64url');
-        const token = await cache.get(key, () => endpoint.request(GRANTS[config.grantType], parameters));
-        actor?.remove(ctx);
-        return token;
+        return () => cache.get(key, () => endpoint.request(GRANTS[config.grantType], parameters));
       },
+      actor,
     ),
     close: () => endpoint.close(),
   };
-}
-
-function readActor(ctx: RequestContext, actor: CredentialLocation | undefined): string | undefined {
-  const token = actor?.read(ctx);
-  if (actor !== undefined && token === undefined)
-    throw new AppError('bad_request', { message: 'the request has no actor token' });
-  return token;
 }
 
 /** RFC 8693 §2.1 or RFC 7523 §2.1. */

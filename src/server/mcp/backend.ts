@@ -210,8 +210,15 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
       label: 'for targets that are reached over HTTP',
       help: 'remove `policies`',
     });
-  const compiled = policies && compileTargetPolicies(policies, context.at('policies'));
-  return (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
+  const host = textIn(membersOf(config[kind.key])['host']);
+  const compiled = policies && compileTargetPolicies(policies, host, context.at('policies'));
+  const target = (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
+  const credentials = compiled?.credentials;
+  if (credentials === undefined) return target;
+  const close = async (): Promise<void> => {
+    await Promise.all([target.close(), credentials.close()]);
+  };
+  return { ...target, credentials, close };
 }
 
 /** Without a key of their own, replicas cannot read each other's session ids. */

@@ -1,6 +1,7 @@
 import { membersOf, shownValue } from '../../core/foreign.ts';
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
+import { NO_HEADERS } from './connection/client-headers.ts';
 import { Connection } from './connection/connection.ts';
 import { ListPages } from './connection/list-pages.ts';
 import type { Target } from './connection/target.ts';
@@ -22,17 +23,17 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly string
   const open = initializing(JSON.stringify(CLIENT), log);
   const connection = new Connection(target, log, open, (_connection, message, own) => {
     const refused = message.kind === 'request' ? refusal(message, CLIENT.capabilities) : undefined;
-    if (refused !== undefined) own.send(refused, []);
+    if (refused !== undefined) own.send(refused, NO_HEADERS);
   });
   try {
-    const { rpc } = await connection.ready([]);
+    const { rpc } = await connection.ready(NO_HEADERS);
     if (!('tools' in (connection.capabilities ?? {}))) return [];
     const names: string[] = [];
     const pages = new ListPages();
     for (;;) {
       const { cursor } = pages;
       const params = cursor === undefined ? undefined : JSON.stringify({ cursor });
-      const listed = rpc.call('tools/list', params, [], target.limits.listPageTimeout);
+      const listed = rpc.call('tools/list', params, NO_HEADERS, target.limits.listPageTimeout);
       const result = await listed.then(
         (message) => message.result,
         (error: unknown) => {

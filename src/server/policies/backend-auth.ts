@@ -53,7 +53,7 @@ const isOfAws = ({ connectsTo }: PolicyRoute['backends'][number]): boolean =>
   (connectsTo.kind === 'providers' && connectsTo.areOfAws) ||
   (connectsTo.kind === 'service' && connectsTo.aws !== undefined);
 
-/** MCP servers get the headers of a request, but no other part of it. */
+/** MCP servers get the headers of a request, but no other part of it. What they get in other parts is in their own `policies`. */
 function checkServers(
   config: BackendAuthConfig,
   backends: PolicyRoute['backends'],
@@ -73,16 +73,16 @@ function checkServers(
     if (config[name] !== undefined)
       context.at(name).report({
         code: 'AGW0104',
-        message: `\`${name}\` has no effect on MCP servers`,
-        help: 'use another method: the server gets the headers of the client, with one credential',
+        message: `\`${name}\` of a route has no effect on MCP servers`,
+        help: 'move it to `policies.backendAuth` of each target that needs it',
         atKey: true,
       });
   for (const { path, placement } of placesOf(config))
     if (placement.header === undefined)
       context.at(...path).report({
         code: 'AGW0104',
-        message: 'the credential of an MCP server is always in a header',
-        help: 'set `header`, or remove the place for `Authorization: Bearer`',
+        message: 'the credential of a route for MCP servers is always in a header',
+        help: 'set `header`, or move the credential to `policies.backendAuth` of the target',
       });
 }
 

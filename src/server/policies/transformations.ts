@@ -3,6 +3,7 @@ import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { bodyOf } from '../expressions/body-value.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { toCel } from '../expressions/cel/values.ts';
+import { computedHeadersSchema, headerText, removedHeadersSchema } from '../expressions/computed-headers.ts';
 import { ResponseView } from '../expressions/request-variables.ts';
 import { type DocumentedScope, NOT_ENDED, REQUEST_ROOTS, requestScope } from '../expressions/scopes.ts';
 import { defineVariable, resolverFor } from '../expressions/variable.ts';
@@ -10,14 +11,7 @@ import { responseWaits } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, VariableResolver } from '../kernel/expression.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import {
-  FieldNames,
-  type HeaderList,
-  isHeaderName,
-  isHeaderValue,
-  isSettableHeader,
-  SETTABLE_HEADER,
-} from '../kernel/request/header-list.ts';
+import { FieldNames, type HeaderList, isSettableHeader } from '../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import type { PathMode } from '../kernel/request/request-target.ts';
 import { Slot } from '../kernel/slot.ts';
@@ -30,31 +24,6 @@ type PseudoHeader = (typeof PSEUDO_HEADERS)[number];
 
 /** Changes a part of the message. A value that is not valid for it is ignored. */
 type SetPseudoHeader = (name: PseudoHeader, value: string) => void;
-
-/** Schema of `set` and `add`: expressions by header name, or by one of these pseudo-headers. */
-const computedHeadersSchema = (pseudo: readonly PseudoHeader[]) =>
-  z
-    .record(
-      z.string().refine((name) => isSettable(name, pseudo), {
-        error: `${SETTABLE_HEADER}, or ${pseudo.map((name) => `\`${name}\``).join(', ')}`,
-      }),
-      z.string().min(1),
-    )
-    .default({});
-
-/** In HTTP/2, `Host` is `:authority`. */
-function isSettable(name: string, pseudo: readonly string[]): boolean {
-  return isSettableHeader(name) || pseudo.includes(name) || isHost(name, pseudo);
-}
-
-const isHost = (name: string, pseudo: readonly string[]): boolean =>
-  name.toLowerCase() === 'host' && pseudo.includes(':authority');
-
-const removedHeadersSchema = z
-  .array(
-    z.string().refine((name) => isHeaderName(name) && isSettableHeader(name), { error: SETTABLE_HEADER }),
-  )
-  .default([]);
 
 type ComputedHeaders = readonly (readonly [name: string, value: Expression])[];
 
@@ -101,17 +70,6 @@ function replaceHeaders(expression: Expression, headers: HeaderList, lookup: Var
       if (text !== undefined) headers.append(name, text);
     }
   }
-}
-
-/** A value as text for a header; undefined if it cannot be one. */
-function headerText(value: unknown): string | undefined {
-  const text =
-    value instanceof Uint8Array
-      ? Buffer.from(value).toString('latin1')
-      : typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-        ? String(value)
-        : undefined;
-  return text !== undefined && isHeaderValue(text) ? text : undefined;
 }
 
 /** Values of `metadata`, by name. */

@@ -70,13 +70,13 @@ describe('backendAuth of a route with MCP servers', () => {
   test.each([
     [
       { key: { value: 'k', location: { queryParameter: { name: 'k' } } } },
-      'the credential of an MCP server is always in a header',
+      'the credential of a route for MCP servers is always in a header',
     ],
     [
       { aws: { accessKeyId: 'a', secretAccessKey: 'b', region: 'eu-west-1' } },
-      '`aws` has no effect on MCP servers',
+      '`aws` of a route has no effect on MCP servers',
     ],
-    [{ gcp: {} }, '`gcp` has no effect on MCP servers'],
+    [{ gcp: {} }, '`gcp` of a route has no effect on MCP servers'],
   ])('%j is refused', async (backendAuth, message) => {
     await using up = await mcpUpstream();
     await expect(through({ backendAuth }, [target(up)])).rejects.toThrow(message);

@@ -4,6 +4,7 @@ import { EventStream } from '../../../core/sse.ts';
 import { emptyReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { principal } from '../../kernel/request/shared-slots.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import { initializing } from '../eras/open-target.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { badMessage, errorMessage, RPC, RpcError, SESSION_HEADER } from '../protocol/protocol.ts';
@@ -16,7 +17,7 @@ import { eventStreamReply, RunningCall, rejectDuplicateId, startCall } from './r
 import {
   acceptsEventStream,
   checkNotification,
-  forwardedHeaders,
+  clientHeaders,
   isJson,
   messageIn,
   requireEventStream,
@@ -55,7 +56,7 @@ async function openStream(ctx: RequestContext, sessions: SessionStore): Promise<
   await sessions.register(session, '', false);
   mcpFields.set(ctx, { sessionId: session.shortId });
   session.carriesCalls = true;
-  const stream = session.openStream(forwardedHeaders(ctx));
+  const stream = session.openStream(clientHeaders(ctx, sessions));
   const client: LegacyClient = { stream, state: 'new' };
   clients.set(session, client);
   const end = (): void => {
@@ -106,7 +107,7 @@ async function receive(ctx: RequestContext, sessions: SessionStore): Promise<Rep
   if (client === undefined)
     throw new AppError('mcp_session_not_found', { detail: 'it belongs to the transport Streamable HTTP' });
   mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
-  const headers = forwardedHeaders(ctx);
+  const headers = clientHeaders(ctx, sessions);
   if (message.kind === 'notification') checkNotification(message);
   if (message.kind === 'response') session.answer(message, headers, messageGuards.get(ctx));
   else if (message.kind === 'notification') notify(session, message, headers);
@@ -123,7 +124,7 @@ function run(
   session: Session,
   client: LegacyClient,
   message: RpcMessage,
-  headers: readonly string[],
+  headers: ClientHeaders,
 ): void {
   if (client.state !== 'ready')
     throw badMessage(
@@ -156,7 +157,7 @@ async function initialize(
     client.state = 'initializing';
     session.initializeParams = params;
     for (const connection of session.connections) connection.open = initializing(params, session.options.log);
-    await connectAll(session, forwardedHeaders(ctx), ctx.observer);
+    await connectAll(session, clientHeaders(ctx, sessions), ctx.observer);
     const { text, version } = await initializeResponse(session, message);
     session.version = version;
     client.state = 'ready';

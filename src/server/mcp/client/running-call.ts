@@ -7,6 +7,7 @@ import type { RequestObserver } from '../../kernel/observer.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { logReads } from '../../kernel/request/shared-slots.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
 import type { UpstreamStatusError } from '../connection/target-failure.ts';
@@ -28,7 +29,7 @@ export function runCall(
   ctx: RequestContext,
   session: Session,
   message: RpcMessage,
-  headers: readonly string[],
+  headers: ClientHeaders,
 ): Promise<Reply> {
   const call = new RunningCall(ctx, session, message, headers);
   startCall(call);
@@ -67,7 +68,7 @@ export function rejectDuplicateId(session: Session, { id = 'null' }: RpcMessage)
 export class RunningCall implements ClientCall, EventStreamOwner, ResumableStream {
   readonly session: Session;
   message: RpcMessage;
-  headers: readonly string[];
+  headers: ClientHeaders;
   readonly headTimeout: number | undefined;
   readonly log: McpFields;
   readonly keepsArguments: boolean;
@@ -93,7 +94,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     ctx: RequestContext,
     session: Session,
     message: RpcMessage,
-    headers: readonly string[],
+    headers: ClientHeaders,
     stream = new EventStream(),
   ) {
     this.#ctx = ctx;

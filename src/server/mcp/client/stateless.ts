@@ -4,6 +4,7 @@ import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import { emptyReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { principal } from '../../kernel/request/shared-slots.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import { initializing } from '../eras/open-target.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, resultMessage, VERSION_HEADER } from '../protocol/protocol.ts';
@@ -27,7 +28,7 @@ export async function answerStateless(
   ctx: RequestContext,
   sessions: SessionStore,
   message: RpcMessage,
-  headers: readonly string[],
+  headers: ClientHeaders,
 ): Promise<Reply> {
   // There is nothing that a notification or a response could refer to.
   if (message.kind !== 'request') return emptyReply(202);

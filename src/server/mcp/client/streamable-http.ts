@@ -7,6 +7,7 @@ import { emptyReply } from '../../kernel/request/error-response.ts';
 import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { backendKey, principal } from '../../kernel/request/shared-slots.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import { UpstreamStatusError } from '../connection/target-failure.ts';
 import { isModern, unsupportedVersion, versionMismatch } from '../protocol/envelope.ts';
 import { idOfRequest, parseMessage, type RpcMessage } from '../protocol/message.ts';
@@ -28,7 +29,6 @@ import { connectAll, initializeParams, initializeResponse } from '../session/ini
 import { isOfServerStream } from '../session/resumable-streams.ts';
 import { notify, type Session } from '../session/session.ts';
 import type { SessionStore } from '../session/session-store.ts';
-import { startKey } from '../session/starting-sessions.ts';
 import { handleModern } from './modern/modern-http.ts';
 import { refusedReply } from './refused-reply.ts';
 import { eventStreamReply, oneEvent, runCall } from './running-call.ts';
@@ -59,13 +59,13 @@ async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<
   if (!isJson(ctx.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
   const message = messageIn(await ctx.body.read(LIMITS.requestBodyBytes));
   mcpFields.set(ctx, message.method === '' ? {} : { method: message.method });
-  if (isModern(ctx, message)) return handleModern(ctx, sessions, message, forwardedHeaders(ctx));
+  if (isModern(ctx, message)) return handleModern(ctx, sessions, message, clientHeaders(ctx, sessions));
   checkVersion(ctx, message);
   if (message.kind === 'request' && message.method === 'initialize')
     return initialize(ctx, sessions, message);
   const found = sessions.isStateless ? undefined : findSession(ctx, sessions);
   const session = found instanceof Promise ? await found : found;
-  const headers = forwardedHeaders(ctx);
+  const headers = clientHeaders(ctx, sessions);
   if (message.kind === 'notification') checkNotification(message);
   if (session === undefined) return answerStateless(ctx, sessions, message, headers);
   if (message.kind === 'request') return await runCall(ctx, session, message, headers);
@@ -81,7 +81,7 @@ async function handleGet(ctx: RequestContext, sessions: SessionStore): Promise<R
     throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'POST'] });
   checkVersion(ctx, undefined);
   const session = await findSession(ctx, sessions);
-  return eventStreamReply(resumedStream(ctx, session) ?? session.openStream(forwardedHeaders(ctx)));
+  return eventStreamReply(resumedStream(ctx, session) ?? session.openStream(clientHeaders(ctx, sessions)));
 }
 
 /**
@@ -190,8 +190,8 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
   } catch (error) {
     throw error instanceof RpcError ? badMessage(error, message.id ?? 'null') : error;
   }
-  const headers = forwardedHeaders(ctx);
-  const key = startKey(ctx, params, headers);
+  const headers = clientHeaders(ctx, sessions);
+  const key = sessions.starting.keyOf(ctx, params, headers);
   const session = sessions.starting.take(key) ?? createSession(ctx, sessions, message, params);
   let hasLeft = false;
   const leave = (): void => {
@@ -277,8 +277,14 @@ const NOT_FORWARDED_WITH_KEY = new FieldNames([...NOT_FORWARDED, 'authorization'
  * Headers of the client's request that HTTP targets receive: end-to-end fields that do not concern this hop, and the
  * credential of `backendAuth` instead of the client's.
  */
-export function forwardedHeaders(ctx: RequestContext): string[] {
+function forwardedHeaders(ctx: RequestContext): string[] {
   const key = backendKey.get(ctx);
   if (key === undefined) return withoutFields(ctx.headers.raw, NOT_FORWARDED);
   return [...withoutFields(ctx.headers.raw, NOT_FORWARDED_WITH_KEY), 'authorization', `Bearer ${key}`];
 }
+
+/** What targets may get of a request, for credentials that are computed from it. */
+export const clientHeaders = (ctx: RequestContext, sessions: SessionStore): ClientHeaders => ({
+  list: forwardedHeaders(ctx),
+  request: sessions.readsRequests ? ctx : undefined,
+});

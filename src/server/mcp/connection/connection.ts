@@ -6,6 +6,7 @@ import type { TargetState } from '../../kernel/inspection.ts';
 import type { InitializeResult } from '../protocol/initialize-result.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REVISION, notificationMessage, resultMessage } from '../protocol/protocol.ts';
+import type { ClientHeaders } from './client-headers.ts';
 import { JsonRpcConnection } from './json-rpc-connection.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
@@ -38,7 +39,7 @@ export interface Opened {
 export type OpenTarget = (
   target: Target,
   rpc: JsonRpcConnection,
-  headers: readonly string[],
+  headers: ClientHeaders,
   check: () => void,
 ) => Promise<Opened>;
 
@@ -76,7 +77,7 @@ export class Connection {
   /** When the last attempt to connect began, on the clock of `performance.now()`. */
   #startedAt = 0;
   /** Headers of the client's GET request, for opening the server's stream. Undefined until a client opens one. */
-  #listenHeaders: readonly string[] | undefined;
+  #listenHeaders: ClientHeaders | undefined;
   readonly timedOutLists: TimedOutLists;
   /** Requests that are sent again to a restarted server. */
   readonly replayed: ReplayedRequests;
@@ -122,7 +123,7 @@ export class Connection {
    * Connects and initializes, unless that is done or in progress. Rejects with the reason; during the back-off after a
    * failure, it rejects with the last failure without another attempt. `isFirst`: part of the client's own `initialize`.
    */
-  ready(headers: readonly string[], isFirst = false): Promise<Ready> {
+  ready(headers: ClientHeaders, isFirst = false): Promise<Ready> {
     if (this.#closed) return Promise.reject(new Error('the session ended'));
     if (this.#ready !== undefined) return this.#ready;
     const since = performance.now() - this.#failedAt;
@@ -136,7 +137,7 @@ export class Connection {
    * Like `ready`, for requests of a waiting client: rejects after `LIMITS.targetResponseWait` while the target continues to start.
    * With `isList`, rejects at once if the last attempt to connect failed or was slow.
    */
-  readySoon(headers: readonly string[], isList = false): Promise<Ready> {
+  readySoon(headers: ClientHeaders, isList = false): Promise<Ready> {
     const ready = this.ready(headers);
     if (!isList || this.#unavailable === undefined || this.#rpc !== undefined)
       return withTimeout(ready, this.target.limits, undefined, this.target);
@@ -164,13 +165,13 @@ export class Connection {
   }
 
   /** Forwards a notification of the client if the target is connected. `initialized` is sent once per connection. */
-  notify({ method, text }: RpcMessage, headers: readonly string[]): void {
+  notify({ method, text }: RpcMessage, headers: ClientHeaders): void {
     if (method === INITIALIZED && this.#isConfirmed) return;
     this.#rpc?.send(text, headers);
   }
 
   /** Opens the stream for messages that the server sends outside a response, now and after every reconnect. */
-  listen(headers: readonly string[]): void {
+  listen(headers: ClientHeaders): void {
     this.#listenHeaders = headers;
     this.#rpc?.channel?.listen(headers);
   }
@@ -194,7 +195,8 @@ export class Connection {
 
   /**
    * Initializes a new session after the server lost the old one while no call was in flight, so that messages outside
-   * responses keep arriving. Retries with back-off while a client listens; stops if the server refuses with a status below 500.
+   * responses keep arriving, with the credential of the client's GET. Retries with back-off while a client listens; stops if the
+   * server refuses with a status below 500, or if the credential is refused.
    */
   async #reinitialize(rpc: JsonRpcConnection): Promise<void> {
     if (this.#rpc !== rpc || !this.#canInitialize) return;
@@ -208,6 +210,7 @@ export class Connection {
         await this.ready(this.#listenHeaders);
       } catch (error) {
         if (error instanceof UpstreamStatusError && error.status < 500) return;
+        if (error instanceof TargetFailure && error.credential === 'refused') return;
         await pause(this.#backOff, undefined, { ref: false });
       }
     }
@@ -258,7 +261,7 @@ export class Connection {
     return rpc;
   }
 
-  async #connect(headers: readonly string[], isFirst: boolean): Promise<Ready> {
+  async #connect(headers: ClientHeaders, isFirst: boolean): Promise<Ready> {
     const rpc = this.#createRpc();
     this.#connecting = rpc;
     const startedAt = performance.now();
@@ -278,7 +281,12 @@ export class Connection {
       this.#backOff = this.target.limits.retryDelayMin;
       if (this.#closed) throw new Error('the session ended');
       this.#rpc = rpc;
-      if (this.#listenHeaders !== undefined) rpc.channel?.listen(this.#listenHeaders);
+      // With the credential of the request that connects, which is newer than that of the client's GET.
+      if (this.#listenHeaders !== undefined)
+        rpc.channel?.listen({
+          ...this.#listenHeaders,
+          request: headers.request ?? this.#listenHeaders.request,
+        });
       // The client sends the notification for the first connection only: it does not know of later ones.
       this.#isConfirmed = result.protocolVersion === MODERN_REVISION || !isFirst || this.#joinsLate;
       if (this.#isConfirmed && result.protocolVersion !== MODERN_REVISION) {

@@ -24,6 +24,7 @@ import {
   requestMessage,
   resultMessage,
 } from '../protocol/protocol.ts';
+import type { ClientHeaders } from './client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 import { timeoutMessage } from './target-failure.ts';
 import { logInvalidMessage, logUnknownResponse } from './target-warnings.ts';
@@ -123,12 +124,7 @@ export class JsonRpcConnection {
   }
 
   /** Sends a client's request. `headTimeout`: see `SendOptions`. Returns its id at the server, for `cancel`. */
-  forward(
-    message: RpcMessage,
-    headers: readonly string[],
-    handler: CallHandler,
-    headTimeout?: number,
-  ): number {
+  forward(message: RpcMessage, headers: ClientHeaders, handler: CallHandler, headTimeout?: number): number {
     const id = this.#nextId++;
     const { progressToken } = membersOf(message.params['_meta']);
     const isReplaced =
@@ -162,7 +158,7 @@ export class JsonRpcConnection {
   call(
     method: string,
     params: string | undefined,
-    headers: readonly string[],
+    headers: ClientHeaders,
     within?: number,
     headTimeout?: number,
   ): Promise<RpcMessage> {
@@ -199,7 +195,7 @@ export class JsonRpcConnection {
   }
 
   /** Sends a notification or response of the client. Does nothing if the connection is closed. */
-  send(text: string, headers: readonly string[]): void {
+  send(text: string, headers: ClientHeaders): void {
     this.#send(text, { headers });
   }
 

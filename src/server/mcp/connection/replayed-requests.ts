@@ -3,6 +3,7 @@ import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { RpcError } from '../protocol/protocol.ts';
+import type { ClientHeaders } from './client-headers.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { SubscribedResources } from './subscribed-resources.ts';
 import type { Target } from './target.ts';
@@ -49,7 +50,7 @@ export class ReplayedRequests {
   async replay(
     { target, capabilities = {} }: { readonly target: Target; readonly capabilities?: object | undefined },
     rpc: JsonRpcConnection,
-    headers: readonly string[],
+    headers: ClientHeaders,
     log: Log,
   ): Promise<void> {
     for (const { method, params } of this.#requests()) {

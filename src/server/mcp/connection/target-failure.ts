@@ -13,6 +13,8 @@ export class TargetFailure extends Error {
   readonly isPredicate: boolean;
   /** The server does not accept a POST at this URL (405). */
   isRefusedMethod = false;
+  /** Why the request was not sent: its credential was refused, or could not be asked for. */
+  credential: 'refused' | 'unavailable' | undefined;
   /** The same failure without words of the server, if `message` has some: guardrails cannot check them. */
   unquoted: TargetFailure | undefined;
 

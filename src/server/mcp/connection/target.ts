@@ -1,10 +1,12 @@
 import type { z } from 'zod';
 import type { Limits } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { TlsOptions } from '../../transport/tls/backend-tls.ts';
 import type { ToolView } from '../names/tool-view.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import type { ToolPins } from '../tool-pinning/tool-pins.ts';
-import type { TargetPolicies } from './target-policies.ts';
+import type { TargetCredentials } from './caller-credential.ts';
+import type { ClientHeaders } from './client-headers.ts';
 
 /** Options for sending one message. */
 export interface SendOptions {
@@ -16,7 +18,7 @@ export interface SendOptions {
   /** The item that the request acts on, for the header `Mcp-Name` of revision 2026-07-28. */
   readonly name?: string | undefined;
   /** End-to-end headers of the client's request, for HTTP targets. */
-  readonly headers?: readonly string[];
+  readonly headers?: ClientHeaders;
   /** Maximum time until the response headers of an HTTP target, in ms. Its own limit by default. */
   readonly headTimeout?: number | undefined;
 }
@@ -55,7 +57,7 @@ export interface Channel {
   /** Aborts the transport of a cancelled request. */
   abandon(id: number): void;
   /** Opens the stream for messages that the server sends outside a response (HTTP: GET). `headers` are the client's. */
-  listen(headers: readonly string[]): void;
+  listen(headers: ClientHeaders): void;
   /** Stops (true) or continues (false) reading messages, because the client reads slowly. */
   pause(paused: boolean): void;
   /** The server's session id, with which another process can resume; undefined for a child process. */
@@ -91,6 +93,8 @@ export interface Target {
   readonly limits: Limits;
   /** `host:port` for the access log; undefined for a child process. */
   readonly endpoint: string | undefined;
+  /** What its requests carry instead of credentials of the client; undefined without `policies` that say so. */
+  readonly credentials?: TargetCredentials | undefined;
   /** Which of its tools clients see, and how; undefined if they see all of them unchanged. */
   readonly tools?: ToolView | undefined;
   /** Compares its tools with their pins; undefined without `toolPinning`. */
@@ -110,6 +114,12 @@ export interface Target {
   /** Removes secrets from text of the server before it is logged. */
   clean?(text: string): string;
   close(): Promise<void>;
+}
+
+/** Compiled policies of one target. */
+export interface TargetPolicies {
+  readonly tls?: TlsOptions;
+  readonly credentials?: TargetCredentials;
 }
 
 /** A kind of target: its key in `targets[]`, its schema and its compiler. */

@@ -4,6 +4,7 @@ import { membersOf, stringIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import { refusal } from '../protocol/client-capabilities.ts';
 import type { Envelope } from '../protocol/envelope.ts';
@@ -112,7 +113,10 @@ export class ModernView implements Channel {
     return this.#channel.lastUsed;
   }
 
-  send(text: string, { id, method = '', message: sent, headers = [], headTimeout }: SendOptions): void {
+  send(
+    text: string,
+    { id, method = '', message: sent, headers = NO_HEADERS, headTimeout }: SendOptions,
+  ): void {
     const message = sent ?? parseMessage(text, TARGET_BOUNDS);
     if (id === undefined) {
       if (message.method === 'notifications/cancelled') this.#cancel(numberOfId(message.params['requestId']));
@@ -146,12 +150,7 @@ export class ModernView implements Channel {
     return this.#channel.close();
   }
 
-  #call(
-    message: RpcMessage,
-    outer: number,
-    headers: readonly string[],
-    headTimeout: number | undefined,
-  ): void {
+  #call(message: RpcMessage, outer: number, headers: ClientHeaders, headTimeout: number | undefined): void {
     const logLevel = stringIn(membersOf(message.params['_meta'])[META.logLevel]);
     this.#setLevel(logLevel, headers);
     const call = viewedCall(this.#nextId++, message, outer, logLevel);
@@ -163,14 +162,14 @@ export class ModernView implements Channel {
   }
 
   /** A log level holds for one request here, but for the whole session at the server. */
-  #setLevel(level: string | undefined, headers: readonly string[]): void {
+  #setLevel(level: string | undefined, headers: ClientHeaders): void {
     if (level === undefined || level === this.#level || !('logging' in this.#capabilities)) return;
     this.#level = level;
     void this.#request('logging/setLevel', { level }, headers);
   }
 
   /** Sends a request of the view. Resolves to the response, or undefined after a failure. */
-  #request(method: string, params: object, headers: readonly string[]): Promise<RpcMessage | undefined> {
+  #request(method: string, params: object, headers: ClientHeaders): Promise<RpcMessage | undefined> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
       this.#own.set(id, resolve);
@@ -288,7 +287,7 @@ export class ModernView implements Channel {
   }
 
   /** Continues a call with the client's input. */
-  #continue(message: RpcMessage, outer: number, headers: readonly string[]): void {
+  #continue(message: RpcMessage, outer: number, headers: ClientHeaders): void {
     const { requestState } = message.params;
     const call = typeof requestState === 'string' ? this.#waiting.get(requestState) : undefined;
     if (call === undefined || subjectOf(call.message) !== subjectOf(message)) {
@@ -375,7 +374,7 @@ export class ModernView implements Channel {
     this.#channel.abandon(call.id);
   }
 
-  #answer(text: string, headers: readonly string[] = []): void {
+  #answer(text: string, headers: ClientHeaders = NO_HEADERS): void {
     this.#channel.send(text, { headers });
   }
 

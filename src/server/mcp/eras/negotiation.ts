@@ -1,6 +1,7 @@
 import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import { FIRST_PROBE_ID, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Channel, ChannelEvents, Target } from '../connection/target.ts';
 import { TargetFailure, timeoutFailure, UpstreamStatusError } from '../connection/target-failure.ts';
@@ -51,7 +52,7 @@ export async function discoverTarget(
   target: Target,
   rpc: JsonRpcConnection,
   client: Envelope,
-  headers: readonly string[],
+  headers: ClientHeaders,
   log: Log,
 ): Promise<Discovered> {
   const probe = new Probe(target, client, headers, log);
@@ -92,7 +93,7 @@ export async function discoverAfterRefusal(
   channel: Channel,
   link: ChannelLink,
   client: Envelope,
-  headers: readonly string[],
+  headers: ClientHeaders,
   log: Log,
 ): Promise<RpcMessage | undefined> {
   const probe = new Probe(target, client, headers, log);
@@ -119,10 +120,10 @@ interface Answer {
 class Probe {
   readonly #target: Target;
   readonly #client: Envelope;
-  readonly #headers: readonly string[];
+  readonly #headers: ClientHeaders;
   readonly #rpc: JsonRpcConnection;
 
-  constructor(target: Target, client: Envelope, headers: readonly string[], log: Log) {
+  constructor(target: Target, client: Envelope, headers: ClientHeaders, log: Log) {
     this.#target = target;
     this.#client = client;
     this.#headers = headers;

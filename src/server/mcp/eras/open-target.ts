@@ -1,5 +1,6 @@
 import { membersOf, parseJson } from '../../../core/foreign.ts';
 import type { Log } from '../../../core/log.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { Opened, OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
@@ -52,7 +53,7 @@ async function initialize(
   target: Target,
   rpc: JsonRpcConnection,
   params: string,
-  headers: readonly string[],
+  headers: ClientHeaders,
 ): Promise<Opened> {
   const { initializeTimeout } = target.limits;
   const timedOut = Promise.withResolvers<never>();

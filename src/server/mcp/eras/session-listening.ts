@@ -1,5 +1,6 @@
 import { membersOf } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import { SubscribedResources } from '../connection/subscribed-resources.ts';
 import type { Channel } from '../connection/target.ts';
 import { type Envelope, envelopeMeta } from '../protocol/envelope.ts';
@@ -42,7 +43,7 @@ export class SessionListening {
   #unacknowledged: Unacknowledged[] = [];
   #current: number | undefined;
   #listensToLists = false;
-  #headers: readonly string[] = [];
+  #headers: ClientHeaders = NO_HEADERS;
   #isClosed = false;
 
   constructor(
@@ -64,14 +65,14 @@ export class SessionListening {
   }
 
   /** The client has opened its GET stream. */
-  listenToLists(headers: readonly string[]): void {
+  listenToLists(headers: ClientHeaders): void {
     if (this.#listensToLists) return;
     this.#listensToLists = true;
     this.#replace(headers);
   }
 
   /** Handles `resources/subscribe` and `resources/unsubscribe`. */
-  subscribe({ method, params: { uri } }: RpcMessage, outer: number, headers: readonly string[]): void {
+  subscribe({ method, params: { uri } }: RpcMessage, outer: number, headers: ClientHeaders): void {
     const isNew = method === 'resources/subscribe';
     if (typeof uri !== 'string') this.#refuse(outer, 'expected params.uri to be a string');
     else {
@@ -122,7 +123,7 @@ export class SessionListening {
     return this.#listensToLists || this.#uris.size > 0;
   }
 
-  #replace(headers: readonly string[]): void {
+  #replace(headers: ClientHeaders): void {
     const previous = this.#current;
     this.#current = undefined;
     if (previous !== undefined) {

@@ -3,6 +3,7 @@ import { parseJson, stringIn, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { members, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import { ListPages } from '../connection/list-pages.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
 import { type Envelope, envelopeMeta, mirroredName } from '../protocol/envelope.ts';
@@ -31,7 +32,7 @@ import { SessionListening } from './session-listening.ts';
 /** One request of the client, which may take several requests to the server. */
 interface ViewedCall {
   readonly outer: number;
-  readonly headers: readonly string[];
+  readonly headers: ClientHeaders;
   readonly headTimeout: number | undefined;
   /** The client's request with `_meta`, for another round. */
   readonly message: RpcMessage;
@@ -119,7 +120,7 @@ export class SessionView implements Channel {
     return this.#channel.lastUsed;
   }
 
-  send(text: string, { id, message: sent, headers = [], headTimeout }: SendOptions): void {
+  send(text: string, { id, message: sent, headers = NO_HEADERS, headTimeout }: SendOptions): void {
     const message = sent ?? parseMessage(text, TARGET_BOUNDS);
     if (id !== undefined) this.#request(message, id, headers, headTimeout);
     else if (message.kind === 'response') this.#answered(message);
@@ -129,7 +130,7 @@ export class SessionView implements Channel {
   agreed(): void {}
   abandon(): void {}
 
-  listen(headers: readonly string[]): void {
+  listen(headers: ClientHeaders): void {
     this.#listening.listenToLists(headers);
   }
 
@@ -150,7 +151,7 @@ export class SessionView implements Channel {
   #request(
     message: RpcMessage,
     outer: number,
-    headers: readonly string[],
+    headers: ClientHeaders,
     headTimeout: number | undefined,
   ): void {
     const { method, params } = message;
@@ -200,7 +201,7 @@ export class SessionView implements Channel {
       id,
       method,
       name: mirroredName(message),
-      headers: [...call.headers, ...headers],
+      headers: { ...call.headers, list: [...call.headers.list, ...headers] },
       headTimeout: call.headTimeout,
     });
   }

@@ -1,5 +1,6 @@
 import { membersOf, textIn } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import { SubscribedResources } from '../connection/subscribed-resources.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { withSubscription } from '../protocol/meta-text.ts';
@@ -30,7 +31,7 @@ interface Host {
   /** Passes a notification to the client, on the stream of that request. */
   notify(text: string, outerId: number): void;
   /** Sends a request to the server. Resolves to its response, or undefined after a failure. */
-  request(method: string, params: object, headers: readonly string[]): Promise<RpcMessage | undefined>;
+  request(method: string, params: object, headers: ClientHeaders): Promise<RpcMessage | undefined>;
 }
 
 /** The requests `subscriptions/listen` of one caller at a server that only has `resources/subscribe` and `list_changed`. */
@@ -49,7 +50,7 @@ export class ViewedSubscriptions {
   }
 
   /** Subscribes and acknowledges what the server supports. */
-  open(id: number, { params }: RpcMessage, headers: readonly string[]): void {
+  open(id: number, { params }: RpcMessage, headers: ClientHeaders): void {
     const filter = filterOf(params['notifications']);
     const lists = LISTS.filter(
       ([kind, member]) => filter[member] === true && this.#announces(kind, 'listChanged'),
@@ -75,7 +76,7 @@ export class ViewedSubscriptions {
   /** Ends one. Returns false for another id. */
   close(id: number): boolean {
     if (!this.#open.delete(id)) return false;
-    this.#unsubscribeUnused([]);
+    this.#unsubscribeUnused(NO_HEADERS);
     return true;
   }
 
@@ -98,7 +99,7 @@ export class ViewedSubscriptions {
   }
 
   /** Returns those of the resources that the server let the caller subscribe to. */
-  async #subscribe(uris: readonly string[], headers: readonly string[]): Promise<string[]> {
+  async #subscribe(uris: readonly string[], headers: ClientHeaders): Promise<string[]> {
     const wanted = [...new Set(uris)];
     const isSubscribed = await Promise.all(
       wanted.map(async (uri) => {
@@ -113,7 +114,7 @@ export class ViewedSubscriptions {
     return wanted.filter((_uri, index) => isSubscribed[index]);
   }
 
-  #unsubscribeUnused(headers: readonly string[]): void {
+  #unsubscribeUnused(headers: ClientHeaders): void {
     const used = new Set(
       [...this.#open.values()].flatMap(({ filter }) => filter.resourceSubscriptions ?? []),
     );

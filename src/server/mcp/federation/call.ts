@@ -6,6 +6,7 @@ import type { EventStream } from '../../../core/sse.ts';
 import type { CallSpan, RequestObserver, RequestSpan } from '../../kernel/observer.ts';
 import { withTraceparent } from '../../kernel/request/header-changes.ts';
 import { callSpan, failSpan, statusOf, traced, traceName, withTraceMeta } from '../connection/call-trace.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { Connection, Ready } from '../connection/connection.ts';
 import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
@@ -25,7 +26,7 @@ export interface ClientCall {
   /** Whether it was replaced: the client could not send headers for the arguments. */
   isReplaced?: boolean;
   /** Headers for HTTP targets, which guardrails may replace. */
-  headers: readonly string[];
+  headers: ClientHeaders;
   /** Maximum time until the response headers of an HTTP target, in ms, from the policy `timeout`. */
   readonly headTimeout: number | undefined;
   readonly stream: EventStream;
@@ -49,7 +50,7 @@ export interface ClientCall {
    * Headers for a call of a tool at this target. Rejects with `RpcError` for headers that contradict the arguments. Absent if
    * the client's headers are sent unchanged.
    */
-  prepare?(connection: Connection, message: RpcMessage): Promise<readonly string[]>;
+  prepare?(connection: Connection, message: RpcMessage): Promise<ClientHeaders>;
   /** The call was sent to that target; `id` is its id on the connection. */
   runsAt(target: Target, rpc: JsonRpcConnection, id: number): void;
   /** The target can no longer reject the call with a status: the client may get the head of its response. */
@@ -137,7 +138,7 @@ class ForwardedCall implements CallHandler {
   }
 
   /** Sends the call, unless the client has left meanwhile. */
-  send(rpc: JsonRpcConnection, headers: readonly string[]): void {
+  send(rpc: JsonRpcConnection, headers: ClientHeaders): void {
     const call = this.#call;
     if (!call.stream.isOpen) return;
     const { target } = this.#connection;
@@ -150,7 +151,7 @@ class ForwardedCall implements CallHandler {
         ? rpc.forward(this.#message, headers, this, call.headTimeout)
         : rpc.forward(
             withTraceMeta(this.#message, span),
-            withTraceparent(headers, span),
+            { ...headers, list: withTraceparent(headers.list, span) },
             this,
             call.headTimeout,
           );

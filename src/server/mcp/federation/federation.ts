@@ -245,7 +245,7 @@ async function guarded(
   if (guarded === undefined) return message;
   const { message: checked, headers } = guarded;
   recordArguments(call, checked);
-  if (headers !== undefined) call.headers = headers(call.headers);
+  if (headers !== undefined) call.headers = { ...call.headers, list: headers(call.headers.list) };
   return checked;
 }
 

@@ -3,6 +3,7 @@ import { membersOf } from '../../../core/foreign.ts';
 import { type Edit, edit, elements, stringAt, valueAt } from '../../kernel/json/json-text.ts';
 import { withTraceparent } from '../../kernel/request/header-changes.ts';
 import { callSpan, traced } from '../connection/call-trace.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { ListPages } from '../connection/list-pages.ts';
@@ -147,7 +148,7 @@ async function listPages(
   }
   const meta = { _meta: { ...call.meta, traceparent: span.traceparent } };
   try {
-    const headers = withTraceparent(call.headers, span);
+    const headers = { ...call.headers, list: withTraceparent(call.headers.list, span) };
     const items = await readPages(connection, call, method, list, { rpc, headers, meta });
     span.end();
     return items;
@@ -160,7 +161,7 @@ async function listPages(
 /** How pages are requested: `meta` has members of the parameters in addition to the cursor. */
 interface PageRequest {
   readonly rpc: JsonRpcConnection;
-  readonly headers: readonly string[];
+  readonly headers: ClientHeaders;
   readonly meta?: object;
 }
 

@@ -52,9 +52,10 @@ function replaceCall(call: ClientCall): boolean {
   }
   call.isReplaced = true;
   // They repeat arguments of `call_tool`, which has none that are repeated.
-  call.headers = call.headers.filter(
+  const list = call.headers.list.filter(
     (_text, index, all) => all[index - (index % 2)]?.toLowerCase().startsWith('mcp-param-') !== true,
   );
+  call.headers = { ...call.headers, list };
   if (call.guards?.checksRequest(CALL) !== true) recordArguments(call, call.message);
   return true;
 }

@@ -1,6 +1,7 @@
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import type { EventStream } from '../../../core/sse.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import type { Connection, OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { discoverTarget, isKnownLegacy } from '../eras/negotiation.ts';
@@ -43,7 +44,7 @@ export class CallerSession extends Session {
   }
 
   /** Connects to the targets; requests that come meanwhile wait for the same attempt. */
-  connect(headers: readonly string[], observer?: RequestObserver): Promise<void> {
+  connect(headers: ClientHeaders, observer?: RequestObserver): Promise<void> {
     this.#connected ??= connectAll(this, headers, observer);
     return this.#connected;
   }
@@ -117,7 +118,10 @@ export class CallerSession extends Session {
     }
     // A server of this revision must not send requests; it would wait for a response.
     if (message.kind === 'request')
-      rpc.send(errorMessage(message.id ?? 'null', RPC.methodNotFound, 'requests are not accepted'), []);
+      rpc.send(
+        errorMessage(message.id ?? 'null', RPC.methodNotFound, 'requests are not accepted'),
+        NO_HEADERS,
+      );
     if (message.kind !== 'notification' || stream?.isOpen !== true) return;
     if (!stream.isStalled || connection.target.endpoint !== undefined) stream.send(message.text);
   }

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { RequestObserver } from '../../kernel/observer.ts';
+import { callerKeys } from '../connection/caller-credential.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
+import type { Target } from '../connection/target.ts';
 import type { Envelope } from '../protocol/envelope.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { CallerSession, descriptionOf } from './caller-session.ts';
@@ -20,7 +23,7 @@ export interface Caller {
   readonly owner: string | undefined;
   readonly envelope: Envelope;
   /** End-to-end headers of the request. */
-  readonly headers: readonly string[];
+  readonly headers: ClientHeaders;
   readonly observer: RequestObserver | undefined;
 }
 
@@ -46,7 +49,7 @@ export class Callers {
   async acquire(caller: Caller, request: Pick<RpcMessage, 'method' | 'params'>): Promise<CallerSession> {
     const { method } = request;
     const { requestState } = request.params;
-    const key = keyOf(caller);
+    const key = keyOf(caller, this.#options.targets);
     const waiting = typeof requestState === 'string' ? this.#home.waiting(caller, requestState) : undefined;
     const session = waiting ?? this.#usable(key, caller, method) ?? this.#create(key, caller);
     session.use(method);
@@ -85,7 +88,9 @@ export class Callers {
 
   /** The session of the caller in which a call waits for input. */
   waiting(caller: Caller, requestState: string): CallerSession | undefined {
-    return this.#open(keyOf(caller)).find((session) => session.awaitsInput(requestState));
+    return this.#open(keyOf(caller, this.#options.targets)).find((session) =>
+      session.awaitsInput(requestState),
+    );
   }
 
   #all(): CallerSession[] {
@@ -125,13 +130,13 @@ const CREDENTIAL = /auth|token|key|secret|session|cookie|user/i;
 /** Headers of that kind that differ between requests of one caller, or say nothing about it. */
 const NO_CREDENTIAL = /^(?:mcp-|idempotency-key$|user-agent$)/i;
 
-function keyOf({ owner, headers }: Caller): string {
+function keyOf({ owner, headers: { list, request } }: Caller, targets: readonly Target[]): string {
   const credentials: string[] = [];
-  for (let index = 0; index + 1 < headers.length; index += 2) {
-    const [name = '', value = ''] = [headers[index], headers[index + 1]];
+  for (let index = 0; index + 1 < list.length; index += 2) {
+    const [name = '', value = ''] = [list[index], list[index + 1]];
     if (CREDENTIAL.test(name) && !NO_CREDENTIAL.test(name)) credentials.push(name, value);
   }
   return createHash('sha256')
-    .update(JSON.stringify([owner ?? null, credentials]), 'utf16le')
+    .update(JSON.stringify([owner ?? null, credentials, callerKeys(targets, request)]), 'utf16le')
     .digest('base64');
 }

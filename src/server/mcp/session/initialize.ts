@@ -4,6 +4,7 @@ import { VERSION } from '../../../core/version.ts';
 import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import { traced } from '../connection/call-trace.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import type { Connection } from '../connection/connection.ts';
 import { detailOf, publicProblem, TargetFailure, timeoutMessage } from '../connection/target-failure.ts';
 import { type InitializeResult, lowestRevision, UNANNOUNCED } from '../protocol/initialize-result.ts';
@@ -24,7 +25,7 @@ import type { Session } from './session.ts';
  */
 export async function connectAll(
   session: Session,
-  headers: readonly string[],
+  headers: ClientHeaders,
   observer?: RequestObserver,
 ): Promise<void> {
   const { connections } = session;
@@ -66,7 +67,7 @@ export async function connectAll(
  * `LIMITS.listGracePeriod` for the others, which are likely to be as slow. Otherwise a client that lists once, right after
  * `initialize`, would get an empty list.
  */
-export async function waitForFirstTarget(session: Session, headers: readonly string[]): Promise<void> {
+export async function waitForFirstTarget(session: Session, headers: ClientHeaders): Promise<void> {
   const { connections, createdAt } = session;
   const remaining = createdAt + session.options.limits.sessionStartTimeout - performance.now();
   if (remaining <= 0 || connections.some(({ version }) => version !== undefined)) return;
@@ -104,7 +105,7 @@ class Attempt {
   }
 
   /** Never rejects. */
-  async run(headers: readonly string[], observer: RequestObserver | undefined): Promise<void> {
+  async run(headers: ClientHeaders, observer: RequestObserver | undefined): Promise<void> {
     try {
       const ready = this.connection.ready(headers, true);
       await (observer === undefined ? ready : traced(observer, this.connection.target, ready));
@@ -149,14 +150,14 @@ export async function initializeResponse(
   const ready = session.connections.filter(({ rpc }) => rpc !== undefined);
   const [only] = ready;
   if (session.connections.length === 1 && only !== undefined) {
-    const { message, result } = await only.ready([]);
+    const { message, result } = await only.ready(NO_HEADERS);
     const idSpan = valueAt(message.text, ['id']);
     const text =
       idSpan === undefined ? message.text : edit(message.text, [{ ...idSpan, text: request.id ?? 'null' }]);
     return { text, version: result.protocolVersion };
   }
   const results = await Promise.all(
-    ready.map(async (connection) => ({ connection, ...(await connection.ready([])) })),
+    ready.map(async (connection) => ({ connection, ...(await connection.ready(NO_HEADERS)) })),
   );
   const version = lowestRevision([
     textIn(request.params['protocolVersion']),

@@ -2,6 +2,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { EventStream } from '../../../core/sse.ts';
 import { type Edit, edit, valueAt } from '../../kernel/json/json-text.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { inwardMessage } from '../names/names.ts';
 import { canonicalId, type RpcMessage } from '../protocol/message.ts';
@@ -140,11 +141,11 @@ export class ServerRequests {
    * Passes a response of the client to the server that sent the request, as guardrails leave it. Returns false for an
    * unknown id.
    */
-  answer(message: RpcMessage, headers: readonly string[], guards?: MessageGuards): boolean {
+  answer(message: RpcMessage, headers: ClientHeaders, guards?: MessageGuards): boolean {
     const sent = this.#take(canonicalId(message.id ?? 'null'));
     if (sent === undefined || message.idSpan === undefined) return false;
     const { rpc, method } = sent;
-    const pass = ({ text, idSpan }: RpcMessage, own: readonly string[]): void => {
+    const pass = ({ text, idSpan }: RpcMessage, own: ClientHeaders): void => {
       const answer = idSpan === undefined ? text : edit(text, [{ ...idSpan, text: sent.id }]);
       rpc.send(this.#isFederated ? inwardMessage(answer, rpc.targetName) : answer, own);
     };
@@ -152,7 +153,9 @@ export class ServerRequests {
     if (checked === undefined) pass(message, headers);
     else
       checked
-        .then((left) => pass(left.message, left.headers?.(headers) ?? headers))
+        .then(({ message: left, headers: change }) =>
+          pass(left, change === undefined ? headers : { ...headers, list: change(headers.list) }),
+        )
         .catch((error: unknown) => {
           this.#log.internalError('mcp', error, { target: rpc.targetName });
           refuse(rpc, sent.id, 'the response of the client could not be checked');
@@ -180,7 +183,7 @@ export class ServerRequests {
   }
 
   /** Passes progress of the client to the server that sent the request. Returns false for an unknown token. */
-  progress({ text }: RpcMessage, headers: readonly string[]): boolean {
+  progress({ text }: RpcMessage, headers: ClientHeaders): boolean {
     const span = valueAt(text, ['params', 'progressToken']);
     if (span === undefined) return false;
     const sent = this.#sent.get(canonicalId(text.slice(span.start, span.end)));
@@ -257,5 +260,5 @@ export class ServerRequests {
 }
 
 function refuse(rpc: JsonRpcConnection, id: string | undefined, why: string): void {
-  rpc.send(errorMessage(id ?? 'null', RPC.internalError, why), []);
+  rpc.send(errorMessage(id ?? 'null', RPC.internalError, why), NO_HEADERS);
 }

@@ -4,6 +4,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { BackendState } from '../../kernel/inspection.ts';
 import type { SharedStore } from '../../kernel/shared-store.ts';
 import type { Evictable } from '../child-slots.ts';
+import { readRequests } from '../connection/caller-credential.ts';
 import { targetState } from '../connection/connection.ts';
 import { initializing } from '../eras/open-target.ts';
 import type { McpProcess } from '../process.ts';
@@ -43,11 +44,14 @@ export class SessionStore {
   #successor: SessionStore | undefined;
   /** No request that was routed to this store is in flight any more. */
   #isRetired = false;
+  /** Whether credentials of targets are computed from requests; sessions of earlier configurations keep their targets. */
+  readsRequests: boolean;
 
   /** `store`: what replicas of the gateway share, if they share sessions. */
   constructor(options: SessionOptions, settings: McpProcess, store?: SharedStore) {
     this.#options = options;
     this.#settings = settings;
+    this.readsRequests = readRequests(options.targets);
     if (store !== undefined && settings.isKeyConfigured)
       this.#shared = new SharedSessions(store, settings.sessionKey, settings.sessionIdle, options.limits);
     this.#sweep = setInterval(() => this.#endIdle(), options.limits.sessionSweep).unref();
@@ -56,7 +60,7 @@ export class SessionStore {
       end: (session) => this.end(session),
       waiting: (caller, requestState) => this.#waiting(caller, requestState),
     });
-    this.starting = new StartingSessions(options.limits, (session) => this.abandon(session));
+    this.starting = new StartingSessions(options, (session) => this.abandon(session));
     this.#removeEvictable = settings.children.addSource(() => this.#evictable());
   }
 
@@ -75,6 +79,7 @@ export class SessionStore {
     for (const store of [...previous.#previous, previous]) {
       this.#previous.add(store);
       store.#successor = this;
+      this.readsRequests ||= store.readsRequests;
     }
     previous.callers.retire();
     previous.#previous.clear();

@@ -4,6 +4,7 @@ import type { Log } from '../../../core/log.ts';
 import type { EventStream } from '../../../core/sse.ts';
 import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
+import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import { Connection, type OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
@@ -148,7 +149,7 @@ export class Session {
   }
 
   /** Opens the GET stream, now with these headers at HTTP targets; an earlier GET stream ends. */
-  openStream(headers: readonly string[]): EventStream {
+  openStream(headers: ClientHeaders): EventStream {
     const stream = this.#stream.open();
     for (const connection of this.connections) connection.listen(headers);
     return stream;
@@ -221,7 +222,7 @@ export class Session {
     const { capabilities } = this;
     const refused = capabilities && refusal(message, capabilities);
     if (refused !== undefined) {
-      rpc.send(refused, []);
+      rpc.send(refused, NO_HEADERS);
       return;
     }
     const carrier = this.#streamFor(rpc, stream);
@@ -261,7 +262,7 @@ export class Session {
   }
 
   /** Passes the client's response to the server that sent the request. A response to an unknown request is dropped. */
-  answer(message: RpcMessage, headers: readonly string[], guards: MessageGuards | undefined): void {
+  answer(message: RpcMessage, headers: ClientHeaders, guards: MessageGuards | undefined): void {
     if (this.requests.answer(message, headers, guards)) return;
     this.options.log.debug('mcp', 'a response to an unknown request was dropped', {
       id: message.id?.slice(0, LIMITS.logFieldLength),
@@ -305,7 +306,7 @@ function withOutwardTasks(message: RpcMessage, target: string): RpcMessage {
 }
 
 /** Forwards a notification of the client to the targets that it concerns. */
-export function notify(session: Session, message: RpcMessage, headers: readonly string[]): void {
+export function notify(session: Session, message: RpcMessage, headers: ClientHeaders): void {
   switch (message.method) {
     case 'notifications/cancelled':
       cancelCall(session, message);

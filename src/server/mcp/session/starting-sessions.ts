@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { Limits } from '../../../core/limits.ts';
 import { FieldNames, withoutFields } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { principal } from '../../kernel/request/shared-slots.ts';
-import type { Session } from './session.ts';
+import { callerKeys } from '../connection/caller-credential.ts';
+import type { ClientHeaders } from '../connection/client-headers.ts';
+import type { Session, SessionOptions } from './session.ts';
 
 interface Kept {
   readonly session: Session;
@@ -18,15 +19,18 @@ interface Kept {
  * `LIMITS.keptStarts` are kept; a further one replaces the oldest.
  */
 export class StartingSessions {
-  readonly #limits: Limits;
+  readonly #options: Pick<SessionOptions, 'limits' | 'targets'>;
   readonly #discard: (session: Session) => Promise<void>;
   /** Oldest first. */
   readonly #kept = new Set<Kept>();
   #isClosed = false;
 
   /** `discard` closes a session. */
-  constructor(limits: Limits, discard: (session: Session) => Promise<void>) {
-    this.#limits = limits;
+  constructor(
+    options: Pick<SessionOptions, 'limits' | 'targets'>,
+    discard: (session: Session) => Promise<void>,
+  ) {
+    this.#options = options;
     this.#discard = discard;
   }
 
@@ -41,14 +45,14 @@ export class StartingSessions {
     return undefined;
   }
 
-  /** Keeps a session whose client has left, under the `startKey` of its request. */
+  /** Keeps a session whose client has left, under the `keyOf` its request. */
   keep(session: Session, key: string): void {
     if (this.#isClosed) {
       void this.#discard(session);
       return;
     }
-    if (this.#kept.size >= this.#limits.keptStarts) this.discardOldest();
-    const timer = setTimeout(() => void this.discard(session), this.#limits.keptStartTime).unref();
+    if (this.#kept.size >= this.#options.limits.keptStarts) this.discardOldest();
+    const timer = setTimeout(() => void this.discard(session), this.#options.limits.keptStartTime).unref();
     this.#kept.add({ session, key, timer });
   }
 
@@ -81,6 +85,20 @@ export class StartingSessions {
     while (this.discardOldest());
   }
 
+  /**
+   * Equal for requests that may continue each other's `initialize`: of one caller, or without authentication from one address,
+   * with the same parameters and headers. `headers` are those that targets receive, with all credentials, or what these are
+   * computed from.
+   */
+  keyOf(ctx: RequestContext, params: string, { list, request }: ClientHeaders): string {
+    const owner = principal.get(ctx);
+    const client = owner === undefined ? ['address', ctx.client.address] : ['owner', owner];
+    const keys = callerKeys(this.#options.targets, request);
+    return createHash('sha256')
+      .update(JSON.stringify([client, params, withoutFields(list, OF_REQUEST), keys]), 'utf16le')
+      .digest('base64');
+  }
+
   #remove(kept: Kept): Session {
     clearTimeout(kept.timer);
     this.#kept.delete(kept);
@@ -103,15 +121,3 @@ const OF_REQUEST = new FieldNames([
   'cf-ray',
   'date',
 ]);
-
-/**
- * Equal for requests that may continue each other's `initialize`: of one caller, or without authentication from one address, with
- * the same parameters and headers. `headers` are those that targets receive, with all credentials.
- */
-export function startKey(ctx: RequestContext, params: string, headers: readonly string[]): string {
-  const owner = principal.get(ctx);
-  const client = owner === undefined ? ['address', ctx.client.address] : ['owner', owner];
-  return createHash('sha256')
-    .update(JSON.stringify([client, params, withoutFields(headers, OF_REQUEST)]), 'utf16le')
-    .digest('base64');
-}

@@ -5,6 +5,7 @@ import type { RequestObserver } from '../../../kernel/observer.ts';
 import { HeaderList } from '../../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../../kernel/request/request-context.ts';
 import { logReads } from '../../../kernel/request/shared-slots.ts';
+import type { ClientHeaders } from '../../connection/client-headers.ts';
 import type { Connection } from '../../connection/connection.ts';
 import type { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import type { Target } from '../../connection/target.ts';
@@ -41,7 +42,7 @@ const STATUS: Readonly<Record<number, number>> = {
 export class ModernCall implements ClientCall, EventStreamOwner {
   readonly session: CallerSession;
   message: RpcMessage;
-  headers: readonly string[];
+  headers: ClientHeaders;
   readonly headTimeout: number | undefined;
   readonly stream = new EventStream();
   readonly log: McpFields;
@@ -74,7 +75,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     session: CallerSession,
     message: RpcMessage,
     envelope: Envelope,
-    headers: readonly string[],
+    headers: ClientHeaders,
     log: McpFields,
   ) {
     this.#ctx = ctx;
@@ -131,7 +132,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     if (this.#ctx.endpoint !== undefined) this.#rpc?.channel?.pause(paused);
   }
 
-  prepare(connection: Connection, message: RpcMessage): Promise<readonly string[]> {
+  prepare(connection: Connection, message: RpcMessage): Promise<ClientHeaders> {
     return preparedHeaders(this, connection, message, this.#ctx.headers);
   }
 

@@ -3,6 +3,7 @@ import { emptyReply } from '../../../kernel/request/error-response.ts';
 import { HeaderList } from '../../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../../kernel/request/request-context.ts';
 import { principal } from '../../../kernel/request/shared-slots.ts';
+import type { ClientHeaders } from '../../connection/client-headers.ts';
 import { UpstreamStatusError } from '../../connection/target-failure.ts';
 import { answerFailure } from '../../federation/call.ts';
 import { dispatch } from '../../federation/federation.ts';
@@ -34,7 +35,7 @@ export async function handleModern(
   ctx: RequestContext,
   sessions: SessionStore,
   message: RpcMessage,
-  headers: readonly string[],
+  headers: ClientHeaders,
 ): Promise<Reply> {
   if (message.kind === 'notification') {
     orBadRequest(message, () => checkRevision(ctx, message));

@@ -1,5 +1,6 @@
 import { membersOf, parseJson } from '../../../../core/foreign.ts';
 import type { RequestContext } from '../../../kernel/request/request-context.ts';
+import type { ClientHeaders } from '../../connection/client-headers.ts';
 import type { Connection } from '../../connection/connection.ts';
 import type { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import type { ClientCall } from '../../federation/call.ts';
@@ -35,19 +36,21 @@ export async function preparedHeaders(
   connection: Connection,
   message: RpcMessage,
   clientHeaders: RequestContext['headers'],
-): Promise<readonly string[]> {
+): Promise<ClientHeaders> {
   const { headers, guards } = call;
+  const { list: sentHeaders } = headers;
   const { name, arguments: args } = message.params;
   const sent = call.message.params['arguments'];
   if (connection.isNative === true && connection.target.endpoint !== undefined) {
     // Only guardrails and tool search change arguments.
     const isSent = guards === undefined || JSON.stringify(args) === JSON.stringify(sent);
     if (isSent && call.isReplaced !== true) return headers;
-    const others = headers.filter((_text, index) => !isParamHeader(headers, index));
-    return [...others, ...paramHeaders(await declaredBy(call, connection, String(name)), args)];
+    const others = sentHeaders.filter((_text, index) => !isParamHeader(sentHeaders, index));
+    const own = paramHeaders(await declaredBy(call, connection, String(name)), args);
+    return { ...headers, list: [...others, ...own] };
   }
   // A server with sessions hardly declares any, and is not listed for nothing.
-  if (connection.isNative !== true && !headers.some((_text, index) => isParamHeader(headers, index)))
+  if (connection.isNative !== true && !sentHeaders.some((_text, index) => isParamHeader(sentHeaders, index)))
     return headers;
   const check = async (): Promise<RpcError | undefined> =>
     checkParamHeaders(await declaredBy(call, connection, String(name)), sent, clientHeaders);

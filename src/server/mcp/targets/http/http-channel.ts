@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { isJson } from '../../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../../core/limits.ts';
@@ -7,13 +6,10 @@ import { elements } from '../../../kernel/json/json-text.ts';
 import { TransientMap } from '../../../kernel/transient-map.ts';
 import { isHeadersTimeout, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
 import type { UpstreamRequest } from '../../../transport/upstream/upstream-request.ts';
+import { type CallerCredential, ChannelCredentials } from '../../connection/caller-credential.ts';
+import { type ClientHeaders, NO_HEADERS } from '../../connection/client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';
-import {
-  detailOf,
-  timeoutFailure,
-  timeoutMessage,
-  UpstreamStatusError,
-} from '../../connection/target-failure.ts';
+import { detailOf, timeoutFailure, timeoutMessage } from '../../connection/target-failure.ts';
 import { encodedValue } from '../../protocol/envelope.ts';
 import {
   errorMessage,
@@ -41,12 +37,14 @@ import {
   noResponse,
   postRefused,
   quoted,
+  statusError,
   unusableAnswer,
 } from './http-failures.ts';
 import { listen, resume } from './http-reconnect.ts';
 import { type RedirectingServer, requestFollowing } from './redirects.ts';
 import {
   deniesSession,
+  endSession,
   isErrorAboutSession,
   mayBeAboutSession,
   PROBE,
@@ -63,8 +61,9 @@ interface HttpTarget extends RedirectingServer {
 interface Receiving {
   /** The gateway's id of the request; undefined for a notification or a response. */
   readonly id: number | undefined;
-  /** End-to-end headers of the client's request, sent again when the response stream is resumed. */
-  readonly headers: readonly string[] | undefined;
+  /** Those of the client's request, sent again when the response stream is resumed. */
+  readonly headers: ClientHeaders | undefined;
+  readonly credential: CallerCredential | undefined;
   readonly signal: AbortSignal;
   /** An error response that may be about the session. It is passed on if it is not. */
   doubtful?: string;
@@ -77,6 +76,7 @@ interface Receiving {
 export class HttpChannel implements Channel {
   readonly #target: HttpTarget;
   readonly #events: ChannelEvents;
+  readonly #credentials: ChannelCredentials;
   readonly #closed = new AbortController();
   #isKept = false;
   readonly #inFlight = new TransientMap<number, AbortController>();
@@ -89,6 +89,7 @@ export class HttpChannel implements Channel {
   constructor(target: HttpTarget, events: ChannelEvents, knownSession?: string) {
     this.#target = target;
     this.#events = events;
+    this.#credentials = new ChannelCredentials(target.credentials);
     this.#sessionId = knownSession;
   }
 
@@ -113,7 +114,7 @@ export class HttpChannel implements Channel {
     this.#inFlight.get(id)?.abort();
   }
 
-  listen(headers: readonly string[]): void {
+  listen(headers: ClientHeaders): void {
     if (this.#isModern) return;
     void this.#receiveServerStream(headers);
   }
@@ -128,7 +129,7 @@ export class HttpChannel implements Channel {
   async close(): Promise<void> {
     const ending = this.#isKept ? undefined : this.#sessionId;
     this.#closed.abort();
-    if (ending !== undefined) await endSession(this.#target, ending, this.#version);
+    if (ending !== undefined) await endSession(this.#target, ending, this.#version, this.#credentials.of());
   }
 
   async #post(text: string, options: SendOptions): Promise<void> {
@@ -137,21 +138,23 @@ export class HttpChannel implements Channel {
     const abort = new AbortController();
     if (id !== undefined) this.#inFlight.set(id, abort);
     const signal = AbortSignal.any([this.#closed.signal, abort.signal]);
+    const credential = this.#credentials.of(headers);
+    const sent = {
+      method: 'POST',
+      headers: this.#requestHeaders(
+        [...POST_HEADERS, ...(this.#isModern ? modernHeaders(method, item) : [])],
+        headers,
+      ),
+      body: text,
+      signal,
+      // A server that closes an idle connection at this moment must not end a session before it has begun.
+      isReplaySafe: method !== undefined && REPEATABLE_REQUESTS.has(method),
+      ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
+    };
     try {
-      const response = await this.#request({
-        method: 'POST',
-        headers: this.#requestHeaders(
-          [...POST_HEADERS, ...(this.#isModern ? modernHeaders(method, item) : [])],
-          headers,
-        ),
-        body: text,
-        signal,
-        // A server that closes an idle connection at this moment must not end a session before it has begun.
-        isReplaySafe: method !== undefined && REPEATABLE_REQUESTS.has(method),
-        ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
-      });
+      const response = await this.#request(sent, credential);
       if (method === 'initialize') this.#sessionId = header(response, SESSION_HEADER) ?? this.#sessionId;
-      await this.#receive(response, { id, headers, signal });
+      await this.#receive(response, { id, headers, credential, signal });
       if (id !== undefined) this.#events.failed(id, noResponse(upstream.address));
     } catch (error) {
       if (signal.aborted) return;
@@ -177,15 +180,18 @@ export class HttpChannel implements Channel {
    * Tells the server that the gateway no longer waits for a response: "the sender SHOULD issue a cancellation notification" (MCP
    * 2025-11-25, "Timeouts"). Since revision 2026-07-28, the end of the connection says so.
    */
-  #cancelLate(requestId: number, { headers = [], headTimeout }: SendOptions): void {
+  #cancelLate(requestId: number, { headers = NO_HEADERS, headTimeout }: SendOptions): void {
     if (this.#isModern) return;
     const text = notificationMessage('notifications/cancelled', { requestId, reason: 'timeout' });
     void this.#post(text, { headers, headTimeout });
   }
 
   /** Sends a request to the URL of the target, and again where it redirects to. */
-  #request(request: Omit<UpstreamRequest, 'path'>): Promise<Dispatcher.ResponseData> {
-    return requestFollowing(this.#target, { ...request, path: pathOf(this.#target) });
+  #request(
+    request: Omit<UpstreamRequest, 'path'>,
+    credential: CallerCredential | undefined,
+  ): Promise<Dispatcher.ResponseData> {
+    return requestFollowing(this.#target, { ...request, path: pathOf(this.#target) }, credential);
   }
 
   async #receive(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {
@@ -211,8 +217,9 @@ export class HttpChannel implements Channel {
 
   async #receiveRefusal(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {
     const { statusCode } = response;
-    const headers = response.headers as IncomingHttpHeaders;
-    const body = await readText(response, BODY_IN_ERROR);
+    const { credential } = receiving;
+    const refusal = statusError(response, await readText(response, BODY_IN_ERROR), credential);
+    const { headers, body } = refusal;
     if (this.#isModern && this.#receiveError(body, receiving)) return;
     const isUnknown = statusCode === 404 && this.#sessionId !== undefined;
     // A challenge is about the token, which only the client can renew.
@@ -222,7 +229,7 @@ export class HttpChannel implements Channel {
         `HTTP ${statusCode}${quoted(this.#target, rpcErrorIn(body)?.message ?? body, ', ')}`,
       );
     if (statusCode === 405) throw postRefused(this.#target.upstream.address);
-    throw new UpstreamStatusError(statusCode, headers, body);
+    throw refusal;
   }
 
   /** Whether there is a session that the server may have forgotten. */
@@ -230,14 +237,15 @@ export class HttpChannel implements Channel {
     return this.#version !== undefined && !this.#isModern;
   }
 
-  async #hasLostSession({ headers }: Receiving): Promise<boolean> {
+  async #hasLostSession({ headers, credential }: Receiving): Promise<boolean> {
     try {
-      const response = await this.#request({
+      const probe = {
         method: 'POST',
         headers: this.#requestHeaders(POST_HEADERS, headers),
         body: PROBE,
         signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(LIMITS.targetResponseWait)]),
-      });
+      };
+      const response = await this.#request(probe, credential);
       return await deniesSession(response);
     } catch {
       return false;
@@ -245,8 +253,9 @@ export class HttpChannel implements Channel {
   }
 
   /** Passes a message on, or several in an array (MCP 2025-03-26, "Batching"). Returns whether it may be about the session. */
-  #message(text: string, receiving: Receiving): boolean {
-    const { id } = receiving;
+  #message(received: string, receiving: Receiving): boolean {
+    const { id, credential } = receiving;
+    const text = credential?.clean(received) ?? received;
     const batch = batchIn(text);
     if (batch !== undefined) for (const message of batch) this.#events.message(message, id);
     else if (id === undefined || !this.#mayLoseSession || !isErrorAboutSession(text))
@@ -264,7 +273,7 @@ export class HttpChannel implements Channel {
   }
 
   async #receiveEvents(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {
-    const { id, headers, signal } = receiving;
+    const { id, headers, credential, signal } = receiving;
     const { name, upstream, log } = this.#target;
     const events = this.#events;
     const position: StreamPosition = {};
@@ -285,7 +294,7 @@ export class HttpChannel implements Channel {
     await resume({
       position,
       address: upstream.address,
-      open: (from) => this.#openStream(from, headers, signal),
+      open: (from) => this.#openStream(from, headers, credential, signal),
       isAwaited: () => events.awaits(id),
       message,
       signal,
@@ -293,16 +302,19 @@ export class HttpChannel implements Channel {
     });
   }
 
-  async #receiveServerStream(headers: readonly string[]): Promise<void> {
+  async #receiveServerStream(headers: ClientHeaders): Promise<void> {
     // A stream that the server refused is requested again when the client reconnects, perhaps with another token.
     if (this.#serverStream?.isOver === false) return;
     const { name, upstream, log, limits } = this.#target;
     const { signal } = this.#closed;
     const stream = { isOver: false };
     this.#serverStream = stream;
+    this.#credentials.of(headers);
     await listen({
-      open: (position) => this.#openStream(position, headers, signal),
-      message: (text) => void this.#message(text, { id: undefined, headers, signal }),
+      // A stream may be open for hours, and is opened again with the credential of the latest request.
+      open: (position) => this.#openStream(position, headers, this.#credentials.of(), signal),
+      message: (text) =>
+        void this.#message(text, { id: undefined, headers, credential: this.#credentials.of(), signal }),
       sessionLost: () => {
         if (this.#sessionId !== undefined) this.#events.sessionLost();
       },
@@ -319,16 +331,18 @@ export class HttpChannel implements Channel {
 
   #openStream(
     { lastEventId }: StreamPosition,
-    headers: readonly string[] | undefined,
+    headers: ClientHeaders | undefined,
+    credential: CallerCredential | undefined,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
     const own = ['accept', 'text/event-stream'];
     if (lastEventId !== undefined) own.push('last-event-id', lastEventId);
-    return this.#request({ method: 'GET', headers: this.#requestHeaders(own, headers), signal });
+    const request = { method: 'GET', headers: this.#requestHeaders(own, headers), signal };
+    return this.#request(request, credential);
   }
 
-  #requestHeaders(own: readonly string[], forwarded: readonly string[] = []): string[] {
-    const headers = [...forwarded, ...own];
+  #requestHeaders(own: readonly string[], { list }: ClientHeaders = NO_HEADERS): string[] {
+    const headers = [...list, ...own];
     if (this.#sessionId !== undefined) headers.push(SESSION_HEADER, this.#sessionId);
     if (this.#version !== undefined) headers.push(VERSION_HEADER, this.#version);
     return headers;
@@ -362,26 +376,4 @@ function modernHeaders(method: string | undefined, name: string | undefined): st
   const headers = [METHOD_HEADER, encodedValue(method)];
   if (name !== undefined) headers.push(NAME_HEADER, encodedValue(name));
   return headers;
-}
-
-/**
- * Ends the session at the server (DELETE), waiting at most `LIMITS.childKillGrace`. Never rejects: servers may refuse with
- * 405 (MCP, "Session Management"), and any other failure is only logged.
- */
-async function endSession(target: HttpTarget, sessionId: string, version: string | undefined): Promise<void> {
-  const { name, upstream, log } = target;
-  try {
-    const response = await requestFollowing(target, {
-      method: 'DELETE',
-      path: pathOf(target),
-      headers: [SESSION_HEADER, sessionId, ...(version === undefined ? [] : [VERSION_HEADER, version])],
-      signal: AbortSignal.timeout(LIMITS.childKillGrace),
-    });
-    await response.body.dump();
-  } catch (error) {
-    log.debug('mcp::http', 'the session could not be ended at the target', {
-      target: name,
-      problem: locatedProblem(upstream.address, error),
-    });
-  }
 }

@@ -1,4 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
 import { explainUpstreamError, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
+import type { CallerCredential } from '../../connection/caller-credential.ts';
 import { TargetFailure, UpstreamStatusError } from '../../connection/target-failure.ts';
 import { BODY_IN_ERROR, OversizedMessage } from './http-body.ts';
 import type { RedirectingServer } from './redirects.ts';
@@ -39,7 +42,7 @@ export function unusableAnswer(server: RedirectingServer, type: string, text: st
 }
 
 /** The first 200 characters of a text of the server on one line, after `joint`; empty if there are none. */
-export function quoted({ clean }: RedirectingServer, text: string, joint: string): string {
+export function quoted({ clean }: Pick<RedirectingServer, 'clean'>, text: string, joint: string): string {
   // Secrets are removed before it is cut: a part would not be found.
   const line = clean(text.slice(0, BODY_IN_ERROR).replaceAll(/\s+/g, ' ').trim());
   return line === '' ? '' : joint + line.slice(0, 200);
@@ -53,4 +56,18 @@ export function isClassified(error: unknown): error is Error {
     error instanceof OversizedMessage ||
     error instanceof TargetFailure
   );
+}
+
+/** The failure of an error status. The server may repeat the credential that it got, which the client has not. */
+export function statusError(
+  { statusCode, headers }: Dispatcher.ResponseData,
+  body: string,
+  credential: CallerCredential | undefined,
+): UpstreamStatusError {
+  if (credential === undefined)
+    return new UpstreamStatusError(statusCode, headers as IncomingHttpHeaders, body);
+  const clean = Object.entries(headers).map(
+    ([name, value]) => [name, typeof value === 'string' ? credential.clean(value) : value] as const,
+  );
+  return new UpstreamStatusError(statusCode, Object.fromEntries(clean), credential.clean(body));
 }

@@ -66,8 +66,8 @@ export async function listen(stream: Listening): Promise<void> {
       if (signal.aborted) return;
       wait.failed();
       stream.interrupted(error);
-      // A redirect that is not followed.
-      if (error instanceof TargetFailure) return;
+      // A redirect that is not followed, or a credential that the client has to renew.
+      if (error instanceof TargetFailure && error.credential !== 'unavailable') return;
     }
     await wait.next(position, signal);
   }

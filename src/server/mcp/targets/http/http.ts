@@ -20,10 +20,11 @@ export const mcp = defineTarget({
     if (endpoint === undefined) return unusableTarget(name, limits);
     const upstream: Upstream = createUpstream(endpoint.address, {
       meter: context.settings.callMeter('Primary', 'Mcp'),
-      ...policies,
+      ...(policies?.tls !== undefined && { tls: policies.tls }),
     });
     const clean = (text: string): string => context.redactor().line(text);
-    const target = { name, upstream, url: endpoint.url, log: context.log, limits, clean };
+    const { credentials } = policies ?? {};
+    const target = { name, upstream, url: endpoint.url, credentials, log: context.log, limits, clean };
     return {
       name,
       limits,

@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Upstream } from '../../../transport/upstream/upstream.ts';
 import type { UpstreamRequest } from '../../../transport/upstream/upstream-request.ts';
+import type { CallerCredential, TargetCredentials } from '../../connection/caller-credential.ts';
 import { TargetFailure } from '../../connection/target-failure.ts';
 import { discard, header } from './http-body.ts';
 
@@ -10,6 +11,8 @@ export interface RedirectingServer {
   readonly upstream: Upstream;
   /** URL of the target. */
   readonly url: URL;
+  /** What its requests carry instead of credentials of the client. */
+  readonly credentials?: TargetCredentials | undefined;
   /** Removes secrets from text of the server. */
   clean(text: string): string;
 }
@@ -22,10 +25,16 @@ export interface RedirectingServer {
 export async function requestFollowing(
   server: RedirectingServer,
   request: UpstreamRequest,
+  credential?: CallerCredential,
 ): Promise<Dispatcher.ResponseData> {
+  const { upstream } = server;
   let { path } = request;
   for (let followed = 0; ; followed += 1) {
-    const response = await server.upstream.request(path === request.path ? request : { ...request, path });
+    const next = path === request.path ? request : { ...request, path };
+    // Completed for each request, as a signature covers the path.
+    const response = await upstream.request(
+      credential === undefined ? next : await credential.complete(next, upstream),
+    );
     if (!REDIRECTS.has(response.statusCode)) {
       rejectEncoded(server, response);
       return response;

@@ -1,6 +1,11 @@
 import type { Dispatcher } from 'undici';
-import { requestMessage, rpcErrorIn } from '../../protocol/protocol.ts';
+import { LIMITS } from '../../../../core/limits.ts';
+import type { Log } from '../../../../core/log.ts';
+import { locatedProblem } from '../../../transport/upstream/upstream-error.ts';
+import type { CallerCredential } from '../../connection/caller-credential.ts';
+import { requestMessage, rpcErrorIn, SESSION_HEADER, VERSION_HEADER } from '../../protocol/protocol.ts';
 import { isEventStream, readEvents, readText } from './http-body.ts';
+import { type RedirectingServer, requestFollowing } from './redirects.ts';
 
 /** The server no longer knows the session. A new `initialize` gets a new one. */
 export class UpstreamSessionLost extends Error {
@@ -52,4 +57,32 @@ export async function deniesSession(response: Dispatcher.ResponseData): Promise<
     return isDenied || text.includes('"agctl-session"');
   });
   return isDenied;
+}
+
+/**
+ * Ends the session at the server (DELETE), waiting at most `LIMITS.childKillGrace`. Never rejects: servers may refuse with
+ * 405 (MCP, "Session Management"), and any other failure is only logged.
+ */
+export async function endSession(
+  target: RedirectingServer & { readonly name: string; readonly log: Log },
+  sessionId: string,
+  version: string | undefined,
+  credential: CallerCredential | undefined,
+): Promise<void> {
+  const { name, upstream, url, log } = target;
+  try {
+    const request = {
+      method: 'DELETE',
+      path: url.pathname + url.search,
+      headers: [SESSION_HEADER, sessionId, ...(version === undefined ? [] : [VERSION_HEADER, version])],
+      signal: AbortSignal.timeout(LIMITS.childKillGrace),
+    };
+    const response = await requestFollowing(target, request, credential);
+    await response.body.dump();
+  } catch (error) {
+    log.debug('mcp::http', 'the session could not be ended at the target', {
+      target: name,
+      problem: locatedProblem(upstream.address, error),
+    });
+  }
 }

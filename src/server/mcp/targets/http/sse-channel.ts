@@ -1,10 +1,11 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
 import { decodedUri, jsonIn, membersOf } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { explainUpstreamError, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
+import { type CallerCredential, ChannelCredentials } from '../../connection/caller-credential.ts';
+import { type ClientHeaders, NO_HEADERS } from '../../connection/client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';
 import { detailOf, TargetFailure, UpstreamStatusError } from '../../connection/target-failure.ts';
 import {
@@ -17,7 +18,7 @@ import {
   readMessages,
   readText,
 } from './http-body.ts';
-import { quoted } from './http-failures.ts';
+import { quoted, statusError } from './http-failures.ts';
 import { type RedirectingServer, requestFollowing } from './redirects.ts';
 import { deniesSession, mayBeAboutSession, PROBE, UpstreamSessionLost } from './session-loss.ts';
 
@@ -35,6 +36,7 @@ export class SseChannel implements Channel {
   readonly sessionId = undefined;
   readonly #target: SseTarget;
   readonly #events: ChannelEvents;
+  readonly #credentials: ChannelCredentials;
   readonly #closed = new AbortController();
   readonly #posts = new Map<number, AbortController>();
   /** Path for POSTs. Undefined until the first message opens the stream. */
@@ -48,11 +50,13 @@ export class SseChannel implements Channel {
   constructor(target: SseTarget, events: ChannelEvents) {
     this.#target = target;
     this.#events = events;
+    this.#credentials = new ChannelCredentials(target.credentials);
   }
 
   send(text: string, options: SendOptions): void {
-    this.#endpoint ??= this.#open(options.headers ?? []);
-    const sent = this.#post(this.#endpoint, this.#notified, text, options);
+    const credential = this.#credentials.of(options.headers);
+    this.#endpoint ??= this.#open(options.headers ?? NO_HEADERS, credential);
+    const sent = this.#post(this.#endpoint, this.#notified, text, options, credential);
     if (options.id === undefined) this.#notified = sent;
   }
 
@@ -85,11 +89,11 @@ export class SseChannel implements Channel {
   }
 
   /** Opens the stream and reads it to its end, which closes the channel. Resolves to the path for POSTs. */
-  #open(headers: readonly string[]): Promise<string> {
+  #open(headers: ClientHeaders, credential: CallerCredential | undefined): Promise<string> {
     const endpoint = Promise.withResolvers<string>();
     // Each message that waits for it handles the failure itself.
     endpoint.promise.catch(() => undefined);
-    this.#readStream(headers, endpoint.resolve).then(
+    this.#readStream(headers, credential, endpoint.resolve).then(
       () =>
         this.#end(new TargetFailure(ENDED, `${this.#target.upstream.address}: ${ENDED}`), endpoint.reject),
       (error: unknown) => this.#end(failureOf(error, this.#target.upstream.address), endpoint.reject),
@@ -104,21 +108,27 @@ export class SseChannel implements Channel {
     reject(error);
   }
 
-  async #readStream(headers: readonly string[], ready: (path: string) => void): Promise<void> {
+  async #readStream(
+    { list }: ClientHeaders,
+    credential: CallerCredential | undefined,
+    ready: (path: string) => void,
+  ): Promise<void> {
     const { upstream, url } = this.#target;
-    const response = await requestFollowing(this.#target, {
+    const request = {
       method: 'GET',
       path: url.pathname + url.search,
-      headers: [...headers, 'accept', 'text/event-stream'],
+      headers: [...list, 'accept', 'text/event-stream'],
       signal: this.#closed.signal,
-    });
-    await checkStream(response, upstream.address);
+    };
+    const response = await requestFollowing(this.#target, request, credential);
+    await checkStream(response, upstream.address, credential);
     await this.#readEvents(response, (event, data) => {
       if (event?.toLowerCase() === 'endpoint') {
         if (this.#isReady) return;
         ready(postPath(data, url));
         this.#isReady = true;
-      } else if (event === undefined || event === 'message' || isMessage(data)) this.#events.message(data);
+      } else if (event === undefined || event === 'message' || isMessage(data))
+        this.#events.message(this.#credentials.of()?.clean(data) ?? data);
     });
   }
 
@@ -149,8 +159,9 @@ export class SseChannel implements Channel {
 
   /** Reads a response in the answer to its POST, where some servers send it instead of on the stream. */
   async #receiveAnswer(response: Dispatcher.ResponseData, id: number | undefined): Promise<void> {
+    const credential = this.#credentials.of();
     const message = (text: string): void => {
-      if (isMessage(text)) this.#events.message(text, id);
+      if (isMessage(text)) this.#events.message(credential?.clean(text) ?? text, id);
     };
     if (isEventStream(response)) await readEvents(response, {}, message);
     else await readMessages(response, message);
@@ -161,20 +172,25 @@ export class SseChannel implements Channel {
     endpoint: Promise<string>,
     notified: Promise<void>,
     text: string,
-    { id, headers = [], headTimeout }: SendOptions,
+    { id, headers: { list } = NO_HEADERS, headTimeout }: SendOptions,
+    credential: CallerCredential | undefined,
   ): Promise<void> {
     const { name, upstream, log } = this.#target;
     const abort = new AbortController();
     const request = (body: string): Promise<Dispatcher.ResponseData> =>
       endpoint.then((path) =>
-        requestFollowing(this.#target, {
-          method: 'POST',
-          path,
-          headers: [...headers, 'content-type', 'application/json'],
-          body,
-          signal,
-          ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
-        }),
+        requestFollowing(
+          this.#target,
+          {
+            method: 'POST',
+            path,
+            headers: [...list, 'content-type', 'application/json'],
+            body,
+            signal,
+            ...(headTimeout === undefined ? {} : { timeout: headTimeout }),
+          },
+          credential,
+        ),
       );
     if (id !== undefined) this.#posts.set(id, abort);
     const own = id === undefined ? AbortSignal.timeout(LIMITS.targetResponseWait) : abort.signal;
@@ -184,11 +200,12 @@ export class SseChannel implements Channel {
       const response = await request(text);
       const { statusCode } = response;
       if (statusCode >= 200 && statusCode <= 299) return await this.#receiveAnswer(response, id);
-      const body = await readText(response, BODY_IN_ERROR);
+      const refusal = statusError(response, await readText(response, BODY_IN_ERROR), credential);
+      const { body } = refusal;
       const isUnknown =
         statusCode === 404 || (mayBeAboutSession(body) && (await deniesSession(await request(PROBE))));
       if (isUnknown) throw new UpstreamSessionLost(`HTTP ${statusCode}${quoted(this.#target, body, ', ')}`);
-      throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
+      throw refusal;
     } catch (error) {
       // After the end of the stream, all requests have failed already.
       if (this.#closed.signal.aborted || abort.signal.aborted) return;
@@ -207,12 +224,13 @@ export class SseChannel implements Channel {
 
 const ENDED = 'the server ended its event stream';
 
-async function checkStream(response: Dispatcher.ResponseData, address: string): Promise<void> {
-  const { statusCode } = response;
-  if (statusCode !== 200) {
-    const body = await readText(response, BODY_IN_ERROR);
-    throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
-  }
+async function checkStream(
+  response: Dispatcher.ResponseData,
+  address: string,
+  credential: CallerCredential | undefined,
+): Promise<void> {
+  if (response.statusCode !== 200)
+    throw statusError(response, await readText(response, BODY_IN_ERROR), credential);
   if (isEventStream(response)) return;
   discard(response);
   const problem =

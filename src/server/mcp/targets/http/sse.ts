@@ -21,10 +21,11 @@ export const sse = defineTarget({
     const { address, url } = endpoint;
     const upstream = createUpstream(address, {
       meter: context.settings.callMeter('Primary', 'Mcp'),
-      ...policies,
+      ...(policies?.tls !== undefined && { tls: policies.tls }),
     });
     const clean = (text: string): string => context.redactor().line(text);
-    const target = { name, upstream, url, log: context.log, clean };
+    const { credentials } = policies ?? {};
+    const target = { name, upstream, url, credentials, log: context.log, clean };
     return {
       name,
       limits,

@@ -9,7 +9,14 @@ import {
   locatedProblem,
 } from '../../../transport/upstream/upstream-error.ts';
 import type { UpstreamRequest } from '../../../transport/upstream/upstream-request.ts';
+import {
+  type CallerCredential,
+  ChannelCredentials,
+  type TargetCredentials,
+} from '../../connection/caller-credential.ts';
+import { type ClientHeaders, NO_HEADERS } from '../../connection/client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';
+import { publicProblem, TargetFailure } from '../../connection/target-failure.ts';
 import { numberOfId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../../protocol/message.ts';
 import {
   errorMessage,
@@ -30,6 +37,8 @@ export interface Api {
   readonly name: string;
   readonly log: Log;
   readonly upstream: Upstream;
+  /** What its requests carry instead of credentials of the client. */
+  readonly credentials?: TargetCredentials | undefined;
   /** Headers of every request, as alternating names and values: keys of the API. */
   readonly headers: readonly string[];
   readonly serverInfo: { readonly name: string; readonly version: string };
@@ -46,6 +55,7 @@ export class OpenApiChannel implements Channel {
   readonly sessionId = undefined;
   readonly #api: Api;
   readonly #events: ChannelEvents;
+  readonly #credentials: ChannelCredentials;
   readonly #inFlight = new Map<number, AbortController>();
   #tools: readonly Operation[];
   #isClosed = false;
@@ -54,9 +64,10 @@ export class OpenApiChannel implements Channel {
     this.#api = api;
     this.#tools = api.tools;
     this.#events = events;
+    this.#credentials = new ChannelCredentials(api.credentials);
   }
 
-  send(text: string, { id, headers = [], headTimeout }: SendOptions): void {
+  send(text: string, { id, headers = NO_HEADERS, headTimeout }: SendOptions): void {
     // Notifications need no reaction: a cancelled call is also aborted by `abandon`.
     if (id === undefined) return;
     const message = parseMessage(text, TARGET_BOUNDS);
@@ -132,10 +143,11 @@ export class OpenApiChannel implements Channel {
   async #call(
     { text, params }: RpcMessage,
     id: number,
-    forwarded: readonly string[],
+    headers: ClientHeaders,
     timeout: number | undefined,
   ): Promise<void> {
     const { upstream, log, name } = this.#api;
+    const credential = this.#credentials.of(headers);
     const abort = new AbortController();
     this.#inFlight.set(id, abort);
     try {
@@ -147,11 +159,12 @@ export class OpenApiChannel implements Channel {
           : await this.#run(
               operation,
               text,
-              forwarded,
+              headers.list,
               timeout === undefined ? { signal } : { signal, timeout },
+              credential,
             );
       this.#answer(id, () => {
-        if (result !== undefined) return result;
+        if (result !== undefined) return credential?.clean(result) ?? result;
         throw new RpcError(RPC.invalidParams, `Unknown tool: ${shownValue(params['name'])}`);
       });
     } catch (error) {
@@ -159,12 +172,14 @@ export class OpenApiChannel implements Channel {
       // "Tool Execution Errors ... API failures" (MCP 2025-11-25, "Error Handling"): the model can read why.
       log.warn('mcp::openapi', 'a call to the API of a target failed', {
         target: name,
-        problem: locatedProblem(upstream.address, error),
+        problem: error instanceof TargetFailure ? error.detail : locatedProblem(upstream.address, error),
       });
       const problem =
         timeout !== undefined && isHeadersTimeout(error)
           ? `the API did not answer within ${timeout / 1000} s`
-          : `the call to the API failed: ${explainUpstreamError(error)}`;
+          : error instanceof TargetFailure
+            ? publicProblem(name, error)
+            : `the call to the API failed: ${explainUpstreamError(error)}`;
       this.#answer(id, () => failedResult(problem));
     } finally {
       this.#inFlight.delete(id);
@@ -177,15 +192,20 @@ export class OpenApiChannel implements Channel {
     message: string,
     forwarded: readonly string[],
     limits: Pick<UpstreamRequest, 'signal' | 'timeout'>,
+    credential: CallerCredential | undefined,
   ): Promise<string> {
+    const { upstream } = this.#api;
     try {
       const { headers, ...request } = requestOf(operation, message);
-      const response = await this.#api.upstream.request({
+      const sent = {
         ...request,
         headers: this.#headers(forwarded, headers),
         ...limits,
         bodyIdle: LIMITS.backendIdle,
-      });
+      };
+      const response = await upstream.request(
+        credential === undefined ? sent : await credential.complete(sent, upstream),
+      );
       return await toolResultOf(response);
     } catch (error) {
       if (error instanceof ArgumentError) return failedResult(error.message);

@@ -65,7 +65,7 @@ export const openapi = defineTarget({
     if (source === undefined) return unusableTarget(name, limits);
     const upstream = createUpstream(address, {
       meter: context.settings.callMeter('Primary', 'Mcp'),
-      ...policies,
+      ...(policies?.tls !== undefined && { tls: policies.tls }),
     });
     return {
       name,
@@ -79,6 +79,7 @@ export const openapi = defineTarget({
             name,
             log: context.log,
             upstream,
+            credentials: policies?.credentials,
             headers,
             ...(await source.current()),
             current: () => source.current(),

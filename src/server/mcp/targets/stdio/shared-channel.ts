@@ -1,6 +1,7 @@
 import { membersOf, stringIn, textIn } from '../../../../core/foreign.ts';
 import type { Limits } from '../../../../core/limits.ts';
 import { edit, valueAt } from '../../../kernel/json/json-text.ts';
+import { NO_HEADERS } from '../../connection/client-headers.ts';
 import type { CallHandler, JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import { SubscribedResources } from '../../connection/subscribed-resources.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';
@@ -109,7 +110,7 @@ export class SharedChannel implements Channel {
       if (this.#hasOtherSubscriber(uri)) continue;
       const params = JSON.stringify({ uri });
       const { targetResponseWait } = this.#server.limits;
-      rpc.call('resources/unsubscribe', params, [], targetResponseWait).catch(() => undefined);
+      rpc.call('resources/unsubscribe', params, NO_HEADERS, targetResponseWait).catch(() => undefined);
     }
     await this.#server.leave(this, this.#process);
   }
@@ -125,7 +126,7 @@ export class SharedChannel implements Channel {
     const { rpc } = this.#process;
     // Set before the call, which may fail synchronously.
     this.#calls.set(id, Number.NaN);
-    const own = rpc.forward(outward, [], this.#handler(message, id, token));
+    const own = rpc.forward(outward, NO_HEADERS, this.#handler(message, id, token));
     if (this.#calls.has(id)) this.#calls.set(id, own);
   }
 

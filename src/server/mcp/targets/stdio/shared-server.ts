@@ -2,6 +2,7 @@ import { textIn } from '../../../../core/foreign.ts';
 import type { Limits } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
 import { VERSION } from '../../../../core/version.ts';
+import { NO_HEADERS } from '../../connection/client-headers.ts';
 import { JsonRpcConnection } from '../../connection/json-rpc-connection.ts';
 import type { Channel, ChannelEvents, Target } from '../../connection/target.ts';
 import { timeoutFailure } from '../../connection/target-failure.ts';
@@ -115,7 +116,7 @@ export class SharedServer {
         method === 'ping'
           ? resultMessage(id, '{}')
           : errorMessage(id, RPC.methodNotFound, `${method}: this server is shared by several clients`);
-      running.rpc.send(answer, []);
+      running.rpc.send(answer, NO_HEADERS);
       return;
     }
     const receivers = [...running.members].filter(
@@ -175,7 +176,14 @@ export class SharedServer {
       return { message: await this.#initialize(rpc, channel), isModern: false };
     } catch (error) {
       if (!mayBeModern(error)) throw error;
-      const discovered = await discoverAfterRefusal(this.#target, channel, link, CLIENT, [], this.#log);
+      const discovered = await discoverAfterRefusal(
+        this.#target,
+        channel,
+        link,
+        CLIENT,
+        NO_HEADERS,
+        this.#log,
+      );
       if (discovered === undefined) throw error;
       channel.agreed(MODERN_REVISION);
       return { message: discovered, isModern: true };
@@ -190,9 +198,9 @@ export class SharedServer {
       timedOut.reject(timeoutFailure(this.#target, text, channel.diagnosis?.()));
     }, this.#target.limits.initializeTimeout);
     try {
-      const message = await Promise.race([rpc.call('initialize', INITIALIZE, []), timedOut.promise]);
+      const message = await Promise.race([rpc.call('initialize', INITIALIZE, NO_HEADERS), timedOut.promise]);
       channel.agreed(initializeResultOf(message).protocolVersion);
-      rpc.send(notificationMessage('notifications/initialized'), []);
+      rpc.send(notificationMessage('notifications/initialized'), NO_HEADERS);
       return message;
     } finally {
       clearTimeout(timer);

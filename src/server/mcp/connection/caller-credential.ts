@@ -1,0 +1,67 @@
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import type { Upstream } from '../../transport/upstream/upstream.ts';
+import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
+import type { ClientHeaders } from './client-headers.ts';
+
+/**
+ * What requests to a target carry for one caller. It has what its tokens are computed from, and not the request: a session may
+ * send with it after the request has ended.
+ */
+export interface CallerCredential {
+  /** Tells callers apart whose tokens differ. */
+  readonly keys: readonly string[];
+  /** Completes a request, after all other changes to it. Rejects with a `TargetFailure` if a token cannot be had. */
+  complete(request: UpstreamRequest, upstream: Upstream): Promise<UpstreamRequest>;
+  /** Removes tokens that were sent from text of the server. */
+  clean(text: string): string;
+}
+
+/** Credentials and header changes of one target, compiled from its `policies`. */
+export interface TargetCredentials {
+  /** Whether they depend on the client's request. */
+  readonly readsRequest: boolean;
+  /** Those of a request, or of the gateway itself. Never throws: what a request lacks is the failure of `complete`. */
+  of(request: RequestContext | undefined): CallerCredential;
+  close(): Promise<void>;
+}
+
+/** A target, as far as its credentials go. */
+type WithCredentials = Readonly<{ credentials?: TargetCredentials | undefined }>;
+
+/** Whether credentials of one of the targets are computed from requests. */
+export const readRequests = (targets: readonly WithCredentials[]): boolean =>
+  targets.some(({ credentials }) => credentials?.readsRequest === true);
+
+/** What tells the caller of a request apart from others, beside its headers, at all targets. */
+export const callerKeys = (
+  targets: readonly WithCredentials[],
+  request: RequestContext | undefined,
+): string[] =>
+  request === undefined
+    ? []
+    : targets.flatMap(({ credentials }) =>
+        credentials?.readsRequest === true ? credentials.of(request).keys : [],
+      );
+
+/**
+ * The credentials with which one channel sends. Requests of a client carry its own. What the gateway sends for the session, and no
+ * request of the client has caused (DELETE at its end, a GET stream that is opened again, `ping` and its answer, cancellations),
+ * carries those of the latest request: all requests of a session are of one caller. Before any, only what does not depend on
+ * requests is sent.
+ */
+export class ChannelCredentials {
+  readonly #credentials: TargetCredentials | undefined;
+  #latest: CallerCredential | undefined;
+
+  constructor(credentials: TargetCredentials | undefined) {
+    this.#credentials = credentials;
+  }
+
+  /** Undefined if the target has none. Reads the request at once. */
+  of(headers?: ClientHeaders): CallerCredential | undefined {
+    if (this.#credentials === undefined) return undefined;
+    if (headers?.request !== undefined) this.#latest = this.#credentials.of(headers.request);
+    this.#latest ??= this.#credentials.of(undefined);
+    return this.#latest;
+  }
+}

@@ -1,0 +1,15 @@
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+
+/** What HTTP targets may get of a client's request. */
+export interface ClientHeaders {
+  /** Its end-to-end headers, as alternating names and values. */
+  readonly list: readonly string[];
+  /**
+   * The request, from which credentials of targets are computed. Undefined if no target has any, so that sessions do not keep
+   * requests, and for messages of the gateway itself.
+   */
+  readonly request: RequestContext | undefined;
+}
+
+/** For messages that belong to no request of a client. */
+export const NO_HEADERS: ClientHeaders = { list: [], request: undefined };
