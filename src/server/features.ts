@@ -32,6 +32,7 @@ import {
 } from './llm/variables.ts';
 import { mcpAuthorization } from './mcp/authorization-policy.ts';
 import { mcp } from './mcp/backend.ts';
+import { bundleRequestExpressions } from './mcp/bundles/bundle-config.ts';
 import { extMcpVariable, mcpGuardrailsVariable } from './mcp/guardrails/ext-mcp-variable.ts';
 import { mcpGuardrails } from './mcp/guardrails/policy.ts';
 import { mcpAuthorizationScope, mcpVariable } from './mcp/variables.ts';
@@ -141,7 +142,12 @@ export const expressionScopes: readonly DocumentedScope[] = [
   connectionScope,
   {
     ...requestScope,
-    keys: [...policyKinds.flatMap(requestKeys), ...modelRequestExpressions, ...dynamicRequestExpressions],
+    keys: [
+      ...policyKinds.flatMap(requestKeys),
+      ...modelRequestExpressions,
+      ...dynamicRequestExpressions,
+      ...bundleRequestExpressions,
+    ],
   },
   samplingScope,
   authorizationReplyScope,

@@ -130,6 +130,25 @@ test('the guide on many tools: two tools and a pinned one are listed, and the ot
   expect(github.of('tools/list')[0]?.headers['authorization']).toBe('Bearer github_pat_...');
 });
 
+test('the guide on bundles: each caller has the tools of its bundle, and no other bundle', async () => {
+  await using github = await mcpUpstream({ name: 'github' });
+  await using followed = await followGuide('tool-bundles.md', {
+    3000: String(await freePort()),
+    'https://api.githubcopilot.com/mcp/': github.url,
+    ...FILES,
+  });
+  const [, reviews = '', files = '', status] =
+    /^reviews\n([\s\S]*)files\n([\s\S]*)closed\n(\d+)\n$/.exec(followed.printed[1] ?? '') ?? [];
+  expect(reviews).toContain('"name":"github_');
+  expect(reviews.match(/"name":"files_\w+"/g)).toEqual(['"name":"files_read_text_file"']);
+  expect(files).toContain('"name":"files_write_file"');
+  expect(files).not.toContain('github_');
+  expect(status).toBe('404');
+  expect(followed.printed[2]).toMatch(
+    /^claude mcp add .*\/mcp\/reviews --header "Authorization: Bearer \w{48}"\n$/,
+  );
+});
+
 test('the guide on rate limits: the fourth call is rejected, with the time of the next', async () => {
   await using followed = await followGuide('rate-limits.md', { 4000: String(await freePort()) });
   const lines = (followed.printed[0] ?? '').trim().split('\n');

@@ -16,7 +16,11 @@ interface Caller {
 
 export type Connect = (url: string, token?: string) => Promise<Caller>;
 
-const NAMED: Record<string, string> = { 'tools/call': 'name', 'resources/read': 'uri' };
+const NAMED: Record<string, string> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+};
 
 function caller(url: string, headers: Caller['headers'], request: Caller['request']): Caller {
   const ask: Caller['ask'] = (method, params, id = 1) => {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { choice, mapping } from '../../core/schema/mapping.ts';
+import { bundlesSchema } from './bundles/bundle-config.ts';
 import { targetPoliciesSchema } from './connection/target-policies.ts';
 import { toolViewSchema } from './names/tool-view.ts';
 import { targetKinds } from './targets/index.ts';
@@ -56,6 +57,7 @@ export const mcpFields = {
   ),
   toolPinning: toolPinningSchema,
   toolSearch: toolSearchSchema.optional(),
+  bundles: bundlesSchema.default([]),
   dnsRebindingProtection: z
     .union([z.literal('auto'), z.boolean()])
     .default('auto')

@@ -10,6 +10,7 @@ import { withoutPort } from '../kernel/routing/router.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
 import { backendTlsSchema } from '../transport/tls/backend-tls.ts';
 import { hasPrefixes, type McpBackendConfig, mcpBackendSchema } from './backend-config.ts';
+import { compileBundles } from './bundles/bundles.ts';
 import { handleLegacySse, isLegacySse } from './client/legacy-sse.ts';
 import { type Placed, workerFor } from './client/placement.ts';
 import { handleHttp } from './client/streamable-http.ts';
@@ -54,6 +55,7 @@ export const mcp = defineBackend({
     reportDuplicates(config, context);
     const prefixed = hasPrefixes(config);
     if (prefixed) warnAboutPrefixes(config, context);
+    const bundles = compileBundles(config.bundles, { targets, prefixed }, context.at('bundles'));
     const sessions = new SessionStore(
       {
         backend: name,
@@ -76,6 +78,7 @@ export const mcp = defineBackend({
       handle(ctx) {
         if (config.dnsRebindingProtection !== false)
           checkHostAndOrigin(ctx, context.hostnames, config.dnsRebindingProtection === true);
+        bundles?.apply(ctx);
         return isLegacySse(ctx) ? handleLegacySse(ctx, sessions) : handleHttp(ctx, sessions);
       },
       workerFor: (ctx, workers) => workerFor(ctx, workers, placed),

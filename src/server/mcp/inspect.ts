@@ -29,8 +29,16 @@ export function viewMcp(
 
 /** The backend in configuration dumps, with a backend for each server that it reaches over HTTP. */
 export function* dumpMcp(config: McpBackendConfig, place: DumpPlace): Generator<DumpBackend> {
-  const { targets, statefulMode, prefixMode, failureMode, toolPinning, toolSearch, dnsRebindingProtection } =
-    config;
+  const {
+    targets,
+    statefulMode,
+    prefixMode,
+    failureMode,
+    toolPinning,
+    toolSearch,
+    bundles,
+    dnsRebindingProtection,
+  } = config;
   const { name, sessionIdle } = place;
   const remoteName = (index: number): string => `mcp//${name}/${index}`;
   const shown = targets.map(({ name: target, stdio, mcp, sse, openapi, tools }, index) => {
@@ -68,6 +76,7 @@ export function* dumpMcp(config: McpBackendConfig, place: DumpPlace): Generator<
           sessionIdleTtl: goDuration(sessionIdle),
           ...(toolPinning === 'off' ? {} : { toolPinning }),
           ...(toolSearch === undefined ? {} : { toolSearch }),
+          ...(bundles.length === 0 ? {} : { bundles }),
           ...(dnsRebindingProtection === 'auto' ? {} : { dnsRebindingProtection }),
         },
       },

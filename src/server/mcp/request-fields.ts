@@ -37,6 +37,16 @@ export interface ItemAccess {
 /** Set by `mcpAuthorization`: which items of MCP targets this caller may list and use. */
 export const itemAccess = new Slot<ItemAccess>();
 
+/** How the tools of a bundle are shown. */
+export interface ShownBundle {
+  readonly instructions: string | undefined;
+  /** The description of a tool, with its name at the target; undefined if it stays as it is. */
+  description(target: string, own: string): string | undefined;
+}
+
+/** Set if the request is for one of the backend's `bundles`. */
+export const shownBundle = new Slot<ShownBundle>();
+
 /** A request, or a response of the client, as guardrails leave it. */
 export interface GuardedRequest {
   readonly message: RpcMessage;

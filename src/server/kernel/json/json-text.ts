@@ -117,6 +117,18 @@ export function insertion(text: string, start: number, member: string): Edit | u
   return { start: start + 1, end: start + 1, text: isEmpty ? member : `${member},` };
 }
 
+/** Sets a member of an object, given as JSON text, to a text; undefined leaves it as it is. */
+export function withText(object: string, key: string, value: string | undefined): string {
+  if (value === undefined) return object;
+  const text = JSON.stringify(value);
+  const span = valueAt(object, [key]);
+  const change =
+    span === undefined
+      ? insertion(object, skipSpace(object, 0), `${JSON.stringify(key)}:${text}`)
+      : { ...span, text };
+  return change === undefined ? object : edit(object, [change]);
+}
+
 /** Whether an unvalidated text nests deeper than `depth` or has more than `keys` colons outside strings. */
 export function exceedsStructure(text: string, depth: number, keys: number): boolean {
   return isOver(structureOf(text, depth, keys), depth, keys);

@@ -15,8 +15,8 @@ import { answerError, type ClientCall, recordArguments } from '../federation/cal
 import { dispatch } from '../federation/federation.ts';
 import { canonicalId, type RpcMessage } from '../protocol/message.ts';
 import { badMessage, RPC, RpcError } from '../protocol/protocol.ts';
-import type { ItemAccess, McpFields, MessageGuards } from '../request-fields.ts';
-import { itemAccess, mcpFields, messageGuards } from '../request-fields.ts';
+import type { ItemAccess, McpFields, MessageGuards, ShownBundle } from '../request-fields.ts';
+import { itemAccess, mcpFields, messageGuards, shownBundle } from '../request-fields.ts';
 import type { ResumableStream } from '../session/resumable-streams.ts';
 import type { Session } from '../session/session.ts';
 import { refusedReply } from './refused-reply.ts';
@@ -74,6 +74,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
   readonly keepsArguments: boolean;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
+  readonly bundle: ShownBundle | undefined;
   readonly guards: MessageGuards | undefined;
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
@@ -108,6 +109,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.keepsArguments = logReads.get(ctx)?.reads('mcp.tool.arguments') === true;
     this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
     this.access = itemAccess.get(ctx);
+    this.bundle = shownBundle.get(ctx);
     this.guards = messageGuards.get(ctx);
     if (this.guards?.checksRequest(message.method) !== true) recordArguments(this, message);
     this.span = ctx.span;

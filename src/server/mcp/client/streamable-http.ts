@@ -24,8 +24,8 @@ import {
   SESSION_REVISIONS,
   VERSION_HEADER,
 } from '../protocol/protocol.ts';
-import { mcpFields, messageGuards } from '../request-fields.ts';
-import { connectAll, initializeParams, initializeResponse } from '../session/initialize.ts';
+import { mcpFields, messageGuards, shownBundle } from '../request-fields.ts';
+import { connectAll, initializeParams, initializeResponse, withInstructions } from '../session/initialize.ts';
 import { isOfServerStream } from '../session/resumable-streams.ts';
 import { notify, type Session } from '../session/session.ts';
 import type { SessionStore } from '../session/session-store.ts';
@@ -201,7 +201,8 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
   ctx.signal.addEventListener('abort', leave, { once: true });
   try {
     await connectAll(session, headers, ctx.observer);
-    const { text, version } = await initializeResponse(session, message);
+    const { text: own, version } = await initializeResponse(session, message);
+    const text = withInstructions(own, shownBundle.get(ctx)?.instructions);
     // It may be the session of another request by now.
     if (hasLeft)
       throw new AppError('mcp_session_failed', {

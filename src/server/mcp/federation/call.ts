@@ -14,7 +14,7 @@ import { publicProblem, TargetFailure, UpstreamStatusError } from '../connection
 import { LIST_METHODS } from '../names/names.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
-import type { ItemAccess, McpFields, MessageGuards } from '../request-fields.ts';
+import type { ItemAccess, McpFields, MessageGuards, ShownBundle } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 
@@ -38,6 +38,8 @@ export interface ClientCall {
   /** Whether an expression of the log reads results of tools. */
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
+  /** Set if the request is for a bundle. */
+  readonly bundle: ShownBundle | undefined;
   /** Set if the route has `mcpGuardrails`. */
   readonly guards: MessageGuards | undefined;
   /** Aborted when the stream has closed. */

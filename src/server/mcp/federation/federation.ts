@@ -27,7 +27,7 @@ import type { Session } from '../session/session.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, forward, recordArguments } from './call.ts';
-import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
+import { filterList, inBundle, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
 import { runWithSearch } from './tool-search.ts';
 
@@ -184,17 +184,19 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   await endList(call, listResult(call, list.member, items, listing.unavailable));
 }
 
-function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Listing): string[] {
+function prefixedItems(call: ClientCall, list: ListMethod, { listed }: Listing): string[] {
+  const { access } = call;
   return listed.flatMap(({ connection, items }) => {
     const target = connection.target.name;
     return items
       .filter(({ own }) => access?.allows(list.kind, target, own) ?? true)
-      .map(({ text }) => renamedItem(text, list, target));
+      .map((item) => renamedItem(inBundle(call, list.kind, target, item), list, target));
   });
 }
 
 /** For `prefixMode: never`: omits names that several targets offer, because calls to them would be ambiguous. */
-function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { listed }: Listing): string[] {
+function unambiguousItems(call: ClientCall, list: ListMethod, { listed }: Listing): string[] {
+  const { access, session } = call;
   const owners = new Map<string, number>();
   for (const { items } of listed) for (const { name } of items) owners.set(name, (owners.get(name) ?? 0) + 1);
   for (const [name, count] of owners) {
@@ -210,7 +212,7 @@ function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { l
         ({ name, own }) =>
           owners.get(name) === 1 && (access?.allows(list.kind, connection.target.name, own) ?? true),
       )
-      .map(({ text }) => text),
+      .map((item) => inBundle(call, list.kind, connection.target.name, item)),
   );
 }
 

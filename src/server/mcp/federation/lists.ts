@@ -1,6 +1,6 @@
 import { errorType, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
-import { type Edit, edit, elements, stringAt, valueAt } from '../../kernel/json/json-text.ts';
+import { type Edit, edit, elements, stringAt, valueAt, withText } from '../../kernel/json/json-text.ts';
 import { withTraceparent } from '../../kernel/request/header-changes.ts';
 import { callSpan, traced } from '../connection/call-trace.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
@@ -239,6 +239,18 @@ function shownTools(items: ListedItem[], call: ClientCall, connection: Connectio
   return accepted.map((item) => ({ ...item, text: tools.edit(item.text, item.own) }));
 }
 
+/** An item as the bundle of the call shows it. */
+export function inBundle(
+  { bundle }: ClientCall,
+  kind: ItemKind,
+  target: string,
+  { text, own }: Pick<ListedItem, 'text' | 'own'>,
+): string {
+  return bundle === undefined || kind !== 'tool'
+    ? text
+    : withText(text, 'description', bundle.description(target, own));
+}
+
 /** Replaces the target's name of an item, as JSON text, with the client's. */
 export function renamedItem(item: string, { kind, nameKey }: ListMethod, target: string): string {
   const edits: Edit[] = [];
@@ -279,7 +291,12 @@ export function filterList(
   const kept = shown.filter(({ own }) => isAllowed(own));
   if (list.kind === 'tool' && valueAt(text, ['result', 'nextCursor']) === undefined)
     reportUnmatched(call, connection);
-  return edit(text, [{ ...span, text: `[${kept.map((item) => item.text).join(',')}]` }]);
+  return edit(text, [
+    {
+      ...span,
+      text: `[${kept.map((item) => inBundle(call, list.kind, connection.target.name, item)).join(',')}]`,
+    },
+  ]);
 }
 
 const LIST = 'tasks/list';

@@ -19,7 +19,7 @@ import {
 import type { SearchableTool } from '../tool-search/tool-index.ts';
 import type { ToolSearch } from '../tool-search/tool-search.ts';
 import { answerError, type ClientCall, endList, recordArguments } from './call.ts';
-import { type Listing, listAll, listResult, renamedItem, type TargetItems } from './lists.ts';
+import { inBundle, type Listing, listAll, listResult, renamedItem, type TargetItems } from './lists.ts';
 
 const LIST = 'tools/list';
 const CALL = 'tools/call';
@@ -66,7 +66,9 @@ async function list(call: ClientCall, search: ToolSearch): Promise<void> {
   const { tools, unavailable } = await catalogOf(call);
   const visible = tools.filter((tool) => isAllowed(call, tool));
   const servers = new Set(call.session.isFederated ? visible.map(({ target }) => target) : []);
-  const pinned = visible.filter(({ name }) => search.isPinned(name)).map(({ text }) => text);
+  const pinned = visible
+    .filter(({ name }) => search.isPinned(name))
+    .map((tool) => inBundle(call, 'tool', tool.target, tool));
   const items = [...metaTools(search, [...servers]), ...pinned];
   await endList(call, listResult(call, TOOL_LIST.member, items, unavailable));
 }
@@ -112,7 +114,10 @@ async function guarded(
   found: readonly FoundTool[],
 ): Promise<readonly unknown[] | RpcError> {
   const id = call.message.id ?? 'null';
-  const text = resultMessage(id, `{"tools":[${found.map((tool) => tool.text).join(',')}]}`);
+  const text = resultMessage(
+    id,
+    `{"tools":[${found.map((tool) => inBundle(call, 'tool', tool.target, tool)).join(',')}]}`,
+  );
   const request = parseMessage(`{"jsonrpc":"2.0","id":${id},"method":"${LIST}"}`);
   const targets = [...new Set(found.map(({ target }) => target))];
   const checked = await call.guards?.response(text, request, targets, call.signal);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { type Edit, edit, members, valueAt } from '../../kernel/json/json-text.ts';
+import { withText } from '../../kernel/json/json-text.ts';
 import { namePattern } from './name-pattern.ts';
 import { UnmatchedNames } from './unmatched-names.ts';
 
@@ -93,23 +93,9 @@ export class ToolView {
 
   /** Changes name and description in the definition of a tool, given as JSON text. All other members stay as sent. */
   edit(definition: string, own: string): string {
-    const edits: Edit[] = [];
-    const set = (key: string, value: string | undefined): void => {
-      if (value === undefined) return;
-      const span = valueAt(definition, [key]);
-      if (span !== undefined) edits.push({ ...span, text: JSON.stringify(value) });
-      else edits.push(insertion(definition, `${JSON.stringify(key)}:${JSON.stringify(value)}`));
-    };
-    set('name', this.#shown.get(own));
-    set('description', this.#descriptions.get(own));
-    return edit(definition, edits);
+    const renamed = withText(definition, 'name', this.#shown.get(own));
+    return withText(renamed, 'description', this.#descriptions.get(own));
   }
-}
-
-/** Inserts a member at the beginning of an object, which has other members. */
-function insertion(object: string, member: string): Edit {
-  const at = object.indexOf('{') + 1;
-  return { start: at, end: at, text: members(object).length === 0 ? member : `${member},` };
 }
 
 /** Compiles `targets[].tools` and reports names that collide or have no effect. Undefined if there is nothing to change. */

@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
 import { isRecord, textIn } from '../../../core/foreign.ts';
 import { VERSION } from '../../../core/version.ts';
-import { edit, valueAt } from '../../kernel/json/json-text.ts';
+import { edit, valueAt, withText } from '../../kernel/json/json-text.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import { traced } from '../connection/call-trace.ts';
 import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
@@ -173,6 +173,14 @@ export async function initializeResponse(
     instructions: instructions(results, session.options.prefixed),
   };
   return { text: resultMessage(request.id ?? 'null', JSON.stringify(merged)), version };
+}
+
+/** A response to `initialize` or `server/discover` with other instructions, if there are any. */
+export function withInstructions(text: string, instructions: string | undefined): string {
+  const result = valueAt(text, ['result']);
+  if (instructions === undefined || result === undefined) return text;
+  const own = text.slice(result.start, result.end);
+  return edit(text, [{ ...result, text: withText(own, 'instructions', instructions) }]);
 }
 
 /** Assumed for a target that joins later: clients only request lists, and accept changes, that were announced. */

@@ -3,7 +3,7 @@ import { edit, valueAt } from '../../../kernel/json/json-text.ts';
 import { publicProblem } from '../../connection/target-failure.ts';
 import { answerError, forward } from '../../federation/call.ts';
 import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../../protocol/protocol.ts';
-import { instructions, mergedCapabilities } from '../../session/initialize.ts';
+import { instructions, mergedCapabilities, withInstructions } from '../../session/initialize.ts';
 import type { ModernCall } from './modern-call.ts';
 
 /**
@@ -14,7 +14,8 @@ export async function discover(call: ModernCall): Promise<void> {
   const { session, message, stream, headers } = call;
   const [only] = session.connections;
   if (!session.isFederated && only !== undefined && only.isNative) {
-    await forward(call, only, message, (text) => {
+    await forward(call, only, message, (received) => {
+      const text = withInstructions(received, call.bundle?.instructions);
       const versions = valueAt(text, ['result', 'supportedVersions']);
       return versions === undefined
         ? text
@@ -38,7 +39,8 @@ export async function discover(call: ModernCall): Promise<void> {
           results.map(({ result }) => result),
           results.length < session.connections.length,
         );
-    const text = isOne ? first.result.instructions : instructions(results, session.options.prefixed);
+    const own = isOne ? first.result.instructions : instructions(results, session.options.prefixed);
+    const text = call.bundle?.instructions ?? own;
     const serverInfo = isOne ? first.result.serverInfo : { name: 'agctl', version: VERSION };
     const result = {
       resultType: 'complete',

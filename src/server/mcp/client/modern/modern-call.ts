@@ -21,6 +21,8 @@ import {
   type McpFields,
   type MessageGuards,
   messageGuards,
+  type ShownBundle,
+  shownBundle,
 } from '../../request-fields.ts';
 import type { CallerSession } from '../../session/caller-session.ts';
 import { refusedReply } from '../refused-reply.ts';
@@ -49,6 +51,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
   readonly keepsArguments: boolean;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
+  readonly bundle: ShownBundle | undefined;
   readonly guards: MessageGuards | undefined;
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
@@ -88,6 +91,7 @@ export class ModernCall implements ClientCall, EventStreamOwner {
     this.keepsArguments = logReads.get(ctx)?.reads('mcp.tool.arguments') === true;
     this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
     this.access = itemAccess.get(ctx);
+    this.bundle = shownBundle.get(ctx);
     this.guards = messageGuards.get(ctx);
     if (this.guards?.checksRequest(message.method) !== true) recordArguments(this, message);
     this.span = ctx.span;

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+
+/** A segment of a path. `mcp` and `sse` end the paths of endpoints themselves. */
+const NAME = /^(?!(?:mcp|sse)$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+
+const patterns = z.array(z.string().min(1)).min(1);
+
+/** Settings of bundles that are expressions of the request phase. */
+export const bundleRequestExpressions = ['mcp.bundles[].when'] as const;
+
+/** `mcp.bundles[]`. Names of items are those that clients see. */
+export const bundlesSchema = z
+  .array(
+    z
+      .strictObject({
+        name: z
+          .string()
+          .max(63)
+          .regex(NAME, {
+            error: 'expected lower-case letters, digits and `-`, and neither `mcp` nor `sse`',
+          })
+          .describe('Name of the bundle, and the last segment of its path, as in `/mcp/NAME`.'),
+        tools: patterns
+          .optional()
+          .describe(
+            'Tools of the bundle, by the names that clients see; `*` matches any characters. Default: all of its targets.',
+          ),
+        targets: patterns
+          .optional()
+          .describe(
+            'Names of targets whose prompts, resources and tools belong to the bundle; `*` matches any characters. Default: all.',
+          ),
+        when: z
+          .string()
+          .optional()
+          .describe(
+            'CEL expression over the request: only callers for whom it is true have the bundle. They get it at the path of the route too; of several, the first.',
+          ),
+        instructions: z
+          .string()
+          .optional()
+          .describe('What models are told about the bundle, instead of the instructions of its targets.'),
+        descriptions: z
+          .record(z.string().min(1), z.string())
+          .default({})
+          .describe('Texts that replace the descriptions of tools, by the names that clients see.'),
+      })
+      .describe('A set of tools with a path of its own.'),
+  )
+  .describe(
+    'Sets of tools over all targets, each with a path of its own. What is not in a bundle is neither listed nor called there. Without `when`, the path of the route has everything: it is rules that decide what callers may use.',
+  );
+
+export type BundleConfig = z.output<typeof bundlesSchema>[number];
